@@ -109,8 +109,7 @@ static int shift(const struct work *w, struct ddp_err *err)
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* Sets *ns to the time of one run. A round takes as long as its slowest rank. The fastest round
- * counts. */
+/* Sets *ns to the time of one run. A round takes as long as its slowest rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;

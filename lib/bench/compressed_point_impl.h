@@ -28,7 +28,7 @@ struct ddp_compressed_bench {
     double *scratch, *shared;     /* [iters], [size]: scratch */
     uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
     struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
-    int64_t at; /* index of the last timed iteration; -1: it was a warm-up */
+    int64_t at;                   /* index of the last timed iteration; -1: it was a warm-up */
 };
 
 /* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */
@@ -65,7 +65,6 @@ int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench
 const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
                                        const struct ddp_bench_exchange *e);
 const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL if n is 0 */
-/* Sets *out to the exchange's counters. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);
 /* Summarises the first `iters` durations of a series. Each duration is that of the slowest rank.

@@ -137,7 +137,6 @@ static float *host_data(const struct ddp_compressed_bench *b, const struct ddp_b
     return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
 }
 
-/* Copies the drawn gradient to the device, if there is one. */
 static void copy_to_device(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (b->setup.device && e->n > 0)

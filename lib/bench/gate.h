@@ -75,11 +75,9 @@ struct ddp_gate_data {
 /* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
  * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
  * into the timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding
- * error. Returns DDP_EUNAVAIL if a child cannot be started or fails otherwise. For a document,
- * returns the errors of ddp_result_read, DDP_EDATA if it reports wrong data, DDP_EINPUT if it has
- * no point, and DDP_EUNAVAIL if it is incomplete or has a point without valid iterations. Returns
- * DDP_EUNAVAIL if the injected delays of the sides differ, unless setup->injects. Returns -(128 +
- * n) after signal n. */
+ * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
+ * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
+ * another reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training

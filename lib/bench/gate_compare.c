@@ -71,7 +71,7 @@ static bool is_whole(const struct ddp_result *r)
 }
 
 /* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
- * cells are not known. If new was cut off, a cell may have failed in it. */
+ * cells are not known. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {

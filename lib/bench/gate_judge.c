@@ -45,8 +45,7 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted. The drift may be
- * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. A few
- * pairs cannot reach the significance level. For them it is enough that all pairs agree. */
+ * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
