@@ -21,7 +21,7 @@ static int one_word(const char **at, char **to, const char *whole, struct ddp_er
             *out++ = *++in;
         } else if (!quote && strchr("|&;<>$`", *in)) {
             ddp_fail(err, DDP_EUSAGE,
-                     "'%c' in '%s' has no effect, because the command runs without a shell", *in,
+                     "'%c' in '%s' must be quoted, because the command runs without a shell", *in,
                      whole);
             return ddp_hint(err, "quote it, or put the command into a script");
         } else {

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 
 #define TAG 29997
-/* Largest size that is measured. It does not fit into any cache, so results are scaled linearly for
- * larger sizes. */
+/* Largest size that is measured. It exceeds most caches, so larger sizes are assumed to have the
+ * same speed. */
 #define MOST_BYTES ((size_t)128 << 20)
 /* A round repeats small work, at most 16 times, until it has moved about this many bytes. Otherwise
  * the clock's resolution would matter. */
@@ -109,8 +109,7 @@ static int shift(const struct work *w, struct ddp_err *err)
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* Sets *ns to the time of one run. A round takes as long as its slowest rank. The fastest round
- * counts. */
+/* Sets *ns to the time of one run. A round takes as long as its slowest rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
@@ -229,7 +228,7 @@ static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost, st
     return 0;
 }
 
-/* Fills the bound of an algorithm that works in shared memory. */
+/* Fills the bound of an operation in shared memory. */
 static int by_memory(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
                      struct ddp_err *err)
 {

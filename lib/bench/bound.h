@@ -1,20 +1,22 @@
 /* The lower bound of a point's time: the least time in which this machine can run the point's
- * algorithm. The bound is measured in the same run, on the same buffers. There are three kinds:
+ * algorithm. It is computed from speeds that are measured in the same run, on the same buffers.
+ * There are three kinds. The first two are for backend shm, and for algorithms that send no
+ * messages.
  *
- *   memory          Ranks share memory, and the size is 64 KiB or more. The bound is the bytes
- *                   that the algorithm must read and write (its cost()), divided by a measured
- *                   speed. For this speed, all ranks together copy (b = a) or add (a += b) buffers
- *                   of the point's size. A point in place gets buffers of half that size, so that
+ *   memory          The size is 64 KiB or more. The bound is the bytes that the algorithm must
+ *                   read and write on all ranks (its cost()), divided by a measured speed. For
+ *                   this speed, all ranks together copy (b = a) or add (a += b) buffers of the
+ *                   point's size. For a point in place, the buffers have half that size, so that
  *                   caches hold as many bytes as in the operation. The faster of plain and
  *                   non-temporal stores counts. A reduction uses the faster of copy and add.
- *   latency         Ranks share memory, and the size is below 64 KiB. The bound is the number of
- *                   the algorithm's steps times half the round trip of a ping-pong.
- *   point-to-point  Ranks send messages. The time of one message of the point's size is measured
- *                   while all ranks send to their neighbours. From 64 KiB on, the bound is the
- *                   bytes that a rank must send, divided by the speed of this message. Below
- *                   64 KiB, the bound is the number of steps times the time of this message. The
- *                   number of steps of a native call is not known; the code assumes ceil(log2 n)
- *                   for n ranks, and 1 for send-recv.
+ *   latency         The size is below 64 KiB. The bound is the number of the algorithm's steps
+ *                   times half the round trip of a ping-pong.
+ *   point-to-point  Another backend sends messages. The time of one message of the point's size
+ *                   is measured while all ranks send to their neighbours. From 64 KiB on, the
+ *                   bound is the bytes that a rank must send, divided by the speed of this
+ *                   message. Below 64 KiB, the bound is the number of steps times the time of
+ *                   this message. The number of steps of a native call is not known; the code
+ *                   assumes ceil(log2 n) for n ranks, and 1 for send-recv.
  *
  * The bound holds for the algorithm that was measured. Another algorithm may have a smaller
  * bound. */
@@ -40,14 +42,13 @@ struct ddp_bound_setup {
     void *a, *b;            /* [bytes]: the buffers of the points; ddp_bound_fill overwrites them */
     size_t bytes;
 };
-/* Creates the memory of measured speeds. Not collective. */
+/* Creates the table of measured speeds, which is empty at first. Not collective. */
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_bound_destroy(struct ddp_bound *b);
 /* Fills the bound members of *point, whose time and ping-pongs are already known. alg, shape: the
  * algorithm that ran, and its shape. Measures the machine's speed once per size. Leaves bound_kind
- * "" (no bound) if there is one rank or nothing to do, or if the algorithm has no steps.
- * Collective. */
+ * "" if no bound is known, for example for one rank. Collective. */
 int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                    const struct ddp_coll_shape *shape, struct ddp_point *point,
                    struct ddp_err *err) DDP_MUST_CHECK;

@@ -17,8 +17,9 @@ extern "C" {
 double ddp_break_even_predicted(const struct ddp_sparse_alg *alg, int ranks, size_t n,
                                 double dense_bytes);
 /* Returns the estimated figure: the density at which the exchange takes dense_ns. phase_ns [3]:
- * times of encoding, exchange and decoding at `density`. The first is assumed to be constant. The
- * others are assumed to be proportional to the density. Returns NaN if density is 0. */
+ * times of encoding, exchange and decoding at `density`. The first is assumed to be constant, the
+ * others to be proportional to the density. The result is limited to 0..1. Returns NaN if density
+ * is 0 or a time is NaN. */
 double ddp_break_even_estimated(const double *phase_ns, double density, double dense_ns);
 
 /* Times measured at some densities, in ascending order of density. */

@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "launch/launch_program.h"
 
-/* Time between the first signal to the child and SIGKILL. */
+/* SIGKILL follows the last other signal to the child after this time. */
 #define GRACE_NS 5000000000
 
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
@@ -38,9 +38,7 @@ static int start(const struct ddp_child *child, int errors, const sigset_t *mask
     return rc;
 }
 
-/* Waits until the child ends. Passes signals to this process on to the child's process group. Sends
- * SIGTERM to the group after the timeout, and SIGKILL if the child is still running GRACE_NS after
- * a signal. */
+/* Waits until the child ends. Passes signals on, and ends the child after the timeout (child.h). */
 static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
                   struct ddp_child_end *end)
 {

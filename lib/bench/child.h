@@ -29,7 +29,7 @@ struct ddp_child {
 
 /* How the child ended. */
 struct ddp_child_end {
-    int status; /* exit status, or 128 + signal */
+    int status; /* exit status, or 128 + the signal that ended the child */
     int signal; /* the signal that this process received while it waited; 0: none */
     bool timed_out;
     int64_t took_ns;

@@ -103,9 +103,9 @@ out:
     return rc;
 }
 
-/* Returns the offset at a local time: linear between the last two estimates, constant outside. The
- * offset is not extrapolated, because the slope between two close estimates is mostly their
- * error. */
+/* Returns the offset at a local time: interpolated linearly between the last two estimates, and
+ * constant before and after them. The offset is not extrapolated, because the slope between two
+ * close estimates is mostly their error. */
 static double offset_at(const struct ddp_clocks *c, int64_t local_ns)
 {
     if (c->common || c->estimates == 0)

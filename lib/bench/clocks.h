@@ -1,12 +1,12 @@
 /* Gives all ranks a common time: estimates the offset of each rank's monotonic clock from rank 0's
  * clock.
  *
- * Ranks of one host read the same clock. On every other host, the lowest rank asks rank 0 for its
- * time several times. The fastest of these round trips counts. Rank 0 is assumed to have read its
- * clock in the middle of the round trip. The error is at most half the round trip (Cristian 1989;
- * Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million. The offset is
- * therefore estimated again from time to time, and interpolated linearly between the last two
- * estimates. No clock is set. */
+ * Ranks of one host read the same clock. On each host without rank 0, the lowest rank asks rank 0
+ * for the time in several round trips. The fastest round trip counts. Rank 0 is assumed to have
+ * read its clock in the middle of the round trip. The error is at most half the round trip
+ * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
+ * The offset is therefore estimated again from time to time, and interpolated linearly between the
+ * last two estimates. */
 #ifndef DDP_BENCH_CLOCKS_H
 #define DDP_BENCH_CLOCKS_H
 
@@ -25,7 +25,7 @@ struct ddp_clocks {
     double error_ns;     /* error bound of the last estimate: half the fastest round trip */
 };
 
-/* Initialises *c without an estimate. comm is borrowed. */
+/* Initialises *c. comm is borrowed. */
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm);
 /* Estimates the offset again. Does nothing if all ranks read one clock. Takes 20 round trips
  * between rank 0 and each other host, so do not call it in timed regions. Collective. */

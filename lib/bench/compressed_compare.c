@@ -1,5 +1,5 @@
-/* Measures the exchanges with which a compressed exchange is compared: dense exchanges and, with
- * --break-even, the same exchange at other densities. */
+/* Measures the exchanges with which a compressed exchange is compared: dense exchanges (the
+ * baselines) and, with --break-even, the same exchange at other densities. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 
 static const char *const dense_method[DDP_BASELINE_COUNT] = {"none", "fp16"};
 
-/* Returns the name of a second all-reduce that may be faster for a baseline than `taken`, which
- * auto chose. This is the library's all-reduce (`native`), or the best of our own if auto chose the
- * library's. Returns NULL if there is none. */
+/* Returns the name of an all-reduce that may be faster than `taken`, which auto chose: the
+ * library's (`native`), or the best of our own if `taken` is the library's. Returns NULL if there
+ * is none. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -65,7 +65,7 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
 }
 
 /* Measures the f32 and the f16 baseline in turn, so that noise affects both alike. An exchange is
- * not compared with itself, so method `fp16` gets no f16 baseline. */
+ * not compared with itself: method `fp16` without --partial gets no f16 baseline. */
 static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
 {
     struct ddp_bench_exchange e[DDP_BASELINE_COUNT] = {0};

@@ -29,8 +29,8 @@ static void close_parts(struct measurement *m)
     free(m->part);
 }
 
-/* Opens one exchange per chunk. The sizes of chunks differ by at most one element. No chunk is
- * empty, unless the whole buffer is, because an empty exchange takes no time and would distort the
+/* Opens one exchange per chunk. The sizes of chunks differ by at most one element. There are at
+ * most as many chunks as elements, because an empty exchange would take no time and distort the
  * median. Collective; fails on all ranks or on none. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {
@@ -78,8 +78,7 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
     return 0;
 }
 
-/* Verifies the first and the last chunk twice. The second exchange of a chunk starts with
- * residuals. */
+/* Verifies the first and the last chunk twice. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
     int64_t ns[DDP_SERIES_COUNT];

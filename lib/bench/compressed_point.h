@@ -1,11 +1,12 @@
 /* Measures one point of `allreduce --compress` or `--partial`. The exchange is the one that
  * training uses (exchange/compressed.h). The gradients need no model (gradient.h).
  *
- * Some untimed exchanges come first, and their results are verified (verify_exchange.h). Each timed
- * iteration draws a new gradient over the result of the last one, waits for the start, and times
- * encoding, exchange and decoding (iterations.h). With --partial K, iteration i exchanges chunk i
- * mod K. With --check once, all ranks must hold the same bits after the last exchange. At the end,
- * two dense exchanges of the whole buffer, in f32 and in f16, are measured as baselines.
+ * Unless --check is off, a few untimed exchanges come first and are verified (verify_exchange.h).
+ * Each timed iteration draws a new gradient over the result of the last one, waits for the start,
+ * and times encoding, exchange and decoding (iterations.h). With --partial K, the iterations
+ * exchange the K chunks in turn. With --check once, all ranks must hold the same bits after the
+ * last exchange; with --check all, every exchange is verified. At the end, dense exchanges of the
+ * whole buffer in f32 and in f16, the baselines, are measured for comparison.
  *
  * Gradients on a device are exchanged there (exchange/device_exchange.h), but are drawn and checked
  * in copies on the host. */

@@ -25,10 +25,10 @@ struct ddp_compressed_bench {
     struct ddp_gradient *gradient;
     int64_t *duration;            /* [DDP_SERIES_COUNT][iters]: durations in ns */
     int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
-    double *scratch, *shared;     /* [iters], [size]: scratch of small exchanges */
+    double *scratch, *shared;     /* [iters], [size]: scratch */
     uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
     struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
-    int64_t at; /* index of the last exchange among the kept iterations; -1: not kept */
+    int64_t at;                   /* index of the last timed iteration; -1: it was a warm-up */
 };
 
 /* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */
@@ -65,7 +65,6 @@ int ddp_bench_exchange_verified(struct ddp_compressed_bench *b, struct ddp_bench
 const float *ddp_bench_exchange_result(struct ddp_compressed_bench *b,
                                        const struct ddp_bench_exchange *e);
 const char *ddp_bench_exchange_algorithm(const struct ddp_bench_exchange *e); /* NULL if n is 0 */
-/* Sets *out to the exchange's counters. */
 void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
                                  struct ddp_compressed_counters *out);
 /* Summarises the first `iters` durations of a series. Each duration is that of the slowest rank.
@@ -73,8 +72,8 @@ void ddp_bench_exchange_counters(const struct ddp_bench_exchange *e,
 int ddp_bench_summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                         struct ddp_summary *out, struct ddp_err *err);
 /* Runs the exchanges e [n] in turn: two rounds to warm up, then `iters` rounds (at most b->iters).
- * Sets median [n] to the median time of each exchange. The time of a round is that of the slowest
- * rank. Collective; all ranks get the same result. */
+ * Sets median [n] to the median time of each exchange, measured on the slowest rank of each round.
+ * Collective; all ranks get the same result. */
 int ddp_bench_exchange_median(struct ddp_compressed_bench *b, struct ddp_bench_exchange *e, int n,
                               int64_t iters, double *median, struct ddp_err *err);
 

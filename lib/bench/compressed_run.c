@@ -7,7 +7,7 @@
 #include "bench/compressed_point_impl.h"
 #include "bench/slowest.h"
 
-#define WARMUP 2 /* iterations before a baseline is timed */
+#define WARMUP 2 /* untimed rounds of ddp_bench_exchange_median */
 
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out, struct ddp_err *err)
@@ -56,7 +56,7 @@ void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
     free(b);
 }
 
-/* Creates on the device the exchange that on_host describes. */
+/* Creates the exchange that on_host describes, but on the device. */
 static int open_on_device(struct ddp_compressed_bench *b,
                           const struct ddp_compressed_setup *on_host,
                           struct ddp_device_exchange **out, struct ddp_err *err)
@@ -137,7 +137,6 @@ static float *host_data(const struct ddp_compressed_bench *b, const struct ddp_b
     return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
 }
 
-/* Copies the drawn gradient to the device, if there is one. */
 static void copy_to_device(const struct ddp_compressed_bench *b, const struct ddp_bench_exchange *e)
 {
     if (b->setup.device && e->n > 0)

@@ -6,9 +6,10 @@
  * pairs form a block. Its order is base new new base or the mirror image, chosen by the seed, so
  * that a drift of the machine cancels.
  *
- * The ping-pong of a child shows which cores its ranks ran on. If the ping-pongs of a pair belong
- * to different classes (see ddp_gate_class_differs), the pair is run again, at most twice, before
- * its times are read. The caller prints the verdict and chooses the thresholds. */
+ * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
+ * ping-pongs of a pair belong to different classes (see ddp_gate_class_differs), the pair is run
+ * again, at most twice, before its medians are used. The caller prints the verdict and chooses the
+ * thresholds. */
 #ifndef DDP_BENCH_GATE_H
 #define DDP_BENCH_GATE_H
 
@@ -51,7 +52,7 @@ struct ddp_gate_setup {
     void *arg;
     /* Optional: called once the cells are known; an error ends the gate. */
     int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
-    bool injects; /* a self-test: new may have an injected delay that base does not have */
+    bool injects; /* a self-test: new may have an injected delay (--inject-delay), unlike base */
 };
 
 struct ddp_gate_data {
@@ -66,33 +67,32 @@ struct ddp_gate_data {
     /* Medians in ns by side, [cell][pair]. NaN if a child lacks the cell. */
     double *median[2];
     /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
-     * pingpong: in ns. memory: ns per byte that all ranks together copy. */
+     * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
     double *pingpong[2], *memory[2];
     char build[2][256], fingerprint[512];
 };
 
 /* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
  * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
- * into the timeout, and DDP_EDATA if its document reports wrong data. If a child exits with one of
- * ddpbench's exit codes, returns the corresponding error. Returns DDP_EUNAVAIL if a child cannot be
- * started or fails otherwise. Also returns it if a document is incomplete or has a point without
- * valid iterations, or if the injected delays of the sides differ. Returns -(128 + n) after signal
- * n. */
+ * into the timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding
+ * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
+ * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
+ * another reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training
- * run of base that was not judged prevents a PASS; out->reason names it. If a covariate differs
- * between the sides, the host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes
- * INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio new/base deviates
- * from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both covariates
- * together). With 8 pairs or fewer, no p-value is that small; it is then enough that all pairs
- * agree. */
+ * run of base that was not judged prevents a PASS. If a covariate differs between the sides, the
+ * host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes INCONCLUSIVE if the host was
+ * faster for new. A covariate differs if its ratio new/base deviates from 1 by more than min_effect
+ * and its p-value is at most 0.005 (0.01 for both covariates together). With 8 pairs or fewer, no
+ * p-value is that small. It is then enough that all pairs agree. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
 
-/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends the
- * names of everything that was not judged, including cells of new, to v->reason. */
+/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
+ * v->reason how many cells and training runs were not judged, including those of new, and some of
+ * their names. */
 void ddp_gate_check_unjudged(struct ddp_verdict_record *v);
 
 /* Returns which side runs first in a pair: DDP_BASE or DDP_NEXT. */

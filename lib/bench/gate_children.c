@@ -201,8 +201,8 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
-/* Fails if the injected delays of the sides differ, because the gate would then measure the
- * delay. */
+/* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
+ * then measure the delay. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {

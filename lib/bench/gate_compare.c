@@ -48,7 +48,7 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
     return 0;
 }
 
-/* Appends the first cell whose injected delays differ to v->reason. */
+/* Appends to v->reason the first cell whose injected delays differ. */
 static void name_delay(const struct ddp_result *base, const struct ddp_result *next,
                        struct ddp_verdict_record *v)
 {
@@ -71,7 +71,7 @@ static bool is_whole(const struct ddp_result *r)
 }
 
 /* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
- * cells are not known. If new was cut off, a cell may have failed in it. */
+ * cells are not known. */
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {

@@ -1,6 +1,6 @@
 /* Compares two stored results. This is weaker than the gate, because each side was measured only
- * once, and at another time. A cell counts as slower only if the whole interval of its ratio lies
- * above the larger of 10 % and the machine's noise floor. */
+ * once, and at another time. A cell counts as slower only if the whole interval of its ratio shows
+ * a slow-down of more than 10 % and of more than the machine's noise floor. */
 #ifndef DDP_BENCH_GATE_COMPARE_H
 #define DDP_BENCH_GATE_COMPARE_H
 
@@ -18,7 +18,7 @@ extern "C" {
  * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
  * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
  * to DDP_COMPARE_EFFECT if it is smaller. Release out->cells and out->unjudged.items with free().
- * Returns DDP_EMISMATCH for results of different machines. */
+ * Returns DDP_EMISMATCH for results of different machines or ranks. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
                         double min_effect, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;

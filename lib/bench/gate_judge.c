@@ -45,8 +45,7 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted. The drift may be
- * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. A few
- * pairs cannot reach the significance level. For them it is enough that all pairs agree. */
+ * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
@@ -85,8 +84,8 @@ static void append(struct ddp_verdict_record *v, const char *before, const char 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends the nth of `all` names, but at most NAMES_MAX names. The next call appends how many are
- * left. */
+/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
+ * many names are left. Ignores later names. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];
@@ -179,7 +178,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
                  err_cells);
     name_reason(&v, v.reason, sizeof v.reason);
     check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
-    check_drift("memory copy's time", v.memory_ratio, v.memory_p, &v);
+    check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
     ddp_gate_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);

@@ -1,5 +1,5 @@
-/* Draws gradients with a table of the inverse of the distribution's tail. Each block of elements is
- * seeded by a hash of (seed, rank, step, block). */
+/* Draws gradients with a table of the distribution's quantiles, or reads them from files. Each
+ * drawn block of elements is seeded by a hash of (seed, rank, step, block). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define CELL_BITS     12
 #define CELLS         (1 << CELL_BITS)
-#define FRACTION_BITS (31 - CELL_BITS) /* a draw: sign, cell, position in the cell */
+#define FRACTION_BITS (31 - CELL_BITS) /* random bits: sign, cell, position in cell */
 #define BLOCK         4096             /* elements that share a seed */
 #define WEYL          0x9E3779B9u      /* 2^32 / golden ratio, odd */
 #define ROUND_PER_RMS 64
@@ -19,8 +19,9 @@
 
 struct ddp_gradient {
     double (*tail)(double m); /* P(|X| > m); NULL: recorded gradients */
-    /* quantile[c]: a fraction c/CELLS of all magnitudes lies below this value. The last cell has no
-     * upper end, so draws in it invert the tail exactly. */
+    /* quantile[c]: a fraction c/CELLS of all magnitudes lies below this value. A cell of the table
+     * lies between two such values. The last cell has no upper end, so draws in it invert the tail
+     * exactly. */
     float quantile[CELLS + 1];
     uint64_t seed;
     float step; /* unit of ddp_gradient_round */
@@ -87,7 +88,7 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         }
         if (source->n > 1)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--gradient '%s' stands alone: only files can be combined", name);
+                            "--gradient '%s' must stand alone: only files can be combined", name);
     }
     return 0;
 }
@@ -129,7 +130,7 @@ static double rms_of(const float *x, size_t n)
 }
 
 /* Opens the files. The unit of rounding must be equal on all ranks, so every rank computes it from
- * the first row of the first file. */
+ * the first values of the first file. */
 static int open_files(struct ddp_gradient *g, struct ddp_err *err)
 {
     float sample[BLOCK];
@@ -225,7 +226,7 @@ static void draw(const struct ddp_gradient *g, int rank, uint64_t step, size_t f
     }
 }
 
-/* Reads the recorded row of (rank, step); see base/npy.h. A row that is too short is repeated. */
+/* Reads the recorded row of (rank, step); see base/npy.h. */
 static int replay(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                   float *out, size_t n, struct ddp_err *err)
 {

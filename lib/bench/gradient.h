@@ -1,14 +1,14 @@
 /* Gradients for exchanges without a model: drawn from a distribution, or replayed from a file.
  *
  * The cost and the loss of compression depend on the distribution of the values, so the benchmark
- * does not use uniform noise. Element i of rank r in step s depends on (seed, r, s, i) only. There
- * is no state, so any rank can draw the values of any other rank. Drawing is not timed, but it
- * precedes every iteration and must be fast. It is therefore a table lookup
+ * does not use uniform noise. A drawn element depends only on the seed, the rank, the step and its
+ * index. There is no state, so any rank can draw the values of any other rank. Drawing is not
+ * timed, but it precedes every iteration and must be fast. It is therefore a table lookup
  * (results/notes/bench.md).
  *
  *   normal      standard normal
  *   heavy-tail  Student's t with 3 degrees of freedom: variance 3, infinite fourth moment.
- *               Gradients late in training are similar: a few values hold most of the energy.
+ *               Late in training, a few values of a gradient also hold most of the energy.
  *   FILE.npy    rows recorded by `train --dump-gradients` (base/npy.h). Several files are assigned
  *               to the ranks in turn. A row that is shorter than the measured size is repeated. */
 #ifndef DDP_BENCH_GRADIENT_H
@@ -22,9 +22,8 @@ extern "C" {
 
 struct ddp_gradient;
 
-/* Checks the names of a source without opening a file. An empty list means `normal`. If a name is
- * unknown, returns DDP_EUSAGE. The message lists the legal names, and a hint suggests the nearest
- * one. */
+/* Checks the names of a source without opening a file. An empty list means `normal`. Returns
+ * DDP_EUSAGE if a name is unknown, or if a distribution is not the only source. */
 int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens a source. Copies the list. Files stay open until destroy. Returns DDP_EUSAGE like
  * ddp_gradient_check, and DDP_EINPUT if a file is damaged or has no rows. Not collective. */
@@ -32,15 +31,15 @@ int ddp_gradient_create(const struct ddp_string_list *source, uint64_t seed,
                         struct ddp_gradient **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gradient_destroy(struct ddp_gradient *g);
 /* Writes elements [first, first + n) of the gradient of `rank` in `step` to out [n]. ranks: number
- * of ranks, among which recorded rows are divided. Fails only if a file cannot be read. */
+ * of ranks; recorded rows are divided among them. Fails only if a file cannot be read. */
 int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                       float *out, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
-/* Rounds x[n] to multiples of ddp_gradient_step(), and limits them to 4096 multiples. Such values
- * have so few bits that sums over ranks and steps are exact in any order. A wrong sum can then not
- * be mistaken for rounding. NaN becomes 0. */
+/* Rounds x[n] to multiples of ddp_gradient_step(), and limits them to 4096 multiples. A sum of up
+ * to 4096 such values is exact in f32, so a wrong sum cannot be mistaken for rounding. NaN becomes
+ * 0. */
 void ddp_gradient_round(const struct ddp_gradient *g, float *x, size_t n);
 /* Returns the unit of rounding: a power of two of at most a 64th of the source's standard deviation
- * (for a file: of the root mean square of its first row). */
+ * (for files: of the root mean square of the first values of the first file). */
 float ddp_gradient_step(const struct ddp_gradient *g);
 
 #ifdef __cplusplus

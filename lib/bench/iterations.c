@@ -12,12 +12,12 @@
 
 /* Number of iterations whose times are exchanged in one call. */
 #define CHUNK 512
-/* Time from the announcement of a start to the start. It doubles when a rank was late, up to
- * LEAD_MAX_NS. Otherwise it shrinks slowly, because a rank that waits longer is more likely to be
- * interrupted. */
+/* Time from the announcement of a start to the start. It begins at LEAD_NS, and doubles when a rank
+ * was late, up to LEAD_MAX_NS. Otherwise it shrinks slowly to LEAD_NS, because a rank that waits
+ * longer is more likely to be interrupted. */
 #define LEAD_NS     5000
 #define LEAD_MAX_NS 1000000
-/* A start further ahead than this is wrong. The reason is that processes of one host have different
+/* A start further ahead than this is wrong. It occurs if processes of one host have different
  * clocks (time namespaces). */
 #define FAR_NS 1000000000
 /* Largest number of invalid iterations for `kept` valid ones. The point fails if there are more. */
@@ -206,8 +206,8 @@ static bool is_checkpoint(int64_t n)
     return checkpoint == (size_t)n;
 }
 
-/* True if the interval is narrow enough and the number of iterations is a checkpoint. Also false if
- * there is no memory for the summary. Called on rank 0. */
+/* True if the number of iterations is one at which the interval is checked, and the interval is
+ * narrow enough. False if there is no memory for the summary. Called on rank 0. */
 static bool is_precise(const struct ddp_iterations *it)
 {
     struct ddp_summary s;

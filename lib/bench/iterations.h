@@ -2,16 +2,16 @@
  * its time.
  *
  * Number: exactly --iters, or adaptive. Adaptive iterations end when half the 95 % interval of the
- * median is at most `precision` times the median, which is checked after 20, 30, 45, ... iterations
- * (stats/series.h), or when --max-time has passed. Rank 0 decides and sends the decision to all
- * ranks.
+ * median is at most `precision` times the median, when --max-time has passed, or after --iters. The
+ * interval is checked after 20, 30, 45, ... iterations (stats/series.h). Rank 0 decides and sends
+ * the decision to all ranks.
  *
  * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
  * the future, and each rank waits until that time. If a rank begins too late, the iteration is
  * counted as invalid and measured again.
  *
  * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
- * latest end on the common clock (clocks.h).
+ * latest end on the common clock (clocks.h). With --block it is divided by the number of calls.
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
@@ -24,8 +24,7 @@
  *         ddp_iterations_join(comm, input's bytes, err);    untimed; collective
  *     }
  *
- * Nothing is allocated, written or logged between begin and end. The callers run and verify the
- * operation themselves. */
+ * The callers run and verify the operation themselves. */
 #ifndef DDP_BENCH_ITERATIONS_H
 #define DDP_BENCH_ITERATIONS_H
 
@@ -45,7 +44,7 @@ extern "C" {
  * results/notes/bench.md has the measurement. */
 #define DDP_ITERATIONS_JOIN_BYTES ((size_t)64 << 10)
 
-/* The samplers may read the members; only the functions below change them. */
+/* Callers may read the members. Only the functions below change them. */
 struct ddp_iterations {
     struct ddp_comm *comm;
     const struct ddp_bench_options *options;
@@ -66,7 +65,7 @@ struct ddp_iterations {
     int64_t start_ns;  /* announced start in this rank's clock */
     int64_t lead_ns;   /* how far ahead a start is announced */
     bool late;         /* this rank began its last iteration late */
-    bool pending;      /* the last iteration is not yet checked for ranks that began late */
+    bool pending;      /* it is not yet known whether all ranks began the last iteration in time */
     enum ddp_stop stop;
     double delay; /* injected delay as a fraction of the operation's time; 0: none */
 };
@@ -89,7 +88,8 @@ static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
 {
     return it->warm < it->options->warmup;
 }
-/* Returns the end time of an operation that began at begin_ns: now, or after the injected delay. */
+/* Returns the time now, as the end of an operation that began at begin_ns. If a delay is injected,
+ * first waits for it. */
 static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_t begin_ns)
 {
     int64_t now = ddp_now_ns();
@@ -100,12 +100,12 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
     }
     return now;
 }
-/* Records an iteration. Returns its index among the kept ones, or -1 while warming up. */
+/* Records an iteration. Returns its index among the kept ones, or -1 if it was a warm-up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
 /* Waits until all ranks have ended the iteration. Without this wait, a fast rank would verify its
  * result and rewrite its input (`bytes` long) while other ranks are still being timed. It would
  * take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work costs less
- * than the wait, so the function returns at once. bytes is equal on all ranks. Collective. */
+ * than the wait, so the function returns at once. bytes must be equal on all ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
  * skew, interference and sample_count. Collective. */

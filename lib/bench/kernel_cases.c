@@ -188,7 +188,6 @@ static void run_adam(kernel_case *c, kernel_data *d)
     d->device->grad->adam(d->c, d->b, d->residual, d->a, d->n, &adam);
 }
 
-/* Sets the momenta to zero. */
 static void begin_optimiser(kernel_case *c, kernel_data *d)
 {
     (void)c;
@@ -227,7 +226,6 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
         .name = what, .run = function, .begin = prepare, .narrow = type, .bytes_each = each        \
     }
 
-/* For a reduction, bytes_each counts elements: two are read and one is written. */
 static const struct ddp_kernel_case cases[] = {
     {.name = "copy", .run = run_copy, .bytes_each = 8},
     {.name = "copy/nontemporal", .run = run_copy_nt, .bytes_each = 8},
@@ -385,7 +383,7 @@ double ddp_kernel_bytes(const struct ddp_kernel_case *c, const struct ddp_kernel
     if (c->run == run_reduce_many)
         return c->bytes_each * n * 4;
     double bytes = c->bytes_each * n + c->bytes_kept * kept;
-    if (c->run == run_scatter_add) /* an entry reads and writes a cache line, at most all lines */
+    if (c->run == run_scatter_add) /* an entry reads and writes a line of 64 bytes */
         bytes += 128 * DDP_MIN(kept, n / 16);
     return bytes;
 }

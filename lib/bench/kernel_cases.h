@@ -30,7 +30,7 @@ struct ddp_kernel_data {
     void *scratch;                                       /* [2 * bytes] */
     /* The following members belong to the case and size of the last ddp_kernel_begin. */
     size_t n;                                 /* elements */
-    size_t kept_count;                        /* entries of the last selection */
+    size_t kept_count;                        /* list entries that the last run read or wrote */
     uint32_t hint;                            /* hint of a top-K, or the bits of a threshold */
     struct ddp_sparse list[DDP_KERNEL_LISTS]; /* views into b and index */
 };
@@ -44,7 +44,7 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move per element and per selected entry. A reduction counts elements
+    /* Bytes that a run must move per element and per list entry. A reduction counts elements
      * instead of bytes in bytes_each. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */

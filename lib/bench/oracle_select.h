@@ -38,8 +38,8 @@ static inline uint32_t ddp_oracle_magnitude(float x)
     return bits & 0x7fffffffu;
 }
 
-/* True if x is selected; left->ties and left->count are then reduced. Call it for all elements in
- * index order. */
+/* True if x is selected. *left then selects one element less. Call it for all elements in index
+ * order. */
 static inline bool ddp_oracle_takes(struct ddp_oracle_choice *left, float x)
 {
     uint32_t magnitude = ddp_oracle_magnitude(x);

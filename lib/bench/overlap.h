@@ -1,9 +1,9 @@
 /* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
  * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
- * Three times are measured. Each is the median over iterations of the slowest rank's time.
+ * Three times are used. compute and total are medians over iterations of the slowest rank's time.
  *
- *   pure     the operation, started and awaited at once
+ *   pure     the time of the point: the operation, started and awaited at once
  *   compute  the loop alone, which each rank calibrates to take about as long as pure
  *   total    start of the operation, loop, wait
  *
@@ -15,8 +15,7 @@
  * of the two takes no additional time. compute is measured alone, so a progress thread that takes
  * time from its rank lowers the overlap.
  *
- * Source: Intel MPI Benchmarks, user guide, IMB-NBC. OSU's osu_iallreduce is similar, but measures
- * compute inside total. */
+ * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H
 #define DDP_BENCH_OVERLAP_H
 

@@ -1,5 +1,5 @@
-/* Finds the page size that a buffer really has. It affects large transfers, because 2 MiB pages can
- * be twice as fast as 4 KiB pages. A request for huge pages does not guarantee them. */
+/* Finds the page size that a buffer really has. Large transfers can be twice as fast with 2 MiB
+ * pages as with 4 KiB pages. A request for huge pages does not guarantee them. */
 #ifndef DDP_BENCH_PAGE_SIZE_H
 #define DDP_BENCH_PAGE_SIZE_H
 

@@ -1,9 +1,9 @@
 /* Measures a ping-pong between ranks 0 and 1.
  *
  * Round trips are timed in *batches*, because a single one takes little longer than reading the
- * clock. The first batch wakes both ranks, and its time is not used. From the second batch, rank 0
- * computes how many batches fit into the budget. The other ranks only take part in the exchanges of
- * that number and of the result. */
+ * clock. The first batch wakes both ranks, and its time is not used. Rank 0 divides the budget by
+ * the time of the second batch, which gives the number of batches. Ranks above 1 only receive this
+ * number and the result. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "comm/shm/comm_shm.h"
 #include "stats/summary.h"
 
-#define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* coll/coll_shm.h reserves it */
+#define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* allreduce_hier.c uses it as well */
 /* No algorithm uses this tag. MPI guarantees tags up to 32767. */
 #define TAG         29999
 #define TRIPS       8

@@ -1,6 +1,6 @@
 /* Measures a ping-pong between ranks 0 and 1. Its time shows how far apart the cores are on which
  * the ranks run. This distance affects all other times, so every result reports the ping-pong. The
- * ranks use flags in shared memory if the backend maps memory, otherwise 8-byte messages. */
+ * ranks use flags if all ranks share memory, otherwise 8-byte messages. */
 #ifndef DDP_BENCH_PINGPONG_H
 #define DDP_BENCH_PINGPONG_H
 

@@ -75,8 +75,9 @@ struct ddp_bench_plan {
     uint64_t bytes_per_rank; /* registered and private memory that a rank needs */
     uint64_t compress_registered,
         compress_private;   /* the parts of bytes_per_rank that compression needs */
-    enum ddp_memory memory; /* memory of all points */
-    /* The user wrote `all`. Points that only `all` added are skipped if they cannot run. */
+    enum ddp_memory memory; /* kind of memory of all buffers */
+    /* The user wrote `all`, or listed all types or operations. Points that cannot run are then
+     * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
 };
@@ -93,8 +94,9 @@ int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int
 /* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
  * dtype, operation, method, algorithm, placement and size. The size varies fastest.
  * available_bytes: memory of the host; -1: not known, or already checked. Release *out with
- * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other. Returns DDP_ENOMEM if
- * ranks * bytes_per_rank exceeds available_bytes; the message shows the calculation. */
+ * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other, and DDP_EUNAVAIL if the
+ * backend lacks registered memory that the user chose. Returns DDP_ENOMEM if ranks * bytes_per_rank
+ * exceeds available_bytes; the message shows the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
@@ -124,7 +126,7 @@ const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
 int ddp_plan_methods(const struct ddp_bench_options *options);
 /* True if error feedback is on for a point. */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
-/* Adds the memory that compression needs to the plan. on_device: the gradients are in device
+/* Adds to the plan the memory that compression needs. on_device: the gradients are in device
  * memory. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options, bool on_device,
                                  struct ddp_bench_plan *plan);

@@ -52,7 +52,7 @@ int ddp_plan_check_algorithms(const struct ddp_bench_options *o, struct ddp_err 
         const char *name = o->algorithms.v[i];
         if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--algorithm 'all' stands alone: it includes every other one");
+                            "--algorithm 'all' must stand alone: it includes every other one");
         for (int j = 0; j < i; j++) {
             if (strcmp(name, o->algorithms.v[j]) == 0)
                 return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);

@@ -23,8 +23,8 @@ static int check_offline(const struct ddp_point_spec *s, const struct ddp_backen
     return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
 }
 
-/* Checks a point under an outside launcher. It is not yet known which ranks share memory. But an
- * algorithm that works on registered memory only can be refused for private memory. */
+/* Checks a point under an outside launcher. It is not yet known which ranks share memory. But it is
+ * known that an algorithm for registered memory refuses private memory. */
 static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");

@@ -46,7 +46,8 @@ bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point
 }
 
 /* Returns the j-th exchange algorithm for a sparse compressor, or NULL after the last. A compressor
- * with a global selection uses the algorithms that select. All others use those that do not. */
+ * with a global selection (oktopk) uses the algorithms that select among the sums. All others use
+ * those that do not. */
 static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
 {
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
@@ -124,7 +125,7 @@ static bool has_density(const struct ddp_bench_options *o)
 static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     if (o->break_even && o->partial > 0)
-        return ddp_fail(err, DDP_EUSAGE, "--break-even is not for --partial");
+        return ddp_fail(err, DDP_EUSAGE, "--break-even cannot be combined with --partial");
     if (o->break_even && !has_density(o))
         return ddp_fail(err, DDP_EUSAGE, "--break-even means nothing without topk or oktopk");
     if (o->feedback != DDP_FEEDBACK_AUTO && !compresses(o))
@@ -139,7 +140,7 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     if (ddp_plan_reduces(o)) {
         if (o->graph)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--graph is of one collective: not for --compress or "
+                            "--graph cannot be combined with --compress or "
                             "--partial");
         DDP_TRY(check_meaning(o, err));
         return check_kind(o, err);

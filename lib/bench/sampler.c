@@ -1,5 +1,5 @@
 /* The sampler: measures one point. operands.h describes its two buffers. In place, the input is
- * restored before every iteration, untimed. Otherwise a sum would grow with every iteration and
+ * restored before the start of every iteration. Otherwise a sum would grow with every iteration and
  * soon overflow. */
 #include <stdlib.h>
 #include <string.h>

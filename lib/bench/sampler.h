@@ -1,15 +1,15 @@
 /* The sampler: measures one point on a communicator.
  *
- * First it runs one untimed operation. It counts the bytes sent and, unless --check is off,
+ * The sampler first runs one untimed operation, counts the bytes sent and, unless --check is off,
  * verifies the result exactly. Each timed iteration waits for the start (iterations.h) and times
- * one operation. Nothing is allocated, written or logged between the two clock readings. In place,
- * the input is rewritten before every iteration; out of place, it is written once. With --check
- * all, every iteration gets new input and is verified outside the timed region.
+ * one operation (--block: several). The sampler does nothing else between the two clock readings.
+ * In place, the input is rewritten before every iteration; out of place, it is written once. With
+ * --check all, every iteration gets new input and is verified outside the timed region.
  *
  * A ping-pong of about 1 ms between ranks 0 and 1 runs before and after the timed loop. At the end
  * the sampler measures the lower bound of the time on this machine (bound.h). With
  * --overlap-compute the operation runs through coll/async.h, and is measured again beside a compute
- * loop (overlap.h). A single rank uses no barrier. */
+ * loop (overlap.h). */
 #ifndef DDP_BENCH_SAMPLER_H
 #define DDP_BENCH_SAMPLER_H
 
@@ -22,8 +22,8 @@ extern "C" {
 
 struct ddp_sampler;
 /* Allocates the buffers for the largest point of the plan, and finds the points that can be
- * measured. Returns DDP_EUNAVAIL on all ranks if the user named an algorithm that cannot run.
- * options and plan are borrowed until destroy. Collective. */
+ * measured. Returns DDP_EUNAVAIL on all ranks if the user named a point that cannot run. options
+ * and plan are borrowed until destroy. Collective. */
 int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err) DDP_MUST_CHECK;

@@ -64,8 +64,8 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
-/* True if a point is measured that has everything that the user named explicitly, without `all`, in
- * points[i]. If there is none, the request cannot be fulfilled at all and must fail. */
+/* True if some measured point agrees with points[i] in the type, operation, algorithm and method
+ * that the user named explicitly, without `all`. If there is none, the command must fail. */
 static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;

@@ -1,11 +1,10 @@
 /* The self-test of the gate on this machine: runs many gates with the same command on both sides.
- * In some gates, one cell of the second side is slowed on purpose; the others are A/A gates. The
- * result is the machine's noise floor, struct ddp_noise (record/noise.h).
+ * In some gates, one cell of the second side is slowed on purpose. The others, whose two sides are
+ * equal, are A/A gates. The result is the machine's noise floor, struct ddp_noise (record/noise.h).
  *
  * Each finished gate is written to a journal, with the medians of all its child processes. An
  * interrupted self-test continues with the next gate. Both kinds of gate are spread evenly over the
- * whole time, so that both see the same load. Each cell is slowed in turn. The caller prints and
- * chooses the files. */
+ * whole time, so that both see the same load. Each cell is slowed in turn. */
 #ifndef DDP_BENCH_SELFTEST_H
 #define DDP_BENCH_SELFTEST_H
 
@@ -38,8 +37,8 @@ struct ddp_selftest {
     int count;
 };
 
-/* Lists the facts that must be equal to continue a journal: command, machine, build, statistics.
- * The number of gates may change. */
+/* Lists the facts that must be equal to continue a journal: command, environment, options, machine
+ * and build. The number of gates may change. */
 void ddp_selftest_facts(const struct ddp_selftest_setup *setup, struct ddp_journal_facts *facts);
 /* Adds a gate read from the journal. This is a ddp_journal_visit whose arg is the struct
  * ddp_selftest. */
@@ -66,8 +65,8 @@ void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out);
  * 95 % bound (order statistics; Conover, Practical Nonparametric Statistics, 3.2). */
 int ddp_selftest_least_gates(void);
 /* True if the gate is reliable on this machine. There must be at most one false alarm per 60 A/A
- * gates. At least 90 % of the other gates must find the injected delay, and none may report another
- * cell. */
+ * gates or part of 60. At least 90 % of the other gates must find the injected delay, and none may
+ * report another cell. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);
 
 #ifdef __cplusplus

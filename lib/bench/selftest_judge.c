@@ -91,7 +91,7 @@ static int least_found(struct work *w, const struct ddp_gate_data *data, size_t 
 }
 
 /* Returns the smallest min_effect with which this gate would pass: the largest upper bound of its
- * cells. */
+ * cells' slow-downs. */
 static double floor_of(const struct ddp_verdict_record *v)
 {
     double most = 0;
@@ -122,7 +122,6 @@ static bool counts(const struct ddp_selftest_setup *setup, const struct ddp_nois
     return gate->index < (gate->injected < 0 ? setup->same : setup->injected);
 }
 
-/* Computes the verdicts of all gates, and the noise floor. */
 static int judge_gates(struct work *w, const struct ddp_selftest *test, struct ddp_noise *out,
                        struct ddp_err *err)
 {

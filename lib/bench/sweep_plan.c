@@ -35,8 +35,8 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d]: '%s' %s", r->name, r->run, clean, why);
 }
 
-/* Writes a string or number as text. A number is written in the shortest form that reads back as
- * the same number. Returns false for other types and for strings that are too long. */
+/* Writes a string or number as text. A number is written such that it reads back as the same
+ * number. Returns false for other types and for strings that are too long. */
 static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 {
     if (cJSON_IsString(item) && strlen(item->valuestring) < out_bytes) {
@@ -271,7 +271,7 @@ static int check_top(const struct reader *r, const cJSON *doc)
                             near ? near : "", near ? "'? " : "");
         }
         if (i == 0 && !cJSON_IsString(item))
-            return bad(r, "description", "is not a string");
+            return bad(r, "description", "must be a string");
     }
     const cJSON *runs = cJSON_GetObjectItemCaseSensitive(doc, "runs");
     if (!cJSON_IsArray(runs) || !runs->child)

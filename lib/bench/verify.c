@@ -115,7 +115,8 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
 }
 
 /* Computes the mean of integers: the 64-bit sum divided by n, truncated toward zero. The division
- * uses double. |sum| < 2^39, so a rounding error cannot reach the next integer. */
+ * uses double. A quotient has at most 31 bits, so a rounding error cannot reach the next
+ * integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
     memset(job->sum64, 0, n * sizeof *job->sum64);

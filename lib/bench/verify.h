@@ -1,6 +1,6 @@
 /* Verifies collectives exactly. Every rank can compute the inputs of all ranks, and so the right
- * result. The inputs are small integers that depend on rank and index. The sum of their absolute
- * values over all ranks is exact in the data type. */
+ * result. The inputs are integers that depend on rank, index and round. They are chosen so that
+ * only the division of an average can round (verify_input.h). */
 #ifndef DDP_BENCH_VERIFY_H
 #define DDP_BENCH_VERIFY_H
 

@@ -56,8 +56,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
         *f = (struct finding){1, element, what, expected, got};
 }
 
-/* Chooses a unit so small that no value exceeds `clip`. The compressor would clip larger values,
- * and the sum would not be the expected one. */
+/* Chooses a unit so small that no value exceeds `clip`, and limits the integers if no unit is small
+ * enough. The compressor would clip larger values, and the sum would not be the expected one. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -281,10 +281,9 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Checks how many sums the second selection took. On a device it must take exactly k sums, and on a
- * CPU in the first and then in every 32nd call. Between those calls a CPU uses the last threshold
- * again, which selects two thirds of k to 2k sums (sparse_oktopk_select.c). No selected sum may be
- * smaller than a sum that was left out. */
+/* Checks how many sums the second selection took. In a call that need not be exact, a CPU uses the
+ * last threshold again, which selects two thirds of k to 2k sums (sparse_oktopk_select.c). No
+ * selected sum may be smaller than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {

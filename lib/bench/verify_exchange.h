@@ -4,15 +4,15 @@
  * Dense formats (none, fp16, bf16): inputs are the small integers of verify_input.h. Their sums are
  * exact in the wire type in any order, so every rank can compute the right result alone.
  *
- * Lists (topk, threshold): inputs are gradients rounded so that sums are exact in any order
- * (ddp_gradient_round). Each rank computes its own selection (oracle_select.h) and the residual
- * that it must then have. The ranks exchange the values that they must have sent. The result must
- * be the sum of these values, and the residual must be the rest, bit for bit.
+ * Lists (topk, threshold): inputs are gradients rounded to few bits (ddp_gradient_round). Each rank
+ * computes its own selection (oracle_select.h) and the residual that it must then have. The ranks
+ * exchange the values that they must have sent. The result must be the sum of these values, and may
+ * be rounded only if the sum cannot be exact. The residual must be the rest, bit for bit.
  *
  * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
- * sum may be smaller than one that was left out. Exactly k sums must be selected: on a device in
- * every call, on a CPU in every 32nd call. A value whose sum was left out must be back in the
- * residual of the rank that sent it.
+ * sum may be smaller than one that was left out. Exactly k sums (all, if fewer are not 0) must be
+ * selected: on a device in every call, on a CPU in the first and then in every 32nd call. A value
+ * whose sum was left out must be back in the residual of the rank that sent it.
  *
  * All ranks must have the same bits. The caller runs the exchange itself, and calls these functions
  * outside the timed region. */
@@ -37,14 +37,15 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on
                                struct ddp_verify_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v);
-/* Writes this rank's input of a step to data [n]. Every exchange between create and destroy must
- * take its input from exactly one such call, because residuals depend on all earlier exchanges. */
+/* Writes this rank's input of a step to data [n]. Every exchange between create and the last check
+ * must take its input from exactly one such call, because residuals depend on all earlier
+ * exchanges. */
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
                               struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks one exchange. data [n], residual [n] (or NULL): contents after the exchange. values_sent:
  * number of values that this rank sent. Returns DDP_EDATA with rank, element, expected and received
- * value, but only on ranks that found an error. The caller must then call ddp_comm_agree.
- * Collective. */
+ * value, perhaps only on the ranks that found an error. The caller must therefore always call
+ * ddp_comm_agree. Collective. */
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                               const float *residual, double values_sent,
                               struct ddp_err *err) DDP_MUST_CHECK;

@@ -6,8 +6,9 @@
 
 #define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
 
-/* Returns the largest sum of absolute values that is exact. For floats this is 2^(significant
- * bits). For f64 and i32 it is 2^30, because results are predicted in 32-bit integers. */
+/* Returns the largest sum of absolute values that is exact. For f16, bf16 and f32 this is
+ * 2^(significant bits). For f64 and i32 it is 2^30, because results are predicted in 32-bit
+ * integers. */
 static int exact_sum(enum ddp_dtype dtype)
 {
     switch (dtype) {
@@ -49,8 +50,8 @@ static int widest_bits(enum ddp_dtype dtype)
 }
 
 /* Returns the range for sums. All ranks are active if the limit allows each of them the value 1.
- * The values then get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <=
- * limit if they are unsigned. */
+ * The values get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <= limit
+ * if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 {
     bool is_unsigned = dtype == DDP_U8;
@@ -67,9 +68,9 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 
 /* Returns the range for averages of 16-bit floats. An algorithm may divide before or after the sum.
  * Both are exact if every value is a multiple of the odd factor of the number of ranks. Quotients
- * are then small integers over a power of two, with as many bits as in a sum. With hundreds of
- * ranks such values do not fit. Then only one rank at a time has a value other than 0, and it is
- * rounded once in either order. */
+ * are then small integers over a power of two, with as many bits as in a sum. If this factor is too
+ * large, such values do not fit. Then only one rank per element has a value other than 0. The
+ * quotient of this value is rounded once in either order. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);

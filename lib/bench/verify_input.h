@@ -1,9 +1,9 @@
 /* Computes the inputs of verified collectives, as integers. Used by verify.c and verify_exchange.c.
  *
- * Element i of rank r in round q depends on (r, i, q) only. A value at a wrong position or from a
- * wrong rank is therefore a wrong value. Each block of elements has a seed, which is a full mix of
- * (r, block, q). An element is one xorshift step on a Weyl sequence from this seed, and costs a few
- * integer operations. */
+ * Element i of rank r in round q depends on (r, i, q) only. Data at a wrong position or from a
+ * wrong rank therefore differs from the expected data. Each block of elements has a seed, which is
+ * a full mix of (r, block, q). An element is one xorshift step on a Weyl sequence from this
+ * seed. */
 #ifndef DDP_BENCH_VERIFY_INPUT_H
 #define DDP_BENCH_VERIFY_INPUT_H
 
@@ -30,16 +30,17 @@ enum ddp_verify_range {
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits;
-    /* Number of ranks that have a non-zero value at an element (or, for POWERS, may have 2 in a
-     * block). The index decides which ranks these are. */
+    /* Number of ranks that may have a value other than 0 at an element (for POWERS: that may have a
+     * 2 in a block). Index and round decide which ranks these are. */
     int active;
     int ranks;
-    /* All values are multiples of this factor, so that the division by the number of ranks is
-     * exact. */
+    /* All values are multiples of this factor. It makes the division in an average of 16-bit floats
+     * exact. Otherwise it is 1. */
     int32_t factor;
 };
 
-/* Chooses the values for a type, operation and number of ranks such that results are exact. */
+/* Chooses the values for a type, operation and number of ranks such that only the division of an
+ * average can round. */
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks);
 
 /* Writes the values of elements [first, first + n) of one rank to v[n]. All these elements must be
