@@ -67,8 +67,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. An entry that
- * is no file ("normal") only protects a file of that name. */
+/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. */
 static const char *protected_path(const void *values, int i)
 {
     const struct ddp_string_list *gradient =

@@ -79,7 +79,6 @@ void ddp_doctor_backends(struct ddp_doctor *d)
     }
 }
 
-/* Returns true if a program of that name is on the PATH. */
 static bool on_path(const char *name)
 {
     const char *path = getenv("PATH");
