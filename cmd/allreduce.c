@@ -13,8 +13,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                  struct ddp_err *err)
 {
     struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
-    /* Compressed exchanges work in place. The dense points of the same plan do too, for comparison.
-     */
+    /* Compressed and partial exchanges work in place. The dense points of the same plan then do
+     * too, so that they can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return ddp_collective_check(DDP_ALLREDUCE, app, values, parsed, err);
@@ -31,8 +31,8 @@ static const struct ddp_opt rows[] = {
      .value = "HOW[,HOW...]",
      .group = "Compression",
      .help = "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
-             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured as a point, "
-             "in place, with f32"},
+             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, "
+             "with f32"},
     {.name = "feedback",
      .kind = DDP_OPT_ENUM,
      .offset = DDP_COLLECTIVE_FIELD(feedback),
@@ -67,8 +67,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. A file whose
- * name is that of a generated gradient ("normal") is protected as well, which does no harm. */
+/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. */
 static const char *protected_path(const void *values, int i)
 {
     const struct ddp_string_list *gradient =
@@ -93,9 +92,9 @@ const struct ddp_cmd ddp_cmd_allreduce = {
         "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (flags of nccl-tests)\n\n"
         "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
         "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
-        "sparse list has a fixed capacity (k entries; threshold: n/8; without feedback: n),\n"
-        "and all lists are gathered in full. Bytes are modelled there, and oktopk sends as\n"
-        "many bytes as topk.",
+        "sparse list has a fixed capacity. For n values this is D*n (topk, oktopk) or n/8\n"
+        "(threshold; without feedback: n). All lists are gathered in full. The bytes shown are\n"
+        "modelled, and oktopk sends as many bytes as topk.",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),

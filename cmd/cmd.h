@@ -1,10 +1,10 @@
 /* The interface of a command. Each command is one file with a descriptor (struct ddp_cmd), and one
  * line in command_list.h.
  *
- * A command without ranks implements run(). A command with ranks implements prepare(), heap_bytes()
- * and rank_main(). world.c calls these functions. world.c also chooses the launcher and the
- * backend, starts the ranks, and owns the record and the outputs. If a rank dies, world.c prints a
- * message, writes a partial document and returns an error code. */
+ * A command without ranks implements run(). A command with ranks implements rank_main() and, as
+ * needed, check(), prepare() and heap_bytes(). main.c calls check(). world*.c calls the
+ * others, chooses the backend, starts or joins the ranks, and owns the record and the outputs. If a
+ * rank dies, world*.c writes a partial document and returns an error. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
@@ -30,7 +30,7 @@ struct ddp_app {
     /* If code is not 0, the launcher could not be detected. `launcher` then has the kind
      * DDP_LAUNCHER_NONE, with the rank and size that could be read. */
     struct ddp_err launcher_error;
-    char binary_dir[4096]; /* the folder of the running binary; modules lie beside it */
+    char binary_dir[4096]; /* the folder of the running binary */
 };
 
 /* Options that every command with ranks has. They are the first member of the command's values. */
@@ -57,8 +57,8 @@ struct ddp_world_options {
      "N[,N...]",                                                                                   \
      NULL,                                                                                         \
      "World",                                                                                      \
-     "numbers of ranks; without mpiexec, ddpbench starts new ranks for each; under mpiexec, the "  \
-     "first N ranks run (default: all usable cores, at most 8)",                                   \
+     "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses the first N "          \
+     "(default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",                \
      1,                                                                                            \
      256,                                                                                          \
      NULL,                                                                                         \
@@ -156,7 +156,7 @@ struct ddp_world_options {
          "WHEN",                                                                                   \
          "auto",                                                                                   \
          "Output",                                                                                 \
-         "progress on stderr: auto means on a terminal",                                           \
+         "show progress on stderr; auto: only on a terminal",                                      \
          0,                                                                                        \
          0,                                                                                        \
          &ddp_progress_choices,                                                                    \
@@ -183,7 +183,7 @@ enum ddp_message {
     DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
     DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
     DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
-    DDP_MESSAGE_CONTROL,   /* struct ddp_control */
+    DDP_MESSAGE_CONTROL,   /* struct ddp_control: the memory-copy baseline */
     DDP_MESSAGE_SWEEP,     /* passed to ddp_cmd_launch_groups.keep only */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
@@ -196,21 +196,21 @@ struct ddp_comm_times {
 };
 
 /* The context of one rank that runs a command. The ddp_emit functions send from rank 0 and do
- * nothing on other ranks. When such a function returns, the collector has written the data to disk.
- */
+ * nothing on other ranks. When ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk
+ * contain the data. */
 struct ddp_rank {
     struct ddp_app *app;
     struct ddp_comm *comm;
     const struct ddp_world_options *world;
     struct ddp_launch_rank *launch; /* NULL under an outside launcher */
-    struct ddp_world *collector;    /* the collector if it is this process, else NULL */
+    struct ddp_world *collector;    /* NULL if the parent is the collector */
     /* The members below describe an item of a sweep. They are zero outside a sweep. */
     /* The number of the repetition, the index of the item's first point, and the number of points
-     * per repetition. struct ddp_point has the same members. */
+     * per repetition. They become the members `launch`, `place` and `of` of a point. */
     int launch_number, first_place, of;
-    int *measured;      /* number of points measured in this repetition; each point adds one */
+    int *measured;      /* number of points measured in this repetition */
     const char *prefix; /* put before each progress line */
-    bool has_control;   /* the memory-copy baseline was measured already */
+    bool has_control;   /* these ranks have measured the memory-copy baseline */
     /* Returns true if an earlier run has measured the point with this id. */
     bool (*has)(void *arg, const char *id);
     void *has_arg;
@@ -228,7 +228,7 @@ int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, s
 /* Sends a payload to the command's stages->keep. */
 int ddp_emit_sweep(struct ddp_rank *rank, const void *payload, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Shows a progress line on a terminal in place of the previous line. Does nothing if progress is
+/* Shows a progress line on stderr in place of the previous line. Does nothing if progress is
  * off. Ignores errors. */
 void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Prints a note on stderr. */
@@ -252,14 +252,14 @@ struct ddp_cmd_launch_groups {
      * backend. Returns false if no start is left. Called in the process that forks the ranks. Under
      * an outside launcher it is called in every rank and must give the same answer in each. */
     bool (*next)(void *values, int i, const char **backend, int *ranks);
-    /* Called in the collector before the first document is written. Only the points are missing in
-     * the record then. Adds the results of an earlier run to the record. */
+    /* Called in the collector before the first document is written. The record then lacks only
+     * measurements. Adds those of an earlier run to the record. */
     int (*open)(void *values, struct ddp_record *record, struct ddp_err *err);
     /* Called after open under an outside launcher. Tells all ranks which points the collector
      * already has. Collective. */
     int (*share)(void *values, struct ddp_comm *comm, struct ddp_err *err);
-    /* Called in the collector with a message of rank 0 (enum ddp_message), before the message is
-     * added to the record or shown. */
+    /* Called in the collector with each message of rank 0 whose type is below
+     * DDP_MESSAGE_PROGRESS, before the message is added to the record or shown. */
     int (*keep)(void *values, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err);
     /* Called in the collector before the last documents are written. Sorts the entries of the
@@ -287,7 +287,7 @@ struct ddp_cmd {
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
     /* For commands with ranks. Completes and checks the values. Called in every process after
-     * parsing and before the ranks start. Must be cheap. */
+     * parsing, before the ranks start or connect. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
     /* Optional. Returns the i-th file that the command reads or keeps besides its outputs, or NULL

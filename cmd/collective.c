@@ -13,7 +13,7 @@
 #include "collective_timing.h"
 #include "rank_baseline.h"
 
-#define HUGE_PAGE (2u << 20) /* large registered blocks are aligned to a huge page */
+#define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
 static const char *dtype_word(int i)
 {
@@ -53,8 +53,7 @@ const struct ddp_opt_choices ddp_placement_choices = {placement_word, NULL};
 const struct ddp_opt_choices ddp_memory_choices = {memory_word, NULL};
 const struct ddp_opt_choices ddp_check_choices = {check_word, check_alias};
 
-/* Fails if two options set the same thing in different ways, because neither may be ignored
- * silently. */
+/* Fails if two options define the sizes in different ways, because neither may be ignored. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
                                 struct ddp_err *err)
 {
@@ -145,7 +144,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
 }
 
 /* Counts the hosts of the first `ranks` of `all` ranks. If DDPBENCH_HOSTS simulates several hosts,
- * its value decides. Otherwise the launcher's number of ranks per host decides. */
+ * its value decides. Otherwise an outside launcher's number of ranks per host decides, and without
+ * a launcher there is one host. */
 static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
                        struct ddp_err *err)
 {
@@ -169,8 +169,8 @@ static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts
 }
 
 /* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
- * ddp_comm_shm). With --overlap-compute the answer is always true, because each rank has a progress
- * thread as well. */
+ * ddp_comm_shm). With --overlap-compute the answer is always true, because coll/async.c sets this
+ * member for the progress thread. */
 static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
                               int all)
 {
@@ -179,8 +179,8 @@ static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collec
            (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
-/* Adds the table of one rank count to `text`. Under an outside launcher, these are the first
- * `count` of its ranks. Otherwise exactly `count` ranks exist. */
+/* Appends the table for `count` ranks to `text`. If all ranks are on one host and have cores of
+ * their own, a second table for distant cores follows. */
 static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
                          const char *backend, int count, struct ddp_strbuf *text,
                          struct ddp_err *err)
@@ -207,7 +207,7 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
     return 0;
 }
 
-/* Prints a table for each rank count of --ranks, or for `ranks` if the option was not given. */
+/* Prints the tables for each rank count of --ranks, or for `ranks` if the option was not given. */
 static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
                         const char *backend, int ranks, struct ddp_err *err)
 {
@@ -288,15 +288,15 @@ uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
     (void)ranks;
     if (v->plan.points && v->plan.memory == DDP_MEMORY_REGISTERED)
         bytes = DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
-    if (v->plan.compress_registered > 0) /* the blocks of each chunk begin on a page of their own */
+    if (v->plan.compress_registered > 0) /* each block begins on a huge page of its own */
         bytes += v->plan.compress_registered +
                  (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
     return bytes;
 }
 
-/* Returns true if the note on an earlier skipped point also covers this point. The two points then
- * have the same reason or the same algorithm. If the user named the algorithms, the element type
- * and operation must be the same as well. */
+/* Returns true if the note on an earlier skipped point also covers this point. This is so if both
+ * have the same reason. It is also so if both have the same algorithm and, unless the user wrote
+ * `--algorithm all`, the same element type and operation. */
 static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
                          int index, const char *why)
 {
@@ -314,7 +314,7 @@ static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sam
     return false;
 }
 
-/* Reports why points are left out, once for each kind of point. */
+/* Reports why points are left out, but not twice for points that one note covers. */
 static void report_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
                          const struct ddp_sampler *sampler)
 {

@@ -145,8 +145,8 @@ extern const struct ddp_opt_choices ddp_dtype_choices, ddp_op_choices, ddp_place
          .value = "PCT",                                                                           \
          .initial = "2",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "without -n: measure until half the 95 % interval is within PCT percent of the "  \
-                 "median, checked after 20, 30, 45, ... iterations",                               \
+         .help = "measure until half the 95 % interval is within PCT percent of the median, "      \
+                 "checked after 20, 30, 45, ... iterations; no default with -n",                   \
          .min = 0.01,                                                                              \
          .max = 100},                                                                              \
         {.name = "max-time",                                                                       \
@@ -155,7 +155,7 @@ extern const struct ddp_opt_choices ddp_dtype_choices, ddp_op_choices, ddp_place
          .value = "S",                                                                             \
          .initial = "5",                                                                           \
          .group = "Measurement",                                                                   \
-         .help = "without -n: end a point after S seconds, but not before 6 iterations",           \
+         .help = "end a point after S seconds (at least 6 iterations); no default with -n",        \
          .min = 0.001,                                                                             \
          .max = 86400},                                                                            \
         {.name = "start",                                                                          \
@@ -197,7 +197,7 @@ extern const struct ddp_opt_choices ddp_dtype_choices, ddp_op_choices, ddp_place
         .name = "overlap-compute", .kind = DDP_OPT_FLAG, .offset = DDP_COLLECTIVE_FIELD(overlap),  \
         .group = "Measurement",                                                                    \
         .help = "run the operation in a progress thread beside a compute loop of the same "        \
-                "length; report how much of it is hidden"                                          \
+                "length; report how much of the operation is hidden"                               \
     }
 
 #define DDP_COLLECTIVE_CHECK_ROW                                                                   \

@@ -9,7 +9,7 @@
 
 #define PRECISION_PERCENT 2
 #define MAX_TIME_S        5
-#define BLOCKS            20 /* number of blocks when -n is absent */
+#define BLOCKS            20 /* number of blocks (--block) without -n */
 
 static const char *start_choice(int i)
 {
@@ -40,8 +40,8 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels the record if a delay is injected or blocks are timed, because the times are then no plain
- * measurements. */
+/* Labels the record if a delay is injected or blocks are timed, because the times are then not
+ * those of single calls. */
 static void label(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;

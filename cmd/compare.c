@@ -1,4 +1,4 @@
-/* `ddpbench compare BASE NEW` compares two stored results, for builds that the gate cannot run. */
+/* `ddpbench compare BASE NEW` compares two stored results, without running commands. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,9 +122,9 @@ const struct ddp_cmd ddp_cmd_compare = {
     .operands = "BASE NEW",
     .details =
         "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
-        "cannot be told: a result is incomplete, or a cell or a training run of BASE was not\n"
-        "judged. Training runs are never judged. Exits with 65 when a result has wrong data or\n"
-        "a point without valid iterations. A cell is slower only if the interval of its ratio\n"
+        "cannot be told: an interval is too wide, a result is incomplete, or BASE has a\n"
+        "training run or a cell that was not judged. Exits with 65 when a result has wrong data\n"
+        "or a point without valid iterations. A cell is slower only if the interval of its ratio\n"
         "lies above the larger of 10 % and --min-effect (default: this machine's noise\n"
         "floor). Stored results were measured at different times, so compare cannot tell a\n"
         "change of the code from a change of the machine. `ddpbench gate` can: it runs pairs.",

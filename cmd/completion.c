@@ -53,7 +53,7 @@ static void put_quoted(FILE *out, const char *text)
 
 static const char *shell_name(const void *ctx, int i);
 
-/* Prints the legal operands of a command, if it takes any. */
+/* Prints the operands of a command that the shell can complete. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 {
     static const struct {
@@ -227,7 +227,7 @@ const struct ddp_cmd ddp_cmd_completion = {
     .operands = "SHELL",
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
                "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
-               "fish: to ~/.config/fish/completions/ddpbench.fish\n",
+               "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
     .rows = rows,
     .values_bytes = sizeof(struct completion_values),
     .help_offset = offsetof(struct completion_values, help),

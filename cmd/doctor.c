@@ -16,8 +16,8 @@ struct doctor_values {
 };
 
 static const struct ddp_opt rows[] = {
-    {"json", 0, DDP_OPT_FLAG, offsetof(struct doctor_values, json), NULL, NULL, "Output", "as JSON",
-     0, 0, NULL, NULL, NULL},
+    {"json", 0, DDP_OPT_FLAG, offsetof(struct doctor_values, json), NULL, NULL, "Output",
+     "print JSON", 0, 0, NULL, NULL, NULL},
     {"help", 'h', DDP_OPT_FLAG, offsetof(struct doctor_values, help), NULL, NULL, "Output",
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
@@ -66,7 +66,8 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
                 print_finding(&d->findings[i], where, out);
 }
 
-/* Prints the failures that local rank 0 has not already printed for all ranks of this host. */
+/* Prints the failures that neither local rank 0 nor DDP_RANK_ERROR_LINES other ranks have claimed.
+ */
 static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {
@@ -126,11 +127,11 @@ static void examine(struct ddp_doctor *d)
     ddp_doctor_kernels(d);
 }
 
-/* Local rank 0 of each host prints all findings of the host. The other ranks wait for local rank 0,
- * and then print only the failures that local rank 0 does not have. If the launcher could not be
- * detected, rank 0 takes the part of local rank 0. A launcher ends the job when the first rank
- * fails, so each rank stays until all ranks of its host have printed. A failing rank cannot see the
- * ranks of other hosts and stays for LINGER_US if there are other hosts. */
+/* Local rank 0 of each host prints all findings of the host. The other ranks give local rank 0
+ * time to print, and then print only the failures that local rank 0 does not have. If the launcher
+ * could not be detected, rank 0 takes the part of local rank 0. A launcher ends the job when the
+ * first rank fails, so each rank stays until all ranks of its host have printed. A failing rank
+ * that cannot see all ranks of the job stays for LINGER_US. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
@@ -193,9 +194,9 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "Prints one line per finding: FAIL (cannot work here), WARN (works, but measurements\n"
         "or features suffer) or OK, then the subject, the fact, and what to do. Exits with 69\n"
         "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` checks each host of\n"
-        "the job. With several hosts every line names its host, and a FAIL that only one\n"
-        "rank has names the rank. With --json each host prints a document, and a FAIL that\n"
-        "only one rank has goes to stderr. A launcher ends the job when the first rank\n"
+        "the job. With several hosts every line names its host, and a FAIL that the first\n"
+        "rank of the host lacks names its rank. With --json each host prints a document,\n"
+        "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
         "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
     .rows = rows,
     .values_bytes = sizeof(struct doctor_values),

@@ -36,7 +36,7 @@ void ddp_doctor_cores(struct ddp_doctor *d)
     if (d->info.cpu_quota < cores)
         ddp_doctor_find(d, DDP_WARN, "cpu limit", "raise the limit, or use fewer ranks",
                         "the control group allows the time of %.3g cores, but %d can be used: "
-                        "ranks will be throttled",
+                        "busy ranks are throttled",
                         d->info.cpu_quota, cores);
 }
 
@@ -52,7 +52,7 @@ void ddp_doctor_noise(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
         ddp_doctor_find(d, DDP_FINE, "governor", "",
-                        "not visible: another system sets the clock of this processor");
+                        "not visible; in a virtual machine the host sets the clock");
     else if (strcmp(d->info.governor, "performance") != 0)
         ddp_doctor_find(d, DDP_WARN, "governor", "cpupower frequency-set -g performance",
                         "'%s': the processor's clock may change during a measurement",

@@ -33,8 +33,8 @@ void ddp_doctor_launcher(struct ddp_doctor *d)
         ddp_doctor_find(d, DDP_FINE, "launcher", "", "none: ddpbench starts its own ranks");
 }
 
-/* Reports a GPU backend that cannot be used. This is no problem on a machine without GPUs, unless
- * no other backend can be used (`needed`). A library that the user named must load. */
+/* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
+ * (`needed`). If DDPBENCH_NCCL_LIB names a library that does not load, it is a warning. */
 static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, const char *subject,
                            const struct ddp_err *why, bool needed)
 {
@@ -63,8 +63,8 @@ void ddp_doctor_backends(struct ddp_doctor *d)
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
         bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
-        /* Skip backends that need a launcher if there is none. ddp_doctor_mpi reports whether their
-         * modules exist. */
+        /* Skip backend mpi unless mpiexec or srun started this process. ddp_doctor_mpi reports
+         * whether its modules exist. */
         if (needs_launcher && (!launched || torchrun))
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
@@ -79,7 +79,6 @@ void ddp_doctor_backends(struct ddp_doctor *d)
     }
 }
 
-/* Returns true if a program of that name is on the PATH. */
 static bool on_path(const char *name)
 {
     const char *path = getenv("PATH");
@@ -132,19 +131,19 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
     }
     if (!any)
         ddp_doctor_find(d, DDP_FINE, "MPI", "",
-                        "none is installed; over shared memory none is "
-                        "needed");
+                        "no MPI is installed; ranks of one host do not "
+                        "need it");
 }
 
-/* Reports the GPU clocks. Times of a GPU with reduced clocks cannot be compared with other times.
- */
+/* Reports the GPU clocks, because times of a GPU with reduced clocks cannot be compared. */
 static void find_throttled(struct ddp_doctor *d)
 {
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
     struct ddp_err why = DDP_ERR_INIT;
     int count = 0;
     if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, &why) != 0)
-        ddp_doctor_find(d, DDP_WARN, "nvml", "its facts are missing from records", "%s", why.text);
+        ddp_doctor_find(d, DDP_WARN, "nvml", "results will have no facts about the GPUs", "%s",
+                        why.text);
     for (int i = 0; i < count; i++) {
         const struct ddp_gpu_facts *g = &gpus[i];
         const bool slowed = strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
@@ -158,7 +157,7 @@ static void find_throttled(struct ddp_doctor *d)
     }
 }
 
-/* A missing GPU is no problem, because ddpbench needs a GPU only if the user asks for one. */
+/* A missing GPU is no problem here. ddp_doctor_backends checks whether GPUs are needed. */
 void ddp_doctor_gpus(struct ddp_doctor *d)
 {
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {

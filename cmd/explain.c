@@ -1,5 +1,5 @@
-/* `ddpbench explain` says what a number means. Its examples call the functions that compute the
- * number. */
+/* `ddpbench explain` says what a number means. Its figures come from the functions that compute the
+ * results, where there is such a function. */
 #include <math.h>
 #include <string.h>
 
@@ -57,9 +57,9 @@ static void explain_busbw(FILE *out)
           "\n"
           "Why 2(n-1)/n for allreduce: to sum one element, the values of n-1 ranks must be\n"
           "sent somewhere, and the sum must then be sent to n-1 ranks. That is 2(n-1)\n"
-          "transfers per element, 2(n-1) S bytes in all; n links share them.\n"
-          "Why (n-1)/n: a rank begins or ends with n chunks of S, one of which is its own and\n"
-          "need not be sent. Why 1: the whole buffer crosses the busiest link once.\n"
+          "transfers per element and 2(n-1) S bytes in all, which n links share.\n"
+          "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of them\n"
+          "needs no transfer for its own. Why 1: all of S crosses the busiest link once.\n"
           "\n",
           out);
     fprintf(out,
@@ -84,46 +84,47 @@ static void explain_algbw(FILE *out)
 {
     fprintf(out,
             "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes per second): the full buffer\n"
-            "divided by the time of one operation. It tells how long a gradient of S bytes takes:\n"
+            "divided by the time of one operation. It tells how long S bytes of gradients take:\n"
             "\n"
             "    64 MiB in %.1f ms: %.0f / %.4f s = %.2f GB/s\n"
             "\n"
-            "It falls with the number of ranks even if every link keeps its speed, so compare\n"
-            "different rank counts by busbw: `ddpbench explain busbw`.\n",
+            "For most collectives algbw falls with the number of ranks even if every link keeps\n"
+            "its speed, so compare different rank counts by busbw: `ddpbench explain busbw`.\n",
             example_s * 1e3, example_bytes, example_s, example_bytes / example_s / 1e9);
 }
 
 static void explain_time(FILE *out)
 {
-    fputs("The time of one iteration is that of a single operation: every rank reads a\n"
-          "monotonic clock before and after it, following a barrier, and the largest of the\n"
-          "ranks' times counts. With --start window the ranks wait for an agreed time instead,\n"
-          "and the time runs from the earliest start to the latest exit, on clocks that the\n"
-          "ranks have synchronised. An iteration that a rank began more than 1 us late is\n"
-          "invalid and is measured again. Rewriting the input and verifying the result are not\n"
-          "timed. From 64 KiB on they begin only when all ranks have finished the operation,\n"
-          "so that they do not slow down a rank that is still timed.\n"
-          "\n"
-          "The table shows the median over the iterations. Its 95 % interval assumes nothing\n"
-          "about the distribution of the times: with n iterations it is bounded by two of the\n"
-          "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
-          "Below 6 iterations no such pair exists, and the interval is -. Outliers are kept.\n"
-          "Without -n a point is measured until half the interval is within --precision of the\n"
-          "median (checked after 20, 30, 45, ... iterations) or --max-time is over.\n"
-          "\n"
-          "Notes of a row. drifting: the times rose or fell during the measurement.\n"
-          "autocorrelated: slow iterations came in runs, so the interval is too narrow. (At\n"
-          "most 1 in 25 independent series gets one of these two notes.) invalid:N: N iterations\n"
-          "of --start window were invalid. block:K: K calls in a row were timed as one.\n"
-          "injected:P%: the point was slowed down on purpose.\n"
-          "\n"
-          "Points are measured in random order (--order, --seed), so that drift of the machine\n"
-          "does not look like an effect of the size. `control` is the memory-copy baseline: how\n"
-          "fast all ranks at once copy private memory, measured whenever ranks are started. If\n"
-          "it changes, the machine has changed.\n"
-          "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
-          "SC15.\n",
-          out);
+    fputs(
+        "The time of one iteration is that of a single operation. After a barrier, every rank\n"
+        "reads a monotonic clock before and after the operation, and the largest of the\n"
+        "ranks' times counts. With --start window the ranks wait for an agreed time instead,\n"
+        "and the time runs from the earliest start to the latest exit, on clocks that the\n"
+        "ranks have synchronised. An iteration that a rank began more than 1 us late is\n"
+        "invalid and is measured again. Rewriting the input and verifying the result are not\n"
+        "timed. From 64 KiB on they begin only when all ranks have finished the operation,\n"
+        "so that they do not slow down a rank that is still timed.\n"
+        "\n"
+        "The table shows the median over the iterations. Its 95 % interval assumes nothing\n"
+        "about the distribution of the times: with n iterations it is bounded by two of the\n"
+        "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
+        "Below 6 iterations no such pair exists, and the interval is -. Outliers are kept.\n"
+        "Without -n a point is measured until half the interval is within --precision of the\n"
+        "median (checked after 20, 30, 45, ... iterations) or --max-time is over.\n"
+        "\n"
+        "Notes of a row. drifting: the times rose or fell during the measurement.\n"
+        "autocorrelated: slow iterations followed each other, so the interval is too narrow. (At\n"
+        "most 1 in 25 independent series gets one of these two notes.) invalid:N: N iterations\n"
+        "of --start window were invalid. block:K: K calls in a row were timed as one.\n"
+        "injected:P%: the point was slowed down on purpose.\n"
+        "\n"
+        "Points are measured in random order (--order, --seed), so that drift of the machine\n"
+        "does not look like an effect of the size. `control` in a result is the speed at\n"
+        "which all ranks together copy private memory. It is measured for each rank count and\n"
+        "each launch. If it changes, the machine has changed.\n"
+        "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
+        "SC15.\n",
+        out);
 }
 
 static void explain_pingpong(FILE *out)
@@ -154,7 +155,7 @@ static void explain_bound(FILE *out)
           "                speed at which all ranks at once send such a message to a neighbour;\n"
           "                below 64 KiB: its steps, at the time of one such message. The\n"
           "                algorithm of a library's own collective is not known: ceil(log2 n)\n"
-          "                steps and the bytes of busbw are assumed\n"
+          "                steps (send-recv: 1) and the bytes of busbw are assumed\n"
           "\n"
           "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
           "than 100 means that the algorithm read data from a cache, but the copies did not.\n",

@@ -48,8 +48,8 @@ void ddp_explain_effective(FILE *out)
           "the total. sent, wire_bytes_per_rank: the bytes of the rank that sent most. They are\n"
           "counted for messages; where ranks read each other's memory, they are the bytes that\n"
           "other ranks read; on GPUs they are a model of what a ring would send. density: the\n"
-          "fraction of its values that a rank sent. --partial K divides it by K (or by the\n"
-          "number of elements if that is smaller: no chunk is empty). overflows: finite values\n"
+          "fraction of its values that a rank sent. --partial K divides it by K, or by the\n"
+          "number of elements if that is smaller. overflows: finite values\n"
           "that became infinite in 16 bits.\n",
           out);
 }
@@ -91,10 +91,10 @@ void ddp_explain_break_even(FILE *out)
           "second is the fairer comparison, because fp16 halves the bytes at almost no cost.\n"
           "\n"
           "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To send\n"
-          "            every rank's k values with their indices to all others takes 8 k (n-1)\n"
-          "            bytes, so k/N = 1/n against f32 and 1/(2n) against fp16. Above a\n"
-          "            density of 1/32 a bitmap is smaller than indices, which moves the\n"
-          "            first to about 2/n - 1/32.\n"
+          "            every rank's k of N values with their indices to all others takes\n"
+          "            8 k (n-1) bytes per rank, so k/N = 1/n against f32 and 1/(2n) against\n"
+          "            fp16. Above a density of 1/32 a bitmap is smaller than indices, and k/N\n"
+          "            against f32 is about 2/n - 1/32.\n"
           "estimated   from the times of this point, assuming that encode costs the same at\n"
           "            every density, and exchange and decode grow in proportion to it.\n"
           "measured    with --break-even: the exchange is timed at densities from 1e-4 to 1,\n"

@@ -23,8 +23,8 @@ static const struct ddp_opt rows[] = {
      .offset = AT(command[DDP_BASE]),
      .value = "'CMD'",
      .group = "Commands",
-     .help = "the known command, split into arguments without a shell; --json FILE is appended, or "
-             "FILE replaces {json}"},
+     .help = "the base command, split into arguments without a shell; a file name replaces {json}; "
+             "without {json}, --json FILE is appended"},
     {.name = "new",
      .kind = DDP_OPT_STRING,
      .offset = AT(command[DDP_NEXT]),
@@ -58,7 +58,7 @@ static const struct ddp_opt rows[] = {
      .value = "N",
      .initial = "12",
      .group = "Statistics",
-     .help = "runs of each command, in randomised ABBA order; at least log2(cells/0.05)",
+     .help = "pairs of runs, one of each command, in random ABBA order; at least log2(cells/0.05)",
      .min = 1,
      .max = DDP_SIGNFLIP_MAX},
     {.name = "min-effect",
@@ -91,7 +91,7 @@ static const struct ddp_opt rows[] = {
      .value = "A,B",
      .initial = "60,30",
      .group = "Self-test",
-     .help = "number of A/A gates (a noise floor needs 29), and of gates with a delay in one cell",
+     .help = "numbers of gates: A of base against itself (a noise floor needs 29), B with a delay",
      .min = 0,
      .max = DDP_SELFTEST_GATES_MAX},
     {.name = "inject",
@@ -100,7 +100,7 @@ static const struct ddp_opt rows[] = {
      .value = "PCT",
      .initial = "10",
      .group = "Self-test",
-     .help = "size of that delay in percent",
+     .help = "delay of the B gates in percent",
      .min = 0.1,
      .max = 1000},
     {.name = "restart",
@@ -215,8 +215,7 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     return 0;
 }
 
-/* The data of one run. The record points into this struct, so the struct must live as long as the
- * record. */
+/* The data of one run. The record points into this struct. */
 struct work {
     const char *env[2][DDP_OPT_LIST_MAX + 1];
     struct ddp_gate_setup setup;
@@ -314,20 +313,20 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
         "  PASS (0)           every upper bound is below --min-effect\n"
         "  INCONCLUSIVE (12)  anything else: use more pairs, or a quieter machine\n"
+        "If the ping-pong or memory speed differs between the sides, a FAIL is INCONCLUSIVE.\n"
         "There is no PASS if a cell or a training run of base was not judged. Training runs\n"
         "are never judged. Cells that only new has are listed and change nothing.\n"
-        "A pair is repeated, at most twice, if its ping-pong class changed. The times of the\n"
-        "pair do not influence this decision. A run fails if its result is incomplete, has\n"
-        "wrong data or a point without valid iterations, or if the injected delays of the two\n"
-        "sides differ.\n"
+        "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
+        "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
+        "incomplete, has wrong data or a point without valid iterations is an error.\n"
         "\n"
-        "--selftest runs gates of one command against itself, some with a delay injected\n"
-        "into one cell. It reports false alarms, delays found, the noise floor (the\n"
-        "smallest --min-effect with which 90 % of A/A gates pass) and the smallest\n"
+        "--selftest runs gates of one command against itself: A/A gates, and gates with a\n"
+        "delay injected into one cell. It reports false alarms, delays found, the noise floor\n"
+        "(the smallest --min-effect with which 90 % of A/A gates pass) and the smallest\n"
         "slow-down that 90 % of gates find. With 29 A/A gates or more it stores the noise\n"
         "floor for later gates and comparisons on this machine. An interrupted self-test,\n"
         "or one with more --gates, continues with the next gate. It exits with 12 if there\n"
-        "were fewer gates, more than one false alarm in 60, less than 90 % found, or an\n"
+        "were fewer A/A gates, more than one false alarm in 60, less than 90 % found, or an\n"
         "alarm in the wrong cell.\n"
         "\n"
         "Examples:\n"

@@ -40,8 +40,8 @@ static void clear(int fd, const char *path)
 
 /* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
  * user owns the folder. `made` says that this gate has just created the folder. If the file system
- * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate can get a
- * lock there either. */
+ * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate removes it,
+ * because it cannot lock it either. */
 static int lock(const char *path, bool made)
 {
     struct stat held, current;
@@ -58,7 +58,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* Removes the folders of killed gates. No process holds the locks of these folders. */
+/* Removes the folders of killed gates, which are those that no process has locked. */
 static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];

@@ -1,7 +1,7 @@
 /* The folder in which a gate's child processes write their results. Private to gate*.c.
  *
- * A gate holds a lock on its folder while it runs. Each gate removes the folders of killed gates,
- * but never a folder of another user or a folder with other files in it. */
+ * A gate holds a lock on its folder while it runs. Each gate removes the folders of this user's
+ * killed gates, unless other files are in them. */
 #ifndef DDP_CMD_GATE_FOLDER_H
 #define DDP_CMD_GATE_FOLDER_H
 

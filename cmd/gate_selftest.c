@@ -141,8 +141,8 @@ static int check(const struct ddp_gate_values *v, struct ddp_err *err)
                         "--selftest runs only --base: it takes no --new or --new-env");
     if (v->gates.n > 2 || (v->gates.n == 2 && v->gates.v[1] > v->gates.v[0]))
         return ddp_fail(err, DDP_EUSAGE,
-                        "--gates takes the number of A/A gates, and of gates with a delay, which "
-                        "must not be larger");
+                        "--gates A,B: B, the number of gates with a delay, must not be larger "
+                        "than A");
     return 0;
 }
 
@@ -153,7 +153,8 @@ static void remove_journal(struct ddp_app *app, struct ddp_journal *journal)
         ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
 }
 
-/* Stores the noise floor if there were enough gates, and then removes the journal. */
+/* Stores the noise floor if there were enough gates, and then removes the journal. Fails if the
+ * noise floor is unknown. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {

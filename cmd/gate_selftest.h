@@ -20,9 +20,9 @@ struct ddp_gate_values {
 };
 
 /* Runs the gates that are missing in the journal of the self-test, and stores the noise floor. env
- * is the NULL-terminated environment of both sides. The members pairs, seed, timeout and folder of
- * gate must be set. *noise receives the results. *out receives the overall verdict and points to
- * *noise. */
+ * is the NULL-terminated list of variables to add for both sides. *gate is the template of every
+ * gate, without the commands and the progress function. *noise receives the results. *out receives
+ * the overall verdict and points to *noise. */
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,4 +1,5 @@
-/* Makes the command line of a gate that results show. Values that may be secret are replaced. */
+/* Makes the command line that the results of a gate show. Values in --base-env and --new-env that
+ * may be secret are replaced. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* C interface to Google Benchmark. gbench.cc implements it, kernels_main.c uses it.
  *
- * The library measures the times. It prints results to stdout, and context and warnings to stderr.
- * These functions throw no exceptions. */
+ * The library measures the times and prints the results to stdout. */
 #ifndef DDP_CMD_GBENCH_H
 #define DDP_CMD_GBENCH_H
 
@@ -16,14 +15,14 @@ extern "C" {
 struct ddp_gbench_case {
     const char *name, *label; /* the results show the label */
     void *arg;                /* passed to the functions */
-    /* Called once before each series of runs, untimed. Non-zero means out of memory. */
+    /* Called once before each series of runs, untimed. Returns non-zero if memory runs out. */
     int (*begin)(void *arg);
     /* Called before each run, untimed. NULL if the input need not be restored. */
     void (*restore)(void *arg);
     void (*run)(void *arg);
     /* Returns the bytes that the last run moved. */
     double (*bytes)(void *arg);
-    /* Returns the elements that a run processes. Called after begin. */
+    /* Returns the number of elements that a run processes. Called after begin. */
     double (*items)(void *arg);
 };
 

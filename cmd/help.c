@@ -25,7 +25,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* Appends " name text". The text begins at `column` and is wrapped at 80 columns. */
+/* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;

@@ -34,7 +34,7 @@ static void put_styled(FILE *out, const char *font, const char *text)
     fputs("\\fR", out);
 }
 
-/* Prints a paragraph, in source lines of at most 80 bytes after escaping. */
+/* Prints a paragraph in short lines, because escaping makes them longer. */
 static void put_text(FILE *out, const char *text)
 {
     struct ddp_strbuf wrapped = DDP_STRBUF_INIT;
@@ -133,8 +133,8 @@ static void put_head(FILE *out)
             ".SH DESCRIPTION\n",
             ddp_build_info()->version);
     put_text(out, "Measures how fast gradients are exchanged between the ranks of this machine or "
-                  "cluster, and trains real networks data-parallel with the same engine. Every "
-                  "result is verified, every median has an interval, every wait has a deadline. "
+                  "cluster, and trains real networks data-parallel with the same engine. Results "
+                  "are verified, medians have intervals, and waits have deadlines. "
                   "Without mpiexec, ddpbench starts its own ranks over shared memory.");
     fputs(".PP\n", out);
     put_text(out, "Data goes to stdout, everything else to stderr. Options cannot be abbreviated; "
@@ -157,7 +157,7 @@ void ddp_help_man(FILE *out)
     fputs(".SH FILES\n", out);
     put_entry(
         out, "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so",
-        "connect the program to one MPI library; they lie beside the binary or in ../lib/ddpbench");
+        "each connects the program to one MPI library; beside the binary or in ../lib/ddpbench");
     fputs(".SH EXIT STATUS\n", out);
     for (const struct ddp_exit_row *r = ddp_exit_rows(); r->meaning; r++) {
         char code[16];

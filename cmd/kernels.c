@@ -56,7 +56,7 @@ int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, s
                  "kernel benchmarks are not built: no Google Benchmark was "
                  "found when this binary was built");
         return ddp_hint(err, "install it (Debian: libbenchmark-dev, g++), then `make GBENCH=1` in "
-                             "ddpbench's sources (and `make install` if that is how it came)");
+                             "ddpbench's sources (and `make install` if it was installed)");
     }
     ddp_fail(err, DDP_EUNAVAIL, "no '" DDP_KERNELS_HELPER "' in '%.300s'", dir);
     return ddp_hint(err, "`make`, or `make install`, puts it beside the binary or in "
@@ -124,10 +124,10 @@ const struct ddp_cmd ddp_cmd_kernels = {
     .operands = "[--benchmark_FLAG=VALUE...]",
     .details =
         "Kernels: copy, reduce, convert, threshold and top-k selection with error feedback,\n"
-        "scatter-add and merge of sparse lists, optimiser steps; on one core, with the SIMD\n"
-        "level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
-        "3n elements for a reduction, 6n bytes for a conversion, 12n + 8k for a threshold,\n"
-        "16n + 8k for a top-k, and so on, with n elements of which k are kept.\n\n"
+        "scatter-add and merge of sparse lists, optimiser steps. They run on one core with the\n"
+        "SIMD level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
+        "3n elements to reduce two arrays, 6n bytes to convert and, with error feedback,\n"
+        "12n + 8k bytes for a threshold and 16n + 8k for a top-k (k of n elements are kept).\n\n"
         "Flags of Google Benchmark are passed on. They need '=':\n"
         "  --benchmark_list_tests=true         the names\n"
         "  --benchmark_filter=REGEX            only these\n"

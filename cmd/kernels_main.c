@@ -116,7 +116,8 @@ static int check_writable(const char *file, struct ddp_err *err)
     return 0;
 }
 
-/* Checks that the output file is complete, because the library does not check its writes. */
+/* Checks that the output file ends with a newline, because the library does not check its writes.
+ */
 static int check_written(const char *file, struct ddp_err *err)
 {
     struct stat s;

@@ -22,7 +22,7 @@ struct list_values {
 };
 
 static const struct ddp_opt rows[] = {{"json", 0, DDP_OPT_FLAG, offsetof(struct list_values, json),
-                                       NULL, NULL, "Output", "as JSON", 0, 0, NULL, NULL, NULL},
+                                       NULL, NULL, "Output", "print JSON", 0, 0, NULL, NULL, NULL},
                                       {"help", 'h', DDP_OPT_FLAG,
                                        offsetof(struct list_values, help), NULL, NULL, "Output",
                                        "this text", 0, 0, NULL, NULL, NULL},
@@ -41,7 +41,7 @@ static void entry(struct listing *l, const char *name, const char *reason, const
     bool usable = reason[0] == '\0';
     if (!l->json) {
         fprintf(l->app->out, "%-10s %-24s %-4s %s%s%s\n", l->kind, name, usable ? "yes" : "no",
-                summary, usable ? "" : "; not here: ", reason);
+                summary, usable ? "" : "; not usable here: ", reason);
         return;
     }
     cJSON *item = ddp_json_append(l->json);
@@ -81,7 +81,7 @@ static void list_simd(struct listing *l)
     static const char *const summaries[DDP_SIMD_COUNT] = {
         [DDP_SIMD_SCALAR] = "plain C: runs anywhere",
         [DDP_SIMD_AVX2] = "256 bits, with FMA and F16C",
-        [DDP_SIMD_AVX512] = "512 bits: F, BW, DQ and VL",
+        [DDP_SIMD_AVX512] = "512 bits, with AVX-512 F, BW, DQ and VL",
     };
     const char *cap = ddp_conf_get(DDP_CONF_SIMD);
     for (int i = 0; i < DDP_SIMD_COUNT; i++) {
@@ -160,7 +160,7 @@ static void list_syncs(struct listing *l)
         entry_with_argument(l, (*s)->name, (*s)->argument_help, (*s)->summary);
 }
 
-/* Lists the separate binaries that commands start. */
+/* Lists the separate program that `ddpbench kernels` starts. */
 static void list_helpers(struct listing *l)
 {
     char path[4300];
@@ -176,9 +176,10 @@ static void list_faults(struct listing *l)
     for (int i = 0; DDP_FAULTS && i < DDP_AT_COUNT; i++) {
         const struct ddp_fault_row *row = &ddp_fault_rows()[i];
         char summary[160];
-        snprintf(summary, sizeof summary, "%s; errno: exit %d%s%s", row->help,
-                 ddp_exit_code(row->code), row->data ? "; flip" : "",
-                 row->collector ? "; of the collector" : "");
+        snprintf(summary, sizeof summary, "%s; action errno (ends with exit code %d)%s%s",
+                 row->help, ddp_exit_code(row->code),
+                 row->data ? "; action flip (changes data)" : "",
+                 row->collector ? "; occurs in the collector" : "");
         entry(l, row->name, "", summary);
     }
 }
@@ -258,8 +259,8 @@ const struct ddp_cmd ddp_cmd_list = {
     .operands = "[KIND...]",
     .details =
         "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync, helper; without a kind, all are listed. `here` says whether an entry is\n"
-        "usable on this machine as ddpbench was started. If not, the reason follows.\n",
+        "model, sync, helper (default: all). `here` is no, with a reason, for a backend, device,\n"
+        "simd, dataset or helper that cannot be used here. Other kinds are not checked.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

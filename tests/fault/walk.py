@@ -76,7 +76,8 @@ def points(binary):
                                        stdout=subprocess.PIPE).stdout)
     found = []
     for row in listed:
-        how = re.search(r"; errno: exit (\d+)(; flip)?(; of the collector)?$", row["summary"])
+        how = re.search(r"; action errno \(ends with exit code (\d+)\)(; action flip \(changes data\))?"
+                        r"(; occurs in the collector)?$", row["summary"])
         found.append(Point(row["name"], int(how[1]), bool(how[2]), bool(how[3])))
     return found
 
