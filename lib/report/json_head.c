@@ -1,4 +1,5 @@
-/* The head of a run in JSON: everything except the measurements. */
+/* The facts about a run in JSON: tool, command, hosts and environment. Also the timer and the
+ * memory-copy speeds. */
 #include "report/json_head.h"
 
 #include <math.h>

@@ -89,7 +89,7 @@ static void add_speed(double GBps, struct ddp_strbuf *out)
 }
 
 /* Adds whether the method is faster than dense f32 here and, if not, on which links it would be. If
- * fp16 was measured and is even faster, the text says so. */
+ * the method is faster, but fp16 is faster still, the text says so. */
 static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
