@@ -1,5 +1,4 @@
-/* The facts about a run in JSON: tool, command, hosts and environment. Also the timer and the
- * memory-copy speeds. */
+/* The facts about a run in JSON, with the timer and the memory-copy speeds. */
 #include "report/json_head.h"
 
 #include <math.h>

@@ -201,7 +201,7 @@ static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* Reports the memory-copy speeds and what is known about interference by other processes. */
+/* Reports the memory-copy speeds and the known interference. */
 static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     double steal = 0, throttled = 0, switches = 0;

@@ -22,8 +22,7 @@ void ddp_table_text(struct ddp_strbuf *out, const char *text);
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
 /* Adds a blank and a count in `width` columns, or '-' if the count is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
-/* Adds the larger of the distances from the median to the ends of its 95 % interval, in percent of
- * the median. */
+/* Adds the longer side of the median's 95 % interval, in percent of the median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
 /* Writes the number of ranks, for example "4x2" for 4 groups of 2. `out` has at least 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);

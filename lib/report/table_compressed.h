@@ -12,9 +12,8 @@ extern "C" {
 void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report_style *style,
                               struct ddp_strbuf *out);
-/* Adds a sentence and the break-even densities for each method, about the largest size that was
- * measured. A method is a combination of compressor, algorithm, operation and number of ranks.
- * Skips a method if the dense exchange was not measured. */
+/* Adds a sentence and the break-even densities for the largest size of each combination of
+ * compressor, algorithm, operation and number of ranks. Skips points without a dense exchange. */
 void ddp_table_compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus
