@@ -122,8 +122,7 @@ const char *ddp_rank_error_same(int place)
 }
 
 /* Prints an error that the ranks have not agreed on. Rank 0 prints usage errors, and errors of
- * commands without ranks, without its rank and for all ranks of its host, because all have the same
- * command line. */
+ * commands without ranks, for all ranks of its host. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];

@@ -20,8 +20,7 @@ struct ddp_sweep_collector {
     bool whole;    /* all items of all repetitions are finished */
 };
 
-/* Stores the repetition and item of one more training run of the record. Returns DDP_ENOMEM on
- * failure. */
+/* Stores the repetition and item of one more training run of the record. */
 int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 

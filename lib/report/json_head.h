@@ -1,5 +1,4 @@
-/* The facts about a run in JSON. Used by report_json.c, and by report_jsonl.c for its first and
- * last line. */
+/* The facts about a run in JSON. */
 #ifndef DDP_REPORT_JSON_HEAD_H
 #define DDP_REPORT_JSON_HEAD_H
 

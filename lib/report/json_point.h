@@ -1,4 +1,4 @@
-/* A point in the JSON document. Used by report_json.c and report_jsonl.c. */
+/* A point in the JSON document. */
 #ifndef DDP_REPORT_JSON_POINT_H
 #define DDP_REPORT_JSON_POINT_H
 

@@ -1,4 +1,4 @@
-/* Untrusted text and verdicts in Markdown. Used by report_markdown.c. */
+/* Untrusted text and verdicts in Markdown. */
 #ifndef DDP_REPORT_MARKDOWN_VERDICT_H
 #define DDP_REPORT_MARKDOWN_VERDICT_H
 

@@ -78,8 +78,7 @@ static void half(const struct ddp_point *p, struct ddp_strbuf *out)
     char wrong[24] = "N/A";
     if (p->check_elements >= 0)
         snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
-    /* Like nccl-tests, print fewer decimals for long times, and 0.00 for a bandwidth that does not
-     * exist (one rank). */
+    /* Like nccl-tests, print fewer decimals for long times, and 0.00 without a bandwidth. */
     ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
                     us >= 10000 ? 0
                     : us >= 100 ? 1

@@ -1,5 +1,4 @@
-/* Cells of the tables for people: numbers in columns, and colour if allowed. Used by report_table.c
- * and table_*.c. */
+/* Cells of the tables for people: numbers in columns, and colour if allowed. */
 #ifndef DDP_REPORT_TABLE_CELLS_H
 #define DDP_REPORT_TABLE_CELLS_H
 

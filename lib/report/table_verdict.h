@@ -1,4 +1,4 @@
-/* A verdict as text for people, and as JSON for the document. Used in lib/report only. */
+/* A verdict as text for people, and as JSON for the document. */
 #ifndef DDP_REPORT_TABLE_VERDICT_H
 #define DDP_REPORT_TABLE_VERDICT_H
 
