@@ -64,10 +64,10 @@ static void find_binary_dir(char *out, size_t out_bytes)
 static int unknown_command(const char *name, struct ddp_err *err)
 {
     if (name[0] == '-') {
-        ddp_fail(err, DDP_EUSAGE, "'%s' stands before the command", name);
+        ddp_fail(err, DDP_EUSAGE, "unexpected '%s' before the command", name);
         return ddp_hint(err,
-                        "options come after it: ddpbench COMMAND %s; `ddpbench help` lists the "
-                        "commands",
+                        "options must follow the command: ddpbench COMMAND %s; `ddpbench help` "
+                        "lists the commands",
                         name);
     }
     ddp_fail(err, DDP_EUSAGE, "unknown command '%s'", name);
@@ -77,8 +77,8 @@ static int unknown_command(const char *name, struct ddp_err *err)
     return ddp_hint(err, "`ddpbench help` lists the commands");
 }
 
-/* Returns the arguments of argv[0..argc) without those for another program (is_foreign). *count
- * receives the number of returned arguments. Returns NULL if memory runs out. */
+/* Returns argv[0..argc) without the arguments for another program (is_foreign). *count receives the
+ * number of returned arguments. Returns NULL if memory runs out. */
 static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, int *count)
 {
     char **own = ddp_calloc((size_t)argc + 1, sizeof *own);
@@ -89,9 +89,9 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
-/* Returns true if this process prints an answer that is the same on all ranks. If the launcher
- * could not be detected, every process prints, because the launcher's variables may be left over
- * from an earlier job. */
+/* Returns true if this process prints text that is the same on all ranks, such as help. If the
+ * launcher could not be detected, every process prints, because the launcher's variables may be
+ * left over from an earlier job. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -128,8 +128,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* Under mpiexec, only rank 0 runs a command without ranks. The doctor runs on every rank.
-         */
+        /* Under an outside launcher, only rank 0 runs a command without ranks. The doctor runs on
+         * every rank. */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {

@@ -25,7 +25,7 @@ enum action {
     COPY,   /* becomes the option `ours`, if the command has it */
     SIZE,   /* like COPY, for a size */
     LIST,   /* like COPY; "all" becomes the list of all choices */
-    ONLY,   /* not supported; accepted only with the value that ddpbench implements */
+    ONLY,   /* not translated; accepted only with the value `ours`, which is how ddpbench works */
     FACTOR, /* like COPY; 1 is dropped */
     MEMORY  /* 1 becomes --memory registered, 0 is dropped */
 };
@@ -34,7 +34,7 @@ struct flag {
     char letter;
     const char *name;
     enum action action;
-    const char *ours; /* name of ddpbench's option; ONLY: the accepted value */
+    const char *ours; /* name of ddpbench's option; ONLY: the accepted value, "" if none */
     const char *why;  /* ONLY: the hint for any other value */
 };
 
@@ -188,8 +188,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     }
 }
 
-/* Adds the default of nccl-tests, which differs from ddpbench's, for every option that the user
- * left out. */
+/* Adds the defaults of nccl-tests that differ from ddpbench's, unless the user chose a value. */
 static int add_defaults(struct ddp_nccl_line *line, struct ddp_err *err)
 {
     if (!has(line, "size")) {

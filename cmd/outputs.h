@@ -6,8 +6,8 @@
 #include "report/report.h"
 
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
- * table on stdout if no format was given and stdout is free. Checks the outputs but creates no
- * file. Returns DDP_EUSAGE or DDP_ECREATE. */
+ * table on stdout if no format was given and stdout is free. Checks the targets but does not create
+ * them. Returns DDP_EUSAGE or DDP_ECREATE. */
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, bool color,
                     struct ddp_err *err) DDP_MUST_CHECK;

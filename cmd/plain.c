@@ -20,7 +20,7 @@ static const struct ddp_exit_row exit_rows[] = {
     {71, "not enough memory"},
     {73, "an output file cannot be created"},
     {74, "a file cannot be read or written"},
-    {76, "ranks, hosts or builds disagree, or every process would be a job of its own"},
+    {76, "ranks, hosts or builds disagree, or the processes would be separate jobs"},
     {77, "permission denied"},
     {78, "a configuration is invalid"},
     {0, NULL},

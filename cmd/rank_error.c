@@ -42,7 +42,7 @@ static socklen_t name_socket(struct sockaddr_un *out, const char *subject, int i
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* Returns false if another process holds the name. The socket stays open until the process ends. */
+/* Returns false if a process holds the name. The socket stays open until the process ends. */
 static bool bind_name(const char *subject, int index)
 {
     struct sockaddr_un at;
@@ -121,8 +121,8 @@ const char *ddp_rank_error_same(int place)
                : "the same error";
 }
 
-/* Prints an error that the ranks have not agreed on. Rank 0 prints a usage error without its rank
- * and host, and for all ranks of its host, because all have the same command line. */
+/* Prints an error that the ranks have not agreed on. Rank 0 prints usage errors, and errors of
+ * commands without ranks, for all ranks of its host. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];
@@ -142,7 +142,8 @@ static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
     usleep(2 * DDP_RANK_ERROR_DELAY_US);
 }
 
-/* If an error is not agreed and has a rank, world_launched.c has printed it already. */
+/* world_launched.c has already printed an error whose rank is set, unless the ranks have agreed on
+ * the error. */
 void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err)
 {
     const bool printed = err->rank >= 0 && !err->agreed;

@@ -27,10 +27,10 @@ void ddp_rank_error_claim_all(const char *line);
  * 1 to DDP_RANK_ERROR_LINES - 1. */
 const char *ddp_rank_error_same(int place);
 /* Waits until all ranks of this host have called this function. Returns false if they have not
- * within limit_us, or at once if this process does not know its local rank. */
+ * within limit_us, or at once if the launcher, and so the local rank, is unknown. */
 bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us);
 /* Prints the error on stderr, unless another rank prints the error or this rank has printed it
- * already. An error of this rank alone begins with the rank and its host. */
+ * already. */
 void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err);
 /* Writes "rank 1 on node17" for this process, or "a rank on node17" if the rank is unknown. */
 void ddp_rank_error_origin(const struct ddp_app *app, char *out, size_t out_bytes);

@@ -1,5 +1,5 @@
 /* `ddpbench reduce-scatter`: combines an array over all ranks and leaves one chunk of the result on
- * each. */
+ * each rank. */
 #include "collective.h"
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,

@@ -51,7 +51,7 @@ static const char *protected_path(const void *values, int i)
 }
 
 /* Returns the largest heap that any item of the current launch group needs. Before the launch
- * groups are made, all items count. */
+ * groups are made, all items with at most `ranks` ranks count. */
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_sweep_values *v = values;
@@ -141,8 +141,8 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .summary = "many runs from a configuration; continues after an interruption",
     .operands = "CONFIG.json",
     .details =
-        "The configuration is JSON; keys of a run are options of its command, and a list\n"
-        "makes an axis: every combination is measured.\n"
+        "The configuration is JSON. The keys of a run are options of its command. If values\n"
+        "are lists, every combination is measured.\n"
         "\n"
         "  {\"runs\": [\n"
         "    {\"command\": \"allreduce\", \"ranks\": [1, 2], \"size\": [\"8\", \"64K\"],\n"
@@ -151,8 +151,8 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "\n"
         "Each finished point goes to a journal before it is shown. The same command line\n"
         "continues an interrupted sweep, on the same machine with the same build; an\n"
-        "interrupted training run starts over. --seed sets the order of the runs, and the\n"
-        "seed of runs that name none. With backend nccl a run that names no number of ranks\n"
+        "interrupted training run starts over. --seed sets the order of the runs. It is also\n"
+        "the seed of runs that set none. With backend nccl a run that sets no number of ranks\n"
         "gets one rank per GPU. Runs that are impossible here are left out with a warning,\n"
         "and the exit code is then 69.\n"
         "\n"

@@ -79,19 +79,19 @@ struct ddp_sweep_values {
     int *order;       /* indices of items [launches * count] */
     struct ddp_sweep_launch_group *stages;
     int stage_count, current; /* current: index of the launch group that runs */
-    /* The finished work, read from the journal. keep() updates `ended` and `measured`.
-     * ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
+    /* The finished work, read from the journal. ddp_sweep_collector_keep updates `ended` and
+     * `measured`. ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
     struct ddp_sweep_done done;
     int ended;       /* number of finished items in all repetitions */
     int *measured;   /* number of measured points per repetition [launches] */
     int only_launch; /* the repetition that a run under an outside launcher measures, or 0 */
     int64_t started_ns;
-    double seconds_todo, seconds_done;     /* estimates: all and finished items of this run */
+    double seconds_todo, seconds_done;     /* estimates: all items of this run, finished items */
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
 /* sweep_config.c: reads the configuration and makes its items. An error of DDP_ECONFIG names the
- * file and the run. */
+ * file. */
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -164,7 +164,7 @@ int ddp_sweep_share(void *values, struct ddp_comm *comm, struct ddp_err *err);
 enum ddp_sweep_event_type { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
 struct ddp_sweep_event {
     int type, launch, item; /* type: enum ddp_sweep_event_type */
-    char text[192];         /* the reason why the item was skipped */
+    char text[192];         /* the reason why the item was left out */
 };
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
 

@@ -20,13 +20,12 @@ struct ddp_sweep_collector {
     bool whole;    /* all items of all repetitions are finished */
 };
 
-/* Stores the repetition and item of the record's last training run. Returns DDP_ENOMEM on failure.
- */
+/* Stores the repetition and item of one more training run of the record. */
 int ddp_sweep_collector_trained(struct ddp_sweep_collector *collector, int launch, int item,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 
-/* sweep_facts.c: collects the facts that the journal must agree with. The caller must have filled
- * in the record's head. */
+/* sweep_facts.c: collects the facts that the journal must agree with. The record must already name
+ * the backend, the launcher and the hosts. */
 void ddp_sweep_facts(const struct ddp_sweep_values *v, const struct ddp_record *record,
                      struct ddp_journal_facts *facts);
 

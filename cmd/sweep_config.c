@@ -8,7 +8,7 @@
 #include "base/unit.h"
 #include "sweep.h"
 
-/* Options of the sweep as a whole, which no single run may set. */
+/* Options that a run may not set. They concern the whole sweep or work only outside a sweep. */
 static const char *const sweep_options[] = {"json",    "format",       "progress", "quiet",
                                             "verbose", "help",         "launch",   "timeout",
                                             "dry-run", "explain-auto", "label",    NULL};
@@ -130,8 +130,9 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     return 0;
 }
 
-/* Returns the number of ranks for an item that names none: 1 for backend self, one per GPU if the
- * backend uses GPUs, else ddp_world_default_ranks. */
+/* Returns the number of ranks for an item that names none: 1 for backend self, else
+ * ddp_world_default_ranks. If the backend uses GPUs, the own launcher starts one per GPU unless
+ * --share-gpu is given. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {
@@ -192,7 +193,7 @@ static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
     return 0;
 }
 
-/* Parses and checks the options of every item before any rank starts. */
+/* Parses and checks the options of every item before anything is measured. */
 static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
     for (int i = 0; i < v->count; i++) {

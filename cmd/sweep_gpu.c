@@ -42,7 +42,7 @@ static int check_on_device(const struct ddp_sweep_values *v, const struct ddp_sw
         (item->gpu.graph != v->items[0].gpu.graph || item->gpu.window != v->items[0].gpu.window))
         return refuse(
             v, item, DDP_ECONFIG,
-            "under an outside launcher all runs have the same 'graph' and 'memory window'", err);
+            "under an outside launcher all runs must agree on 'graph' and 'memory window'", err);
     if (!own || v->world.share_gpu || !b->places)
         return 0;
     DDP_TRY(b->probe(NULL, err));

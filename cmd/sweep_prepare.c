@@ -91,8 +91,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Refuses two points with the same id, because neither a reader nor the journal could tell them
- * apart. */
+/* Refuses two points with the same id, because a reader of the result could not tell them apart. */
 static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const char **ids = ddp_calloc((size_t)v->points, sizeof *ids);

@@ -15,7 +15,7 @@
 #define OPERATION_S      2e-6  /* per operation, without data */
 #define BYTES_PER_S      1.5e9 /* at which one rank processes a message */
 #define CHECK_S_PER_BYTE 2e-9
-#define STAGE_S          0.1
+#define STAGE_S          0.1 /* to start a run */
 #define ADAPTIVE_ITERS   200 /* typical number of adaptive iterations */
 
 static double guess_points(const struct ddp_bench_options *o, const struct ddp_bench_plan *plan)

@@ -24,8 +24,8 @@ static bool has(void *arg, const char *id)
     return ddp_sweep_done_has(&at->v->done, ddp_sweep_key(at->stage->launch, at->item, id));
 }
 
-/* Writes the prefix of progress lines, with the time left. This is the estimate for the remaining
- * items, multiplied by the ratio of real to estimated time of the finished items. */
+/* Writes the prefix of progress lines, with the time left. The time left is the estimate for the
+ * remaining items, multiplied by the ratio of real to estimated time of the finished items. */
 static void describe(struct position *at)
 {
     const struct ddp_sweep_values *v = at->v;

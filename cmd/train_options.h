@@ -48,8 +48,8 @@ extern const struct ddp_opt ddp_train_rows[];
  * contradict each other. */
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
                               struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the reader of the data set. Fills *request with the number and shape of the images that
- * the model needs. */
+/* Returns the reader of the data set. Fills *request with the shape of images that the model needs,
+ * and with the folder, number of images and seed from the options. */
 const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
                                                        struct ddp_dataset_request *request);
 /* Fills v->jobs and v->seeds. Returns DDP_EUSAGE if options contradict each other. */
@@ -67,8 +67,8 @@ int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err) 
  */
 void ddp_train_values_options(const struct ddp_train_values *v, int job, int seed,
                               struct ddp_train_options *out);
-/* Trains once per strategy and seed, on all ranks. If there are several runs, rank 0 first trains a
- * few steps alone for each seed, as a baseline. Collective. */
+/* Trains once per strategy and seed, on all ranks. If there are several runs and ranks, rank 0
+ * first trains a few steps alone for each seed, to compute speed-ups. Collective. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

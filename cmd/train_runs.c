@@ -21,7 +21,7 @@ static int needs_one(const struct ddp_train_values *v, const char *option,
     for (int i = 0; i < v->job_count; i++)
         if (has(v->jobs[i].cls))
             return 0;
-    return ddp_fail(err, DDP_EUSAGE, "--%s means nothing to '%s', which %s", option,
+    return ddp_fail(err, DDP_EUSAGE, "--%s has no effect with '%s', which %s", option,
                     v->jobs[0].text, what);
 }
 
@@ -38,7 +38,7 @@ static bool has_compressor(const struct ddp_sync_class *cls)
     return cls->compresses;
 }
 
-/* Returns true if the strategy makes all or a part of the parameters equal on all ranks. */
+/* Returns true if the strategy exchanges data. */
 static bool has_exchange(const struct ddp_sync_class *cls)
 {
     return cls->replicas_equal || cls->equal_part != NULL;
@@ -52,7 +52,7 @@ static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *
     if (v->dump_dir && runs > 1)
         return ddp_fail(err, DDP_EUSAGE, "--dump-gradients records one run, not %d", runs);
     if (!v->dump_dir && ddp_opt_given(cmd->rows, parsed, "dump-every"))
-        return ddp_fail(err, DDP_EUSAGE, "--dump-every means nothing without --dump-gradients");
+        return ddp_fail(err, DDP_EUSAGE, "--dump-every has no effect without --dump-gradients");
     return 0;
 }
 
@@ -188,8 +188,8 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
     return 0;
 }
 
-/* The argument of the baseline's event functions. After every step they also call share_more, in
- * which the other ranks wait. */
+/* The argument of the baseline's event functions. baseline_step calls share_more, in which the
+ * other ranks wait. */
 struct baseline {
     struct ddp_rank *rank;
     char *all;
@@ -255,8 +255,7 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
     return rc;
 }
 
-/* Trains a few steps on rank 0 while the other ranks are idle. Speed-ups are relative to this rate.
- */
+/* Trains a few steps on rank 0 while the other ranks are idle. */
 static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v, int seed,
                         struct ddp_err *err)
 {
@@ -272,7 +271,7 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     return rc;
 }
 
-/* Measures the memory-copy baseline before and also after the training, because a training may take
+/* Measures the memory-copy speed before and also after the training, because a training may take
  * hours. */
 int ddp_train_run_all(struct ddp_rank *rank, const struct ddp_train_values *v, struct ddp_err *err)
 {

@@ -26,14 +26,14 @@ struct ddp_verdict_outputs {
         .help = "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"    \
     }
 
-/* Opens and checks the outputs, so that a bad path fails before anything runs. protected_paths ends
- * with NULL and lists files that the command reads. Outputs that would overwrite such a file are
- * refused. ddp_verdict_finish releases *record and *reports. */
+/* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
+ * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.
+ * ddp_verdict_finish releases *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the last documents and releases record and reports. verdict is NULL if rc is an error.
- * Returns rc if rc is an error. Otherwise returns the error of writing or, from the outcome, 0,
+/* Writes the last documents and releases record and reports. If rc is an error, verdict is NULL and
+ * rc is returned. Otherwise returns an error of writing or, depending on the outcome, 0,
  * DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);

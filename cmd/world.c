@@ -62,8 +62,9 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
     return w->cmd->gpu(w->values, out, err);
 }
 
-/* Returns true if the command can use GPUs and there is a GPU for each rank of this host. With the
- * own launcher there must be at least two GPUs, because a single rank has nothing to send. */
+/* Returns true if the command can use GPUs, the ranks are processes, and each rank of this host can
+ * have its own GPU. The own launcher needs at least two, because a single rank has nothing to send.
+ */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -160,7 +161,7 @@ int ddp_world_default_ranks(const struct ddp_app *app)
 }
 
 /* Writes the largest legal rank count and the default. Under an outside launcher, both values are
- * the number of its ranks. Otherwise the default is one rank per usable core or GPU, within
+ * the number of its ranks. Otherwise the default is one rank per usable core or GPU, at most
  * DDP_DEFAULT_RANKS_MAX. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
@@ -188,7 +189,7 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
             return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
         }
         if (w->counts[i] > most)
-            return ddp_fail(err, DDP_EUSAGE, "--ranks %d: %s has %d", w->counts[i],
+            return ddp_fail(err, DDP_EUSAGE, "--ranks %d: the limit of %s is %d", w->counts[i],
                             own ? "this backend" : l->name, most);
         w->max_ranks = DDP_MAX(w->max_ranks, w->counts[i]);
     }

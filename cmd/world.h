@@ -30,36 +30,35 @@ struct ddp_world {
     bool watching;
     struct ddp_signal_watch watch;
     struct ddp_launch_run *running; /* set while ranks run */
-    /* Protects record and reports under an outside launcher. The watchdog or the signal thread may
-     * write the last documents there while the main thread is writing. */
+    /* Protects record and reports under an outside launcher. There the watchdog or the signal
+     * thread may write the last documents while the main thread is writing. */
     pthread_mutex_t lock;
     _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
-    /* True while mpiexec ends the job, so that writes do not wait for the disk. Any thread may set
-     * this flag. */
+    /* True once a deadline or a signal ends the job, so that the last writes do not wait for the
+     * disk. Any thread may set this flag. */
     _Atomic(bool) no_fsync;
 };
 
 /* Returns true if this process starts the ranks, false if an outside launcher has. */
 bool ddp_world_is_own(const struct ddp_world *w);
 
-/* Checks the outputs that the options name, as far as this is possible without creating or changing
- * a file. */
+/* Checks the outputs that the options name, without creating or changing them. */
 int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills in the parts of the record that are known before anything is measured. */
 int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the outputs and writes the first document. Called after check and fill. */
 int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Handles one message from rank 0. After a return of 0, the data of the message is in the record
- * and in every document on disk. */
+/* Handles one message from rank 0. After a return of 0, the record holds the data of the message. A
+ * point or epoch is then also in the journal and in every document file. */
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the
- * outputs. Returns `code` if `code` is an error, else the result of writing. */
+ * outputs. Returns `code` if it is an error, else an error of the sweep or of writing. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_clear_progress(struct ddp_world *w);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* Measures how long the slowest rank takes to create and to split the communicator. split_ns is NaN
- * unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
+/* Fills *out with the times that the slowest rank needs to create and to split the communicator.
+ * split_ns is NaN unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -67,8 +66,8 @@ int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
  * all checks. */
 void ddp_world_announce(const struct ddp_world *w);
 
-/* Sets w->backend and *ranks for the i-th start of the ranks. These come from the command's launch
- * groups or, if it has none, from the i-th rank count. *ranks becomes 0 if no start is left. */
+/* Sets w->backend and *ranks for the i-th start of the ranks. They come from the command's launch
+ * groups. Without these, *ranks is the i-th rank count. *ranks becomes 0 if no start is left. */
 int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
 

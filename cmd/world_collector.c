@@ -55,7 +55,7 @@ static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
                                                  .arg = w});
 }
 
-/* Refuses outputs that would overwrite a file that the command reads or keeps. */
+/* Refuses outputs that would overwrite a file that the command itself reads or writes. */
 static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     const char *path;
@@ -96,8 +96,8 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in the libraries in use. Under an outside launcher MPI is in use even if another backend
- * moves the data. */
+/* Fills in the libraries in use. Under an outside launcher MPI may be in use even if another
+ * backend moves the data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -279,7 +279,7 @@ static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_
     return ddp_launch_send(rank->launch, type, payload, bytes, err);
 }
 
-/* Replaces the point's position within its cell by its position within the sweep. */
+/* In a sweep, replaces the point's position within its item by its position within the sweep. */
 static void set_place(struct ddp_rank *rank, struct ddp_point *point)
 {
     if (rank->of == 0)

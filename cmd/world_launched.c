@@ -38,9 +38,9 @@ static void close_from_other_thread(struct ddp_world *w, int code, const char *w
         ddp_collector_close(w, code, why, err);
 }
 
-/* Called by the watchdog when a deadline expires, because blocking calls of a library cannot check
- * the deadline themselves. Reports the operation that hangs, and saves the finished points. The
- * watchdog then ends the process. */
+/* Called when a deadline expires, by a wait of the main thread or, because blocking calls of a
+ * library cannot check the deadline, by the watchdog. Reports the operation that hangs, and saves
+ * the finished points. The process ends afterwards. */
 static void on_expire(void *arg, const char *report_text)
 {
     struct ddp_world *w = arg;
@@ -222,14 +222,14 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     rc = close_collector(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
         /* The other ranks do not have this error. Report it here, then abort the other ranks.
-         * main() does not report an error whose err->rank is set. */
+         * main() does not report an error that has a rank and is not agreed. */
         ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_log_err_of(&w->app->log, who, err);
         err->rank = comm->rank;
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
-        /* Report the error before this rank leaves MPI, because the other ranks wait for it there.
-         * When the first rank ends, mpiexec ends the others and drops output that it has not
+        /* Report the error before this rank leaves MPI, because the other ranks wait for this rank
+         * there. When the first rank ends, mpiexec ends the others and drops output that it has not
          * forwarded yet. */
         ddp_log_err(&w->app->log, err);
         ddp_sleep_ns(LAST_MESSAGES_NS);
@@ -244,7 +244,7 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_signal_thread *signals = NULL;
     pthread_mutex_init(&w->lock, NULL);
-    /* Must run before the library creates threads (see signal_thread.h). */
+    /* Must run before MPI or NCCL creates threads (see signal_thread.h). */
     if (w->app->launcher.rank_info.rank == 0)
         DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
     int rc = run_launched(w, err);

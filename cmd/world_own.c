@@ -46,8 +46,8 @@ static void on_news(void *arg, const char *line)
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
-/* Starts the ranks once and waits for their end. Returns the code of the outcome and stores its
- * report in err. */
+/* Starts the ranks once and waits for their end. Returns the outcome's code and stores the
+ * outcome's report in err. */
 static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 {
     struct ddp_launch_outcome outcome;

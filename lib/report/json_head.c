@@ -1,4 +1,4 @@
-/* The head of a run in JSON: everything except the measurements. */
+/* The facts about a run in JSON, with the timer and the memory-copy speeds. */
 #include "report/json_head.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* The head of a run in JSON, for the document and for the first and last line of a stream. Used by
- * report_json.c and report_jsonl.c. */
+/* The facts about a run in JSON. */
 #ifndef DDP_REPORT_JSON_HEAD_H
 #define DDP_REPORT_JSON_HEAD_H
 
@@ -11,11 +10,11 @@ extern "C" {
 #endif
 
 const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
-/* Adds the keys "schema" to "environment" to doc. */
+/* Adds the first keys of the document to doc, from "schema" to "environment". */
 void ddp_json_head(cJSON *doc, const struct ddp_record *r);
-/* Sets parent["comm_us"], which is known when the run ends. */
+/* Sets parent["comm_us"], the times to create, split and destroy the communicator. */
 void ddp_json_comm(cJSON *parent, const struct ddp_record *r);
-/* Sets doc["timer"] and doc["control"]. */
+/* Sets doc["timer"], and doc["control"] to the memory-copy speeds. */
 void ddp_json_controls(cJSON *doc, const struct ddp_record *r);
 
 #ifdef __cplusplus

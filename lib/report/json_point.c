@@ -107,8 +107,7 @@ static void add_iterations(cJSON *point, const struct ddp_point *p)
     ddp_json_num(point, "injected_percent", p->injected_percent);
 }
 
-/* Adds the break-even densities, or null if the exchange is not sparse or there is only one rank.
- */
+/* Adds the break-even densities, or null if none is known, as for exchanges that are not sparse. */
 static void add_break_even(cJSON *point, const struct ddp_point *p)
 {
     static const char *const key[DDP_BASELINE_COUNT] = {"f32", "f16"};

@@ -1,5 +1,4 @@
-/* Training runs and their comparison in the JSON document. Used by report_json.c and
- * report_jsonl.c. */
+/* Training runs and their comparison in the JSON document. */
 #ifndef DDP_REPORT_JSON_TRAIN_H
 #define DDP_REPORT_JSON_TRAIN_H
 

@@ -1,5 +1,4 @@
-/* Values of the JSON document beyond those of base/json.h. Missing values become null. Used by
- * report_json.c and json_*.c. */
+/* Values of the JSON document beyond those of base/json.h. Missing values become null. */
 #ifndef DDP_REPORT_JSON_VALUES_H
 #define DDP_REPORT_JSON_VALUES_H
 

@@ -10,7 +10,7 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
     char clean[2400];
     ddp_printable(text, clean, sizeof clean);
     for (char *c = clean; *c; c++)
-        /* Some readers strip code spans, so replace '<' too. */
+        /* Some viewers ignore the backticks, so HTML is made harmless too. */
         if (*c == '|' || *c == '`' || *c == '<')
             *c = '?';
     if (clean[0])

@@ -1,4 +1,4 @@
-/* Shared by the Markdown reporters: untrusted text and verdicts. Used by report_*.c. */
+/* Untrusted text and verdicts in Markdown. */
 #ifndef DDP_REPORT_MARKDOWN_VERDICT_H
 #define DDP_REPORT_MARKDOWN_VERDICT_H
 
@@ -12,7 +12,8 @@ extern "C" {
 /* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
  * have no effect in a code span. The result may stand in a table cell. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
-/* Adds the outcome, the compared commands, and a table of the cells, slower ones first. */
+/* Adds the outcome, a table of the cells (slower ones first) and the compared commands. For a
+ * self-test, the table has the results of its gates instead. */
 void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

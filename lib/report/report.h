@@ -4,8 +4,8 @@
  * A sink is the target of a reporter (report_sink.h). A streaming reporter (such as table) writes a
  * head, a row per point and a foot. A document reporter (such as json) writes the whole document
  * again at every update, into a temporary file that is then renamed to the target. If the target is
- * a pipe or stdout, a document reporter writes the document once, at the end. Every write, fsync,
- * close and rename is checked. Errors are DDP_ECREATE and DDP_EIO. */
+ * a pipe, a device or a descriptor such as stdout, a document reporter writes the document once, at
+ * the end. Every write, fsync, close and rename is checked. */
 #ifndef DDP_REPORT_REPORT_H
 #define DDP_REPORT_REPORT_H
 
@@ -53,30 +53,31 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_C
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
 /* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
- * to the same target (DDP_EUSAGE) fails before anything is measured. Nothing is created or changed
- * before ddp_report_begin. */
+ * to the same target (DDP_EUSAGE) fails before anything is measured. The target is not created or
+ * changed before ddp_report_begin. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, const struct ddp_report_style *style,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Protects `path`, a file that the command reads or keeps itself. Returns DDP_EUSAGE if an output
+/* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
  * would overwrite this file. Call this after all ddp_report_add and before ddp_report_begin. */
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* Opens the outputs and writes the first (partial) documents. Call this when the head of the record
- * is known. Points and epochs that the record already holds (a continued sweep) are written too. */
+/* Opens the outputs and writes the first (partial) documents. Call this when the facts about the
+ * run (command, hosts, ...) are in the record. Points and epochs that the record already holds (a
+ * continued sweep) are written too. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Report a new point, or a new epoch of the last training run. Documents are written before
- * streams, so every printed point is on disk. Streams show points in the order of the plan, not in
- * the order of measurement. A point is printed when all its predecessors are known, or at the end
- * of the run. */
+ * streams, so a document file has each point before a stream shows it. Streams show points in the
+ * order of the plan, not in the order of measurement. A point is printed when all its predecessors
+ * are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the final documents. record->status, reason and finished must be set. Does nothing without
- * ddp_report_begin. */
+/* Writes the final documents and the last lines of the streams. record->status, reason and finished
+ * must be set. Does nothing without ddp_report_begin. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_report_close(struct ddp_report_set *set);

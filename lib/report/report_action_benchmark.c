@@ -1,6 +1,6 @@
-/* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times) and
- * customBiggerIsBetter (bus bandwidth, accuracy). Each is an array of {name, unit, value, range,
- * extra}. */
+/* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times, and time
+ * ratios of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each is an array of
+ * {name, unit, value, range, extra}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
 }
 
 /* Adds the number of cells and training runs of base that were not judged, with the reason of the
- * verdict. They have no time, so a chart cannot show them in another way. */
+ * verdict. They have no ratio, so a chart can only show their number. */
 static void add_unjudged(cJSON *list, const struct ddp_verdict_record *v)
 {
     size_t count = 0;

@@ -199,7 +199,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
 {
     (void)r;
     (void)style;
-    /* An interrupted run has fewer rows. The reason is on stderr and in the JSON document. */
+    /* An interrupted run has fewer rows. The reason is on stderr. */
     (void)out;
 }
 

@@ -3,8 +3,8 @@
  *
  * Each point is a benchmark named by its id. With --samples each iteration is a repetition, so that
  * the U test of compare.py works. Without --samples the median is the only repetition. real_time is
- * the slowest rank's time of an iteration in microseconds. cpu_time is the same, because waiting
- * ranks spin. An epoch is a benchmark whose time is the training time of the epoch. */
+ * the time in microseconds on the slowest rank. cpu_time is set to the same value, because waiting
+ * ranks usually spin. An epoch is a benchmark whose time is the training time of the epoch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Annotations for GitHub Actions: workflow commands on stdout. GitHub shows only ten annotations
+/* Annotations for GitHub Actions, written as workflow commands. GitHub shows only ten annotations
  * per kind. All cells of one state therefore share one annotation, which names up to eight of them.
  */
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 #define NAMED 8
 
-/* Adds the data of a workflow command, with %, CR and LF escaped (GitHub docs: "workflow
- * commands"). */
+/* Adds the text of a workflow command. '%' is escaped, because GitHub decodes %25, %0D and %0A. CR
+ * and LF become '?'. */
 static void data(struct ddp_strbuf *out, const char *text)
 {
     char clean[2400];
@@ -77,8 +77,8 @@ static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state sta
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds an annotation with the items of base that were not judged. The notice in end() names the
- * items that only new has. */
+/* Adds an annotation with the cells and training runs of base that were not judged. The notice in
+ * end() names those that only new has. */
 static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     size_t count = 0, named = 0;

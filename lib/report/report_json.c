@@ -1,7 +1,7 @@
 /* The JSON document, schema ddpbench/1, as defined in results/schema/ddpbench-1.schema.json.
  *
- * Every key is always present. A missing value is null. Times are ns in the record and us in the
- * document, under keys that name the unit. To add a key, change record.h, this reporter and the
+ * Every key is always present. A missing value is null. Most times are ns in the record and us in
+ * the document. Their keys name the unit. To add a key, change record.h, this reporter and the
  * schema. The schema test fails until the three agree. */
 #include "base/json.h"
 #include "report/json_head.h"

@@ -2,8 +2,9 @@
  *
  * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
  * "point" and "epoch" follow. The last line has the kind "end". It tells how the run ended, and has
- * the values that are known only then. The keys are those of the document (results/schema). A
- * killed run has no "end". */
+ * the values that are known only then. The keys are those of the document (results/schema), except
+ * that "points" of the last line is the number of points, and "sync" of an epoch is the name of the
+ * strategy. A killed run has no "end". */
 #include "base/json.h"
 #include "report/json_head.h"
 #include "report/json_point.h"

@@ -1,8 +1,8 @@
-/* JUnit XML, which most CI systems display. Each cell of a verdict, each point and each training
- * run is a test case.
+/* JUnit XML, which most CI systems display. Each cell of a verdict is a test case. Without a
+ * verdict, each point and each training run is one.
  *
- * Slower cells, wrong data and interrupted runs are failures. Uncertain and missing cells are
- * reported as skipped, so that a CI does not count them as passed. */
+ * Slower cells, wrong data and interrupted runs are failures. Uncertain, missing and unjudged cells
+ * are reported as skipped, so that a CI does not count them as passed. */
 #include <math.h>
 #include <stdio.h>
 

@@ -49,10 +49,11 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Points\n\nTime: median of the slowest rank. 1 GB = 1e9 "
-                        "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
-                        "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
-                        "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
+    ddp_strbuf_add(out,
+                   "## Points\n\nTime: of the slowest rank, median over the iterations. 1 GB = 1e9 "
+                   "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
+                   "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
+                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         char size[24];

@@ -2,9 +2,9 @@
  *
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
  * right. N/A stands for a point that was not measured or not checked. A row is written when both
- * its points are known. Incomplete rows follow at the end. A comment line precedes rows with
- * another algorithm, memory or number of ranks. Compressed points have no bus bandwidth and become
- * comments. */
+ * its points are known. Incomplete rows follow at the end. A comment line is written where the
+ * collective, algorithm, memory or number of ranks changes. Compressed and partial exchanges have
+ * no bus bandwidth and become comments. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
 
-/* True if the points are equal except for their placement, so that they form one row. */
+/* True if the points may differ in their placement only, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
@@ -78,8 +78,7 @@ static void half(const struct ddp_point *p, struct ddp_strbuf *out)
     char wrong[24] = "N/A";
     if (p->check_elements >= 0)
         snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
-    /* Like nccl-tests, print fewer decimals for long times, and 0.00 for missing values (one rank).
-     */
+    /* Like nccl-tests, print fewer decimals for long times, and 0.00 without a bandwidth. */
     ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
                     us >= 10000 ? 0
                     : us >= 100 ? 1
@@ -144,7 +143,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)style;
     const struct ddp_epoch *e = &r->train[run].epochs[index];
     ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* The single-rank baseline is not evaluated. */
+    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
         ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
     ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }

@@ -1,8 +1,8 @@
-/* The table in the format of the OSU micro-benchmarks with -f (7.x), for programs that parse it. A
- * row has the size, then the average, minimum and maximum over ranks of each rank's mean time, and
- * the number of iterations.
+/* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
+ * it. A row has the size, then the average, minimum and maximum over ranks of each rank's mean
+ * time, and the number of iterations.
  *
- * Points that differ in anything but the size begin a new table. */
+ * A point for which same_table() is false begins a new table. */
 #include <math.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
     (void)style;
     const struct ddp_epoch *e = &r->train[run].epochs[index];
     ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* The single-rank baseline is not evaluated. */
+    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
         ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
     ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }

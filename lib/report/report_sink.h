@@ -2,15 +2,16 @@
  * an output that can only be written in place. Used by report.c and its test only.
  *
  *   - Absent or regular file, document: the document is written to a temporary file beside the
- * target, fsynced and renamed. Readers see the old or the new document, and a failure leaves
- * nothing behind. Symbolic links are followed, never replaced. The temporary file has a fixed name
- * per target, so the next run replaces what a killed run left.
- *   - Regular file, stream: the file is truncated at the first write, then appended to.
+ * target, fsynced and renamed. Readers see the old or the new document. A failed write removes the
+ * temporary file. The next run removes the file that a killed run left, unless several runs wrote
+ * to the target. Symbolic links are followed, never replaced.
+ *   - Absent or regular file, stream: the file is truncated at the first write, then appended to.
  *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to that descriptor and leaves it
  * open. The same holds if a path names the file that stdout goes to.
- *   - Pipes and character devices: the sink writes in place, and a document only once, at the end.
+ *   - Named pipes and character devices: the sink writes in place.
  *
- * Block devices and folders are rejected. */
+ * A sink that writes to a descriptor or in place gets a document only once, at the end. Block
+ * devices and folders are rejected. */
 #ifndef DDP_REPORT_REPORT_SINK_H
 #define DDP_REPORT_REPORT_SINK_H
 
@@ -37,7 +38,7 @@ struct ddp_sink {
     int fd, dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */
     dev_t device, dir_device;
-    ino_t inode, dir_inode; /* inode and device: of an existing file, else 0. */
+    ino_t inode, dir_inode; /* inode and device: of an existing regular file, else 0. */
     /* once: write a document only at the end. truncate: truncate the file before the first write.
      * broken: a write in place failed, so nothing more is written. */
     bool once, truncate, broken;
@@ -55,7 +56,7 @@ int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
 /* True if the sink would write to the file that `path` names, which may not exist yet. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
-/* Releases the sink without checks. Allowed after ddp_sink_finish. */
+/* Releases the sink and ignores errors. Allowed after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 
 /* sink_write.c. Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
@@ -65,11 +66,11 @@ int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
  * Returns DDP_EIO. */
 int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Syncs and closes the sink's own descriptors, with checks. Returns DDP_EIO. */
+/* Syncs the sink's descriptor, and closes it unless the kind is FD. Returns DDP_EIO. */
 int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Creates an empty temporary file beside the target and locks it (flock) while it is open. Stores
- * its name in temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
+/* Creates an empty temporary file beside the target. The file stays locked (flock) until it is
+ * closed. Stores its name in temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
 int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The table for people, in the style of nccl-tests. Lines that begin with '#' explain. Each point
- * or epoch is one row. A missing value is '-'. The head of a table names the units. */
+/* The table for people, in the style of nccl-tests. Lines that begin with '#' are explanations.
+ * Each point or epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# time: median over the iterations of the slowest rank's time, with its 95 % "
+        "# time: of the slowest rank, as the median over the iterations, with its 95 % "
         "interval. algbw = size/time,\n"
         "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
         "bytes. n: iterations. bound: lower bound of the time on this machine, in percent of the "
@@ -75,7 +75,8 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
     ddp_table_plain(style, out);
 }
 
-/* Each kind of point has its own columns. A new head is printed whenever the kind changes. */
+/* Each kind of point has its own columns. A new head is printed whenever the kind changes. REDUCED:
+ * a compressed or partial exchange. */
 enum kind { DENSE, REDUCED, OVERLAPPED };
 
 static enum kind kind_of(const struct ddp_point_spec *spec)
@@ -186,7 +187,7 @@ static void epoch(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    /* A training command measures one entry before and one after its runs. */
+    /* `train` measures the memory-copy speed before and after its runs. */
     const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];
@@ -200,7 +201,7 @@ static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* Reports the interference of the machine during the run, as far as it is known. */
+/* Reports the memory-copy speeds and the known interference. */
 static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     double steal = 0, throttled = 0, switches = 0;
@@ -223,7 +224,7 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
  * changed, the second the half width of the interval relative to the median. */
 #define PINGPONG_CHANGE_MAX 10
 #define INTERVAL_WIDE       0.5
-#define RANKS_SEPARATE      1024 /* All larger numbers of ranks share the last entry. */
+#define RANKS_SEPARATE      1024 /* All numbers from 1023 on share the last entry. */
 
 /* Returns the largest factor by which the ping-pong changed among points with equal numbers of
  * ranks. */
@@ -255,7 +256,7 @@ static void noise_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     if (change > PINGPONG_CHANGE_MAX)
         ddp_strbuf_addf(
             out,
-            "# NOISY: the ping-pong changed by a factor of %.0f: ranks shared cores with "
+            "# NOISY: the ping-pong changed by a factor of %.0f: ranks may have shared cores with "
             "other processes or with each other\n",
             change);
     if (wide > 0)

@@ -1,5 +1,5 @@
 /* Writes to open sinks; see report_sink.h. Every write, fsync, close and rename is checked, because
- * on a full disk write(2) may succeed and a later call fail. */
+ * on a full disk write(2) may succeed and a later call may fail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -46,7 +46,8 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -1;
-    /* A file system without locks is no error, because no other run can remove the file there. */
+    /* If the file system has no locks, go on without one: remove_leftover() removes only files that
+     * it can lock. */
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !is_named(sink, temp, fd)) {
         close(fd);
         errno = EEXIST;
@@ -80,8 +81,8 @@ int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp)
         if (!remove_leftover(sink, temp))
             break;
     }
-    /* Another run writes to the same target. Each run writes its own temporary file, and the run
-     * that renames its file last wins. */
+    /* The file cannot be removed, usually because another run writes to the same target. This run
+     * uses a name of its own. The run that renames its file last wins. */
     uint64_t seed = ddp_mix64((uint64_t)ddp_now_ns() ^ ((uint64_t)getpid() << 32));
     for (uint64_t i = 0; i < TRIES; i++) {
         snprintf(temp, NAME_MAX + 1, ".%.200s.%08x.tmp", sink->base, (unsigned)ddp_mix64(seed + i));

@@ -1,4 +1,4 @@
-/* Cells of the tables for readers. */
+/* Cells of the tables for people. */
 #include "report/table_cells.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* Cells of the tables for readers: numbers in columns, and colour if allowed. Used by
- * report_table.c and table_*.c. */
+/* Cells of the tables for people: numbers in columns, and colour if allowed. */
 #ifndef DDP_REPORT_TABLE_CELLS_H
 #define DDP_REPORT_TABLE_CELLS_H
 
@@ -17,19 +16,19 @@ void ddp_table_red(const struct ddp_report_style *style, struct ddp_strbuf *out)
 void ddp_table_plain(const struct ddp_report_style *style, struct ddp_strbuf *out);
 /* Adds untrusted text in printable form. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
-/* Adds a blank and a number in `width` columns, or '-' if the number is missing. The number has
- * about 4 significant digits, and 3 if it is small. */
+/* Adds a blank and a number in `width` columns, or '-' if the number is missing. The number has at
+ * least 3 significant digits. */
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
 /* Adds a blank and a count in `width` columns, or '-' if the count is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
-/* Adds the larger half of the median's interval, in percent of the median. */
+/* Adds the longer side of the median's 95 % interval, in percent of the median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
 /* Writes the number of ranks, for example "4x2" for 4 groups of 2. `out` has at least 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
-/* Adds the last columns of a row. These are the wrong elements (red if there are any), the
- * ping-pong, and notes on the iterations ("-" if there are none). */
+/* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
+ * the ping-pong time after the point, and notes on the iterations ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *style,
                     struct ddp_strbuf *out);
 

@@ -88,8 +88,7 @@ static void add_speed(double GBps, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, "%.*f %s", value < 10 ? 1 : 0, value, GBps >= 1 ? "GB/s" : "MB/s");
 }
 
-/* Adds whether the method is faster than dense f32 here and, if not, on which links it would be. If
- * fp16 was measured and is even faster, the text says so. */
+/* Adds whether the method is faster than dense f32 here and, if not, on which links it would be. */
 static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);

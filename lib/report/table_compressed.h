@@ -1,5 +1,5 @@
-/* The table of compressed and partial exchanges. It has its own columns. After the table, a
- * sentence per method says whether the method is faster than a dense exchange here. */
+/* The table of compressed exchanges and of partial ones, which exchange one chunk only. After the
+ * table, a sentence per method says whether the method is faster than a dense exchange here. */
 #ifndef DDP_REPORT_TABLE_COMPRESSED_H
 #define DDP_REPORT_TABLE_COMPRESSED_H
 
@@ -12,8 +12,8 @@ extern "C" {
 void ddp_table_compressed_head(const struct ddp_report_style *style, struct ddp_strbuf *out);
 void ddp_table_compressed_row(const struct ddp_point *p, const struct ddp_report_style *style,
                               struct ddp_strbuf *out);
-/* Adds a sentence for each combination of method, algorithm and number of ranks, about the largest
- * size that was measured. */
+/* Adds a sentence and the break-even densities for the largest size of each combination of
+ * compressor, algorithm, operation and number of ranks. Skips points without a dense exchange. */
 void ddp_table_compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

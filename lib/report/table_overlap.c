@@ -1,4 +1,4 @@
-/* Rows of non-blocking operations beside computation. */
+/* Rows of operations that run while the rank computes. */
 #include "report/table_overlap.h"
 
 #include "report/table_cells.h"
@@ -8,7 +8,7 @@ void ddp_table_overlap_head(const struct ddp_report_style *style, struct ddp_str
     ddp_table_dim(style, out);
     ddp_strbuf_add(
         out,
-        "# pure: one operation, started and waited for, of the slowest rank; median with its 95 % "
+        "# pure: time of one operation alone on the slowest rank, as a median with its 95 % "
         "interval. compute: arithmetic alone, about as\n"
         "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
         "the "

@@ -1,4 +1,4 @@
-/* The table of non-blocking operations beside computation, which has its own columns. */
+/* The table of operations that run in a progress thread while the rank computes. */
 #ifndef DDP_REPORT_TABLE_OVERLAP_H
 #define DDP_REPORT_TABLE_OVERLAP_H
 

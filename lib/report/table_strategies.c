@@ -78,8 +78,8 @@ static void format(const struct column *column, const struct ddp_strategy_row *r
         snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits, value);
 }
 
-/* Computes the rows. Returns false if there are none or memory ran out (*out is then marked as
- * failed). */
+/* Computes the rows. Returns false if there are none. If memory runs out, marks *out as failed and
+ * returns false. */
 static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
                     struct ddp_strbuf *out)
 {

@@ -1,5 +1,4 @@
-/* The comparison of strategies (record/strategy_table.h), as a text table and in Markdown. Used in
- * lib/report only. */
+/* The comparison of strategies (record/strategy_table.h), as a text table and in Markdown. */
 #ifndef DDP_REPORT_TABLE_STRATEGIES_H
 #define DDP_REPORT_TABLE_STRATEGIES_H
 

@@ -157,7 +157,7 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_repo
         cells(v, style, out);
     if (v->pairs > 0 && !v->noise)
         ddp_strbuf_addf(
-            out, "# %d pair%s measured again, %d kept although the ping-pong class changed\n",
+            out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
             v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
     ddp_table_bold(style, out);
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));

@@ -1,4 +1,4 @@
-/* A verdict as text for readers, and as JSON for the document. Used in lib/report only. */
+/* A verdict as text for people, and as JSON for the document. */
 #ifndef DDP_REPORT_TABLE_VERDICT_H
 #define DDP_REPORT_TABLE_VERDICT_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Adds a head, a row per cell, and the outcome. */
+/* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
 void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
                        struct ddp_strbuf *out);
 /* Sets obj["verdict"] to an object, or to null if v is NULL. */
@@ -19,7 +19,7 @@ void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v);
  * becomes a text such as "not judged: cell of base". */
 void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
                           char *state, size_t bytes);
-/* Writes "1.093 (one-sided bounds 1.071 and inf)", for one-line messages. */
+/* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define SLICE_NS       100000000 /* Interval between two calls of give_up. */
+#define SLICE_NS       100000000 /* Longest interval between two calls of give_up. */
 #define TERMINAL_BYTES 256       /* poll() reports room in a terminal from this many bytes on. */
 
 /* A wait in progress. */
@@ -34,7 +34,7 @@ static void start(struct wait *w, const struct ddp_write_deadline *deadline_poli
 static int wait_on(struct wait *w)
 {
     int64_t now = ddp_now_ns();
-    /* A longer gap means that this process was stopped. Such a gap does not count. */
+    /* A longer gap means that this process was stopped. At most two slices of it count. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
     if (w->deadline_policy->give_up != NULL && w->deadline_policy->give_up(w->deadline_policy->arg))

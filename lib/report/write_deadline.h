@@ -20,7 +20,7 @@ struct ddp_write_deadline {
     /* Longest time in which the output takes no byte. Time in which this process itself was stopped
      * does not count. */
     int64_t timeout_ns;
-    /* Optional. Called ten times a second during a wait; true ends the wait. */
+    /* Optional. Called at least ten times a second during a wait; true ends the wait. */
     bool (*give_up)(void *arg);
     /* Optional. Called once with a message if a named pipe has no reader yet. */
     void (*on_wait)(void *arg, const char *line);
@@ -38,8 +38,8 @@ struct ddp_write_deadline {
 int ddp_write_before_deadline(int fd, const char *text, size_t n,
                               const struct ddp_write_deadline *deadline_policy) DDP_MUST_CHECK;
 /* Opens a named pipe for writing as soon as the pipe has a reader. *fd is non-blocking. `name` is
- * the pipe's name in the message to on_wait. Returns the same errors as ddp_write_before_deadline.
- */
+ * the pipe's name in the message to on_wait. Returns 0 or an errno value: that of open(2),
+ * ETIMEDOUT or ECANCELED. */
 int ddp_open_before_deadline(const char *path, const char *name,
                              const struct ddp_write_deadline *deadline_policy,
                              int *fd) DDP_MUST_CHECK;
