@@ -9,8 +9,8 @@
 #include "base/unit.h"
 #include "bench/sampler.h"
 #include "coll/coll_auto.h"
-#include "comm/hosts.h"
 #include "collective_timing.h"
+#include "comm/hosts.h"
 #include "rank_baseline.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */

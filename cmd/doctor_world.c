@@ -5,8 +5,8 @@
 
 #include "base/conf.h"
 #include "base/mem.h"
-#include "device/device.h"
 #include "device/cuda/nvml.h"
+#include "device/device.h"
 #include "doctor.h"
 #include "kernels.h"
 #include "plain.h"

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "cmd.h"
 #include "nccl_flags.h"
-#include "record/provenance.h"
 #include "rank_error.h"
+#include "record/provenance.h"
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
 #include "command_list.h"

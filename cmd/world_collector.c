@@ -11,10 +11,10 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "device/device.h"
 #include "device/cuda/nvml.h"
-#include "record/provenance.h"
+#include "device/device.h"
 #include "outputs.h"
+#include "record/provenance.h"
 #include "world.h"
 
 #define LAST_MESSAGES_NS                                                                           \

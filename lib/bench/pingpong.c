@@ -14,7 +14,7 @@
 #include "comm/shm/comm_shm.h"
 #include "stats/summary.h"
 
-#define FLAG_SLOT (DDP_SHM_FLAG_SLOTS - 1) /* allreduce_hier.c uses it as well */
+#define FLAG_SLOT 7
 /* No algorithm uses this tag. MPI guarantees tags up to 32767. */
 #define TAG         29999
 #define TRIPS       8

@@ -9,8 +9,8 @@
 #include "base/rng.h"
 #include "bench/overlap.h"
 #include "bench/pingpong.h"
-#include "bench/slowest.h"
 #include "bench/sampler_impl.h"
+#include "bench/slowest.h"
 
 #define PINGPONG_NS 1000000
 

@@ -20,10 +20,10 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
-#include "launch/segment.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
+#include "launch/segment.h"
 
 /* Number of polls before a wait sleeps. They take less time than going to sleep and waking up. */
 #define POLLS_BEFORE_SLEEP 64

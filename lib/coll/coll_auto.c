@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/unit.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
 
 #define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
 #include "coll/coll_list.h"

@@ -16,8 +16,8 @@
 #include "comm/comm_pages.h"
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
-#include "launch/segment.h"
 #include "comm/waiter.h"
+#include "launch/segment.h"
 
 /* A communicator and the members that only this file uses. */
 struct comm_box {

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "diag/flight_report.h"
 #include "comm/shm/comm_shm.h"
+#include "diag/flight_report.h"
 #include "launch/segment.h"
 
 /* A longer gap between two clock reads means that this process did not run (Ctrl-Z, a suspended

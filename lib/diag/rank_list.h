@@ -1,6 +1,6 @@
 /* Lists of ranks as text: "0, 1, 3", "0-7, 9". */
-#ifndef DDP_COMM_RANK_LIST_H
-#define DDP_COMM_RANK_LIST_H
+#ifndef DDP_DIAG_RANK_LIST_H
+#define DDP_DIAG_RANK_LIST_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
 #include "exchange/aggregate.h"
 
 /* Opens a group for the thread that owns `comm`. The group uses the flight recorder and the spin

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/handshake.h"
-#include "launch/launcher.h"
 #include "exchange/ddp_impl.h"
+#include "launch/launcher.h"
 
 #define TIMEOUT_S      60.0
 #define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "launch/launcher.h"
 #include "comm_ranks.h"
+#include "launch/launcher.h"
 
 #define RANKS 3
 

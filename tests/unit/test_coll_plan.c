@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
 #include "names.h"
 
 static unsigned char registered_block[4096];

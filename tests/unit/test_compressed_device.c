@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "device/stream_kernels.h"
 #include "compressed_runs.h"
+#include "device/stream_kernels.h"
 #include "names.h"
 
 /* Checks the properties that every point must have. */

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "device/sparse.h"
 #include "compressed_runs.h"
+#include "device/sparse.h"
 #include "names.h"
 
 /* Checks the properties that every point must have, and density and bytes where the method

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "comm/backend.h"
-#include "exchange/ddp_impl.h"
 #include "ddp_ranks.h"
+#include "exchange/ddp_impl.h"
 #include "names.h"
 
 static int have_a_launched_world(void)

@@ -13,9 +13,9 @@
 #include "base/cpuinfo.h"
 #include "coll/coll.h"
 #include "comm/shm/comm_shm.h"
+#include "comm_ranks.h"
 #include "diag/flight_report.h"
 #include "diag/rank_list.h"
-#include "comm_ranks.h"
 #include "names.h"
 
 #define RANKS 4

@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 #include "comm/hosts.h"
-#include "launch/segment.h"
 #include "comm_ranks.h"
+#include "launch/segment.h"
 #include "names.h"
 
 static void test_parse(void **state)

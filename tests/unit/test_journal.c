@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "names.h"
 #include "record/journal_line.h"
 #include "report_sample.h"
-#include "names.h"
 
 struct seen {
     int lines, points;

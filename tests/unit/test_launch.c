@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "base/cpuinfo.h"
+#include "base/rng.h"
 #include "comm/shm/comm_shm.h"
 #include "comm_ranks.h"
 #include "names.h"

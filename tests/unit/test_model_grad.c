@@ -10,10 +10,10 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "gradient_check.h"
 #include "model/blas.h"
 #include "model/layers.h"
 #include "model/model.h"
-#include "gradient_check.h"
 #include "naive_net.h"
 
 struct conv_case {

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "report_sample.h"
 #include "names.h"
+#include "report_sample.h"
 
 static void test_document_is_valid_after_every_step(void **state)
 {

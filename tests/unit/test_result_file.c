@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "record/result_file.h"
 #include "names.h"
+#include "record/result_file.h"
 
 static const char body[] =
     "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"tool\": {"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "record/strategy_table.h"
 #include "names.h"
+#include "record/strategy_table.h"
 
 static struct ddp_record record;
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "report_sample.h"
 #include "names.h"
+#include "report_sample.h"
 
 #define TEXT_BYTES 300000 /* more than a pipe's buffer holds */
 

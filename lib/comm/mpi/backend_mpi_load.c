@@ -13,10 +13,10 @@
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/build_id.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/hosts.h"
-#include "launch/launcher.h"
+#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
+#include "launch/launcher.h"
 #include "launch/watchdog.h"
 
 #define PATH_BYTES 4400
