@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-#define INDICES 8 /* maximum number of caches of a processor; four is usual */
+#define INDICES 8 /* maximum number of caches read per processor; four is usual */
 #define WORD    4096
 
 /* Stores the first word of an attribute file of a cache in `out`, cut to out_bytes. Stores "" if
@@ -29,7 +29,8 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
     fclose(f);
 }
 
-/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size. */
+/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size or
+ * the size is too large. */
 static size_t parse_size(const char *text)
 {
     unsigned long long n = 0;

@@ -12,7 +12,7 @@
 #include "base/unit.h"
 
 #define PAGE 4096u
-/* Extra room in each heap, because every block is rounded up to whole pages or huge pages. */
+/* Extra room in each heap, because each block is rounded up to whole (huge) pages. */
 #define HEAP_SLACK_BYTES (128u << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -107,7 +107,8 @@ static struct ddp_segment *map_file(int file, size_t total)
     return (struct ddp_segment *)start;
 }
 
-/* Requests huge pages. A kernel without huge pages for shared memory refuses, which is harmless. */
+/* Requests huge pages for the heaps. A kernel without huge pages for shared memory refuses, which
+ * is harmless. */
 static void advise(struct ddp_segment *s)
 {
     (void)madvise((char *)s + s->heap_offset, s->total_bytes - s->heap_offset, MADV_HUGEPAGE);
