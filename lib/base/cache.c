@@ -29,8 +29,7 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
     fclose(f);
 }
 
-/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size or
- * the size is too large. */
+/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size. */
 static size_t parse_size(const char *text)
 {
     unsigned long long n = 0;

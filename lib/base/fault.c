@@ -14,8 +14,7 @@
 #include "base/fault_impl.h"
 
 /* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Our
- * launcher starts at most 256 ranks. Under an outside launcher each rank has its own table, so a
- * row may stand for several ranks. */
+ * launcher starts at most 256 ranks. Under an outside launcher each rank has its own table. */
 #define COUNTER_ROWS 257
 
 struct tally {

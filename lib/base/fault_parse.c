@@ -80,7 +80,6 @@ static int malformed(const char *fault, struct ddp_err *err)
                     "an example is coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
 }
 
-/* Parses a whole number in [min, max]. */
 static int number(const char *fault, const char *text, int64_t min, int64_t max, int64_t *out,
                   struct ddp_err *err)
 {

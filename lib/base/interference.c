@@ -46,8 +46,7 @@ static double read_throttled_ms(const char *folder)
 
 /* Returns the throttled time of the group in a line "ID:controllers:/path". If this group has no
  * file cpu.stat, returns the throttled time of the mount itself. In a container the path of the
- * group may be missing under the mount. In version 2 of control groups the list of controllers is
- * empty. */
+ * group may be missing under the mount. In version 2 the list of controllers is empty. */
 static double throttled_by(const char *line, const char *mount)
 {
     char folder[PATH_MAX];

@@ -1,6 +1,6 @@
-/* Builds, prints and parses JSON. NaN and infinities become null. The parser limits the size and
- * depth of a document and its number of values. The parser refuses duplicate keys and trailing
- * bytes. Keys are case sensitive.
+/* Builds, prints and parses JSON. NaN and infinities become null. The parser limits the size, depth
+ * and number of values of a document. It refuses duplicate keys and trailing bytes. Keys are case
+ * sensitive.
  *
  * A document can end in the member "digest". The digest is the 64-bit FNV-1a hash of all bytes
  * before the comma that precedes this member. It is written as "fnv1a64:<16 hex digits>". */

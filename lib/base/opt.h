@@ -117,8 +117,8 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
 /* Returns the heading of a row, or "Options" if the row has none. */
 const char *ddp_opt_group(const struct ddp_opt *row);
 /* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`,
- * except a line of one longer word. The current line already has `column` characters. Further lines
- * begin at column `indent`. */
+ * unless one word is. The current line already has `column` characters. Further lines begin at
+ * column `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
 /* Appends the help text of all rows, by group, wrapped at 80 columns. */

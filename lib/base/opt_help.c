@@ -31,8 +31,7 @@ void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t 
     ddp_strbuf_add(out, "\n");
 }
 
-/* Writes the range as text, for example "1..256" or "from 1". Writes "" if the row has no range
- * (min and max are 0) or is not a number or size. */
+/* Writes a range such as "1..256" or "from 1", or "" if the row has no range or is no number. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
     out[0] = '\0';

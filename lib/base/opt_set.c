@@ -119,7 +119,6 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-/* Sets the number of items in the list of a row. */
 static void set_list_length(const struct ddp_opt *row, void *field, int n)
 {
     if (row->kind == DDP_OPT_SIZE_LIST)
@@ -176,8 +175,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
             return ddp_fail(err, DDP_EUSAGE, "'%.64s' contains an empty value", text);
-        /* A longer item is cut to one byte over the limit of string lists, so that it is still
-         * rejected there. */
+        /* A longer item is cut to one byte over the limit, which a string list still rejects. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
         DDP_TRY(check_repeated(row, field, n, text, item, err));

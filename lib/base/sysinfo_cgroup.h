@@ -10,8 +10,7 @@ extern "C" {
 #endif
 
 struct ddp_cgroup {
-    /* The lowest memory limit between this process's group and the root; -1: no limit, or
-     * unknown. */
+    /* The lowest memory limit between this process's group and the root; -1: none known. */
     int64_t memory_bytes;
     /* The smallest amount of memory that is still free below one of these limits. Page cache that
      * can be dropped counts as free. -1: no limit, or unknown. */

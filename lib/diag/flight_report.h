@@ -18,10 +18,10 @@ struct ddp_flights {
 };
 
 /* Writes a report about the newest operation of rank `by`. The report says which ranks of its group
- * have not entered the operation, wait in it, or have left it. In the world all ranks are members.
- * Elsewhere a rank counts as a member of the group if its recorder holds an operation of the group,
- * or if it is `peer`, a known member (-1: none). Returns false and leaves `out` alone if the newest
- * operation succeeded or concerns only one rank, or if there are too many ranks. */
+ * have not entered the operation, wait in it, or have left it. In a group other than the world, a
+ * rank counts as a member if its recorder holds an operation of the group, or if it is `peer`, a
+ * known member (-1: none). Returns false and leaves `out` alone if the newest operation succeeded
+ * or concerns only one rank. */
 bool ddp_flight_report(const struct ddp_flights *all, int by, int peer, char *out,
                        size_t out_bytes);
 

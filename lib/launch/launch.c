@@ -91,7 +91,6 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-/* Runs in the process of a rank after fork. */
 _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -35,9 +35,9 @@ struct ddp_launch_rank {
     struct ddp_flight *flight;
     int channel_fd;
 };
-/* Sends payload [bytes] to the parent and waits until the parent's handler has run, so that the
- * handler does not run during the rank's next timed region. The caller defines `type`. bytes is at
- * most DDP_MESSAGE_MAX. Returns the handler's code, or DDP_EIO if the parent is gone. */
+/* Sends payload [bytes], at most DDP_MESSAGE_MAX, to the parent and waits until the parent's
+ * handler has run, so that it does not run in the rank's next timed region. The caller defines
+ * `type`. Returns the handler's code, or DDP_EIO if the parent is gone. */
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -8,7 +8,6 @@
 #include "diag/flight_report.h"
 #include "launch/launch_impl.h"
 
-/* Writes "rank 1 (pid 4711, host h)". */
 static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,

@@ -22,8 +22,7 @@
  * child and then to its group. */
 #define REPEAT_NS      50000000
 #define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
-/* After a longer time between two rounds this process itself was probably stopped. This time does
- * not count for stopped ranks. */
+/* A longer round of the loop does not count, because this process was probably stopped itself. */
 #define STOPPED_NS 2000000000
 
 void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...)

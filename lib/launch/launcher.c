@@ -181,8 +181,7 @@ static int check_range(const struct row *row, const struct ddp_rank_info *rank_i
 }
 
 /* Reads the rank_info from a row's variables. If the local rank or the number of local ranks is
- * unknown, all ranks count as ranks of this host. Waits may then yield although this host has
- * enough cores. */
+ * unknown, all ranks count as ranks of this host. Waits may then yield without need. */
 static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
                           struct ddp_err *err)
 {

@@ -38,8 +38,7 @@ struct ddp_rendezvous_config {
     uint64_t token;  /* the same on all ranks of a job, different in another job */
 };
 
-/* A rank's own listening socket. If the rank is rank 0 of the world or of a group, the other ranks
- * connect to it. */
+/* A rank's listening socket. Rank 0 of the world or of a group accepts the other ranks on it. */
 struct ddp_listener {
     int fd, port;
     /* Connections whose hello is incomplete, or that belong to a group that this rank has not
@@ -48,9 +47,8 @@ struct ddp_listener {
     int pending_count;
 };
 
-/* The address and port at which a rank listens. The address is the one that rank 0 sees. Other
- * ranks replace the addresses of rank 0 and of ranks that reached it by loopback
- * (repair_endpoints). */
+/* The address and port at which a rank listens, as rank 0 sees them. Clients replace addresses that
+ * other hosts cannot use. */
 struct ddp_endpoint {
     struct ddp_tcp_address address;
     int32_t port, reserved;

@@ -34,7 +34,6 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 {
     struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
     snprintf(a.text, sizeof a.text, "%s", text);
-    /* A client that does not read needs no answer. */
     (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
@@ -135,7 +134,6 @@ static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g,
     return true;
 }
 
-/* Handles all connections whose hello is complete. */
 static int evaluate_all_pending(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;

@@ -13,8 +13,7 @@
 #include "launch/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
-/* Time limit of an answer, except in a group. An unknown peer may accept the connection and send
- * nothing. */
+/* Time limit of an answer in the world. An unknown peer may connect and send nothing. */
 #define ANSWER_NS INT64_C(5000000000)
 /* Pause between two rounds of attempts. The pause grows by half each time, up to PAUSE_MOST. */
 #define PAUSE_NS   INT64_C(20000000)
@@ -78,8 +77,7 @@ static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err 
     if (a.verdict != DDP_ANSWER_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
-            err->agreed =
-                true; /* the server sends this error to all clients and returns it itself */
+            err->agreed = true; /* the server sends the error to all clients and returns it, too */
         return rc;
     }
     if (s->endpoint == NULL)

@@ -107,8 +107,7 @@ static struct ddp_segment *map_file(int file, size_t total)
     return (struct ddp_segment *)start;
 }
 
-/* Requests huge pages for the heaps. A kernel without huge pages for shared memory refuses, which
- * is harmless. */
+/* Requests huge pages. A kernel without huge pages for shared memory refuses, which is harmless. */
 static void advise(struct ddp_segment *s)
 {
     (void)madvise((char *)s + s->heap_offset, s->total_bytes - s->heap_offset, MADV_HUGEPAGE);

@@ -34,8 +34,7 @@ int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) 
 /* Ends the watch in a forked child. Gives the watched signals their default actions, and restores
  * the action of SIGCHLD and the signal mask. The parent's watch stays open. */
 void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
-/* Closes the watch and restores the action of SIGCHLD and the signal mask. Pending signals then
- * act. */
+/* Closes the watch and restores the action of SIGCHLD and the mask. Pending signals then act. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 
 #ifdef __cplusplus

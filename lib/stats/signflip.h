@@ -9,10 +9,9 @@
  * (Huber 1981, 1.7). On normal data the sum is 99 % as efficient as the mean. On data with two
  * modes the sum does not jump between the modes as rank statistics do.
  *
- * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns:
- * each is a subset of the first half of the differences and one of the second half, and the subset
- * sums of both halves are sorted (Horowitz & Sahni 1974). The bounds are the centres at which the
- * test changes its result. */
+ * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns,
+ * each as a subset sum of one half of the differences plus one of the other half (Horowitz & Sahni
+ * 1974). The bounds are the centres at which the test changes its result. */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
 
