@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-#define INDICES 8 /* maximum number of caches of a processor; four is usual */
+#define INDICES 8 /* maximum number of caches read per processor; four is usual */
 #define WORD    4096
 
 /* Stores the first word of an attribute file of a cache in `out`, cut to out_bytes. Stores "" if

@@ -1,6 +1,6 @@
 /* The size of the last-level cache, as Linux reports it. A copy that fits in the cache is not done
- * by stores that bypass the cache. Only caches of level 3 or above count. A virtual machine that
- * reports only smaller caches runs on a processor with a larger cache. */
+ * by stores that bypass the cache. Only caches of level 3 or above count, because a virtual machine
+ * that reports only lower levels hides the last level of its processor. */
 #ifndef DDP_BASE_CACHE_H
 #define DDP_BASE_CACHE_H
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* The factor from algbw to busbw. */
+/* The kinds of the factor busbw / algbw. */
 enum factor { FACTOR_NONE, FACTOR_ONE, FACTOR_SHARD, FACTOR_TWICE_SHARD };
 
 static const struct {

@@ -6,9 +6,9 @@
  * busbw = algbw * factor(n). busbw is the rate that each rank's link must carry if an optimal
  * algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md). The factors
  * are:
- *   allreduce                    2(n-1)/n: every element leaves n-1 ranks and reaches n-1 ranks
+ *   allreduce                    2(n-1)/n: every rank sends this multiple of S
  *   reduce-scatter, all-gather,
- *   all-to-all, gather, scatter  (n-1)/n: that share of S crosses the links
+ *   all-to-all, gather, scatter  (n-1)/n: the busiest rank sends or receives this share of S
  *   broadcast, reduce, send-recv 1 */
 #ifndef DDP_BASE_COLL_KIND_H
 #define DDP_BASE_COLL_KIND_H

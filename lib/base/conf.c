@@ -28,7 +28,7 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                             "library to load for cuDNN (default: like cuBLAS)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder of the MPI modules and ddpbench-kernels (default: the folder of the binary)"},
+         "folder of MPI modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
                        "port on which rank 0 listens for the other ranks under torchrun (default: "
@@ -39,9 +39,10 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
     [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
                         "simulate several hosts, for tests: 2 (equal shares), 1+3 (ranks per "
                         "host) or 2* (ranks in turn)"},
-    [DDP_CONF_FAULT] = {"DDPBENCH_FAULT",
-                        "faults to inject, point:n:action[@rank]; only in a build with FAULTS=1; "
-                        "`ddpbench list fault` shows the points"},
+    [DDP_CONF_FAULT] =
+        {"DDPBENCH_FAULT",
+         "faults to inject, point:n:action[=value][@rank]; only in a build with FAULTS=1; "
+         "`ddpbench list fault` shows the points"},
 };
 
 const struct ddp_conf_row *ddp_conf_rows(void)

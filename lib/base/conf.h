@@ -17,7 +17,7 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
     DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* folder of ddpbench-mpi-*.so */
+    DDP_CONF_MODULE_DIR, /* folder of the MPI modules and ddpbench-kernels */
     DDP_CONF_DATA_DIR,   /* folder of the data sets, like --data */
     DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
@@ -34,14 +34,14 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
 /* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
-/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if DDPBENCH_SIMD or
- * DDPBENCH_FAULT has an illegal value. Also returns DDP_EUSAGE if a DDPBENCH_* variable is unknown.
- * The hint then suggests the nearest name. */
+/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
+ * is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or if DDPBENCH_FAULT is set
+ * in a build without faults. */
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the environment for a child process. It is this process's environment, in which the "K=V"
- * entries of `more` (NULL-terminated, or NULL) are added or replaced. The caller frees the array
- * but not its entries. Returns NULL if memory is exhausted. */
+/* Returns the environment for a child process. It consists of this process's environment and the
+ * entries "NAME=value" of `more` (NULL-terminated, or NULL), which replace variables of the same
+ * name. The caller frees the array but not its entries. Returns NULL if memory is exhausted. */
 char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus

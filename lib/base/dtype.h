@@ -18,8 +18,8 @@ size_t ddp_dtype_size(enum ddp_dtype dtype);
 const char *ddp_dtype_name(enum ddp_dtype dtype);
 /* Returns the canonical name: "sum", "avg", "prod", "min", "max". */
 const char *ddp_op_name(enum ddp_op op);
-/* Parses a name or alias (float, fp32, half, fp16, bfloat16, double, fp64, int, int32, uint8).
- * Returns -1 if the name is unknown. Names are case sensitive. */
+/* Parses a name or an alias, such as float, fp32 or float32. Returns -1 if the name is unknown.
+ * Names are case sensitive. */
 int ddp_dtype_parse(const char *name);
 /* Parses the name of an operation. "average" and "mean" mean "avg". Returns -1 if the name is
  * unknown. */

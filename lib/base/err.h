@@ -1,7 +1,7 @@
 /* Errors: the list of codes, and the struct that carries the message.
  *
- * A function of lib/ that can fail returns 0 or one of the negative codes below. Its last parameter
- * is a `struct ddp_err *`. The function that detects an error first fills the struct with
+ * Most functions of lib/ that can fail return 0 or one of the negative codes below. Their last
+ * parameter is a `struct ddp_err *`, which the function that detects the error fills with
  * ddp_fail(). Functions that only forward the error add nothing (DDP_TRY). Only cmd/ prints the
  * message.
  *
@@ -39,7 +39,7 @@ enum ddp_code {
     DDP_ECONFIG = -78, /* a configuration file has an illegal value */
 };
 
-/* An error and its message. The text is one line that names the subject in quotes. */
+/* An error and its message. The text is one line. */
 struct ddp_err {
     int code; /* code of the first failure; 0: nothing failed */
     int rank; /* the rank that reported the error; -1: none */

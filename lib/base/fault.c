@@ -1,7 +1,7 @@
 /* Counts passages of fault points and triggers the faults. Compiled only with FAULTS=1.
  *
- * The counters lie in memory that the forked ranks share. Each (fault, rank) pair has its own
- * counters. */
+ * The counters lie in memory that the forked ranks share. Each pair of a fault and a rank has its
+ * own counter. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/fault_impl.h"
 
-/* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Only runs
- * under an outside launcher have more ranks, and each of their ranks has its own table. */
+/* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Our
+ * launcher starts at most 256 ranks. Under an outside launcher each rank has its own table. */
 #define COUNTER_ROWS 257
 
 struct tally {
@@ -98,8 +98,8 @@ static void die(int signal_number)
         pause();
 }
 
-/* Flips one bit of the data, which changes a value of any type noticeably. In f32 it is the highest
- * bit of the mantissa, so rounding cannot hide the change. */
+/* Flips one bit of the data. In f32 it is the highest bit of the mantissa. In every type the change
+ * is larger than a rounding error. */
 static void flip(const void *data, size_t bytes)
 {
     size_t at = bytes / 2 / 8 * 8 + 2;

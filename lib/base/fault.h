@@ -2,8 +2,8 @@
  *
  *   DDPBENCH_FAULT=point:n:action[=value][@rank][,...]
  *
- * Each rank counts how often it passes the point. The action happens at the n-th passage:
- *   kill9, segv, abort  the process gets this signal
+ * Each rank, or the collector, counts its passages of the point. Action at the n-th passage:
+ *   kill9, segv, abort  the process sends itself this signal
  *   stop                the process is stopped
  *   sleep=ms            the process sleeps (default 100)
  *   flip                one bit of the point's data is flipped
@@ -54,16 +54,16 @@ struct ddp_fault_row {
 
 int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Arms the faults of this process and of its future children. NULL disarms all faults. If `text` is
- * armed already, nothing changes. Must not be called while other threads pass points. Returns
- * DDP_EUSAGE if the text is illegal. */
+/* Arms the faults in this process and in processes that it forks later. NULL disarms all faults. If
+ * `text` is armed already, nothing changes. Must not be called while other threads pass points.
+ * Returns DDP_EUSAGE if the text is illegal. */
 int ddp_fault_arm(const char *text, struct ddp_err *err) DDP_MUST_CHECK;
 const struct ddp_fault_row *ddp_fault_rows(void); /* [DDP_AT_COUNT] */
 
 /* Finds the last fault that hit `rank` (-1: the collector). Sets *text and *hit_ns, the time of the
  * hit (ddp_now_ns). Returns false if no fault has hit the rank. */
 bool ddp_fault_last(int rank, const char **text, int64_t *hit_ns);
-/* Returns the first armed fault that has not hit yet, or NULL if all have. */
+/* Returns the first armed fault that has not hit yet, or NULL if there is none. */
 const char *ddp_fault_missed(void);
 
 #ifdef __cplusplus

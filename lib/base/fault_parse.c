@@ -50,8 +50,8 @@ static const char *errno_name(const void *ctx, int i)
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists all candidates,
- * unless they are errno names, which are too many. */
+/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists the candidates,
+ * except errno names, because there are too many. */
 static int find(const char *fault, const char *what, const char *word,
                 const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
 {
@@ -80,7 +80,6 @@ static int malformed(const char *fault, struct ddp_err *err)
                     "an example is coll-enter:3:kill9@1; `ddpbench list fault` shows the points");
 }
 
-/* Parses a whole number in [min, max]. */
 static int number(const char *fault, const char *text, int64_t min, int64_t max, int64_t *out,
                   struct ddp_err *err)
 {
@@ -125,8 +124,8 @@ static int check(const struct ddp_fault_spec *spec, bool ranked, struct ddp_err 
     return 0;
 }
 
-/* Cuts the text at the first character `at`. Returns the text after this character, or NULL if the
- * text does not contain it. */
+/* Cuts the text before the first occurrence of the character `at`. Returns the text after this
+ * character, or NULL if the character does not occur. */
 static char *cut(char *text, char at)
 {
     char *found = strchr(text, at);

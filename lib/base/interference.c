@@ -45,8 +45,8 @@ static double read_throttled_ms(const char *folder)
 }
 
 /* Returns the throttled time of the group in a line "ID:controllers:/path". If this group has no
- * file, returns the throttled time of the mount itself. In a container only the mount may exist. In
- * version 2 the list of controllers is empty. */
+ * file cpu.stat, returns the throttled time of the mount itself. In a container the path of the
+ * group may be missing under the mount. In version 2 the list of controllers is empty. */
 static double throttled_by(const char *line, const char *mount)
 {
     char folder[PATH_MAX];

@@ -23,7 +23,7 @@ void ddp_interference_read(struct ddp_interference *out);
  * for `stat`, /proc/self/cgroup for `membership` and /sys/fs/cgroup for `mount`. */
 void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
                                 struct ddp_interference *out);
-/* Replaces *after by *after minus *before. */
+/* Subtracts *before from *after. A difference of which one value is unknown is unknown. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

@@ -13,9 +13,9 @@
 
 #define DIGEST_PREFIX "fnv1a64:"
 
-/* Marks the object if memory ran out for a new member. Printing a marked document fails, so that no
- * document is printed without a member. The mark lies in a field that cJSON does not use for
- * objects. */
+/* Marks the object or array if memory ran out for a new member. Printing a marked document fails,
+ * so that no document with a missing member is printed. The mark lies in a field that cJSON uses
+ * only for numbers. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
@@ -197,8 +197,8 @@ int ddp_json_check_digest(const char *text, size_t bytes, const char *name, stru
     cJSON_Delete(doc);
     if (!claimed[0])
         return ddp_fail(err, DDP_EINPUT, "'%s' does not end in a \"digest\"", name);
-    /* Find the key of the last member. If its value is the string "digest", this finds the value
-     * instead, and the comparison below fails. */
+    /* Find the key of the last member. If the member's value is the string "digest" as well,
+     * find_last() finds the value, and the comparison below fails. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;

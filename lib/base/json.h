@@ -1,5 +1,6 @@
-/* Writes and parses JSON with cJSON. NaN and infinities become null. The parser limits the size and
- * depth of a document. It refuses duplicate keys and trailing bytes. Keys are case sensitive.
+/* Builds, prints and parses JSON. NaN and infinities become null. The parser limits the size, depth
+ * and number of values of a document. It refuses duplicate keys and trailing bytes. Keys are case
+ * sensitive.
  *
  * A document can end in the member "digest". The digest is the 64-bit FNV-1a hash of all bytes
  * before the comma that precedes this member. It is written as "fnv1a64:<16 hex digits>". */
@@ -37,7 +38,7 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key);
 cJSON *ddp_json_append(cJSON *arr);
 
 /* Parses a whole document. The caller releases *out with cJSON_Delete. Returns DDP_EINPUT if the
- * text is not legal JSON. The message contains `name`. */
+ * text is not legal JSON or exceeds a limit. The message contains `name`. */
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -14,9 +14,8 @@ extern "C" {
  * a document need at most about 1 GiB. */
 #define DDP_JSON_MAX_VALUES (16u << 20)
 
-/* Checks that text[bytes] is one JSON document (RFC 8259) within the limits of json.h. If not,
- * returns DDP_EINPUT, and the message contains the byte offset. The check refuses \u0000, because
- * cJSON would end the string there. */
+/* Checks that text[bytes] is one JSON document (RFC 8259) within the limits above and in json.h. If
+ * not, returns DDP_EINPUT. The check refuses \u0000, because cJSON would end the string there. */
 int ddp_json_scan(const char *text, size_t bytes, const char *name,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

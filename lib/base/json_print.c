@@ -34,8 +34,8 @@ static void print_number(double v, struct ddp_strbuf *out)
 }
 
 /* Returns the number of leading bytes that need no escape. Control characters from U+0080 to U+009F
- * need one, because terminals obey them. '<' needs one, because "</script" would end a script that
- * embeds the document. */
+ * are escaped, because terminals obey them. '<' is escaped, because "</script" would end a script
+ * that embeds the document. */
 static size_t plain_bytes(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;

@@ -158,7 +158,6 @@ static int scan_plain(struct scan *s)
     }
 }
 
-/* Scans a key and its colon. */
 static int scan_key(struct scan *s)
 {
     skip_space(s);

@@ -28,9 +28,9 @@ bool ddp_log_ready(FILE *stream, int timeout_ms)
     return set.fd < 0 || poll(&set, 1, timeout_ms) != 0;
 }
 
-/* Writes the whole line with one fwrite. stderr is unbuffered, so the fwrite makes one write(). If
- * the reader does not accept the line in time, the line is dropped, because a message must not
- * delay the run. */
+/* Writes the whole message with one fwrite. stderr is unbuffered, so the fwrite makes one write().
+ * If the reader of a pipe does not accept the message in time, the message is dropped, because it
+ * must not delay the run. */
 static void write_line(const struct ddp_log *log, const char *text, size_t n)
 {
     if (!ddp_log_ready(log->stream, WRITE_DEADLINE_MS))

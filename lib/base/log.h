@@ -1,6 +1,6 @@
 /* Writes messages to the user on stderr. No other part of lib/ writes to stderr. Each call writes
- * one whole line with a single write, so that lines of several ranks do not mix. The caller decides
- * which ranks write. It sets `color` only if stderr is a terminal and NO_COLOR is not set. */
+ * one message with a single write, so that messages of several ranks do not mix. The caller decides
+ * which ranks write, and sets `color` only if stderr is a terminal and NO_COLOR is not set. */
 #ifndef DDP_BASE_LOG_H
 #define DDP_BASE_LOG_H
 
@@ -22,7 +22,7 @@ struct ddp_log {
     bool color;               /* escape codes are allowed */
 };
 
-/* Writes "ddpbench: warning: text\n". A NULL log writes nothing. */
+/* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 /* Returns whether the stream can accept a line within timeout_ms. A full pipe whose reader does not
@@ -30,7 +30,7 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
 bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
-/* Like ddp_log_err, but writes "WHO: " instead of the rank. If `who` is NULL, writes neither. */
+/* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, writes neither. */
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -33,8 +33,8 @@ static size_t round_pages(size_t bytes, size_t page)
     return (bytes + page - 1) / page * page;
 }
 
-/* Uses mmap instead of malloc, because a fresh mapping can get huge pages when it is first touched,
- * like the shared segment. */
+/* Uses mmap instead of malloc, because only memory that was never touched gets huge pages at the
+ * first access. */
 void *ddp_alloc_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;

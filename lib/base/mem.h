@@ -42,9 +42,8 @@ void *ddp_calloc(size_t n, size_t elem_bytes);
  * valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
 /* Returns uninitialised memory, aligned to 4096 bytes. From 4 MiB on, the memory is aligned to 2
- * MiB and the kernel is asked for transparent huge pages, because registered memory has huge pages,
- * too. If bytes is 0, returns a valid pointer. Release the memory with ddp_free_pages(ptr,
- * bytes). */
+ * MiB and the kernel is asked for transparent huge pages, as it is for registered memory. If bytes
+ * is 0, returns a valid pointer. Release the memory with ddp_free_pages(ptr, bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);
 

@@ -41,7 +41,7 @@ const char *ddp_nearest(const char *text, const char *(*candidate)(const void *c
         if (length > LENGTH_MAX)
             continue;
         int edits = distance(text, n, name, length);
-        /* An abbreviation counts as one edit, however long the rest is. */
+        /* An abbreviation of at least two letters counts as one edit, however long the rest is. */
         if (n >= 2 && strncmp(text, name, n) == 0)
             edits = DDP_MIN(edits, 1);
         /* Up to a third of the letters may differ. */

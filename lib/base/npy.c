@@ -13,7 +13,8 @@
 
 #include "base/mem.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "'<f4' is memory order here");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the byte order of '<f4' must be that of memory");
 
 /* The prefix consists of the magic number, the version and two bytes for the length of the header.
  * In files written here the header ends at byte 128, because the format requires that the data
@@ -193,7 +194,7 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
 
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err)
 {
-    /* O_NONBLOCK: opening a pipe without a writer must not block. */
+    /* Use O_NONBLOCK, so that opening a pipe without a writer does not block. */
     struct ddp_npy npy = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (npy.fd < 0) {
         int code = errno == EACCES ? DDP_EPERM : DDP_ENOINPUT;

@@ -3,8 +3,9 @@
  *
  * `ddpbench train --dump-gradients DIR` writes one file per rank: DIR/rank0.npy, DIR/rank1.npy, ...
  * Each file has the shape [steps][parameters], with one row per recorded step. A row is the rank's
- * own gradient before the exchange. It is the mean over the rank's m_r images, times P m_r / n, for
- * P ranks and n images in the step. If all ranks have equally many images, this factor is 1.
+ * own gradient before the exchange. With P ranks and n images in the step, of which this rank has
+ * m, the row is the mean gradient over the m images, times P m / n. This factor is 1 if all ranks
+ * have equally many images.
  *
  * When P ranks replay one file, rank r reads row (i P + r) % rows in iteration i, so that the ranks
  * have different gradients.
@@ -34,10 +35,11 @@ struct ddp_npy {
     const char *path; /* the caller's text for messages, not copied */
 };
 
-/* Opens a file for reading. Returns 0, DDP_ENOINPUT, DDP_EPERM, DDP_EINPUT or DDP_EIO. */
+/* Opens a file for reading. Returns DDP_EPERM or DDP_ENOINPUT if the file cannot be opened, and
+ * DDP_EIO or DDP_EINPUT if it cannot be used. */
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads elements [first, first + n) of a row into out [n]. Asserts row < rows and first + n <=
- * columns. Ranks that inherited the descriptor may call this function. Returns DDP_EIO if reading
+ * columns. Forked ranks may read from the same struct at the same time. Returns DDP_EIO if reading
  * fails, and DDP_EINPUT if the file has become shorter. */
 int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out, size_t n,
                  struct ddp_err *err) DDP_MUST_CHECK;
@@ -46,8 +48,8 @@ int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out
  * DDP_ECREATE or DDP_EIO on failure. */
 int ddp_npy_create(const char *path, size_t columns, struct ddp_npy *out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends row [columns] and updates the header. The file is valid after every call. Returns DDP_EIO
- * on failure. */
+/* Appends row [columns] and updates the header. The file is valid after every successful call.
+ * Returns DDP_EIO on failure. */
 int ddp_npy_append(struct ddp_npy *npy, const float *row, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Closes an opened or created file. A zeroed struct is allowed. */

@@ -6,9 +6,9 @@
  * an illegal default is an error.
  *
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
- * abbreviation is DDP_EUSAGE. The message names the option. The hint lists the legal options or
- * values and suggests the nearest one. If an option is given twice, the last value counts. A later
- * list replaces an earlier list. */
+ * abbreviation is DDP_EUSAGE. The message names the option. If an option, or a value with fixed
+ * choices, is unknown, the hint lists the legal ones and suggests the nearest one. If an option is
+ * given twice, the last value counts. A later list replaces an earlier list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -32,7 +32,7 @@ enum ddp_opt_kind {
     DDP_OPT_INT,         /* int64_t in [min, max] */
     DDP_OPT_DOUBLE,      /* double in [min, max] */
     DDP_OPT_SIZE,        /* uint64_t bytes in [min, max], read by ddp_parse_size */
-    DDP_OPT_STRING,      /* const char *, borrowed from argv */
+    DDP_OPT_STRING,      /* const char *; points into the parsed text */
     DDP_OPT_ENUM,        /* int: the index in `choices` */
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
@@ -73,7 +73,7 @@ struct ddp_opt {
     const char *initial;
     const char *group; /* heading in help */
     const char *help;
-    /* The legal range. If both are 0, any value >= 0 is legal. */
+    /* The legal range of numbers and sizes. If both are 0, any value >= 0 is legal. */
     double min, max;
     const struct ddp_opt_choices *choices;
     /* For DDP_OPT_CUSTOM: sets the field from the text. */
@@ -116,14 +116,15 @@ void ddp_opt_choices_join(const struct ddp_opt_choices *words, const char *separ
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
 /* Returns the heading of a row, or "Options" if the row has none. */
 const char *ddp_opt_group(const struct ddp_opt *row);
-/* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`. The
- * current line already has `column` characters. Further lines begin at column `indent`. */
+/* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`,
+ * unless one word is. The current line already has `column` characters. Further lines begin at
+ * column `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
 /* Appends the help text of all rows, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
 
-/* Returns the candidate nearest to `text` by Damerau-Levenshtein distance, or NULL if none is near
+/* Returns the candidate nearest to `text` by edit distance (nearest.c), or NULL if none is near
  * enough to suggest. candidate(ctx, i) returns the i-th candidate, or NULL past the end. */
 const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
                         const void *ctx);

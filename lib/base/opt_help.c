@@ -31,7 +31,7 @@ void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t 
     ddp_strbuf_add(out, "\n");
 }
 
-/* Writes "1..256", "from 1", or "" if any value >= 0 is legal. */
+/* Writes a range such as "1..256" or "from 1", or "" if the row has no range or is no number. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
     out[0] = '\0';

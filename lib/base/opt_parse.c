@@ -73,8 +73,8 @@ static bool can_be_value(const char *arg)
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
-/* Sets the field of a row. The value is `attached`, which is the rest of the same argument. If
- * `attached` is NULL, the value is the next argument. */
+/* Sets the field of a row. `attached` is the value in the same argument, or NULL. If it is NULL and
+ * the option is not a flag, the value is the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {

@@ -119,7 +119,6 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-/* Sets the number of items in the list of a row. */
 static void set_list_length(const struct ddp_opt *row, void *field, int n)
 {
     if (row->kind == DDP_OPT_SIZE_LIST)
@@ -130,8 +129,8 @@ static void set_list_length(const struct ddp_opt *row, void *field, int n)
         ((struct ddp_int_list *)field)->n = n;
 }
 
-/* Rejects item n of a list if it repeats an earlier choice, possibly in another spelling. `item` is
- * the text of item n, and `items` is the text of the whole list. */
+/* Rejects item n of a list of choices if it repeats an earlier choice, possibly in another
+ * spelling. `item` is the text of item n, and `items` is the text of the whole list. */
 static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
                           const char *items, const char *item, struct ddp_err *err)
 {
@@ -176,7 +175,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
             return ddp_fail(err, DDP_EUSAGE, "more than %d values", DDP_OPT_LIST_MAX);
         if (length == 0)
             return ddp_fail(err, DDP_EUSAGE, "'%.64s' contains an empty value", text);
-        /* A longer item is cut to one byte over the limit, and every parser still rejects it. */
+        /* A longer item is cut to one byte over the limit, which a string list still rejects. */
         snprintf(item, sizeof item, "%.*s", (int)DDP_MIN(length, sizeof item - 1), s);
         DDP_TRY(parse_item(row, item, field, n, err));
         DDP_TRY(check_repeated(row, field, n, text, item, err));

@@ -11,8 +11,8 @@ void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream)
     uint64_t x = ddp_mix64(seed ^ ddp_mix64(stream));
     for (int i = 0; i < 4; i++, x += GOLDEN)
         rng->s[i] = ddp_mix64(x);
-    /* ddp_mix64 returns 0 for only one x, so the four words are never all zero. xoshiro forbids
-     * that. */
+    /* The four words must not all be zero. They are not, because ddp_mix64 returns 0 for only one
+     * x. */
 }
 
 static uint64_t rotate_left(uint64_t x, int k)

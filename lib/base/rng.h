@@ -1,6 +1,6 @@
 /* Random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018; public domain).
- * The caller owns the state. The same seed gives the same bits on every machine. Do not use these
- * numbers for secrets. */
+ * The caller owns the state. The same seed gives the same bits on every machine, except that
+ * ddp_rng_normal depends on the C library's log(). Do not use these numbers for secrets. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
@@ -26,7 +26,7 @@ double ddp_rng_normal(struct ddp_rng *rng);
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound);
 /* Shuffles index[n] (Fisher-Yates). */
 void ddp_rng_shuffle(struct ddp_rng *rng, uint32_t *index, size_t n);
-/* Returns a hash of 64 bits (the finaliser of splitmix64). */
+/* Returns a 64-bit hash of x (one step of splitmix64). */
 static inline uint64_t ddp_mix64(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;

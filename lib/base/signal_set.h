@@ -1,6 +1,6 @@
-/* Sets of signals to watch. The sets leave out ignored signals. Linux queues a blocked signal even
- * if it is ignored (sig_ignored in kernel/signal.c). A signalfd would therefore receive signals
- * that nohup or a shell made this process ignore. */
+/* The set of the signals to watch. It leaves out ignored signals. Linux keeps a blocked signal
+ * pending even if it is ignored (sig_ignored in kernel/signal.c). A signalfd would therefore
+ * receive signals that nohup or a shell made this process ignore. */
 #ifndef DDP_BASE_SIGNAL_SET_H
 #define DDP_BASE_SIGNAL_SET_H
 

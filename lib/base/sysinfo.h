@@ -1,5 +1,5 @@
-/* Facts about the host, read once, for the result record, `ddpbench doctor` and the memory check. A
- * fact that cannot be read is "", -1 or NaN, never a guess. */
+/* Facts about the host, for the result record, `ddpbench doctor` and the memory check. A fact that
+ * cannot be read is "", -1 or NaN, never a guess. */
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
@@ -17,7 +17,7 @@ struct ddp_sysinfo {
     char governor[32];       /* cpufreq governor of cpu0; "" if not visible */
     int cores;               /* cores that this process may use */
     int machine_cores;       /* online cores of the machine */
-    double cpu_quota;        /* CPU quota of the cgroup, in cores; NaN: no limit */
+    double cpu_quota;        /* CPU quota of the cgroup, in cores; NaN: no limit, or unknown */
     int64_t memory_bytes;    /* memory of the machine, or the cgroup's limit if lower */
     int64_t available_bytes; /* MemAvailable, or what is left below the cgroup's limit if lower */
     double load;             /* load average over 1 minute */

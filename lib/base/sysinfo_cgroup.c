@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 
-/* A limit of at least this size means "no limit". Version 1 writes the largest page-aligned
- * int64. */
+/* A limit of at least this size means "no limit". Version 1 of control groups writes a huge limit
+ * instead of "max". */
 #define NO_LIMIT ((int64_t)1 << 60)
 
 /* The file names of one version of control groups. */
@@ -20,7 +20,6 @@ static const struct version memory_v2 = {"", "memory.max", "memory.current", "in
 static const struct version memory_v1 = {"/memory", "memory.limit_in_bytes",
                                          "memory.usage_in_bytes", "total_inactive_file"};
 
-/* Opens folder/file. Returns NULL if that is not possible. */
 static FILE *open_in(const char *folder, const char *file)
 {
     char path[PATH_MAX + 64];
@@ -111,7 +110,7 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
 }
 
 /* Applies the limits of every folder from the group up to the mount, because the process must obey
- * all of them. Missing folders are skipped. In a container only the mount may exist. */
+ * all of them. Skips missing folders. In a container the path of the group may be missing. */
 static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
                           const char *group, struct ddp_cgroup *out)
 {
@@ -142,8 +141,8 @@ static bool list_has(const char *list, size_t n, const char *word)
     return false;
 }
 
-/* Reads a line "ID:controllers:/path" of the membership file and applies the limits of this group.
- * In lines of version 2 the list of controllers is empty. */
+/* Reads a line "ID:controllers:/path" of the membership file and applies the limits of this group
+ * and of the groups above it. In lines of version 2 the list of controllers is empty. */
 static void read_membership(const char *line, const char *mount, struct ddp_cgroup *out)
 {
     const char *list = strchr(line, ':');

@@ -10,12 +10,12 @@ extern "C" {
 #endif
 
 struct ddp_cgroup {
-    /* The lowest memory limit between this process's group and the root; -1: no limit. */
+    /* The lowest memory limit between this process's group and the root; -1: none known. */
     int64_t memory_bytes;
     /* The smallest amount of memory that is still free below one of these limits. Page cache that
-     * can be dropped counts as free. -1: no limit. */
+     * can be dropped counts as free. -1: no limit, or unknown. */
     int64_t available_bytes;
-    double cpu_quota; /* in cores; NaN: no limit */
+    double cpu_quota; /* in cores; NaN: no limit, or unknown */
 };
 
 /* Reads the limits. Except in tests, `membership` is /proc/self/cgroup and `mount` is

@@ -20,8 +20,8 @@ struct decimal {
 #define EXPONENT_MAX 400 /* larger than the exponent of every double; prevents overflows of int */
 
 /* Reads a number with an optional sign, fraction and exponent. Returns the text after the number.
- * Returns NULL if there is no number, or if it has more than 19 significant digits or too large an
- * exponent. */
+ * Returns NULL if there is no number, if it ends in a decimal point, or if it has more than 19
+ * significant digits or too large an exponent. */
 static const char *read_decimal(const char *text, struct decimal *out)
 {
     struct decimal d = {.negative = *text == '-'};
@@ -37,8 +37,8 @@ static const char *read_decimal(const char *text, struct decimal *out)
             break;
         digits++;
         d.exponent -= fraction;
-        /* Zeros are counted first and appended before the next other digit. Zeros at the end only
-         * change the exponent. */
+        /* Zeros are only counted, and are appended when the next non-zero digit arrives. Zeros at
+         * the end only change the exponent. */
         zeros++;
         if (*s == '0')
             continue;

@@ -3,8 +3,9 @@
  *
  * A rank writes only its own recorder. Recorders lie in the shared segment if there is one, else in
  * the heap of the process. The supervisor or a watchdog thread reads them. Recording takes a few
- * stores, without locks, clock reads or function calls. A reader may see a half-written entry.
- * Therefore `state` is stored last, with release order. */
+ * stores, without locks, clock reads or function calls. An operation is counted in `entered` after
+ * all members of its entry are stored. ddp_flight_at() returns false if the entry was overwritten
+ * during the read. */
 #ifndef DDP_DIAG_FLIGHT_H
 #define DDP_DIAG_FLIGHT_H
 
@@ -25,17 +26,16 @@ enum ddp_flight_state { DDP_FLIGHT_IDLE, DDP_FLIGHT_ENTERED, DDP_FLIGHT_DONE, DD
 struct ddp_flight_op {
     unsigned what, dtype; /* what: enum ddp_coll, or DDP_FLIGHT_SEND and up */
     /* group: id of the communicator (comm_id.h), 0 for the world. seq: number of the operation on
-     * the communicator. It is the same on all its ranks, so that recorders can be compared. Control
-     * operations are counted separately. DDP_FLIGHT_NO_SEQ: the operation concerns only this rank.
-     */
+     * the communicator. It is the same on all ranks of the communicator, so that recorders can be
+     * compared. Collectives are counted apart from other operations (exchange, alloc).
+     * DDP_FLIGHT_NO_SEQ: the operation concerns only this rank. */
     uint64_t bytes, group, seq;
     int ranks; /* ranks of the communicator */
 };
 #define DDP_FLIGHT_NO_SEQ UINT64_MAX
 
 /* One recorded operation. All members are atomics, because another thread may read while the owner
- * writes. All but `state` are stored with relaxed order, which the processor executes as plain
- * stores. */
+ * writes. All but `state` are stored with relaxed order, so these are plain stores. */
 struct ddp_flight_entry {
     _Atomic(uint64_t) group, seq, bytes;
     _Atomic(uint16_t) ranks;
@@ -45,13 +45,13 @@ struct ddp_flight_entry {
 
 #define DDP_FLIGHT_PHASE_BYTES 192
 
-/* A flight recorder. All bytes zero: empty. */
+/* A flight recorder. It is empty if all bytes are zero. */
 struct ddp_flight {
     /* The number of working ranks while this rank is in ddp_comm_agree_idle, else 0. */
     _Atomic(int32_t) working;
     _Atomic(uint64_t) entered; /* number of operations so far; operation i is ring[i % DEPTH] */
-    /* Number of phases so far. Its lowest bit selects the current text of `phase`, so that readers
-     * never see a text that is being written. */
+    /* Number of phases so far. Its lowest bit selects the current text of `phase`. The owner writes
+     * a new text into the other half. */
     _Atomic(uint32_t) phase_version;
     /* NUL-terminated text that says what part of the run the rank is in ("init",
      * "allreduce/shm/.../67108864", "epoch 3 step 41"). */
@@ -99,20 +99,20 @@ static inline void ddp_flight_leave(struct ddp_flight *f, uint64_t index, int fa
 /* Sets the phase. Text that does not fit is cut. Must not be called in timed regions. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Writes one line for users. During an operation: "allreduce seq 41 (64 MiB, f32) in phase 'epoch 3
- * step 41'". Between operations: "phase 'epoch 3 step 41', after allreduce seq 41 (64 MiB, f32)".
- * Before the first operation: "phase 'init', no operation yet". Safe while the owner writes and
- * after its death. */
+/* Writes one line for users. During an operation, or if it failed: "allreduce seq 41 (64 MiB, f32)
+ * in phase 'epoch 3 step 41'". Between operations: "phase 'epoch 3 step 41', after allreduce seq 41
+ * (64 MiB, f32)". Before the first operation: "phase 'init', no operation yet". Safe while the
+ * owner writes and after its death. */
 void ddp_flight_describe(const struct ddp_flight *f, char *out, size_t out_bytes);
 /* Returns whether the rank is in an operation, that is, has entered it and not left it. Sets *index
- * to the index of the newest operation. */
+ * to the index of the newest operation if there is one. */
 bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *index);
 /* Reads the newest operation and its state; returns false if there is none. */
 bool ddp_flight_newest(const struct ddp_flight *f, struct ddp_flight_op *op,
                        enum ddp_flight_state *state);
 /* Writes "allreduce seq 41", or for a group "allreduce seq 41 of a group of 3". */
 void ddp_flight_name(const struct ddp_flight_op *op, char *out, size_t out_bytes);
-/* Writes " (64 MiB, f32)", " (16 B)", or "" for operations without a size. */
+/* Writes " (64 MiB, f32)", " (16 B)", or "" for a barrier. */
 void ddp_flight_size(const struct ddp_flight_op *op, char *out, size_t out_bytes);
 /* Writes the phase as printable text, or "start" before the first phase. */
 void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes);

@@ -1,8 +1,8 @@
-/* Compares all ranks at one operation, the newest one of the rank that reports, identified by
- * (group, seq). Each rank has one of five states (enum standing). OUTSIDE: not known to be in the
- * group. NEVER: has not entered the operation. OTHER: is in another operation with the same number,
- * so the ranks run different programs. INSIDE: is in the operation. LEFT: has left the operation.
- */
+/* Compares all ranks at one operation: the newest operation of the rank that reports. Group and
+ * sequence number identify it. Each rank has one of five states (enum standing). OUTSIDE: not known
+ * to be in the group. NEVER: has not entered the operation. OTHER: has entered another operation,
+ * or another size or type, under the same number, so the ranks run different programs. INSIDE: is
+ * in the operation, or failed in it. LEFT: has left the operation. */
 #include "diag/flight_report.h"
 
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "diag/rank_list.h"
 
-#define RANKS_MAX 1024 /* more than the ranks of any host */
+#define RANKS_MAX 1024 /* larger worlds get no report */
 #define SCAN      (DDP_FLIGHT_DEPTH - 1)
 
 enum standing { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
@@ -23,8 +23,8 @@ static const struct ddp_flight *flight_of(const struct ddp_flights *all, int ran
                                                      (size_t)rank * all->stride);
 }
 
-/* Returns whether the sequence numbers of two operations come from the same counter. Control
- * operations and collectives are counted separately. */
+/* Returns whether the sequence numbers of two operations come from the same counter. Collectives
+ * are counted apart from other operations. */
 static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op *b)
 {
     return a->seq != DDP_FLIGHT_NO_SEQ && b->seq != DDP_FLIGHT_NO_SEQ && a->group == b->group &&
@@ -32,7 +32,7 @@ static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op
 }
 
 /* Returns the state of the rank with recorder `f`. For OTHER, *its is the operation that the rank
- * is in. */
+ * has entered instead. */
 static enum standing standing_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
                                  struct ddp_flight_op *its)
 {

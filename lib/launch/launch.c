@@ -3,8 +3,8 @@
  * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
  * actions of signals, so the first signal ends them at once. No result is lost, because the parent
- * owns the record. If a terminal sends the signal to the whole process group, the outcome is the
- * same. In both cases the run is reported as interrupted, and the exit code is 128 + signal. */
+ * owns the record. The run is reported as interrupted, and the exit code is 128 + signal. The same
+ * happens if a terminal sends the signal to the whole process group. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -24,9 +24,9 @@
 #include "base/strbuf.h"
 #include "launch/launch_impl.h"
 
-/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call these
- * handlers because they end with _exit. exit would flush stdio buffers that are copies of the
- * parent's. */
+/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call them,
+ * because ranks end with _exit, which calls no handlers. exit would also flush the stdio buffers
+ * copied from the parent. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 
@@ -80,8 +80,8 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
     };
 }
 
-/* Makes the kernel's out-of-memory killer choose this rank, so that the parent survives and can
- * report the death. */
+/* Makes the kernel's out-of-memory killer prefer this rank to the parent, which can then report the
+ * death. */
 static void offer_to_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -91,7 +91,6 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-/* Runs in the process of a rank after fork. */
 _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int channel_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -3,14 +3,15 @@
  *
  * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
  * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
- * all ranks are gone. Call ddp_launch() before the process has other threads.
+ * all ranks are gone, or when threads that do not end are left running. Call ddp_launch() before
+ * the process has other threads.
  *
- * If a rank dies, the parent sets the abort word of the segment. The other ranks then leave their
- * waits. Ranks that still run after DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is
- * reported at once and killed at the timeout. A signal that would end the parent (signal_watch.h)
- * is forwarded and ends the ranks. A second signal kills the ranks. If the parent dies, the kernel
- * kills the ranks (PR_SET_PDEATHSIG). If ranks are threads, a crash of one rank ends the
- * process. */
+ * If a rank dies, the parent sets the abort word of the segment. A rank that fails with an error
+ * sets the word itself. The other ranks then leave their waits. Processes that still run after
+ * DDP_LAUNCH_GRACE_NS are killed. A stopped rank (SIGSTOP) is reported at once and killed at the
+ * timeout. A signal that would end the parent (signal_watch.h) is forwarded and ends the ranks. A
+ * second signal kills the ranks. If the parent dies, the kernel kills the ranks (PR_SET_PDEATHSIG).
+ * If ranks are threads, a crash of one rank ends the process. */
 #ifndef DDP_LAUNCH_LAUNCH_H
 #define DDP_LAUNCH_LAUNCH_H
 
@@ -34,9 +35,9 @@ struct ddp_launch_rank {
     struct ddp_flight *flight;
     int channel_fd;
 };
-/* Sends payload [bytes] to the parent and waits until the parent's handler has run. The parent
- * therefore does no work during the rank's next timed region. The caller defines `type`. Returns
- * the handler's code, or DDP_EIO if the parent is gone. */
+/* Sends payload [bytes], at most DDP_MESSAGE_MAX, to the parent and waits until the parent's
+ * handler has run, so that it does not run in the rank's next timed region. The caller defines
+ * `type`. Returns the handler's code, or DDP_EIO if the parent is gone. */
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -72,12 +73,12 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run);
 struct ddp_launch_outcome {
     int code;               /* 0, or the code that all ranks end with */
     int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */
-    char report_text[1024]; /* one line that names rank, host, phase and operation */
+    char report_text[1024]; /* one line about the failure */
 };
 
 /* Runs the job to its end. Returns 0 if all ranks were started, even if ranks failed later.
- * *outcome is then the result, and *err holds the error of the first rank that failed. Returns an
- * error code if a rank could not be started. */
+ * *outcome is then the result, and *err holds the error of the first rank that failed. Otherwise
+ * returns an error code. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 

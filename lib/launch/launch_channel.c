@@ -47,8 +47,8 @@ static void answer(struct ddp_launch_run *run, int rank)
     free(child->payload);
     child->payload = NULL;
     child->got = 0;
-    /* The answer fits into the socket's buffer, which is empty because the rank waits for this
-     * answer. If the rank is dead, nobody needs the answer. */
+    /* Sending does not block: the answer fits into the socket's buffer, which is empty because the
+     * rank waits for this answer. If the rank is dead, nobody needs the answer. */
     while (send(child->channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR)
         continue;

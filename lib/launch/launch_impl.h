@@ -112,8 +112,8 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
  * is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
 
-/* Writes a report of the ranks that wait for `rank`, made from the flight recorders
- * (flight_report.h). Writes "" if the recorders do not show any. */
+/* Writes a report of the ranks that wait in an operation while `rank` is stopped (flight_report.h).
+ * Writes "" if the flight recorders show none. */
 void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
                               size_t out_bytes);
 /* Fills *outcome and, after a failure, err. */

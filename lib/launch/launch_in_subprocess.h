@@ -1,6 +1,6 @@
-/* Runs a function in a child process, for calls that a process must not make before it forks. An
- * example is the CUDA driver. It does not survive fork(), but the parent of the ranks must find out
- * which GPUs exist. */
+/* Runs a function in a child process, for calls that a process must not make before it forks. For
+ * example, the CUDA driver does not survive fork(), but the parent of the ranks must find out which
+ * GPUs exist. */
 #ifndef DDP_LAUNCH_LAUNCH_IN_SUBPROCESS_H
 #define DDP_LAUNCH_LAUNCH_IN_SUBPROCESS_H
 

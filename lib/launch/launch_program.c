@@ -35,8 +35,8 @@ static const char *search_path(void)
     return "/bin:/usr/bin";
 }
 
-/* Executes the first executable file on the path. Unlike execvpe, never starts a shell. Returns
- * only on failure, with errno set. */
+/* Executes argv[0] or, if this name has no slash, the first such file on the path. Unlike execvpe,
+ * never starts a shell. Returns only on failure, with errno set. */
 static void execute(const struct ddp_launch_program *p, const char *path)
 {
     const char *name = p->argv[0];

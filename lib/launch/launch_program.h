@@ -5,8 +5,8 @@
  * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
  * SIGTERM mpiexec and ddpbench's launcher end their ranks.
  *
- * SIGTERM does not reach a set-uid program. It also does not reach the last command of a shell
- * script, unless the script starts this command by `exec`. */
+ * SIGTERM does not reach a set-uid program. In a shell script it reaches only the shell and a
+ * command that the script starts by `exec`. */
 #ifndef DDP_LAUNCH_LAUNCH_PROGRAM_H
 #define DDP_LAUNCH_LAUNCH_PROGRAM_H
 

@@ -64,8 +64,9 @@ int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *pay
                     struct ddp_err *err)
 {
     if (bytes > DDP_MESSAGE_MAX)
-        return ddp_fail(err, DDP_EINTERNAL, "a message of %zu bytes to the parent: at most %u",
-                        bytes, DDP_MESSAGE_MAX);
+        return ddp_fail(err, DDP_EINTERNAL,
+                        "a message of %zu bytes to the parent is too long: the limit is %u", bytes,
+                        DDP_MESSAGE_MAX);
     struct ddp_channel_request request = {.type = type, .bytes = bytes};
     struct ddp_channel_answer answer;
     if (send_all(rank->channel_fd, &request, sizeof request) != 0 ||

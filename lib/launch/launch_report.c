@@ -8,7 +8,6 @@
 #include "diag/flight_report.h"
 #include "launch/launch_impl.h"
 
-/* Writes "rank 1 (pid 4711, host h)". */
 static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "rank %d (pid %d, host %s)", rank, (int)run->child[rank].pid,
@@ -20,7 +19,7 @@ static void describe_rank(const struct ddp_launch_run *run, int rank, char *out,
     ddp_segment_describe(run->segment, rank, out, out_bytes);
 }
 
-/* Reports a rank that the supervisor saw die or stop. The error gets the same text. */
+/* Reports a rank that the supervisor saw die or stop. *err gets the text of the outcome. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                         int rank, int signal, struct ddp_launch_outcome *outcome,
                         struct ddp_err *err)
@@ -68,7 +67,7 @@ void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *
     }
 }
 
-/* waits: a report of the ranks that wait for `rank`. */
+/* Reports a rank that stayed stopped. waits: a report of the ranks that wait for `rank`. */
 static void report_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                            struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {

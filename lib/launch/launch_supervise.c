@@ -1,7 +1,7 @@
 /* The parent's loop. The parent sleeps in poll until a rank dies (pidfd), a rank sends a message
  * (channel) or a signal comes (signalfd). The signal is one that would end the parent, or SIGCHLD
- * because a rank was stopped. Every 250 ms the parent also checks whether a rank has set the abort
- * word. */
+ * because a rank stopped, continued or died. At least every 250 ms the parent also checks whether a
+ * rank has set the abort word. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
  * child and then to its group. */
 #define REPEAT_NS      50000000
 #define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
-/* A longer time between two rounds means that this process itself was stopped. */
+/* A longer round of the loop does not count, because this process was probably stopped itself. */
 #define STOPPED_NS 2000000000
 
 void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...)
@@ -65,7 +65,7 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
 }
 
 /* Reports the injected fault that hit a rank, so that users do not mistake it for a real failure.
- * The line has the time until the fault was detected, which tests read. */
+ * Tests read the time until detection from the line. */
 static void report_fault(const struct ddp_launch_run *run, int rank)
 {
     const char *fault;
@@ -282,12 +282,12 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
         if (ready == 0)
             continue;
-        /* poll failed, because the set has more entries than the limit on descriptors allows. Check
-         * all ranks after a pause. */
+        /* poll fails if the set has more entries than the limit on descriptors allows. Check all
+         * ranks after a pause. */
         if (ready < 0)
             ddp_sleep_ns(POLL_FAILED_NS);
         /* Handle signals first, so that a signal to the whole group is not reported as a rank's own
-         * death. Handle deaths before messages, because a message may take long. */
+         * death. Handle deaths before messages, because the handler of a message may take long. */
         take_signals(run);
         reap(run);
         for (int r = 0; r < run->job->ranks; r++) {

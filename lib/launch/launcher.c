@@ -180,8 +180,8 @@ static int check_range(const struct row *row, const struct ddp_rank_info *rank_i
     return 0;
 }
 
-/* Reads the rank_info from a row's variables. If the local rank is unknown, all ranks count as
- * ranks of this host. Waits then yield as if the ranks shared the cores of one host. */
+/* Reads the rank_info from a row's variables. If the local rank or the number of local ranks is
+ * unknown, all ranks count as ranks of this host. Waits may then yield without need. */
 static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
                           struct ddp_err *err)
 {

@@ -26,21 +26,21 @@ struct ddp_launcher {
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
     /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
-    /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the launcher's
-     * mask. */
+    /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the mask of this
+     * process or its parent. */
     struct ddp_rank_info rank_info;
 };
 
-/* Detects the launcher. Returns DDP_EMISMATCH if the launcher's variables contradict each other,
- * are not numbers, or are left over from a launcher that is gone. Also returns DDP_EMISMATCH if
- * ddpbench cannot join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and
- * out->rank_info has the values that could be read. */
+/* Detects the launcher. Returns DDP_EMISMATCH if the launcher's variables are missing, contradict
+ * each other, are not numbers, or are left over from a launcher that is gone, or if ddpbench cannot
+ * join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and out->rank_info has the
+ * values that could be read. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the rendezvous configuration of torchrun's ranks (rendezvous.h). The host is MASTER_ADDR.
- * The ports are those after MASTER_PORT, because torchrun's own store may listen on MASTER_PORT
- * itself. If `port` (decimal) is not NULL, it is used instead of these ports. The token is a hash
- * of TORCHELASTIC_RUN_ID, the restart count, address and port. Returns DDP_EMISMATCH if a variable
- * is missing or not a number, and DDP_EUSAGE if `port` is not a port. */
+ * Unless `port` (decimal) is given, the ports are next to MASTER_PORT, because torchrun's own store
+ * may listen on MASTER_PORT itself. The token is a hash of TORCHELASTIC_RUN_ID, the restart count,
+ * MASTER_ADDR and MASTER_PORT. Returns DDP_EMISMATCH if MASTER_ADDR or a needed MASTER_PORT is
+ * missing or illegal, and DDP_EUSAGE if `port` is not a port. */
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the

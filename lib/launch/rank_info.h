@@ -14,7 +14,7 @@ struct ddp_rank_info {
     int rank, size;             /* in the world */
     int local_rank, local_size; /* on this host */
     bool oversubscribed; /* more local ranks than usable cores: waits yield instead of spinning */
-    int segment_fd;      /* shared segment of our launcher; -1: none */
+    int segment_fd;      /* memory file of our launcher's shared segment; -1: none */
     /* Mapping of the segment in this process, or NULL. Ranks that are threads share it. */
     void *segment;
 };

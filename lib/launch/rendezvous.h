@@ -1,15 +1,17 @@
 /* Rendezvous: the ranks of a job connect to each other over TCP, without MPI. Each rank needs its
  * number, the number of ranks and one address. Rank 0 is the *rendezvous server*, which listens.
- * The other ranks are its clients. A client tries to connect until the deadline and then sends a
- * hello with its rank. The result is one connection between rank 0 and every other rank.
+ * The other ranks are its clients. A client repeats its attempts to connect until one succeeds or
+ * the deadline passes. Once connected, it sends a hello with its rank. The result is one connection
+ * between rank 0 and every other rank.
  *
  * A *hello* is a message of fixed length with a magic number, a version, the job's token, the rank
  * and the number of ranks. The server checks each field. If a connection sends anything else, or no
- * complete hello within 5 s, it is from an unknown peer. The server closes it and continues. A
- * client of another job gets an answer and continues its search, because its own server may listen
- * on the next port. So does a second process with the same rank. If a client of this job has
- * another number of ranks, server and client fail at once. If ranks are missing at the deadline,
- * the server fails with an error that names them, and sends the error to all connected clients.
+ * complete hello within 5 s, it is from an unknown peer. The server closes the connection and
+ * continues. A client of another version gets an answer and fails. A client of another job gets an
+ * answer and continues its search, because its own server may listen on the next port. A second
+ * process with the same rank also continues its search. If a client of this job has another number
+ * of ranks, server and client fail at once. If ranks are missing at the deadline, the server fails
+ * with an error that names them, and sends the error to all connected clients.
  *
  * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
  * therefore takes the first free port of `ports` consecutive ports, and clients try all of them.
@@ -36,7 +38,7 @@ struct ddp_rendezvous_config {
     uint64_t token;  /* the same on all ranks of a job, different in another job */
 };
 
-/* A rank's own listening socket, to which the ranks of a later group connect. */
+/* A rank's listening socket. Rank 0 of the world or of a group accepts the other ranks on it. */
 struct ddp_listener {
     int fd, port;
     /* Connections whose hello is incomplete, or that belong to a group that this rank has not
@@ -45,7 +47,8 @@ struct ddp_listener {
     int pending_count;
 };
 
-/* The address and port at which a rank listens. The address is the one that rank 0 sees. */
+/* The address and port at which a rank listens, as rank 0 sees them. Clients replace addresses that
+ * other hosts cannot use. */
 struct ddp_endpoint {
     struct ddp_tcp_address address;
     int32_t port, reserved;
@@ -60,8 +63,8 @@ struct ddp_connections {
 
 /* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
  * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
- * or has left. Returns DDP_EMISMATCH if the ranks have different sizes or the port belongs to
- * another job. After an error all sockets are closed. */
+ * or has left. Returns DDP_EMISMATCH if the ranks disagree on their number or version, or if the
+ * port belongs to another job. After an error all sockets are closed. */
 int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,

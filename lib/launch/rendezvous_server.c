@@ -34,7 +34,6 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
 {
     struct ddp_answer a = {.magic = DDP_ANSWER_MAGIC, .verdict = verdict, .code = code};
     snprintf(a.text, sizeof a.text, "%s", text);
-    /* A client that does not read needs no answer. */
     (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
@@ -60,7 +59,7 @@ static void close_pending(struct ddp_listener *l, int i)
 }
 
 /* Stores the address at which a rank listens. An IPv4 address that came through an IPv6 socket is
- * stored as IPv4, because hosts without IPv6 can use that. */
+ * stored as IPv4, which hosts without IPv6 can use, too. */
 static void store_endpoint(struct server *h, const struct ddp_pending_connection *g)
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
@@ -135,7 +134,6 @@ static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g,
     return true;
 }
 
-/* Handles all connections whose hello is complete. */
 static int evaluate_all_pending(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
@@ -176,8 +174,8 @@ static void close_silent(struct ddp_listener *l)
     }
 }
 
-/* Makes room for another connection if there are PENDING_MAX. Closes the oldest connection with an
- * incomplete hello, which is most likely an unknown peer. */
+/* If PENDING_MAX connections have an incomplete hello, closes the oldest of them. It is most likely
+ * from an unknown peer. */
 static void make_room(struct ddp_listener *l)
 {
     int n = 0, oldest = -1;
@@ -193,7 +191,7 @@ static void make_room(struct ddp_listener *l)
 }
 
 /* Accepts all new connections. If there is no memory or no room, closes the new connection. A rank
- * then connects again. */
+ * whose connection was closed connects again. */
 static void accept_pending(struct ddp_listener *l)
 {
     struct sockaddr_storage from = {0};

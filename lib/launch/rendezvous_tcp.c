@@ -13,12 +13,12 @@
 #include "launch/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
-/* Time limit of an answer. An unknown peer may accept the connection and send nothing. */
+/* Time limit of an answer in the world. An unknown peer may connect and send nothing. */
 #define ANSWER_NS INT64_C(5000000000)
-/* Pause between two rounds of attempts. The pause grows by half each time. */
+/* Pause between two rounds of attempts. The pause grows by half each time, up to PAUSE_MOST. */
 #define PAUSE_NS   INT64_C(20000000)
 #define PAUSE_MOST INT64_C(500000000)
-/* Extra time for the server's message about missing ranks. */
+/* Extra time after the deadline, for the server's message about missing ranks. */
 #define GRACE_NS INT64_C(3000000000)
 
 /* A client that searches for the server. */
@@ -77,7 +77,7 @@ static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err 
     if (a.verdict != DDP_ANSWER_READY) {
         const int rc = refused(&a, err);
         if (err != NULL)
-            err->agreed = true; /* the server sends the error to all clients, and reports it, too */
+            err->agreed = true; /* the server sends the error to all clients and returns it, too */
         return rc;
     }
     if (s->endpoint == NULL)
@@ -141,7 +141,7 @@ static int report_not_found(const struct rendezvous_client *s, struct ddp_err *e
 }
 
 /* Replaces addresses that other hosts cannot use by the address at which this rank reached the
- * server. These are the server's own address, which the server does not have, and the addresses of
+ * server. These are the server's own address, which the server leaves empty, and the addresses of
  * ranks that connected to the server by loopback. */
 static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
                              const struct ddp_tcp_address *server, int server_port)
@@ -177,8 +177,8 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
     }
 }
 
-/* Listens on the first free port of the rendezvous. Listens only on the loopback device if the host
- * always is a loopback address. */
+/* Listens on the first free port of the rendezvous. Listens only on the loopback device if the
+ * configured host always is a loopback address. */
 static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
                        int count, struct ddp_listener *listener, struct ddp_err *err)
 {

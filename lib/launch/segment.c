@@ -12,7 +12,7 @@
 #include "base/unit.h"
 
 #define PAGE 4096u
-/* Extra room in each heap, because every block is rounded up to whole pages or huge pages. */
+/* Extra room in each heap, because each block is rounded up to whole (huge) pages. */
 #define HEAP_SLACK_BYTES (128u << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)

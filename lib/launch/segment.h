@@ -3,14 +3,14 @@
  * the segment has the same address in all ranks and in the supervisor. Under mpiexec the host's
  * lowest rank makes the segment, and the other ranks attach it at any address (hosts.h).
  *
- * The launcher uses the results of the ranks and the abort word. The shm backend uses all parts.
- * The file is sparse, so only pages that are touched cost memory. Each part begins at a page
- * boundary:
+ * The launcher uses the results and recorders of the ranks and the abort word. The shm backend uses
+ * all parts. The file is sparse, so only pages that are touched cost memory. Each part begins at a
+ * page boundary:
  *
  *   struct ddp_segment                                 sizes, abort word, use of the channels
  *   struct ddp_segment_rank  [ranks]                   result, error and flight recorder of a rank
- *   channel                  [DDP_SEGMENT_CHANNELS]    flag slots, slots and rings of one group
- *   pipe                     [ranks * ranks]           point-to-point ring of a (source, target)
+ *   channel                  [DDP_SEGMENT_CHANNELS]    flags, message slots and rings of one group
+ *   pipe                     [ranks * ranks]           ring for messages of one rank to another
  *   heap                     [ranks]                   registered memory, 2 MiB aligned */
 #ifndef DDP_LAUNCH_SEGMENT_H
 #define DDP_LAUNCH_SEGMENT_H
@@ -32,7 +32,7 @@ extern "C" {
 #define DDP_SHM_FLAG_SLOTS 12 /* number of flag slots per rank and group */
 /* Bytes of payload in a flag slot. A small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
-/* Bytes of a small-message slot; each rank has two (double buffer). */
+/* Bytes of a slot for a small message. Each rank has two per channel (double buffer). */
 #define DDP_SHM_SLOT_BYTES (16u << 10)
 /* Number of slots in the staging ring of a rank, and bytes per slot. Many small slots are faster
  * than few large ones, because writing a slot that is still in the peer's L2 cache is slow. */
@@ -50,8 +50,7 @@ struct ddp_shm_flag_slot {
 #define DDP_SEGMENT_CHANNELS 65                  /* channel 0: the world; 64 groups at a time */
 #define DDP_SEGMENT_HUGE     (2u << 20)
 
-/* A pipe is a ring of slots. Each slot has a header and payload. With 8 slots a sender can work for
- * a whole time slice if sender and receiver share a core. */
+/* A pipe is a ring of slots. Each slot has a header and payload. */
 #define DDP_PIPE_SLOTS         8
 #define DDP_PIPE_SLOT_BYTES    (16u << 10)
 #define DDP_PIPE_HEADER_BYTES  64u
@@ -96,7 +95,7 @@ struct ddp_segment {
     int32_t ranks;
     bool oversubscribed; /* more ranks than cores; decided by the creator so that all ranks agree */
     uint64_t ranks_offset, channels_offset, channel_stride, pipes_offset;
-    uint64_t heap_offset, heap_stride; /* distance of two heaps, and the most a rank may allocate */
+    uint64_t heap_offset, heap_stride; /* heap_stride: bytes per heap */
     /* The first failure: (culprit rank + 1) << 8 | -code, or 0 if there is none. The upper bits are
      * 0 if no rank is to blame. */
     alignas(64) _Atomic(uint32_t) abort_word;
@@ -112,9 +111,9 @@ struct ddp_segment {
 
 /* Creates and maps a segment. All flags, pipes and heaps are zero. ranks: 1 to DDP_SHM_RANKS_MAX.
  * heap_bytes: the registered memory that a rank needs at the same time. More than twice as much
- * address space is reserved, so that these requests do not fail because of rounding and
- * fragmentation. *fd becomes the memory file. Returns DDP_ENOMEM if address space or a limit
- * (ulimit -v, -f) is too small. */
+ * address space is reserved, so that allocations do not fail because of rounding and fragmentation.
+ * *fd becomes the memory file. Returns DDP_ENOMEM if address space or a limit (ulimit -v, -f) is
+ * too small. */
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Maps a segment that another process made for `ranks` ranks. fd is its memory file, which the
@@ -140,8 +139,8 @@ static inline struct ddp_segment_rank *ddp_segment_rank_of(const struct ddp_segm
 {
     return (struct ddp_segment_rank *)((char *)(uintptr_t)s + s->ranks_offset) + rank;
 }
-/* Returns the start of a channel: flag slots [ranks][DDP_SHM_FLAG_SLOTS], then slots, then rings,
- * sized for the world. */
+/* Returns the start of a channel: flag slots [ranks][DDP_SHM_FLAG_SLOTS], then message slots, then
+ * rings. A channel has room for all ranks of the segment. */
 static inline unsigned char *ddp_segment_channel_of(const struct ddp_segment *s, int channel)
 {
     return (unsigned char *)(uintptr_t)s + s->channels_offset + (size_t)channel * s->channel_stride;

@@ -2,8 +2,8 @@
  * wake a sleeping thread. The thread calls on_signal, and the signal then ends the process.
  *
  * mpiexec sends such a signal to every rank, waits for a short time and then kills the ranks. Start
- * this thread before the launcher's library starts threads, because the signals are blocked only in
- * the calling thread and in threads that it starts later. Ignored signals stay ignored. */
+ * this thread before the MPI library starts threads, because the signals are blocked only in the
+ * calling thread and in threads that it starts later. Ignored signals stay ignored. */
 #ifndef DDP_LAUNCH_SIGNAL_THREAD_H
 #define DDP_LAUNCH_SIGNAL_THREAD_H
 

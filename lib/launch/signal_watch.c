@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 
-/* Signals that end a process. The first four are requests to end. The others end a process by their
- * default action. */
+/* Signals that end a process. The first four ask a process to end. The others end it only because
+ * this is their default action. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGALRM,
                              SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR};
 enum { ASKING = 4 };

@@ -31,9 +31,10 @@ int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err) D
 int ddp_signal_watch_take(struct ddp_signal_watch *watch);
 /* Fails with the code of the first ending signal, -(128 + signal), if one has come. */
 int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Restores signal actions and mask in a forked child. The parent's watch stays open. */
+/* Ends the watch in a forked child. Gives the watched signals their default actions, and restores
+ * the action of SIGCHLD and the signal mask. The parent's watch stays open. */
 void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
-/* Closes the watch and restores signal actions and mask. Pending signals then act. */
+/* Closes the watch and restores the action of SIGCHLD and the mask. Pending signals then act. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 
 #ifdef __cplusplus

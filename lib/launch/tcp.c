@@ -75,7 +75,7 @@ bool ddp_tcp_is_loopback(const char *host)
     return ddp_tcp_address_is_loopback(&at);
 }
 
-/* Sends small messages without delay, and detects peers that disappeared (keepalive). */
+/* Avoids a delay of small messages, and detects peers that disappeared (keepalive). */
 static void set_no_delay(int fd)
 {
     const int yes = 1;

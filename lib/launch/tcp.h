@@ -26,8 +26,8 @@ struct ddp_tcp_address {
 };
 
 /* Resolves a host name or address. Writes the addresses to out [DDP_TCP_ADDRESSES_MAX] and their
- * number to *count. Retries while the name server does not answer. Returns DDP_EMISMATCH if the
- * host does not exist. */
+ * number to *count. Retries while the name server does not answer; one attempt may exceed the
+ * deadline. Returns DDP_EMISMATCH if the host is not found. */
 int ddp_tcp_resolve(const char *host, int64_t deadline_ns, struct ddp_tcp_address *out, int *count,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the name always means this host: "localhost", 127.x.y.z or ::1. */
@@ -38,7 +38,7 @@ bool ddp_tcp_address_is_loopback(const struct sockaddr_storage *at);
  * addresses of both families. Stores the socket in *fd and the port in *bound. Returns 0 or an
  * errno value (EADDRINUSE). */
 int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *bound);
-/* Returns the next connection, or -1 if there is none. */
+/* Returns the next connection, or -1 if there is none or accept fails. */
 int ddp_tcp_accept(int fd, struct sockaddr_storage *from);
 int ddp_tcp_connect(const struct ddp_tcp_address *to, int port, int64_t deadline_ns, int *fd);
 /* These two functions send or receive all bytes, and return 0 or an errno value. */

@@ -24,7 +24,7 @@ struct ddp_watchdog {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stopping; /* guarded by `lock`; changes signal `wake` */
+    bool stopping; /* guarded by `lock`; `wake` is signalled after a change */
 };
 
 /* Returns the world rank of rank r of this host if it is a working rank, else -1. The working ranks
@@ -74,7 +74,7 @@ static void describe_working(const struct ddp_watchdog *dog, int working, char *
     }
 }
 
-/* Reports that there was no progress, and ends the process. limit_ns: the time that has passed.
+/* Reports that there was no progress, and ends the process. limit_ns: the time without progress.
  * working: the number of working ranks if this rank is idle, else 0. */
 _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, int working)
 {
@@ -127,7 +127,7 @@ static void *watch(void *arg)
             busy = working_progress(dog, working, &seq);
             limit += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
         }
-        /* A much longer sleep means that the process was stopped. This time does not count. */
+        /* After a much longer sleep the process was probably stopped. This time does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;
         last = now;

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Series with fewer samples are not judged. */
+/* Series with fewer samples get the result 0 in all members. */
 #define DDP_SERIES_MIN 20
 
 /* The results of the two tests. The tests use the position of each sample in sorted order (its
@@ -21,8 +21,8 @@ extern "C" {
  * independent, steady series are reported as drifting or autocorrelated. */
 struct ddp_series {
     /* Spearman's correlation with time is significant at 2 % (two-sided). If the series is also
-     * autocorrelated, the test multiplies the variance of the correlation by (1 + r)/(1 - r), where
-     * r is `autocorrelation`. */
+     * autocorrelated, the test multiplies the variance of the correlation by (1 + r) / max(1 - r,
+     * 1/n), where r is `autocorrelation`. */
     bool drifting;
     /* The lag-1 correlation r of the detrended ranks is significantly positive at 2 % (one-sided).
      * Only positive correlation makes intervals too narrow. */

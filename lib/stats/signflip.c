@@ -32,7 +32,7 @@ static double scores(const double *d, size_t n, double centre, double *score)
 
 /* Computes the sums of all subsets of score [n] in ascending order. For each score, it merges the
  * list of sums with a copy of the list to which the score is added. `sums` and `other` have room
- * for 2^n values each. Returns the one of the two that holds the result. */
+ * for 2^n values each. Returns `sums` or `other`, whichever holds the result. */
 static double *subset_sums(const double *score, size_t n, double *sums, double *other)
 {
     sums[0] = 0;
@@ -63,7 +63,7 @@ static double tail(const double *d, size_t n, double centre, double *memory)
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
     double *low = subset_sums(score, left, memory, memory + room);
     double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
-    /* As low[i] grows, smaller sums of the right half are enough. */
+    /* As low[i] grows, smaller values of high[] are enough to reach `observed`. */
     double count = 0;
     size_t from = room;
     for (size_t i = 0; i < (size_t)1 << left; i++) {
@@ -111,7 +111,7 @@ size_t ddp_signflip_least_pairs(size_t cells, double level)
  * The test rejects `out` and does not reject `in`. */
 static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
 {
-    for (int i = 0; i < 40; i++) { /* 40 halvings reach the precision of a log ratio */
+    for (int i = 0; i < 40; i++) { /* 40 halvings shorten the interval by a factor of 10^12 */
         double middle = out / 2 + in / 2;
         if (tail(d, n, middle, memory) <= alpha)
             out = middle;

@@ -4,13 +4,14 @@
  *
  * The test assumes that each difference is as likely to be d as -d if nothing changed. Pairs in
  * random order guarantee this, and no distribution is assumed. The statistic is the sum of the
- * differences, each limited to +-clip. *clip* is twice the third quartile of all |d|, so an outlier
- * counts no more than clip (Huber 1981, 1.7). On normal data the sum is 99 % as efficient as the
- * mean. On data with two modes the sum does not jump between the modes as rank statistics do.
+ * differences, each limited to +-clip. signflip.c adds only the positive ones, which gives the same
+ * p value. *clip* is twice the third quartile of all |d|, so an outlier counts no more than clip
+ * (Huber 1981, 1.7). On normal data the sum is 99 % as efficient as the mean. On data with two
+ * modes the sum does not jump between the modes as rank statistics do.
  *
- * The test is exact, because clip does not depend on the signs. It counts all 2^n sign patterns as
- * pairs of sorted subset sums of two halves (Horowitz & Sahni 1974). The bounds are the centres at
- * which the test changes its result. */
+ * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns,
+ * each as a subset sum of one half of the differences plus one of the other half (Horowitz & Sahni
+ * 1974). The bounds are the centres at which the test changes its result. */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
 

@@ -11,16 +11,16 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the percentile by nearest rank, the ceil(p*n)-th smallest value. p is given in whole
- * percent, so that the ceiling is exact. */
+/* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. Whole
+ * numbers make the ceiling exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
 {
     size_t rank = (size_t)(((unsigned __int128)n * percent + 99) / 100);
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-/* Returns the log of P(B = k) for B ~ Binomial(n, 1/2). Uses lgamma because 2^-n underflows from n
- * = 1075. */
+/* Returns the log of P(B = k) for B ~ Binomial(n, 1/2). Uses lgamma because 2^-n underflows for n
+ * >= 1075. */
 static double log_probability(size_t n, size_t k)
 {
     int sign; /* lgamma_r() is used because lgamma() writes a global variable */
@@ -28,9 +28,9 @@ static double log_probability(size_t n, size_t k)
            lgamma_r((double)(n - k) + 1, &sign) - (double)n * log(2);
 }
 
-/* Let hi = n + 1 - lo. The interval from X_(lo) to X_(hi) misses the median if fewer than lo of the
- * n samples lie on one side of the median. Each sample lies on a given side with probability 1/2.
- * Samples that equal the median only raise the coverage. Therefore
+/* Let hi = n + 1 - lo. X_(k) is the k-th smallest sample. The interval from X_(lo) to X_(hi) misses
+ * the median if fewer than lo of the n samples lie on one side of the median. Each sample lies on a
+ * given side with probability 1/2. Samples that equal the median only raise the coverage. Therefore
  *     coverage = 1 - 2 * P(B <= lo - 1),  B ~ Binomial(n, 1/2).
  * The largest lo whose coverage is at least `level` gives the narrowest pair. The terms of P are
  * summed from the smallest one up. */

@@ -1,8 +1,8 @@
 /* Summary statistics of a sample of times. All functions are pure.
  *
- * A percentile is the ceil(p*n)-th smallest sample (nearest rank). Outliers are kept. The interval
- * of the median is exact and assumes no distribution. It is computed from the binomial distribution
- * (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
+ * A percentile such as p25 is the ceil(0.25 n)-th smallest of n samples (nearest rank). Outliers
+ * are kept. The interval of the median is exact and assumes no distribution. It is computed from
+ * the binomial distribution (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
 #ifndef DDP_STATS_SUMMARY_H
 #define DDP_STATS_SUMMARY_H
 
@@ -29,8 +29,9 @@ struct ddp_summary {
 /* Summarises sample [n]. Sorts a copy. Returns 0, or -1 if memory is exhausted. */
 int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out);
 
-/* Finds the narrowest symmetric pair of order statistics with P(X_(lo) <= median <= X_(hi)) >=
- * level. *lo and *hi count from 1. Returns 0, or -1 if n is too small for the level. */
+/* Finds the narrowest symmetric pair of samples in sorted order (X_(k): the k-th smallest) with
+ * P(X_(lo) <= median <= X_(hi)) >= level. *lo and *hi count from 1. Returns 0, or -1 if n is too
+ * small for the level. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* The gate's decision, computed from the medians of paired runs. All functions are pure.
  *
- * A *cell* is one point of the benchmark (collective, size, ...), measured in every run. A *pair*
- * is one run of the base command and one run of the new command, close in time and in random order.
- * For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the cell's pairs.
- * The same module estimates the ratio new/base with one-sided 95 % bounds. Holm's method corrects
- * the p values of all cells. */
+ * A *cell* is one point of the benchmark (collective, size, ...) with its measurements of all runs.
+ * A *pair* is one run of the base command and one run of the new command, close in time and in
+ * random order. For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the
+ * cell's pairs. The module signflip also estimates the ratio new/base with one-sided 95 % bounds.
+ * Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -19,7 +19,7 @@ extern "C" {
 
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
 enum ddp_cell_state {
-    DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect */
+    DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect; not FASTER */
     DDP_CELL_FASTER,    /* the upper bound lies below 1 / (1 + min_effect); passes like SAME */
     DDP_CELL_SLOWER,    /* the test is significant and the lower bound exceeds 1 + min_effect */
     DDP_CELL_UNCERTAIN, /* the upper bound is at least 1 + min_effect, and the cell is not SLOWER */
@@ -29,7 +29,7 @@ const char *ddp_verdict_name(enum ddp_verdict v);           /* "PASS", "FAIL", "
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
 struct ddp_cell {
-    size_t pairs;        /* pairs used */
+    size_t pairs;        /* pairs in which both runs measured the cell */
     double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
     double lower, upper; /* bounds of ratio; 0 and inf with too few pairs; NaN if missing */
     double p, p_holm;    /* p value, and p value after Holm's correction; NaN if missing */
@@ -38,9 +38,9 @@ struct ddp_cell {
 
 /* Decides the verdict. base and next [cells * pairs] hold the median times, ordered by cell and
  * then by pair. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
- * min_effect: 0.05 means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: the upper
- * bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if
- * memory is exhausted. */
+ * min_effect: 0.05 means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there are
+ * cells, and the upper bound of each lies below 1 + min_effect. INCONCLUSIVE: everything else.
+ * Returns 0, or -1 if memory is exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        double min_effect, struct ddp_cell *out, enum ddp_verdict *verdict);
 
