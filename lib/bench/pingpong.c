@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/pingpong.h"
+#include "coll/coll_shm.h"
 #include "comm/backend.h"
 #include "comm/shm/comm_shm.h"
 #include "stats/summary.h"
 
-#define FLAG_SLOT 7
 /* No algorithm uses this tag. MPI guarantees tags up to 32767. */
 #define TAG         29999
 #define TRIPS       8
@@ -28,17 +28,17 @@
 static int trip_flags(struct ddp_comm *comm, struct ddp_err *err)
 {
     int peer = 1 - comm->rank;
-    uint64_t sequence = ++comm->shm->sequence[FLAG_SLOT];
-    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, FLAG_SLOT)->sequence;
+    uint64_t sequence = ++comm->shm->sequence[DDP_FLAGS_PINGPONG];
+    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, DDP_FLAGS_PINGPONG)->sequence;
     if (comm->rank == 0)
-        ddp_shm_post(comm, FLAG_SLOT, sequence);
+        ddp_shm_post(comm, DDP_FLAGS_PINGPONG, sequence);
     int polls = 0;
     while (polls < POLLS && atomic_load_explicit(flag, memory_order_acquire) < sequence)
         polls++;
     if (polls == POLLS)
-        DDP_TRY(ddp_shm_wait(comm, peer, FLAG_SLOT, sequence, err));
+        DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_PINGPONG, sequence, err));
     if (comm->rank == 1)
-        ddp_shm_post(comm, FLAG_SLOT, sequence);
+        ddp_shm_post(comm, DDP_FLAGS_PINGPONG, sequence);
     return 0;
 }
 
@@ -110,7 +110,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     DDP_TRY(from_rank_0(comm, &result, err));
     /* The sequence number must be equal on all ranks, so ranks above 1 advance theirs, too. */
     if (!plays && comm->shm)
-        comm->shm->sequence[FLAG_SLOT] += (uint64_t)TRIPS * (uint64_t)(n + 1);
+        comm->shm->sequence[DDP_FLAGS_PINGPONG] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;
     return 0;
 }

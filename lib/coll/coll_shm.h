@@ -13,14 +13,15 @@ extern "C" {
 #endif
 
 /* The flag slots (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm (barrier and
- * all-gather of bytes). Slot 7 belongs to the ping-pong of lib/bench. Algorithms may share a slot,
- * because every call raises the slot's sequence number by the same amount on all ranks. */
+ * all-gather of bytes). Algorithms may share a slot, because every call raises the slot's sequence
+ * number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
     DDP_FLAGS_FLAT = 2, /* also 3; even calls use 2, odd calls use 3 */
     DDP_FLAGS_DIRECT = 4,
     DDP_FLAGS_STAGED_IN = 5,
     DDP_FLAGS_STAGED_SUM = 6,
     DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the name of this slot in coll_stage.c */
+    DDP_FLAGS_PINGPONG = 7,                       /* bench/pingpong.c */
     DDP_FLAGS_HIER_IN = 8,                        /* 8 to 11: allreduce_hier.c */
     DDP_FLAGS_HIER_SUM,
     DDP_FLAGS_HIER_RESULT,

@@ -152,7 +152,9 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
                         j->path);
     if (st.st_size > (off_t)DDP_JOURNAL_MAX_BYTES)
         return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a journal", j->path);
-    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    const bool locked_elsewhere = flock(j->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    j->created &= !locked_elsewhere; /* the file now belongs to the run that has the lock */
+    if (locked_elsewhere)
         return ddp_fail(err, DDP_ECREATE, "another run is writing to '%s'", j->path);
     if (!is_named(j))
         return ddp_fail(err, DDP_ECREATE, "another run has just removed '%s'; try again", j->path);

@@ -48,7 +48,8 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
         return -1;
     /* If the file system has no locks, go on without one: remove_leftover() removes only files that
      * it can lock. */
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !is_named(sink, temp, fd)) {
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (locked ? !is_named(sink, temp, fd) : errno == EWOULDBLOCK) {
         close(fd);
         errno = EEXIST;
         return -1;

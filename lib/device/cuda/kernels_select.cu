@@ -20,7 +20,7 @@
 
 #include "device/cuda/kernels_cuda.h"
 #include "device/radix_rank.h"
-#include "device/tile_loop.inc.h"
+#include "device/cuda/tile_loop.inc.h"
 
 /* Blocks per multiprocessor for kernels that loop until no work is left. */
 #define RESIDENT 8

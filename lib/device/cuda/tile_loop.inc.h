@@ -1,6 +1,6 @@
 /* The loop in which the blocks of a grid process the tiles of select_tile.h, with the scan of a
  * block and the look-back. Part of kernels_select.cu. */
-#ifndef DDP_DEVICE_KERNELS_CUDA_H
+#ifndef DDP_DEVICE_CUDA_KERNELS_CUDA_H
 #error "tile_loop.inc.h is part of kernels_select.cu"
 #endif
 
