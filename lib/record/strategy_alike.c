@@ -1,102 +1,73 @@
 #include "record/strategy_alike.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Settings of a run, except ranks, strategy and seed. The first group, up to NET_END, defines the
- * network and its training. The first two groups, up to TASK_END, define the task. The third group
- * defines how gradients are exchanged. */
-enum detail {
-    MODEL,
-    DATASET,
-    DATA_PATH,
-    IMAGES,
-    OPTIMIZER,
-    LR,
-    MOMENTUM,
-    WEIGHT_DECAY,
-    INIT,
-    INIT_SYNC,
-    PARTITION,
-    NET_END,
-    BATCH = NET_END,
-    STEPS,
-    TASK_END,
-    FEEDBACK = TASK_END,
-    AGGREGATE,
-    ALGORITHM,
-    BUCKETS,
-    OVERLAP,
-    DETAILS
+#include "base/mem.h"
+
+/* Settings of a run, except ranks, strategy and seed. `label` stands before the value. */
+static const struct detail {
+    const char *label;
+    enum { TEXT, REAL, INTEGER, SWITCH } kind;
+    size_t offset; /* in struct ddp_train_run */
+} details[] = {
+#define DETAIL(label, kind, member)                                                                \
+    {                                                                                              \
+        label, kind, offsetof(struct ddp_train_run, member)                                        \
+    }
+    /* The network and its training. */
+    DETAIL("", TEXT, model),
+    DETAIL("", TEXT, dataset),
+    DETAIL("", TEXT, data_path),
+    DETAIL("images ", INTEGER, train_images),
+    DETAIL("", TEXT, optimizer),
+    DETAIL("lr ", REAL, lr),
+    DETAIL("momentum ", REAL, momentum),
+    DETAIL("weight decay ", REAL, weight_decay),
+    DETAIL("init ", TEXT, init),
+    DETAIL("init-sync ", TEXT, init_sync),
+    DETAIL("partition ", TEXT, partition),
+    /* The other settings that define the task. */
+    DETAIL("batch ", INTEGER, batch_per_rank),
+    DETAIL("max-steps ", INTEGER, max_steps),
+    /* How gradients are exchanged. */
+    DETAIL("feedback ", TEXT, feedback),
+    DETAIL("aggregate ", TEXT, aggregate),
+    DETAIL("algorithm ", TEXT, algorithm),
+    DETAIL("bucket-bytes ", INTEGER, bucket_bytes),
+    DETAIL("overlap ", SWITCH, overlap),
+#undef DETAIL
 };
+#define NET_END      11
+#define TASK_END     13
+#define DETAILS      ((int)DDP_COUNT_OF(details))
 #define DETAIL_BYTES 288
 
 static void print(const struct ddp_train_run *r, int which, char out[DETAIL_BYTES])
 {
-    const char *name = "", *text = NULL;
-    double number = 0.0;
-    switch ((enum detail)which) {
-    case MODEL:
-        text = r->model;
+    const struct detail *d = &details[which];
+    const unsigned char *at = (const unsigned char *)r + d->offset;
+    double real = 0.0;
+    int64_t integer = 0;
+    bool is_on = false;
+    switch (d->kind) {
+    case TEXT:
+        snprintf(out, DETAIL_BYTES, "%s%s", d->label, (const char *)at);
+        return;
+    case SWITCH:
+        memcpy(&is_on, at, sizeof is_on);
+        snprintf(out, DETAIL_BYTES, "%s%s", d->label, is_on ? "on" : "off");
+        return;
+    case REAL:
+        memcpy(&real, at, sizeof real);
         break;
-    case DATASET:
-        text = r->dataset;
-        break;
-    case DATA_PATH:
-        text = r->data_path;
-        break;
-    case IMAGES:
-        name = "images ", number = (double)r->train_images;
-        break;
-    case OPTIMIZER:
-        text = r->optimizer;
-        break;
-    case LR:
-        name = "lr ", number = r->lr;
-        break;
-    case MOMENTUM:
-        name = "momentum ", number = r->momentum;
-        break;
-    case WEIGHT_DECAY:
-        name = "weight decay ", number = r->weight_decay;
-        break;
-    case INIT:
-        name = "init ", text = r->init;
-        break;
-    case INIT_SYNC:
-        name = "init-sync ", text = r->init_sync;
-        break;
-    case PARTITION:
-        name = "partition ", text = r->partition;
-        break;
-    case BATCH:
-        name = "batch ", number = (double)r->batch_per_rank;
-        break;
-    case STEPS:
-        name = "max-steps ", number = (double)r->max_steps;
-        break;
-    case FEEDBACK:
-        name = "feedback ", text = r->feedback;
-        break;
-    case AGGREGATE:
-        name = "aggregate ", text = r->aggregate;
-        break;
-    case ALGORITHM:
-        name = "algorithm ", text = r->algorithm;
-        break;
-    case BUCKETS:
-        name = "bucket-bytes ", number = (double)r->bucket_bytes;
-        break;
-    case OVERLAP:
-        name = "overlap ", text = r->overlap ? "on" : "off";
-        break;
-    case DETAILS:
+    case INTEGER:
+        memcpy(&integer, at, sizeof integer);
+        real = (double)integer;
         break;
     }
-    if (text)
-        snprintf(out, DETAIL_BYTES, "%s%s", name, text);
-    else
-        snprintf(out, DETAIL_BYTES, "%s%.9g", name, number);
+    snprintf(out, DETAIL_BYTES, "%s%.9g", d->label, real);
 }
 
 static bool same(const struct ddp_train_run *a, const struct ddp_train_run *b, int which)
