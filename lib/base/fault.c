@@ -141,7 +141,7 @@ int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t b
                    struct ddp_err *err)
 {
     struct fault_table *b = atomic_load_explicit(&armed, memory_order_acquire);
-    for (int i = 0; b != NULL && i < b->count; i++) {
+    for (int i = 0; b != NULL && rank != DDP_FAULT_NOBODY && i < b->count; i++) {
         const struct ddp_fault_spec *spec = &b->spec[i];
         if (spec->point != point || (spec->rank >= 0 && spec->rank != rank) ||
             (spec->action == DDP_FAULT_FLIP && bytes == 0))

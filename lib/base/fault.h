@@ -41,7 +41,11 @@ struct ddp_fault_row {
     bool data;      /* action flip is possible here */
 };
 
-/* Passes the point `DDP_AT_<symbol>`. rank: the world rank, or -1 for the collector. The value is
+/* A rank to which no fault applies. */
+#define DDP_FAULT_NOBODY (-2)
+
+/* Passes the point `DDP_AT_<symbol>`. rank: the world rank, -1 for the collector, or
+ * DDP_FAULT_NOBODY. The value is
  * 0, or an error code that the caller must return. In case of an error errno is set, and *err is
  * filled as by ddp_fail. */
 #define DDP_FAULT(symbol, rank, err) DDP_FAULT_DATA(symbol, rank, NULL, 0, err)

@@ -256,7 +256,7 @@ int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
     const bool idle = ddp_coll_is_idle(s->coll, s->count); /* the collective has nothing to do */
     if (s->ranks < 2 || s->size_bytes > b->setup.bytes || idle)
         return 0;
-    alg->cost(s->ranks, shape, &cost);
+    ddp_coll_cost_of(alg, s->ranks, shape, &cost);
     const bool messages = !cost.modelled || cost.messages > 0;
     const bool sends = group->backend->caps & DDP_CAP_P2P;
     if (strcmp(s->backend, "shm") != 0 && messages && sends)

@@ -31,7 +31,7 @@ static const char *other_candidate(const struct ddp_comm *group, const struct dd
     struct ddp_err none = DDP_ERR_INIT;
     if (strcmp(taken, alg->name) == 0)
         alg = ddp_coll_auto_own(group, &shape, &none);
-    else if (alg->supports(group, &shape, &none) != 0)
+    else if (ddp_coll_supports(alg, group, &shape, &none) != 0)
         alg = NULL;
     return alg != NULL ? alg->name : NULL;
 }

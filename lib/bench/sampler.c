@@ -123,7 +123,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
      * shared memory, which send nothing. */
     const struct ddp_coll_shape some = {.coll = m->spec->coll, .count = 1000};
     struct ddp_coll_cost cost;
-    m->coll.alg->cost(m->spec->ranks, &some, &cost);
+    ddp_coll_cost_of(m->coll.alg, m->spec->ranks, &some, &cost);
     bool hidden = !cost.modelled || cost.messages == 0;
     out->wire_counted = most > 0 || m->spec->ranks == 1 || !hidden;
     out->wire_bytes_per_rank =

@@ -12,13 +12,6 @@
  * Each rank also copies its own chunk, or every chunk that it sends in place. */
 #include "coll/coll_p2p.h"
 
-static int pairwise_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                             struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "pairwise", err);
-}
-
 static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
 {
@@ -35,7 +28,7 @@ static int swap_chunk(struct ddp_comm *comm, int partner, void *chunk, size_t by
         const size_t fragment_bytes = DDP_MIN(DDP_FRAGMENT_BYTES, bytes - at);
         const struct ddp_p2p_move move = {partner, saved,    fragment_bytes,
                                           partner, fragment, fragment_bytes};
-        ddp_coll_copy(comm, saved, fragment, fragment_bytes);
+        ddp_coll_copy(comm, saved, fragment, fragment_bytes, false);
         DDP_TRY(ddp_p2p_exchange(comm, &move, err));
     }
     return 0;
@@ -44,7 +37,7 @@ static int swap_chunk(struct ddp_comm *comm, int partner, void *chunk, size_t by
 static int run_mirror(struct ddp_comm *comm, const struct ddp_coll_args *args, void *saved,
                       struct ddp_err *err)
 {
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
 
     for (int step = 0; step < comm->size; step++) {
         const int partner = ddp_mirror_partner(comm->rank, step, comm->size);
@@ -59,12 +52,12 @@ static int pairwise_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int n = comm->size, me = comm->rank;
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
 
     if (args->send == args->recv)
         return run_mirror(comm, args, scratch, err);
     ddp_coll_copy(comm, ddp_at(args->recv, (size_t)me, chunk),
-                  ddp_at(args->send, (size_t)me, chunk), chunk);
+                  ddp_at(args->send, (size_t)me, chunk), chunk, false);
     for (int step = 1; step < n; step++) {
         const int after = ddp_rank_at(me, step, n), before = ddp_rank_at(me, -step, n);
         const struct ddp_p2p_move move = {
@@ -80,28 +73,17 @@ static int pairwise_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     return 0;
 }
 
-static void pairwise_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+static void pairwise_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const size_t chunk = shape->count * ddp_dtype_size(shape->dtype);
-    const double others = (double)(ranks - 1) * (double)chunk;
-    const double messages = shape->in_place ? (double)ddp_fragment_count(chunk) : chunk != 0;
-
-    *cost = (struct ddp_coll_cost){
-        .modelled = true,
-        .steps = ranks == 1 ? 0 : ranks - 1 + shape->in_place,
-        .messages = (ranks - 1) * messages,
-        .sent_bytes = others,
-        .memory_bytes = ranks * (DDP_COST_MOVE * others +
-                                 DDP_COST_COPY * (shape->in_place ? others : (double)chunk)),
-    };
+    cost->steps = ranks == 1 ? 0 : ranks - 1 + shape->in_place;
 }
 
 const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
     .name = "pairwise",
     .coll = DDP_ALL_TO_ALL,
     .summary = "messages, one partner in each step: n-1 steps, any memory",
-    .supports = pairwise_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = pairwise_scratch_bytes,
     .run = pairwise_run,
-    .cost = pairwise_cost,
+    .path = pairwise_path,
 };

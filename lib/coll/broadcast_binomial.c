@@ -11,18 +11,11 @@
  * of place, the root also copies S bytes. */
 #include "coll/coll_p2p.h"
 
-static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                             struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "binomial", err);
-}
-
 static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                         struct ddp_err *err)
 {
     (void)scratch;
-    const size_t bytes = args->count * ddp_dtype_size(args->dtype);
+    const size_t bytes = ddp_coll_array_bytes(args);
     const int n = comm->size, v = ddp_virtual_rank(comm->rank, args->root, n);
 
     if (v != 0) {
@@ -37,29 +30,15 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
         DDP_TRY(ddp_p2p_exchange(comm, &give, err));
     }
     if (v == 0)
-        ddp_coll_copy(comm, args->recv, args->send, bytes);
+        ddp_coll_copy(comm, args->recv, args->send, bytes, false);
     return 0;
-}
-
-static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const int rounds = ddp_rounds(ranks);
-    *cost = (struct ddp_coll_cost){
-        .modelled = true,
-        .steps = rounds,
-        .messages = bytes != 0 ? rounds : 0,
-        .sent_bytes = rounds * bytes,
-        .memory_bytes =
-            (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes,
-    };
 }
 
 const struct ddp_coll_alg ddp_alg_broadcast_binomial = {
     .name = "binomial",
     .coll = DDP_BROADCAST,
     .summary = "messages down a binomial tree: log2(n) steps; for small messages",
-    .supports = binomial_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .run = binomial_run,
-    .cost = binomial_cost,
+    .path = ddp_path_log,
 };

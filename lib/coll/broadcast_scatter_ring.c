@@ -12,13 +12,6 @@
  * of place, the root also copies the message. */
 #include "coll/coll_ring.h"
 
-static int scatter_ring_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                                 struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "scatter-ring", err);
-}
-
 /* Returns the size in bytes of all chunks of v's subtree. */
 static size_t subtree_bytes(const struct ddp_chunks *chunks, int v, size_t elem)
 {
@@ -61,36 +54,23 @@ static int scatter_ring_run(struct ddp_comm *comm, const struct ddp_coll_args *a
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
 
     if (v == 0)
-        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        ddp_coll_copy(comm, args->recv, args->send, args->count * elem, false);
     DDP_TRY(scatter(comm, &chunks, v, args->root, args->recv, elem, err));
     return ddp_ring_copy(comm, &chunks, elem, args->recv, v, err);
 }
 
-static void scatter_ring_cost(int ranks, const struct ddp_coll_shape *shape,
+static void scatter_ring_path(int ranks, const struct ddp_coll_shape *shape,
                               struct ddp_coll_cost *cost)
 {
-    const size_t elem = ddp_dtype_size(shape->dtype);
-    const struct ddp_chunks chunks = {.count = shape->count, .n = ranks};
-    const double bytes = (double)shape->count * (double)elem;
-
-    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks) + ranks - 1};
-    cost->memory_bytes =
-        (shape->in_place ? 0 : DDP_COST_COPY * bytes) + (ranks - 1) * DDP_COST_MOVE * bytes;
-    for (int v = 0; v < ranks; v++) {
-        struct ddp_p2p_count c = {0, 0};
-        for (int k = 0; k < ddp_binomial_children(v, ranks); k++)
-            ddp_count_message(&c, subtree_bytes(&chunks, v + (1 << k), elem));
-        cost->memory_bytes += DDP_COST_MOVE * c.bytes;
-        ddp_ring_copy_count(&chunks, elem, v, &c);
-        ddp_cost_rank(cost, &c);
-    }
+    (void)shape;
+    cost->steps = ddp_rounds(ranks) + ranks - 1;
 }
 
 const struct ddp_coll_alg ddp_alg_broadcast_scatter_ring = {
     .name = "scatter-ring",
     .coll = DDP_BROADCAST,
     .summary = "messages: a scatter, then an all-gather around a ring; for large messages",
-    .supports = scatter_ring_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .run = scatter_ring_run,
-    .cost = scatter_ring_cost,
+    .path = scatter_ring_path,
 };

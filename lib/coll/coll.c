@@ -8,10 +8,6 @@
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 
-#define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
-#include "coll/coll_list.h"
-#undef DDP_COLL
-
 _Static_assert(DDP_REDUCE_MAX >= DDP_SHM_RANKS_MAX, "one reduce call must take all ranks' inputs");
 
 const struct ddp_coll_alg *const *ddp_coll_algorithms(void)
@@ -48,11 +44,39 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
     return 0;
 }
 
-int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err)
+int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
+                      const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    if (shape->in_place && shape->count != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "%s has no in-place form", ddp_coll_name(shape->coll));
-    return 0;
+    /* Only an algorithm for one rank, which needs nothing, can send to itself in place. */
+    if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0 && alg->needs != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
+    if (alg->needs & DDP_NEEDS_SHARED)
+        DDP_TRY(ddp_coll_needs_shm(comm, alg->name, err));
+    if ((alg->needs & DDP_NEEDS_REGISTERED) && !shape->registered) {
+        ddp_fail(err, DDP_EUNAVAIL, "algorithm '%s' needs registered memory", alg->name);
+        ddp_hint(err, "use --memory registered, or --algorithm staged");
+        return DDP_EUNAVAIL;
+    }
+    if (alg->needs & DDP_NEEDS_MESSAGES)
+        DDP_TRY(ddp_coll_needs_p2p(comm, alg->name, err));
+    if ((alg->needs & DDP_NEEDS_LIBRARY) && !(comm->backend->caps & DDP_CAP_NATIVE))
+        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no native collectives",
+                        comm->backend->name);
+    return alg->supports != NULL ? alg->supports(comm, shape, err) : 0;
+}
+
+int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
+                           int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
+{
+    /* For a world on one host, ddp_coll_supports reads only these members (comm.h). No collective
+     * runs on this communicator. */
+    struct ddp_comm_shm mapped = {.spin = 0};
+    const struct ddp_comm comm = {
+        .backend = backend,
+        .size = ranks,
+        .shm = (backend->caps & DDP_CAP_MAP) != 0 ? &mapped : NULL,
+    };
+    return ddp_coll_supports(alg, &comm, shape, err);
 }
 
 /* Returns the number of chunks of `count` elements in the larger of the send and recv arrays. */
@@ -173,19 +197,19 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
         if (made.alg == NULL)
             return DDP_EUNAVAIL;
     } else {
-        DDP_TRY(alg->supports(comm, &shape, err));
+        DDP_TRY(ddp_coll_supports(alg, comm, &shape, err));
     }
     made.shape = shape;
     made.bytes = ddp_coll_message_bytes(args->coll, comm->size, args->count, args->dtype);
     if (made.alg->scratch_bytes != NULL)
         made.scratch_bytes = made.alg->scratch_bytes(comm, &shape);
     if (made.scratch_bytes != 0) {
-        const size_t lines = (made.scratch_bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE;
-        made.scratch = aligned_alloc(DDP_CACHE_LINE, lines * DDP_CACHE_LINE);
+        const size_t rounded = ddp_round_to_line(made.scratch_bytes);
+        made.scratch = aligned_alloc(DDP_CACHE_LINE, rounded);
         if (made.scratch == NULL)
             return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch of '%s'",
                             made.scratch_bytes, made.alg->name);
-        memset(made.scratch, 0, lines * DDP_CACHE_LINE);
+        memset(made.scratch, 0, rounded);
     }
     *plan = made;
     return 0;

@@ -66,11 +66,34 @@ static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double a
     return cost->steps * alpha_s + bytes * beta_s;
 }
 
+/* What an algorithm needs. */
+enum ddp_coll_needs {
+    DDP_NEEDS_SHARED = 1 << 0,     /* all ranks share memory */
+    DDP_NEEDS_REGISTERED = 1 << 1, /* send and recv lie in registered memory */
+    DDP_NEEDS_MESSAGES = 1 << 2,   /* if there are several ranks, the backend can send messages */
+    DDP_NEEDS_LIBRARY = 1 << 3     /* the backend has collectives of its own */
+};
+
+/* How the cost of an algorithm is found (coll_cost.c). */
+enum ddp_cost_model {
+    /* run() is called on a communicator that counts. `path` sets steps and path_bytes. */
+    DDP_COST_COUNTED,
+    DDP_COST_FORMULA, /* `path` sets all members */
+    /* The formula of a family of algorithms in shared memory, or of "self". */
+    DDP_COST_FLAT,
+    DDP_COST_DIRECT,
+    DDP_COST_STAGED,
+    DDP_COST_SELF,
+    DDP_COST_UNKNOWN /* not modelled */
+};
+
 struct ddp_coll_alg {
     const char *name; /* for example "direct" or "ring" */
     enum ddp_coll coll;
     const char *summary;
-    /* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */
+    unsigned needs; /* enum ddp_coll_needs */
+    /* NULL, or a check in addition to `needs`. Returns 0 if the algorithm can run this call, or
+     * DDP_EUNAVAIL with the reason in err. Callers use ddp_coll_supports. */
     int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                     struct ddp_err *err);
     /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
@@ -80,13 +103,25 @@ struct ddp_coll_alg {
      * call and keeps its contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
-    void (*cost)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
+    enum ddp_cost_model cost_model;
+    /* See cost_model. *cost is zeroed. Callers use ddp_coll_cost_of. */
+    void (*path)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 };
+
+#define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
+#include "coll/coll_list.h"
+#undef DDP_COLL
 
 /* Returns all algorithms in the order of coll_list.h. The array ends with NULL. */
 const struct ddp_coll_alg *const *ddp_coll_algorithms(void);
 /* Returns NULL if the collective has no algorithm of this name. */
 const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
+/* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */
+int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
+                      const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
+/* Sets *cost to the cost of one call. `ranks` need not exist. */
+void ddp_coll_cost_of(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
+                      struct ddp_coll_cost *cost);
 /* Returns the algorithm that `auto` uses for this shape. The choice does not depend on measurements
  * at run time. Returns NULL and fills err if no algorithm supports the shape. */
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
@@ -96,7 +131,7 @@ const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
                                              const struct ddp_coll_shape *shape,
                                              struct ddp_err *err);
 
-/* Like alg->supports, but needs no communicator. Applies to `ranks` ranks on one host and to a
+/* Like ddp_coll_supports, but needs no communicator. Applies to `ranks` ranks on one host and to a
  * backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err. */
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape,
@@ -106,7 +141,7 @@ int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_back
 struct ddp_coll_plan {
     const struct ddp_coll_alg *alg;
     struct ddp_coll_args args;
-    struct ddp_coll_shape shape; /* derived from args, as passed to alg->supports */
+    struct ddp_coll_shape shape; /* derived from args, as passed to ddp_coll_supports */
     void *scratch;
     size_t scratch_bytes;
     uint64_t bytes; /* message size that the flight recorder shows */

@@ -10,10 +10,6 @@
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
 
-#define DDP_COLL(symbol) extern const struct ddp_coll_alg ddp_alg_##symbol;
-#include "coll/coll_list.h"
-#undef DDP_COLL
-
 /* The requirement of a rule (a row of the table). */
 enum need {
     ONE_RANK,
@@ -220,7 +216,7 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
             lacks(comm, shape, rules[i].need) || (own && rules[i].need == LIBRARY))
             continue;
         struct ddp_err why = DDP_ERR_INIT;
-        if (rules[i].alg->supports(comm, shape, &why) == 0)
+        if (ddp_coll_supports(rules[i].alg, comm, shape, &why) == 0)
             return rules[i].alg;
         /* The error shows the reason of the last row, which is the most general. But if the backend
          * has only library collectives, the library's reason is more helpful. */

@@ -1,57 +1,369 @@
-/* Helpers of the direct algorithms. */
-#include "coll/coll_direct.h"
+/* Algorithm "direct": zero-copy on registered memory. Data moves straight from one rank's buffer to
+ * another's.
+ *
+ * A call has two *steps*. In each step a rank posts its flag in slot DDP_FLAGS_DIRECT. *Enter*
+ * announces that the rank's send buffer is ready and that its recv buffer may be overwritten. The
+ * offsets of both buffers are stored beside the flag, so the offsets may differ between ranks.
+ * After that, ranks copy or combine data straight from send buffers to recv buffers. *Leave*
+ * announces that the rank no longer accesses the memory of other ranks.
+ *
+ * Two rules make this safe. A rank accesses the memory of a peer only after the peer has entered. A
+ * rank returns only after every rank that accesses its memory or reads its offsets has left. Each
+ * call raises the flag of every rank by two.
+ *
+ * Inputs are combined in rank order, and each element by one rank. In place, a rank reads each
+ * element before it writes it, and no other rank accesses this element. */
+#include <string.h>
+
+#include "coll/coll_shm.h"
+
+/* Offsets of a rank's send and recv buffers in the shared segment. If the rank does not need a
+ * buffer, that offset is ignored. */
+struct place {
+    uint64_t send, recv;
+};
+
+static struct place place_of(const struct ddp_comm *comm, int rank)
+{
+    struct place place;
+    memcpy(&place, ddp_shm_flag_slot_of(comm->shm, rank, DDP_FLAGS_DIRECT)->inline_data,
+           sizeof place);
+    return place;
+}
+
+/* Return the addresses of the send and recv buffers of `rank` in this process. The rank must have
+ * entered. */
+static unsigned char *send_of(const struct ddp_comm *comm, int rank)
+{
+    return (unsigned char *)comm->rank_info.segment + place_of(comm, rank).send;
+}
+static unsigned char *recv_of(const struct ddp_comm *comm, int rank)
+{
+    return (unsigned char *)comm->rank_info.segment + place_of(comm, rank).recv;
+}
+
+/* Announces the next step. */
+static void post(struct ddp_comm *comm)
+{
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
+}
+
+static void enter(struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    const uintptr_t base = (uintptr_t)comm->rank_info.segment;
+    const struct place place = {(uintptr_t)args->send - base, (uintptr_t)args->recv - base};
+    memcpy(ddp_shm_flag_slot_of(comm->shm, comm->rank, DDP_FLAGS_DIRECT)->inline_data, &place,
+           sizeof place);
+    post(comm);
+}
+
+/* Waits until `peer` has reached the step that this rank is in (enter or leave). */
+static int wait_for(struct ddp_comm *comm, int peer, struct ddp_err *err)
+{
+    return ddp_shm_wait(comm, peer, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
+}
+static int wait_all(struct ddp_comm *comm, struct ddp_err *err)
+{
+    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
+}
+
+/* Copies a part of an array of the call. */
+static void move(const struct ddp_comm *comm, const struct ddp_coll_args *args, void *dst,
+                 const void *src, size_t bytes)
+{
+    /* The number of arrays of args->count elements that a rank accesses on average. A root, or a
+     * rank of a call in place, accesses slightly more or fewer. */
+    static const unsigned char arrays[DDP_COLL_COUNT] = {
+        [DDP_BROADCAST] = 1, [DDP_GATHER] = 2, [DDP_SCATTER] = 2, [DDP_SEND_RECV] = 2};
+    const size_t all = (size_t)comm->size;
+    const size_t touched = args->coll == DDP_ALL_GATHER   ? all + 1
+                           : args->coll == DDP_ALL_TO_ALL ? 2 * all
+                                                          : arrays[args->coll];
+    ddp_coll_copy(comm, dst, src, bytes,
+                  ddp_coll_past_cache(comm, bytes, touched * ddp_coll_array_bytes(args)));
+}
+
+/* Runs all-gather, all-to-all out of place, and send-recv. All-gather and all-to-all: each rank
+ * copies its chunk of every rank's send buffer, as soon as that rank has entered. The chunk is the
+ * whole send buffer in an all-gather. Send-recv: each rank copies the send buffer of the rank
+ * before it. Only neighbours wait for each other. */
+static int pull(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    const size_t chunk = ddp_coll_array_bytes(args), own = chunk * (size_t)comm->rank;
+    const size_t from = args->coll == DDP_ALL_TO_ALL ? own : 0;
+    unsigned char *recv = args->recv;
+
+    move(comm, args, recv + own, (const unsigned char *)args->send + from, chunk);
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        DDP_TRY(wait_for(comm, peer, err));
+        move(comm, args, recv + chunk * (size_t)peer, send_of(comm, peer) + from, chunk);
+    }
+    return 0;
+}
+
+#define BLOCK_BYTES ((size_t)4 << 10)
+
+/* Swaps a[bytes] and b[bytes], which must not overlap. Blocks are small, so that they stay in the
+ * first-level cache. */
+static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
+{
+    unsigned char block[BLOCK_BYTES];
+
+    for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
+        const size_t n = DDP_MIN(BLOCK_BYTES, bytes - at);
+        memcpy(block, a + at, n);
+        memcpy(a + at, b + at, n);
+        memcpy(b + at, block, n);
+    }
+}
+
+/* Runs all-to-all in place. Two ranks *swap* the chunks that they have for each other. The lower
+ * rank swaps the first half of both chunks, and the higher rank swaps the second half. */
+static int swap(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    const size_t chunk = ddp_coll_array_bytes(args);
+    const size_t half = chunk / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE;
+
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        const size_t begin = comm->rank < peer ? 0 : half;
+        const size_t end = comm->rank < peer ? half : chunk;
+        DDP_TRY(wait_for(comm, peer, err));
+        swap_bytes((unsigned char *)args->recv + chunk * (size_t)peer + begin,
+                   recv_of(comm, peer) + chunk * (size_t)comm->rank + begin, end - begin);
+    }
+    return 0;
+}
+
+static int exchange_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                        struct ddp_err *err)
+{
+    (void)scratch;
+    const bool in_place = args->coll == DDP_ALL_TO_ALL && args->send == args->recv;
+    enter(comm, args);
+    DDP_TRY(in_place ? swap(comm, args, err) : pull(comm, args, err));
+    post(comm);
+    return wait_all(comm, err);
+}
+
+static int send_recv_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                         struct ddp_err *err)
+{
+    (void)scratch;
+    const int after = ddp_rank_at(comm->rank, 1, comm->size);
+    const int before = ddp_rank_at(comm->rank, -1, comm->size);
+
+    enter(comm, args);
+    DDP_TRY(wait_for(comm, before, err));
+    move(comm, args, args->recv, send_of(comm, before), ddp_coll_array_bytes(args));
+    post(comm);
+    return wait_for(comm, after, err);
+}
+
+/* Broadcast, gather and scatter move one chunk between the root and each rank. Return the address
+ * of the chunk of `rank` at the rank that sends it, and at the rank that receives it. */
+static const unsigned char *chunk_from(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                                       int rank)
+{
+    if (args->coll == DDP_GATHER)
+        return send_of(comm, rank);
+    return send_of(comm, args->root) +
+           (args->coll == DDP_SCATTER ? ddp_coll_array_bytes(args) * (size_t)rank : 0);
+}
+static unsigned char *chunk_to(struct ddp_comm *comm, const struct ddp_coll_args *args, int rank)
+{
+    if (args->coll == DDP_GATHER)
+        return recv_of(comm, args->root) + ddp_coll_array_bytes(args) * (size_t)rank;
+    return recv_of(comm, rank);
+}
+
+/* Copies the bytes [begin, end) of the chunk of `rank`. */
+static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, int rank,
+                       size_t begin, size_t end)
+{
+    move(comm, args, chunk_to(comm, args, rank) + begin, chunk_from(comm, args, rank) + begin,
+         end - begin);
+}
 
 /* Shortest chunk of which the root copies a part. Copying half a chunk of about this size takes as
  * long as a step. */
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
-int ddp_direct_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                        struct ddp_err *err)
+/* Returns the offset at which the root's part of each peer's chunk begins. In place, the root has
+ * nothing to copy for itself. It copies the last n-th of each chunk, so that n ranks share the work
+ * of n-1. Returns `bytes`, the size of a chunk, out of place, and if the chunk is so short that the
+ * additional wait takes longer than the copy. */
+static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
-    DDP_TRY(ddp_coll_needs_shm(comm, "direct", err));
-    if (!shape->registered) {
-        ddp_fail(err, DDP_EUNAVAIL, "algorithm 'direct' needs registered memory");
-        ddp_hint(err, "use --memory registered, or --algorithm staged");
-        return DDP_EUNAVAIL;
+    const size_t tail = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    const bool in_place = chunk_to(comm, args, args->root) == chunk_from(comm, args, args->root);
+    return in_place && bytes >= ROOT_COPIES_FROM_BYTES ? bytes - tail : bytes;
+}
+
+/* Runs broadcast, gather and scatter. Every rank copies its chunk from or to the root's buffer. */
+static int rooted_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    const size_t bytes = ddp_coll_array_bytes(args);
+
+    enter(comm, args);
+    if (comm->rank != args->root) {
+        DDP_TRY(wait_for(comm, args->root, err));
+        const size_t end = root_begin(comm, args, bytes);
+        move_chunk(comm, args, comm->rank, 0, end);
+        post(comm);
+        return end < bytes ? wait_for(comm, args->root, err) : 0;
     }
+    const size_t begin = root_begin(comm, args, bytes);
+    move_chunk(comm, args, comm->rank, 0, bytes);
+    for (int i = 1; begin < bytes && i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        DDP_TRY(wait_for(comm, peer, err));
+        move_chunk(comm, args, peer, begin, bytes);
+    }
+    post(comm);
+    return wait_all(comm, err);
+}
+
+/* Runs reduce and reduce-scatter. Reduce: the message is cut into one *chunk* per rank, at cache
+ * lines of the root's recv buffer. Each rank combines its chunk of all send buffers into the root's
+ * recv buffer. Reduce-scatter: each rank combines its chunk into its own recv buffer. */
+static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    const size_t elem = ddp_dtype_size(args->dtype), bytes = ddp_coll_array_bytes(args);
+    const void *src[DDP_REDUCE_MAX];
+    size_t begin = bytes * (size_t)comm->rank, end = begin + bytes;
+    void *dst = args->recv;
+
+    enter(comm, args);
+    DDP_TRY(wait_all(comm, err));
+    if (args->coll == DDP_REDUCE) {
+        unsigned char *recv = recv_of(comm, args->root);
+        begin = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank, comm->size);
+        end = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank + 1, comm->size);
+        dst = recv + begin;
+    }
+    for (int r = 0; r < comm->size; r++)
+        src[r] = send_of(comm, r) + begin;
+    const struct ddp_reduce reduce = ddp_reduce_all(comm, args, &dst, src, (end - begin) / elem);
+    comm->device->reduce(&reduce);
+    post(comm);
+    return wait_all(comm, err);
+}
+
+/* All-reduce. The message is cut into one chunk per rank, as in reduce. Each rank combines its
+ * chunk of all ranks' send buffers and stores the result to all ranks' recv buffers.
+ *
+ * The buffers have the same offset on all ranks, so a rank looks up all addresses once per plan and
+ * stores no offsets beside its flag. The stores are plain, because non-temporal stores and
+ * prefetching for ownership are not faster (results/notes/collectives.md). */
+
+/* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
+struct direct_map {
+    const void *send; /* the send buffer that was looked up; NULL before the first call */
+    void *recv;
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
+};
+
+static size_t allreduce_scratch_bytes(const struct ddp_comm *comm,
+                                      const struct ddp_coll_shape *shape)
+{
+    (void)comm;
+    (void)shape;
+    return sizeof(struct direct_map);
+}
+
+static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                         struct direct_map *map, struct ddp_err *err)
+{
+    for (int r = 0; r < comm->size; r++) {
+        map->src[r] = ddp_comm_map(comm, r, args->send);
+        map->dst[r] = ddp_comm_map(comm, r, args->recv);
+        if (map->src[r] == NULL || map->dst[r] == NULL)
+            return ddp_fail(err, DDP_EINTERNAL, "a buffer of 'direct' is not registered memory");
+    }
+    map->send = args->send;
+    map->recv = args->recv;
     return 0;
 }
 
-/* Returns the number of arrays of args->count elements that a rank accesses on average. A root, or
- * a rank of a call in place, accesses slightly more or fewer. All-to-all in place does not use this
- * function. */
-static size_t arrays_touched(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+/* The work of one rank: its chunk of all ranks' arrays. */
+struct direct_chunk {
+    const void *src[DDP_REDUCE_MAX];
+    void *dst[DDP_REDUCE_MAX];
+    struct ddp_reduce reduce; /* points to src and dst, so this struct is never copied */
+};
+
+static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                       const struct direct_map *map, struct direct_chunk *out)
 {
-    const size_t all = (size_t)comm->size;
-    switch (args->coll) {
-    case DDP_ALL_GATHER:
-        return all + 1;
-    case DDP_ALL_TO_ALL:
-        return 2 * all;
-    case DDP_BROADCAST:
-        return 1;
-    default:
-        return 2;
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const size_t bytes = args->count * elem;
+    const size_t begin = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank, comm->size);
+    const size_t end = ddp_direct_chunk_begin(args->recv, bytes, elem, comm->rank + 1, comm->size);
+
+    for (int r = 0; r < comm->size; r++) {
+        out->src[r] = (const unsigned char *)map->src[r] + begin;
+        out->dst[r] = (unsigned char *)map->dst[r] + begin;
     }
+    out->reduce = ddp_reduce_all(comm, args, out->dst, out->src, (end - begin) / elem);
+    out->reduce.dst_count = comm->size;
+    out->reduce.remote = ddp_rank_at(comm->rank, 1, comm->size);
 }
 
-bool ddp_direct_outgrows_cache(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+/* Number of bytes of the next rank's input that are prefetched even if that rank has not announced
+ * its input yet. This number speeds up messages of about 1 KiB and does not slow down larger ones
+ * (results/notes/collectives.md). */
+#define PREFETCH_BYTES ((size_t)512)
+
+static void direct_prefetch(const struct ddp_reduce *reduce)
 {
-    return ddp_coll_array_bytes(args) * arrays_touched(comm, args) > comm->cache_share;
+    const size_t bytes = reduce->count * ddp_dtype_size(reduce->dtype);
+    ddp_prefetch(reduce->src[reduce->remote], 0, DDP_MIN(bytes, PREFETCH_BYTES));
 }
 
-size_t ddp_direct_root_begin(const struct ddp_comm *comm, size_t bytes)
+static int allreduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                         struct ddp_err *err)
 {
-    const size_t tail = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
-    return bytes < ROOT_COPIES_FROM_BYTES ? bytes : bytes - tail;
+    struct direct_map *map = scratch;
+    struct direct_chunk chunk;
+
+    if (map->send != args->send || map->recv != args->recv)
+        DDP_TRY(direct_lookup(comm, args, map, err));
+    post(comm); /* the input is ready, and recv may be overwritten */
+    /* This work is done while the flags propagate. */
+    direct_cut(comm, args, map, &chunk);
+    if (!comm->shm->oversubscribed)
+        direct_prefetch(&chunk.reduce);
+    DDP_TRY(wait_all(comm, err));
+    comm->device->reduce(&chunk.reduce);
+    post(comm);
+    return wait_all(comm, err);
 }
 
-size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r, int ranks)
-{
-    const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
-    const size_t lead = to_line % elem == 0 ? to_line : 0;
-    if (r == 0 || bytes <= lead)
-        return r == 0 ? 0 : bytes;
-    const size_t lines = (bytes - lead + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE;
-    return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
-}
+#define DIRECT(symbol, kind, run_, text, ...)                                                      \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "direct",                                                                          \
+        .coll = kind,                                                                              \
+        .summary = "registered memory: each rank " text ", zero-copy",                             \
+        .needs = DDP_NEEDS_SHARED | DDP_NEEDS_REGISTERED,                                          \
+        .run = run_,                                                                               \
+        .cost_model = DDP_COST_DIRECT,                                                             \
+        __VA_ARGS__}
+DIRECT(allreduce_direct, DDP_ALLREDUCE, allreduce_run, "sums its chunk and stores it to all ranks",
+       .scratch_bytes = allreduce_scratch_bytes);
+DIRECT(reduce_scatter_direct, DDP_REDUCE_SCATTER, reduce_run,
+       "sums its chunk of all ranks' send buffers");
+DIRECT(all_gather_direct, DDP_ALL_GATHER, exchange_run, "copies all ranks' send buffers");
+DIRECT(broadcast_direct, DDP_BROADCAST, rooted_run, "copies the root's send buffer");
+DIRECT(reduce_direct, DDP_REDUCE, reduce_run, "sums a chunk into the root's recv buffer");
+DIRECT(all_to_all_direct, DDP_ALL_TO_ALL, exchange_run,
+       "copies its chunk of all ranks' send buffers");
+DIRECT(gather_direct, DDP_GATHER, rooted_run, "writes its chunk to the root's recv buffer");
+DIRECT(scatter_direct, DDP_SCATTER, rooted_run, "copies its chunk of the root's send buffer");
+DIRECT(send_recv_direct, DDP_SEND_RECV, send_recv_run, "reads its predecessor's buffer");

@@ -1,18 +1,17 @@
-/* Algorithm "flat" of all collectives except all-reduce (allreduce_flat.c). Every rank stores the
- * data that it sends in shared memory, and then reads the data that it needs.
+/* Algorithm "flat". Every rank stores the data that it sends in shared memory, and then reads the
+ * data that it needs.
  *
  * The algorithm is for small messages in any memory. Each rank that has data to send copies its
  * send buffer into its *data slot* in shared memory. Then every rank posts its flag and waits for
  * all flags. Each receiving rank then copies or combines data from the data slots into its recv
- * buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag instead. Inputs are
- * combined in rank order. Calls in place (all collectives except send-recv) need no special case,
- * because the send buffer is copied before recv is written.
+ * buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag instead, so that data
+ * and flag move in one cache line. Inputs are combined in rank order. Calls in place (all
+ * collectives except send-recv) need no special case, because the send buffer is copied before recv
+ * is written.
  *
- * All-reduce "flat" uses the same data slots and flags. allreduce_flat.c explains why one wait per
- * call is enough.
- *
- * Cost: 1 step. Each published byte is read and written once. A rank reads each byte that it needs,
- * and writes its result once. In place, no rank copies its own chunk. No messages are sent. */
+ * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
+ * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.
+ * All readers have left call k-2, because this rank has seen all of them enter call k-1. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -43,9 +42,6 @@ static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
 static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                          struct ddp_err *err)
 {
-    DDP_TRY(ddp_coll_needs_shm(comm, "flat", err));
-    if (shape->coll == DDP_SEND_RECV)
-        DDP_TRY(ddp_coll_no_in_place(shape, err));
     const size_t bytes =
         published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
     if (bytes > DDP_SHM_SLOT_BYTES)
@@ -70,24 +66,20 @@ static const unsigned char *input_of(const struct flat_call *call, int rank, int
     return send + (size_t)chunk * call->chunk;
 }
 
-static void combine(const struct flat_call *call, int chunk)
+/* Returns the number of the chunk that this rank combines from all ranks' data, or -1 if this rank
+ * copies data or receives none. */
+static int combined_chunk(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
-    struct ddp_comm *comm = call->comm;
-    const void *src[DDP_REDUCE_MAX];
-
-    for (int r = 0; r < comm->size; r++)
-        src[r] = input_of(call, r, chunk);
-    const struct ddp_reduce reduce = {
-        .dst = &call->args->recv,
-        .dst_count = 1,
-        .src = src,
-        .src_count = comm->size,
-        .count = call->args->count,
-        .dtype = call->args->dtype,
-        .op = call->args->op,
-        .divisor = ddp_coll_divisor(comm, call->args->op),
-    };
-    comm->device->reduce(&reduce);
+    switch (args->coll) {
+    case DDP_ALLREDUCE:
+        return 0;
+    case DDP_REDUCE_SCATTER:
+        return comm->rank;
+    case DDP_REDUCE:
+        return comm->rank == args->root ? 0 : -1;
+    default:
+        return -1;
+    }
 }
 
 /* Copies chunk number `chunk` of every rank's data to that rank's place in recv. */
@@ -95,43 +87,38 @@ static void collect(const struct flat_call *call, int chunk)
 {
     unsigned char *recv = call->args->recv;
     for (int r = 0; r < call->comm->size; r++)
-        ddp_coll_move(call->comm, recv + (size_t)r * call->chunk, input_of(call, r, chunk),
-                      call->chunk);
+        ddp_coll_copy(call->comm, recv + (size_t)r * call->chunk, input_of(call, r, chunk),
+                      call->chunk, false);
 }
 
-static void flat_take(const struct flat_call *call)
+static void flat_move(const struct flat_call *call)
 {
     struct ddp_comm *comm = call->comm;
     const struct ddp_coll_args *args = call->args;
-    const bool root = comm->rank == args->root;
+    const int root = args->root, before = ddp_rank_at(comm->rank, -1, comm->size);
 
     switch (args->coll) {
-    case DDP_REDUCE_SCATTER:
-        combine(call, comm->rank);
-        break;
-    case DDP_REDUCE:
-        if (root)
-            combine(call, 0);
-        break;
     case DDP_ALL_GATHER:
         collect(call, 0);
         break;
     case DDP_GATHER:
-        if (root)
+        if (comm->rank == root)
             collect(call, 0);
         break;
     case DDP_ALL_TO_ALL:
         collect(call, comm->rank);
         break;
     case DDP_BROADCAST:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, 0), call->chunk);
+        ddp_coll_copy(comm, args->recv, input_of(call, root, 0), call->chunk, false);
         break;
     case DDP_SCATTER:
-        ddp_coll_move(comm, args->recv, input_of(call, args->root, comm->rank), call->chunk);
+        ddp_coll_copy(comm, args->recv, input_of(call, root, comm->rank), call->chunk, false);
         break;
-    default: /* send-recv */
-        ddp_coll_move(comm, args->recv, input_of(call, ddp_rank_at(comm->rank, -1, comm->size), 0),
-                      call->chunk);
+    case DDP_SEND_RECV:
+        ddp_coll_copy(comm, args->recv, input_of(call, before, 0), call->chunk, false);
+        break;
+    default: /* reduce, on a rank that is not the root */
+        break;
     }
 }
 
@@ -147,59 +134,36 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         .parity = (int)(sequence & 1),
     };
     const int flag_slot = DDP_FLAGS_FLAT + call.parity;
+    const int chunk = combined_chunk(comm, args);
+    const void *src[DDP_REDUCE_MAX];
 
     call.bytes = published_bytes(args->coll, comm->size, call.chunk);
     if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
         memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
     ddp_shm_post(comm, flag_slot, sequence);
+    /* This work is done while the flags propagate. */
+    for (int r = 0; chunk >= 0 && r < comm->size; r++)
+        src[r] = input_of(&call, r, chunk);
+    const struct ddp_reduce reduce = ddp_reduce_all(comm, args, &args->recv, src, args->count);
     DDP_TRY(ddp_coll_wait_all(comm, flag_slot, sequence, err));
-    if (call.chunk != 0)
-        flat_take(&call);
+    if (chunk >= 0)
+        comm->device->reduce(&reduce);
+    else if (call.chunk != 0)
+        flat_move(&call);
     return 0;
 }
 
-static void flat_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const double n = ranks, own = shape->in_place ? 0 : 1;
-    const double sent =
-        chunk * (is_personal(shape->coll) ? n : 1) * (has_source_root(shape->coll) ? 1 : n);
-    double taken = 0; /* bytes read and written */
-
-    switch (shape->coll) {
-    case DDP_REDUCE_SCATTER:
-        taken = n * (n + 1) * chunk;
-        break;
-    case DDP_REDUCE:
-        taken = (n + 1) * chunk;
-        break;
-    case DDP_ALL_GATHER:
-    case DDP_ALL_TO_ALL:
-        taken = 2 * n * (n - 1 + own) * chunk;
-        break;
-    case DDP_SEND_RECV:
-        taken = 2 * n * chunk;
-        break;
-    default: /* to or from a root */
-        taken = 2 * (n - 1 + own) * chunk;
-    }
-    *cost = (struct ddp_coll_cost){
-        .steps = 1,
-        .memory_bytes = 2 * sent + taken,
-        .modelled = true,
-    };
-}
-
 #define FLAT(symbol, kind, text)                                                                   \
-    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "flat",                                                                            \
         .coll = kind,                                                                              \
         .summary = "shared memory, small messages: " text ", one step",                            \
+        .needs = DDP_NEEDS_SHARED,                                                                 \
         .supports = flat_supports,                                                                 \
         .run = flat_run,                                                                           \
-        .cost = flat_cost,                                                                         \
+        .cost_model = DDP_COST_FLAT,                                                               \
     }
+FLAT(allreduce_flat, DDP_ALLREDUCE, "every rank reads all inputs");
 FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its chunk of all inputs");
 FLAT(all_gather_flat, DDP_ALL_GATHER, "every rank reads all inputs");
 FLAT(broadcast_flat, DDP_BROADCAST, "every rank reads the root's input");

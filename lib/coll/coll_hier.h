@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Bytes of a fragment in the type in which it is sent (coll_acc.h), and the largest number of
+/* Bytes of a fragment in the type in which it is sent (coll_p2p.h), and the largest number of
  * fragments in transit. This many fragments fill the ring buffer of a rank (comm_shm.h). */
 #define DDP_HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define DDP_HIER_DEPTH          8
@@ -73,7 +73,7 @@ int ddp_hier_waits_for(const struct ddp_hier *x);
 /* Starts and finishes the only fragment of a short message. Blocks. */
 int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* The cost function of all-reduce "hier" (struct ddp_coll_alg). */
+/* The member `path` of all-reduce "hier" (struct ddp_coll_alg). */
 void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* Algorithm "native" of all collectives except all-reduce (allreduce_native.c). It calls the
- * backend's library, whose cost is not modelled. */
+/* Algorithm "native". It calls the backend's library, whose cost is not modelled. */
 #include "coll/coll.h"
 
 static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -12,11 +11,6 @@ static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_sh
         .op = shape->op,
         .root = shape->root,
     };
-    if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
-    if (!(comm->backend->caps & DDP_CAP_NATIVE))
-        return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no native collectives",
-                        comm->backend->name);
     return comm->backend->native_supports(comm, &args, err);
 }
 
@@ -27,23 +21,17 @@ static int native_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return comm->backend->native(comm, args, err);
 }
 
-static void native_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    (void)ranks;
-    (void)shape;
-    *cost = (struct ddp_coll_cost){.modelled = false};
-}
-
 #define NATIVE(symbol, kind, text)                                                                 \
-    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "native",                                                                          \
         .coll = kind,                                                                              \
         .summary = "the backend library's own " text,                                              \
+        .needs = DDP_NEEDS_LIBRARY,                                                                \
         .supports = native_supports,                                                               \
         .run = native_run,                                                                         \
-        .cost = native_cost,                                                                       \
+        .cost_model = DDP_COST_UNKNOWN,                                                            \
     }
+NATIVE(allreduce_native, DDP_ALLREDUCE, "all-reduce");
 NATIVE(reduce_scatter_native, DDP_REDUCE_SCATTER, "reduce-scatter");
 NATIVE(all_gather_native, DDP_ALL_GATHER, "all-gather");
 NATIVE(broadcast_native, DDP_BROADCAST, "broadcast");

@@ -11,21 +11,97 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp
     return 0;
 }
 
-void ddp_coll_divide(const struct ddp_comm *comm, void *dst, const void *src, size_t count,
-                     enum ddp_dtype dtype)
+struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op)
 {
-    const struct ddp_reduce reduce = {
+    const bool average = op == DDP_AVG;
+    const bool wider_acc = average && (dtype == DDP_I32 || dtype == DDP_U8);
+    const bool pre_scale = average && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
+    const enum ddp_dtype acc_dtype = !wider_acc ? dtype : dtype == DDP_I32 ? DDP_F64 : DDP_I32;
+    return (struct ddp_reduction){
+        .dtype = dtype,
+        .acc_dtype = acc_dtype,
+        .op = op,
+        .elem = ddp_dtype_size(dtype),
+        .acc_elem = ddp_dtype_size(acc_dtype),
+        .wider_acc = wider_acc,
+        .pre_scale = pre_scale,
+        .divisor = average && !pre_scale ? ranks : 1,
+    };
+}
+
+/* Calls reduce(). A call reads every source and writes one array. */
+static void reduce(const struct ddp_comm *comm, const struct ddp_reduction *reduction, void *dst,
+                   const void *const *src, int src_count, size_t count, int divisor)
+{
+    const struct ddp_reduce call = {
         .dst = &dst,
         .dst_count = 1,
-        .src = &src,
-        .src_count = 1,
+        .src = src,
+        .src_count = src_count,
         .count = count,
-        .dtype = dtype,
-        .op = DDP_AVG,
-        .divisor = comm->size,
+        .dtype = reduction->acc_dtype,
+        .op = reduction->op,
+        .divisor = divisor,
     };
-    if (count != 0)
-        comm->device->reduce(&reduce);
+    const double bytes = (double)count * (double)reduction->acc_elem;
+    if (count != 0 && !ddp_coll_counts(comm, (src_count + 1) * bytes))
+        comm->device->reduce(&call);
+}
+
+void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                           void *dst, const void *const *src, int src_count, size_t count,
+                           bool last)
+{
+    reduce(comm, reduction, dst, src, src_count, count, last ? reduction->divisor : 1);
+}
+
+static void widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
+{
+    if (dtype == DDP_I32) {
+        double *restrict to = dst;
+        const int32_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[i];
+    } else {
+        int32_t *restrict to = dst;
+        const uint8_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[i];
+    }
+}
+
+const void *ddp_reduction_input(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                                void *to, const void *src, size_t count)
+{
+    if (reduction->pre_scale)
+        reduce(comm, reduction, to, &src, 1, count, comm->size);
+    else if (!reduction->wider_acc)
+        return src;
+    else if (ddp_coll_counts(comm, (double)count * (double)(reduction->elem + reduction->acc_elem)))
+        return to;
+    else
+        widen(to, src, count, reduction->dtype);
+    return to;
+}
+
+/* The average of values of a type fits the type, so these conversions do not overflow. */
+void ddp_reduction_output(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                          void *dst, const void *src, size_t count)
+{
+    if (!reduction->wider_acc ||
+        ddp_coll_counts(comm, (double)count * (double)(reduction->elem + reduction->acc_elem)))
+        return;
+    if (reduction->dtype == DDP_I32) {
+        int32_t *restrict to = dst;
+        const double *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (int32_t)from[i];
+    } else {
+        uint8_t *restrict to = dst;
+        const int32_t *restrict from = src;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (uint8_t)from[i];
+    }
 }
 
 int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move, struct ddp_err *err)
@@ -45,7 +121,7 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move, str
 struct combine_state {
     struct ddp_comm *comm;
     const struct ddp_p2p_combine *c;
-    size_t elem, out_bytes, in_bytes, stride; /* stride: bytes between the two landing buffers */
+    size_t out_bytes, in_bytes, stride; /* stride: bytes between the two landing buffers */
     struct ddp_request send[2], recv[2];
 };
 
@@ -57,7 +133,7 @@ static size_t fragment_bytes(size_t bytes, size_t k)
 
 static void *landing_of(const struct combine_state *x, size_t k)
 {
-    return (unsigned char *)x->c->landing + (k % 2) * x->stride;
+    return (unsigned char *)x->c->reduction->landing + (k % 2) * x->stride;
 }
 
 static int post_recv(struct combine_state *x, size_t k, struct ddp_err *err)
@@ -81,24 +157,27 @@ static int combine_fragment(struct combine_state *x, size_t k, struct ddp_err *e
     const void *own = ddp_at(c->own, k, DDP_FRAGMENT_BYTES);
     void *sum = ddp_at(c->sum, k, DDP_FRAGMENT_BYTES);
 
+    const size_t count = fragment_bytes(x->in_bytes, k) / c->reduction->acc_elem;
+
     DDP_TRY(ddp_comm_wait(x->comm, &x->recv[k % 2], 1, err));
-    if (c->divide_own) {
-        ddp_coll_divide(x->comm, sum, own, fragment_bytes(x->in_bytes, k) / x->elem, c->dtype);
-        own = sum;
-    }
-    const struct ddp_reduce reduce = {
-        .dst = &sum,
-        .dst_count = 1,
-        .src = (const void *[]){c->own_first ? own : landing_of(x, k),
-                                c->own_first ? landing_of(x, k) : own},
-        .src_count = 2,
-        .count = fragment_bytes(x->in_bytes, k) / x->elem,
-        .dtype = c->dtype,
-        .op = c->op,
-        .divisor = c->divisor,
-    };
-    x->comm->device->reduce(&reduce);
+    if (c->divide_own)
+        own = ddp_reduction_input(x->comm, c->reduction, sum, own, count);
+    const void *const src[] = {c->own_first ? own : landing_of(x, k),
+                               c->own_first ? landing_of(x, k) : own};
+    ddp_reduction_combine(x->comm, c->reduction, sum, src, 2, count, c->last);
     return 0;
+}
+
+/* Counts what ddp_p2p_combine would do, because counting fragment by fragment takes seconds for
+ * long messages of thousands of ranks. */
+static void count_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, size_t out_bytes,
+                          size_t in_bytes)
+{
+    const bool divides = c->divide_own && c->reduction->pre_scale;
+    const double per_byte = DDP_COST_COMBINE + (divides ? DDP_COST_COPY : 0);
+    comm->wire_messages += ddp_fragment_count(out_bytes);
+    comm->wire_bytes += out_bytes;
+    (void)ddp_coll_counts(comm, DDP_COST_MOVE * (double)out_bytes + per_byte * (double)in_bytes);
 }
 
 /* This cannot deadlock. In round k a rank waits first for its send of fragment k - 2 and then for
@@ -107,17 +186,20 @@ static int combine_fragment(struct combine_state *x, size_t k, struct ddp_err *e
  * then send fragment k, so the second wait ends. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
-    const size_t elem = ddp_dtype_size(c->dtype);
+    const size_t elem = c->reduction->acc_elem;
     struct combine_state x = {
         .comm = comm,
         .c = c,
-        .elem = elem,
         .out_bytes = c->out_count * elem,
         .in_bytes = c->in_count * elem,
         .stride = DDP_MIN(DDP_FRAGMENT_BYTES, ddp_round_to_line(c->in_count * elem)),
     };
     const size_t out = ddp_fragment_count(x.out_bytes), in = ddp_fragment_count(x.in_bytes);
 
+    if (ddp_coll_counts(comm, 0)) {
+        count_combine(comm, c, x.out_bytes, x.in_bytes);
+        return 0;
+    }
     for (size_t k = 0; k < DDP_MIN(in, (size_t)2); k++)
         DDP_TRY(post_recv(&x, k, err));
     for (size_t k = 0; k < DDP_MAX(in, out); k++) {
@@ -131,33 +213,27 @@ int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, stru
     return ddp_comm_wait(comm, x.send, 2, err);
 }
 
-int ddp_p2p_send_fragments(struct ddp_comm *comm, int dst, const void *out, size_t count,
-                           enum ddp_dtype dtype, struct ddp_err *err)
+int ddp_p2p_send_fragments(struct ddp_comm *comm, const struct ddp_reduction *reduction, int dst,
+                           const void *out, size_t count, struct ddp_err *err)
 {
-    const struct ddp_p2p_combine c = {.dst = dst, .out = out, .out_count = count, .dtype = dtype};
+    const struct ddp_p2p_combine c = {
+        .dst = dst, .out = out, .out_count = count, .reduction = reduction};
     return ddp_p2p_combine(comm, &c, err);
 }
 
-int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, const void *own,
-                    struct ddp_err *err)
+int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                    const struct ddp_coll_args *args, const void *own, struct ddp_err *err)
 {
     const int neighbour = comm->rank + 1;
     const struct ddp_p2p_move result = {
-        .src = neighbour,
-        .in = args->recv,
-        .in_bytes = args->count * ddp_dtype_size(args->dtype),
-    };
-    DDP_TRY(ddp_p2p_send_fragments(comm, neighbour, own, args->count,
-                                   ddp_acc_dtype(args->dtype, args->op), err));
+        .src = neighbour, .in = args->recv, .in_bytes = ddp_coll_array_bytes(args)};
+    DDP_TRY(ddp_p2p_send_fragments(comm, reduction, neighbour, own, args->count, err));
     return ddp_p2p_exchange(comm, &result, err);
 }
 
 int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     const struct ddp_p2p_move result = {
-        .dst = comm->rank - 1,
-        .out = args->recv,
-        .out_bytes = args->count * ddp_dtype_size(args->dtype),
-    };
+        .dst = comm->rank - 1, .out = args->recv, .out_bytes = ddp_coll_array_bytes(args)};
     return ddp_p2p_exchange(comm, &result, err);
 }

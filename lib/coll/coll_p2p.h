@@ -1,17 +1,19 @@
-/* Helpers of the algorithms that send messages. They exchange data without deadlock and count
- * costs. For lib/coll only.
+/* Helpers of the algorithms: copies, reductions and exchanges of messages. For lib/coll only.
  *
  * An exchange posts its receive before its send, and then waits for both. Ranks that exchange in a
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
  * of a message, so empty messages are not sent. If the arriving data is combined, it is sent in
  * *fragments*. One fragment is combined while it is in the cache and the next one is in transit.
- * Data that is not combined is sent as one message. */
+ * Data that is not combined is sent as one message.
+ *
+ * The cost of an algorithm that sends messages is counted (coll_cost.c): run() is called on a
+ * communicator that moves no data. Such an algorithm must therefore access arrays only through the
+ * functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
 #include "base/mem.h"
 #include "coll/coll.h"
-#include "coll/coll_acc.h"
 #include "coll/pattern.h"
 
 #ifdef __cplusplus
@@ -43,28 +45,84 @@ static inline void *ddp_at(const void *base, size_t elements, size_t elem)
     return (unsigned char *)base + elements * elem;
 }
 
-/* Returns DDP_EUNAVAIL if the group has several ranks and the backend cannot send messages. */
+/* Returns the bytes of args->count elements. */
+static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
+{
+    return args->count * ddp_dtype_size(args->dtype);
+}
+
+/* Returns DDP_EUNAVAIL if the group has several ranks and the backend cannot send messages. name:
+ * the algorithm, for the message. */
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Copies, unless bytes is 0 or dst and src are the same. */
-static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const void *src,
-                                 size_t bytes)
+/* The backend of a communicator that only counts. Its state is a double, the bytes of memory
+ * traffic. */
+extern const struct ddp_backend ddp_backend_counting;
+
+/* If the communicator only counts, adds `bytes` to its memory traffic and returns true. */
+static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
 {
-    if (bytes != 0 && dst != src)
+    if (comm->backend != &ddp_backend_counting)
+        return false;
+    *(double *)comm->state += bytes;
+    return true;
+}
+
+/* Copies, unless bytes is 0 or dst and src are the same. past_cache: use non-temporal stores
+ * (ddp_coll_past_cache in coll_shm.h). */
+static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const void *src,
+                                 size_t bytes, bool past_cache)
+{
+    if (bytes == 0 || dst == src || ddp_coll_counts(comm, 2 * (double)bytes))
+        return;
+    if (past_cache)
+        comm->device->copy_nt(dst, src, bytes);
+    else
         comm->device->copy(dst, src, bytes);
 }
 
-/* True if an average must divide each input before the first sum. This is the case for 16-bit
- * floats, because a partial sum could overflow although the average does not. The division rounds
- * each input. Two ranks do not need it, because their only combine adds and divides in f32. */
-static inline bool ddp_pre_scales(enum ddp_dtype dtype, enum ddp_op op, int ranks)
+/* Returns the divisor that the last combine must pass to reduce(). */
+static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
 {
-    return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
+    return op == DDP_AVG ? comm->size : 1;
 }
-/* Computes dst [count] as src [count] / comm->size. dst may be src. */
-void ddp_coll_divide(const struct ddp_comm *comm, void *dst, const void *src, size_t count,
-                     enum ddp_dtype dtype);
+
+/* The arithmetic of a reduction whose partial results are sent. ddp_reduction_of() sets it up once
+ * per call.
+ *
+ * An average of integers is the exact sum, divided and truncated once. A sum of i32 or u8 values
+ * over the ranks may not fit its type. Partial sums of such averages are therefore computed and
+ * sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8. All other
+ * operations and types use the type of the data.
+ *
+ * An average of 16-bit floats divides each input before the first sum, because a partial sum could
+ * overflow although the average does not. The division rounds each input. Two ranks do not need it,
+ * because their only combine adds and divides in f32. */
+struct ddp_reduction {
+    enum ddp_dtype dtype, acc_dtype; /* type of the data, and of partial results */
+    enum ddp_op op;
+    size_t elem, acc_elem; /* bytes of an element of these types */
+    bool wider_acc;        /* the types differ: inputs and results are converted */
+    bool pre_scale;        /* inputs are divided by the number of ranks */
+    int divisor;           /* the last combine divides by this number; 1 means no division */
+    void *landing;         /* landing buffers of ddp_p2p_combine, set by the algorithm */
+};
+struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op);
+
+/* Returns the input of the first combine, which is src [count], or `to` [count of acc_dtype] with
+ * the converted or divided values of src. to may be src if nothing is converted. */
+const void *ddp_reduction_input(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                                void *to, const void *src, size_t count);
+/* If results are converted, stores the averages src [count of acc_dtype], truncated toward zero, in
+ * dst [count]. The arrays must not overlap. Otherwise does nothing. */
+void ddp_reduction_output(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                          void *dst, const void *src, size_t count);
+/* Combines src [src_count] arrays of `count` elements of acc_dtype into dst. last: divides by the
+ * divisor. */
+void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                           void *dst, const void *const *src, int src_count, size_t count,
+                           bool last);
 
 /* One exchange. It sends out[out_bytes] to rank dst and receives in[in_bytes] from rank src, each
  * as one message. The arrays must not overlap. If a size is 0, there is no message in that
@@ -81,7 +139,8 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* An exchange in fragments that combines the arriving data. It computes sum[i] = own[i] op
- * arriving[i]. The rank on the other side must call ddp_p2p_combine or ddp_p2p_send_fragments. */
+ * arriving[i]. The arrays have elements of acc_dtype. The rank on the other side must call
+ * ddp_p2p_combine or ddp_p2p_send_fragments. */
 struct ddp_p2p_combine {
     int dst;
     const void *out; /* [out_count], must not overlap sum */
@@ -91,21 +150,21 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* first divide own by the number of ranks (see ddp_pre_scales) */
-    enum ddp_dtype dtype;
-    enum ddp_op op;
-    int divisor;   /* the sum is divided by this number; 1 means no division */
-    void *landing; /* *landing buffers* for arriving fragments; ddp_p2p_landing_bytes(), aligned to
-                      64 */
+    bool divide_own; /* own still has to be divided if the reduction divides its inputs */
+    bool last;       /* this is the last combine of the elements */
+    /* Its landing buffers receive fragments. They have ddp_p2p_landing_bytes() bytes, and are
+     * aligned to 64. Not used if in_count is 0. */
+    const struct ddp_reduction *reduction;
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_p2p_send_fragments(struct ddp_comm *comm, int dst, const void *out, size_t count,
-                           enum ddp_dtype dtype, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_p2p_send_fragments(struct ddp_comm *comm, const struct ddp_reduction *reduction, int dst,
+                           const void *out, size_t count, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Called by a folded rank (pattern.h). Sends own [args->count], its input in the accumulator type
- * (coll_acc.h), to its neighbour. Receives the result in args->recv. */
-int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_coll_args *args, const void *own,
+/* Called by a folded rank (pattern.h). Sends own [args->count], its input in the accumulator type,
+ * to its neighbour. Receives the result in args->recv. */
+int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_reduction *reduction,
+                    const struct ddp_coll_args *args, const void *own,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Called by the neighbour of a folded rank. Sends the result in args->recv to the folded rank. */
 int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args,
@@ -124,27 +183,10 @@ static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 #define DDP_COST_COPY    2.0
 #define DDP_COST_COMBINE 3.0
 
-/* Running sum of the messages and bytes that one rank sends. */
-struct ddp_p2p_count {
-    double messages, bytes;
-};
-static inline void ddp_count_message(struct ddp_p2p_count *c, size_t bytes)
-{
-    c->messages += bytes != 0;
-    c->bytes += (double)bytes;
-}
-static inline void ddp_count_fragments(struct ddp_p2p_count *c, size_t bytes)
-{
-    c->messages += (double)ddp_fragment_count(bytes);
-    c->bytes += (double)bytes;
-}
-/* Raises cost->messages and cost->sent_bytes to this rank's values, each only if this rank's value
- * is larger. */
-static inline void ddp_cost_rank(struct ddp_coll_cost *cost, const struct ddp_p2p_count *c)
-{
-    cost->messages = DDP_MAX(cost->messages, c->messages);
-    cost->sent_bytes = DDP_MAX(cost->sent_bytes, c->bytes);
-}
+/* Members `path` of struct ddp_coll_alg that several algorithms share: ceil(log2 n) and n - 1
+ * steps. */
+void ddp_path_log(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
+void ddp_path_ring(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 
 #ifdef __cplusplus
 }

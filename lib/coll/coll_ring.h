@@ -14,21 +14,17 @@ extern "C" {
 #endif
 
 /* The combining ring. At the end rank r holds chunk r of all inputs, combined in the rank order
- * r+1, r+2, ..., r. The last step divides the chunk by `divisor`. */
+ * r+1, r+2, ..., r. The last step divides an average. */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
-    enum ddp_dtype dtype;
-    enum ddp_op op;
-    int divisor;       /* 1 if pre_scale */
-    bool pre_scale;    /* see ddp_pre_scales */
-    const void *input; /* [chunks.count] */
-    void *result;      /* [count of chunk r]; may be chunk r of input */
+    const struct ddp_reduction *reduction; /* landing buffers: for the longest chunk */
+    const void *input;                     /* [chunks.count], converted if necessary */
+    void *result;                          /* [count of chunk r]; may be chunk r of input */
     /* whole [chunks.count]: partial sums of chunk c are stored in its chunk c. It may be `input`.
      * If it is NULL, partial sums are stored alternately in spare[0] and spare[1], which are as
      * long as the longest chunk. With two ranks, whole and spare are not used. */
     void *whole;
     void *spare[2];
-    void *landing; /* ddp_p2p_landing_bytes() of the longest chunk */
 };
 int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring,
                  struct ddp_err *err) DDP_MUST_CHECK;
@@ -38,13 +34,6 @@ int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring,
  * pass (chunk + 1) mod n. */
 int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t elem, void *data,
                   int chunk, struct ddp_err *err) DDP_MUST_CHECK;
-
-/* Add to *c the messages and bytes that rank r sends in the combining or the copying ring. For the
- * copying ring, r is the number of the rank's own chunk. */
-void ddp_ring_sum_count(const struct ddp_chunks *chunks, size_t elem, int r,
-                        struct ddp_p2p_count *c);
-void ddp_ring_copy_count(const struct ddp_chunks *chunks, size_t elem, int r,
-                         struct ddp_p2p_count *c);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,5 @@
-/* Algorithm "self" of all collectives except all-reduce (allreduce_self.c). It is for one rank
- * only, so the result is the input. It measures the overhead of the benchmark itself.
- *
- * Cost for S bytes: no steps. In place, nothing is done. Otherwise S bytes are read and written. */
+/* Algorithm "self". It is for one rank only, so the result is the input. It measures the overhead
+ * of the benchmark itself. */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -25,26 +23,16 @@ static int self_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-static void self_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    const double bytes =
-        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
-    *cost = (struct ddp_coll_cost){
-        .memory_bytes = shape->in_place || shape->coll == DDP_BARRIER ? 0 : 2 * bytes,
-        .modelled = true,
-    };
-}
-
 #define SELF(symbol, kind, text)                                                                   \
-    extern const struct ddp_coll_alg ddp_alg_##symbol;                                             \
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "self",                                                                            \
         .coll = kind,                                                                              \
         .summary = "one rank: " text,                                                              \
         .supports = self_supports,                                                                 \
         .run = self_run,                                                                           \
-        .cost = self_cost,                                                                         \
+        .cost_model = DDP_COST_SELF,                                                               \
     }
+SELF(allreduce_self, DDP_ALLREDUCE, "a copy, or nothing");
 SELF(reduce_scatter_self, DDP_REDUCE_SCATTER, "a copy, or nothing");
 SELF(all_gather_self, DDP_ALL_GATHER, "a copy, or nothing");
 SELF(broadcast_self, DDP_BROADCAST, "a copy, or nothing");

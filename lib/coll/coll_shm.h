@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
+#include "coll/coll_p2p.h"
 #include "coll/pattern.h"
 #include "comm/shm/comm_shm.h"
 
@@ -20,7 +21,7 @@ enum ddp_coll_flag_slot {
     DDP_FLAGS_DIRECT = 4,
     DDP_FLAGS_STAGED_IN = 5,
     DDP_FLAGS_STAGED_SUM = 6,
-    DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the name of this slot in coll_stage.c */
+    DDP_FLAGS_STAGED_DONE = DDP_FLAGS_STAGED_SUM, /* the name of this slot in coll_staged.c */
     DDP_FLAGS_PINGPONG = 7,                       /* bench/pingpong.c */
     DDP_FLAGS_HIER_IN = 8,                        /* 8 to 11: allreduce_hier.c */
     DDP_FLAGS_HIER_SUM,
@@ -28,32 +29,37 @@ enum ddp_coll_flag_slot {
     DDP_FLAGS_HIER_OUT
 };
 
-/* Returns the bytes of args->count elements. */
-static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
+/* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
+ * algorithm, for the message. */
+int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
+/* True if a copy of `bytes` bytes should use non-temporal stores, which do not read the destination
+ * first. They are faster if the data does not fit the cache (results/notes/collectives.md).
+ * touched: bytes of all arrays that a rank accesses in the call, or 0 if unknown. If they exceed
+ * the rank's share of the cache, copies of 64 KiB or more use non-temporal stores. Their fence
+ * slows down shorter copies. Copies of 16 MiB or more always use them. */
+static inline bool ddp_coll_past_cache(const struct ddp_comm *comm, size_t bytes, size_t touched)
 {
-    return args->count * ddp_dtype_size(args->dtype);
+    return bytes >= (size_t)16 << 20 || (bytes >= (size_t)64 << 10 && touched > comm->cache_share);
 }
 
-/* Returns the divisor that the last combine must pass to reduce(). */
-static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
+/* Returns the combination of all ranks' arrays src [comm->size] into *dst. dst and src are
+ * borrowed. */
+static inline struct ddp_reduce ddp_reduce_all(const struct ddp_comm *comm,
+                                               const struct ddp_coll_args *args, void *const *dst,
+                                               const void *const *src, size_t count)
 {
-    return op == DDP_AVG ? comm->size : 1;
-}
-
-/* Arrays of at least this size are assumed not to fit the cache. They are copied with non-temporal
- * stores, which do not read the destination first (results/notes/collectives.md). */
-#define DDP_PAST_CACHE_BYTES ((size_t)16 << 20)
-
-/* Copies, unless bytes is 0 or dst and src are the same. Large arrays use non-temporal stores. */
-static inline void ddp_coll_move(const struct ddp_comm *comm, void *dst, const void *src,
-                                 size_t bytes)
-{
-    if (bytes == 0 || dst == src)
-        return;
-    if (bytes >= DDP_PAST_CACHE_BYTES)
-        comm->device->copy_nt(dst, src, bytes);
-    else
-        comm->device->copy(dst, src, bytes);
+    return (struct ddp_reduce){
+        .dst = dst,
+        .dst_count = 1,
+        .src = src,
+        .src_count = comm->size,
+        .count = count,
+        .dtype = args->dtype,
+        .op = args->op,
+        .divisor = ddp_coll_divisor(comm, args->op),
+    };
 }
 
 /* Waits until the flag of every other rank in `flag_slot` has reached `sequence`. A rank waits
@@ -68,12 +74,20 @@ static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64
     return 0;
 }
 
-/* Returns DDP_EUNAVAIL if the shape is in place and has elements. Used for send-recv. */
-int ddp_coll_no_in_place(const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
- * algorithm, for the message. */
-int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
-                       struct ddp_err *err) DDP_MUST_CHECK;
+/* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
+ * chunk. For r == ranks it returns `bytes`. Chunks except the first begin at cache lines of memory.
+ * If `base` is not a multiple of the element size, they begin at multiples of a cache line from
+ * `base`. Ranks compute the same offset if their bases are equal modulo a cache line. */
+static inline size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r,
+                                            int ranks)
+{
+    const size_t to_line = -(uintptr_t)base & (DDP_CACHE_LINE - 1);
+    const size_t lead = to_line % elem == 0 ? to_line : 0;
+    if (r == 0 || bytes <= lead)
+        return r == 0 ? 0 : bytes;
+    const size_t lines = (bytes - lead + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE;
+    return DDP_MIN(bytes, lead + lines * (size_t)r / (size_t)ranks * DDP_CACHE_LINE);
+}
 
 #ifdef __cplusplus
 }

@@ -11,13 +11,6 @@
  * and its rank. Inner ranks and, out of place, the root also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
-static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                             struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "binomial", err);
-}
-
 static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
 {
@@ -33,7 +26,7 @@ static int receive_children(struct ddp_comm *comm, const struct ddp_coll_args *a
                             void *base, struct ddp_err *err)
 {
     const int n = comm->size, children = ddp_binomial_children(v, n);
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
     struct ddp_request req[64]; /* enough for 31 children, of which at most one wraps */
     int posted = 0;
 
@@ -55,7 +48,7 @@ static int send_up(struct ddp_comm *comm, const struct ddp_coll_args *args, int 
                    const void *chunks, struct ddp_err *err)
 {
     const int up = ddp_binomial_parent(v);
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
     const struct ddp_wrap wrap = ddp_wrap_of(v, args->root, comm->size);
     const int together = up == 0 ? wrap.before : wrap.before + wrap.after;
     const int rest = up == 0 ? wrap.after : 0;
@@ -72,42 +65,34 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
 
     if (v == 0) {
-        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, chunk), args->send, chunk);
+        ddp_coll_copy(comm, ddp_at(args->recv, (size_t)comm->rank, chunk), args->send, chunk,
+                      false);
         return receive_children(comm, args, v, args->recv, err);
     }
     if (ddp_binomial_span(v, comm->size) == 1)
         return send_up(comm, args, v, args->send, err);
-    ddp_coll_copy(comm, scratch, args->send, chunk);
+    ddp_coll_copy(comm, scratch, args->send, chunk, false);
     DDP_TRY(receive_children(comm, args, v, scratch, err));
     return send_up(comm, args, v, scratch, err);
 }
 
-static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+/* The root receives all chunks. */
+static void binomial_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-
-    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->path_bytes = (ranks - 1) * chunk; /* the root receives all chunks */
-    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
-    for (int v = 1; chunk != 0 && v < ranks; v++) {
-        const int span = ddp_binomial_span(v, ranks);
-        const bool wraps =
-            ddp_binomial_parent(v) == 0 && ddp_wrap_of(v, shape->root, ranks).after != 0;
-        const struct ddp_p2p_count c = {wraps ? 2 : 1, span * chunk};
-        ddp_cost_rank(cost, &c);
-        cost->memory_bytes += DDP_COST_MOVE * c.bytes + (span == 1 ? 0 : DDP_COST_COPY * chunk);
-    }
+    cost->steps = ddp_rounds(ranks);
+    cost->path_bytes = (ranks - 1) * chunk;
 }
 
 const struct ddp_coll_alg ddp_alg_gather_binomial = {
     .name = "binomial",
     .coll = DDP_GATHER,
     .summary = "messages up a binomial tree, larger towards the root: log2(n) steps",
-    .supports = binomial_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,
-    .cost = binomial_cost,
+    .path = binomial_path,
 };

@@ -182,51 +182,47 @@ int ddp_hier_spread(struct ddp_hier *x, void *data, size_t count, struct ddp_err
     return 0;
 }
 
-/* Adds to *c the messages and bytes that leader `me` sends for `count` elements of type `dtype`. */
-static void count_leader(int hosts, int me, size_t count, enum ddp_dtype dtype,
-                         struct ddp_p2p_count *c)
+/* Adds to *cost the messages and bytes that leader `me` sends `times` times for a fragment of
+ * `count` elements of `elem` bytes. */
+static void count_fragment(int hosts, int me, size_t count, size_t elem, double times,
+                           struct ddp_coll_cost *cost)
 {
-    const size_t elem = ddp_dtype_size(dtype), fragment = ddp_hier_fragment_count(dtype);
     const struct ddp_hier x = {.hosts = hosts, .me = me};
+    const struct ddp_chunks chunks = {.count = count, .n = hosts};
 
-    if (ddp_hier_spreads(hosts, count * elem)) {
-        for (int i = 1; i < hosts; i++)
-            ddp_count_message(c, count * elem);
-        return;
-    }
-    /* All fragments except the last have the same size, so one is counted and multiplied. */
-    const size_t whole = count / fragment, rest = count % fragment;
-    for (int kind = 0; kind < 2; kind++) {
-        const struct ddp_chunks chunks = {.count = kind == 0 ? fragment : rest, .n = hosts};
-        const double times = kind == 0 ? (double)whole : 1;
-        struct ddp_p2p_count one = {0, 0};
-        for (int step = 0; step < 2 * (hosts - 1); step++)
-            ddp_count_message(&one, ddp_chunk_count(&chunks, chunk_given(&x, step)) * elem);
-        c->messages += times * one.messages;
-        c->bytes += times * one.bytes;
+    for (int step = 0; step < 2 * (hosts - 1); step++) {
+        const size_t bytes = ddp_chunk_count(&chunks, chunk_given(&x, step)) * elem;
+        cost->messages += times * (bytes != 0);
+        cost->sent_bytes += times * (double)bytes;
     }
 }
 
 void ddp_hier_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const enum ddp_dtype wire_dtype = ddp_acc_dtype(shape->dtype, shape->op);
-    const size_t acc_elem = ddp_dtype_size(wire_dtype),
-                 fragment = ddp_hier_fragment_count(wire_dtype);
+    const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);
+    const size_t acc_elem = reduction.acc_elem,
+                 fragment = ddp_hier_fragment_count(reduction.acc_dtype);
     const int hosts = DDP_MAX(shape->hosts, 1);
     const double n = ranks, h = hosts;
     const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
     const double acc_bytes = (double)shape->count * (double)acc_elem;
-    const bool mapped = shape->registered && wire_dtype == shape->dtype;
+    const bool mapped = shape->registered && !reduction.wider_acc;
     const bool spreads = ddp_hier_spreads(hosts, shape->count * acc_elem);
     const size_t fragments = shape->count / fragment + (shape->count % fragment != 0);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(fragments, 1)};
     if (hosts > 1)
         cost->steps += 1 + (spreads ? 1 : 2 * (h - 1));
-    for (int me = 0; me < hosts; me++) {
-        struct ddp_p2p_count c = {0, 0};
-        count_leader(hosts, me, shape->count, wire_dtype, &c);
-        ddp_cost_rank(cost, &c);
+    if (spreads) {
+        cost->messages = shape->count != 0 ? h - 1 : 0;
+        cost->sent_bytes = (h - 1) * acc_bytes;
+    }
+    for (int me = 0; me < hosts && !spreads; me++) {
+        struct ddp_coll_cost one = {.messages = 0};
+        count_fragment(hosts, me, fragment, acc_elem, (double)(shape->count / fragment), &one);
+        count_fragment(hosts, me, shape->count % fragment, acc_elem, 1, &one);
+        cost->messages = DDP_MAX(cost->messages, one.messages);
+        cost->sent_bytes = DDP_MAX(cost->sent_bytes, one.sent_bytes);
     }
     cost->memory_bytes = (n + h) * acc_bytes;
     cost->memory_bytes += mapped ? (n - h) * DDP_COST_COPY * bytes : 2 * n * (bytes + acc_bytes);

@@ -14,13 +14,6 @@
  * root also copy their own chunk. */
 #include "coll/coll_p2p.h"
 
-static int binomial_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                             struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "binomial", err);
-}
-
 static size_t binomial_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
 {
@@ -35,7 +28,7 @@ static int send_children(struct ddp_comm *comm, const struct ddp_coll_args *args
                          const void *chunks, struct ddp_err *err)
 {
     const int n = comm->size;
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
 
     for (int k = ddp_binomial_children(v, n) - 1; k >= 0; k--) {
         const int child = v + (1 << k), rank = ddp_real_rank(child, args->root, n);
@@ -58,7 +51,7 @@ static int receive_subtree(struct ddp_comm *comm, const struct ddp_coll_args *ar
                            void *chunks, struct ddp_err *err)
 {
     const int up = ddp_binomial_parent(v);
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
     const struct ddp_wrap wrap = ddp_wrap_of(v, args->root, comm->size);
     const int together = up == 0 ? wrap.before : wrap.before + wrap.after;
     const int rest = up == 0 ? wrap.after : 0;
@@ -75,46 +68,28 @@ static int binomial_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                         struct ddp_err *err)
 {
     const int v = ddp_virtual_rank(comm->rank, args->root, comm->size);
-    const size_t chunk = args->count * ddp_dtype_size(args->dtype);
+    const size_t chunk = ddp_coll_array_bytes(args);
 
     if (v == 0) {
         DDP_TRY(send_children(comm, args, v, args->send, err));
-        ddp_coll_copy(comm, args->recv, ddp_at(args->send, (size_t)comm->rank, chunk), chunk);
+        ddp_coll_copy(comm, args->recv, ddp_at(args->send, (size_t)comm->rank, chunk), chunk,
+                      false);
         return 0;
     }
     if (ddp_binomial_span(v, comm->size) == 1)
         return receive_subtree(comm, args, v, args->recv, err);
     DDP_TRY(receive_subtree(comm, args, v, scratch, err));
     DDP_TRY(send_children(comm, args, v, scratch, err));
-    ddp_coll_copy(comm, args->recv, scratch, chunk);
+    ddp_coll_copy(comm, args->recv, scratch, chunk, false);
     return 0;
-}
-
-static void binomial_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    struct ddp_p2p_count root = {0, 0};
-
-    *cost = (struct ddp_coll_cost){.modelled = true, .steps = ddp_rounds(ranks)};
-    cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * chunk;
-    for (int v = 1; chunk != 0 && v < ranks; v++) {
-        const int span = ddp_binomial_span(v, ranks);
-        if (ddp_binomial_parent(v) == 0) {
-            root.messages += ddp_wrap_of(v, shape->root, ranks).after != 0 ? 2 : 1;
-            root.bytes += span * chunk;
-        }
-        cost->memory_bytes +=
-            DDP_COST_MOVE * span * chunk + (span == 1 ? 0 : DDP_COST_COPY * chunk);
-    }
-    ddp_cost_rank(cost, &root); /* no other rank has as many children or chunks */
 }
 
 const struct ddp_coll_alg ddp_alg_scatter_binomial = {
     .name = "binomial",
     .coll = DDP_SCATTER,
     .summary = "messages down a binomial tree, smaller towards the leaves: log2(n) steps",
-    .supports = binomial_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = binomial_scratch_bytes,
     .run = binomial_run,
-    .cost = binomial_cost,
+    .path = ddp_path_log,
 };

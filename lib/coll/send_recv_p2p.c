@@ -8,19 +8,11 @@
  * (DDP_COST_MOVE in coll_p2p.h): n S bytes move. */
 #include "coll/coll_p2p.h"
 
-static int p2p_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                        struct ddp_err *err)
-{
-    if (shape->in_place && shape->count != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
-    return ddp_coll_needs_p2p(comm, "p2p", err);
-}
-
 static int p2p_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                    struct ddp_err *err)
 {
     (void)scratch;
-    const size_t bytes = args->count * ddp_dtype_size(args->dtype);
+    const size_t bytes = ddp_coll_array_bytes(args);
     const struct ddp_p2p_move move = {
         .dst = ddp_rank_at(comm->rank, 1, comm->size),
         .out = args->send,
@@ -32,27 +24,21 @@ static int p2p_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
 
     if (comm->size > 1)
         return ddp_p2p_exchange(comm, &move, err);
-    ddp_coll_copy(comm, args->recv, args->send, bytes);
+    ddp_coll_copy(comm, args->recv, args->send, bytes, false);
     return 0;
 }
 
-static void p2p_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+static void p2p_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    *cost = (struct ddp_coll_cost){.modelled = true, .memory_bytes = DDP_COST_COPY * bytes};
-    if (ranks == 1)
-        return;
-    cost->steps = 1;
-    cost->messages = bytes != 0;
-    cost->sent_bytes = bytes;
-    cost->memory_bytes = ranks * DDP_COST_MOVE * bytes;
+    (void)shape;
+    cost->steps = ranks > 1;
 }
 
 const struct ddp_coll_alg ddp_alg_send_recv_p2p = {
     .name = "p2p",
     .coll = DDP_SEND_RECV,
     .summary = "one message to the next rank, one from the rank before",
-    .supports = p2p_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .run = p2p_run,
-    .cost = p2p_cost,
+    .path = p2p_path,
 };

@@ -35,7 +35,7 @@ static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_co
                                          .root = plan->args.root,
                                          .in_place = true};
     struct ddp_coll_cost cost;
-    plan->alg->cost(comm->size, &shape, &cost);
+    ddp_coll_cost_of(plan->alg, comm->size, &shape, &cost);
     return comm->size == 1 || (cost.modelled && cost.sent_bytes > 0);
 }
 

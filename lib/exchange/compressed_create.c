@@ -132,10 +132,9 @@ static void model_dense(struct ddp_compressed *x)
     const struct ddp_coll_shape shape = {
         .coll = args->coll, .count = args->count, .dtype = args->dtype, .op = args->op};
     const double ranks = x->setup.comm->size;
-    struct ddp_coll_cost cost = {.modelled = false};
+    struct ddp_coll_cost cost;
 
-    if (x->plan.alg->cost != NULL)
-        x->plan.alg->cost(x->setup.comm->size, &shape, &cost);
+    ddp_coll_cost_of(x->plan.alg, x->setup.comm->size, &shape, &cost);
     x->counters.wire_counted = cost.modelled;
     x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }

@@ -68,7 +68,7 @@ static inline bool grid_supports(const struct grid *grid, const struct ddp_coll_
     struct ddp_err reason = DDP_ERR_INIT;
     if (alg == NULL)
         return ddp_coll_auto(grid->comm, shape, &reason) != NULL;
-    return alg->coll == shape->coll && alg->supports(grid->comm, shape, &reason) == 0;
+    return alg->coll == shape->coll && ddp_coll_supports(alg, grid->comm, shape, &reason) == 0;
 }
 
 /* True if the algorithm sends messages between ranks, instead of sharing memory. The kind of memory
@@ -77,7 +77,7 @@ static inline bool grid_sends(const struct ddp_coll_alg *alg)
 {
     const struct ddp_coll_shape shape = {.coll = alg->coll, .count = 1000};
     struct ddp_coll_cost cost;
-    alg->cost(4, &shape, &cost);
+    ddp_coll_cost_of(alg, 4, &shape, &cost);
     return cost.messages > 0;
 }
 

@@ -78,7 +78,7 @@ static int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *er
             .coll = (*a)->coll, .count = full, .dtype = DDP_U8, .registered = true};
         struct ddp_err reason = DDP_ERR_INIT;
         if ((*a)->coll != DDP_BARRIER && !grid_sends(*a) &&
-            (*a)->supports(comm, &shape, &reason) == 0)
+            ddp_coll_supports(*a, comm, &shape, &reason) == 0)
             rc = check_algorithm(comm, *a, full, buf, err);
     }
     if (rc != 0)

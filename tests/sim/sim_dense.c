@@ -25,7 +25,7 @@ static void print(const struct sim *sim, const struct ddp_coll_plan *plan, doubl
                   double sent)
 {
     struct ddp_coll_cost cost;
-    plan->alg->cost(sim->comm->size, &plan->shape, &cost);
+    ddp_coll_cost_of(plan->alg, sim->comm->size, &plan->shape, &cost);
     const double model_s = ddp_cost_seconds(&cost, sim->link.alpha_s, sim->link.beta_s);
     if (sim->comm->rank != 0)
         return;

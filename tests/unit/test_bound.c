@@ -47,7 +47,7 @@ static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_e
     point_of(comm, "shm", BYTES, &p);
     struct ddp_coll_shape shape = shape_of(&p);
     DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
-    direct->cost(comm->size, &shape, &cost);
+    ddp_coll_cost_of(direct, comm->size, &shape, &cost);
     CHECK(strcmp(p.bound_kind, "memory") == 0);
     CHECK(p.bound_GBps > 0.1 && p.bound_GBps < 1e5);
     CHECK(fabs(p.bound_ns * p.bound_GBps / cost.memory_bytes - 1) < 1e-9);
@@ -68,7 +68,7 @@ static int check_latency(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_
     point_of(comm, "shm", 8, &p);
     struct ddp_coll_shape shape = shape_of(&p);
     DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
-    flat->cost(comm->size, &shape, &cost);
+    ddp_coll_cost_of(flat, comm->size, &shape, &cost);
     CHECK(strcmp(p.bound_kind, "latency") == 0 && isnan(p.bound_GBps));
     CHECK(p.bound_ns == cost.steps * 100); /* 100 ns: half of the faster ping-pong */
     point_of(comm, "shm", 8, &p);
@@ -86,13 +86,13 @@ static int check_messages(struct ddp_comm *comm, struct ddp_bound *b, struct ddp
     struct ddp_coll_cost cost;
     point_of(comm, "mpi", BYTES, &p);
     struct ddp_coll_shape shape = shape_of(&p);
-    ring->cost(comm->size, &shape, &cost);
+    ddp_coll_cost_of(ring, comm->size, &shape, &cost);
     DDP_TRY(ddp_bound_fill(b, ring, &shape, &p, err));
     CHECK(strcmp(p.bound_kind, "point-to-point") == 0);
     CHECK(fabs(p.bound_ns * p.bound_GBps / cost.sent_bytes - 1) < 1e-9);
     point_of(comm, "mpi", 8, &p);
     shape = shape_of(&p);
-    ring->cost(comm->size, &shape, &cost);
+    ddp_coll_cost_of(ring, comm->size, &shape, &cost);
     DDP_TRY(ddp_bound_fill(b, ring, &shape, &p, err));
     CHECK(p.bound_ns > 10 * cost.steps && isnan(p.bound_GBps));
     /* an algorithm on shared memory sends no messages, whichever launcher started the ranks */

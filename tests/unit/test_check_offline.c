@@ -26,7 +26,7 @@ static int compare(struct ddp_comm *comm, const struct ddp_coll_alg *alg, struct
             .hosts = 1,
         };
         struct ddp_err said = DDP_ERR_INIT, foreseen = DDP_ERR_INIT;
-        int rc = alg->supports(comm, &shape, &said);
+        int rc = ddp_coll_supports(alg, comm, &shape, &said);
         if (ddp_coll_check_offline(alg, comm->backend, comm->size, &shape, &foreseen) != rc ||
             strcmp(said.text, foreseen.text) != 0)
             return ddp_fail(err, DDP_EDATA, "%s %s: said '%s', foreseen '%s'",

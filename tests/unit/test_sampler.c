@@ -99,7 +99,7 @@ static int look_at_shm(const struct ddp_point *p, const double *samples, void *a
     const struct ddp_coll_alg *alg = ddp_coll_find(p->spec.coll, p->algorithm_used);
     const struct ddp_coll_shape shape = {.coll = p->spec.coll, .count = 1000};
     struct ddp_coll_cost cost;
-    alg->cost(p->spec.ranks, &shape, &cost);
+    ddp_coll_cost_of(alg, p->spec.ranks, &shape, &cost);
     CHECK(p->wire_counted == (p->spec.ranks == 1 || cost.messages > 0));
     return 0;
 }

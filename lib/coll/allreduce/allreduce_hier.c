@@ -26,7 +26,7 @@
  * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
  * sum over a host, before the sum is rounded, so that no partial sum overflows. 16-bit floats are
  * rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages of
- * integers are exact, because sums are sent in a wider type (coll_acc.h).
+ * integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
  * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
@@ -36,7 +36,6 @@
  * bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no stage in, and only the
  * n - H ranks that are not leaders do stage out. Messages and combines of the leaders are counted
  * in addition. */
-#include "coll/coll_direct.h"
 #include "coll/coll_hier.h"
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
@@ -51,9 +50,10 @@ _Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * D
 struct hier_call {
     struct ddp_comm *comm, *local;
     const struct ddp_coll_args *args;
-    size_t elem, acc_elem, fragment, fragments; /* fragment: elements per fragment */
-    bool wider_acc, mapped, leads, spreads;     /* mapped: the ranks read the inputs in place */
-    int divisor;                                /* the sum over a host divides by this number */
+    struct ddp_reduction reduction;
+    size_t fragment, fragments;    /* fragment: elements per fragment */
+    bool mapped, leads, spreads;   /* mapped: the ranks read the inputs in place */
+    int divisor;                   /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
     /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
@@ -79,10 +79,10 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 
 static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
+    const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);
     if (comm->hosts->local->rank != 0)
         return 0;
-    return ddp_hier_scratch_bytes(comm->hosts->count, shape->count,
-                                  ddp_acc_dtype(shape->dtype, shape->op));
+    return ddp_hier_scratch_bytes(comm->hosts->count, shape->count, reduction.acc_dtype);
 }
 
 /* Returns the number of elements of fragment k. */
@@ -98,12 +98,12 @@ static unsigned char *slot_of(const struct hier_call *call, int rank, size_t k)
 }
 static const unsigned char *input_of(const struct hier_call *call, int rank, size_t k)
 {
-    return call->mapped ? call->input[rank] + k * call->fragment * call->elem
+    return call->mapped ? call->input[rank] + k * call->fragment * call->reduction.elem
                         : slot_of(call, rank, k);
 }
 static unsigned char *result_buffer_of(const struct hier_call *call, size_t k)
 {
-    return call->mapped ? call->result_buffer + k * call->fragment * call->elem
+    return call->mapped ? call->result_buffer + k * call->fragment * call->reduction.elem
                         : slot_of(call, 0, k);
 }
 
@@ -220,16 +220,15 @@ static void leave(const struct hier_call *call)
 
 static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 {
-    const void *own = ddp_at(call->args->send, k * call->fragment, call->elem);
+    const void *send = ddp_at(call->args->send, k * call->fragment, call->reduction.elem);
     void *slot = slot_of(call, call->local->rank, k);
     if (call->mapped)
         return 0;
     if (call->leads && k >= DDP_HIER_DEPTH)
         DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
-    if (call->wider_acc)
-        ddp_to_acc(slot, own, elements(call, k), call->args->dtype);
-    else
-        call->comm->device->copy(slot, own, elements(call, k) * call->elem);
+    const void *own =
+        ddp_reduction_input(call->comm, &call->reduction, slot, send, elements(call, k));
+    ddp_coll_copy(call->comm, slot, own, elements(call, k) * call->reduction.elem, false);
     ddp_shm_post(call->local, DDP_FLAGS_HIER_IN, call->in + k + 1);
     return 0;
 }
@@ -237,7 +236,7 @@ static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
 static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
 {
     const struct ddp_comm *local = call->local;
-    const size_t elem = call->acc_elem, bytes = elements(call, k) * elem;
+    const size_t elem = call->reduction.acc_elem, bytes = elements(call, k) * elem;
     unsigned char *result_buffer = result_buffer_of(call, k);
     const size_t begin =
         ddp_direct_chunk_begin(result_buffer, bytes, elem, local->rank, local->size);
@@ -250,16 +249,9 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_IN, call->in + k + 1, err));
     for (int r = 0; r < local->size; r++)
         src[r] = input_of(call, r, k) + begin;
-    const struct ddp_reduce reduce = {
-        .dst = &dst,
-        .dst_count = 1,
-        .src = src,
-        .src_count = local->size,
-        .count = (end - begin) / elem,
-        .dtype = call->between.dtype,
-        .op = call->args->op,
-        .divisor = call->divisor,
-    };
+    struct ddp_reduce reduce = ddp_reduce_all(local, call->args, &dst, src, (end - begin) / elem);
+    reduce.dtype = call->reduction.acc_dtype;
+    reduce.divisor = call->divisor;
     if (reduce.count != 0)
         local->device->reduce(&reduce);
     ddp_shm_post(call->local, DDP_FLAGS_HIER_SUM, call->sum + k + 1);
@@ -279,17 +271,18 @@ static int exchange_short(struct hier_call *call, struct ddp_err *err)
 static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 {
     const unsigned char *result_buffer = result_buffer_of(call, k);
-    void *recv = ddp_at(call->args->recv, k * call->fragment, call->elem);
+    void *recv = ddp_at(call->args->recv, k * call->fragment, call->reduction.elem);
     if (call->leads && call->spreads)
         DDP_TRY(exchange_short(call, err));
     else if (call->leads)
         DDP_TRY(wait_busily(call, -1, 0, k + 1, err));
     else
         DDP_TRY(wait_for(call, 0, DDP_FLAGS_HIER_RESULT, call->result + k + 1, err));
-    if (call->wider_acc)
-        ddp_from_acc(recv, result_buffer, elements(call, k), call->args->dtype);
+    if (call->reduction.wider_acc)
+        ddp_reduction_output(call->comm, &call->reduction, recv, result_buffer, elements(call, k));
     else
-        ddp_coll_copy(call->comm, recv, result_buffer, elements(call, k) * call->elem);
+        ddp_coll_copy(call->comm, recv, result_buffer, elements(call, k) * call->reduction.elem,
+                      false);
     ddp_shm_post(call->local, DDP_FLAGS_HIER_OUT, call->out + k + 1);
     return 0;
 }
@@ -320,9 +313,9 @@ static int run_fragments(struct hier_call *call, struct ddp_err *err)
 static void find_mapped(struct hier_call *call)
 {
     const struct ddp_coll_args *args = call->args;
-    const size_t last = args->count * call->elem - 1;
+    const size_t last = args->count * call->reduction.elem - 1;
     struct ddp_comm *local = call->local;
-    call->mapped = !call->wider_acc;
+    call->mapped = !call->reduction.wider_acc;
     for (int end = 0; end < 2 && call->mapped; end++)
         call->mapped =
             ddp_comm_map(local, local->rank, ddp_at(args->send, end * last, 1)) != NULL &&
@@ -333,40 +326,33 @@ static void find_mapped(struct hier_call *call)
         call->result_buffer = ddp_comm_map(local, 0, args->recv);
 }
 
-static bool pre_scales(enum ddp_dtype dtype, enum ddp_op op)
-{
-    return op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16);
-}
-
 static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
     const struct ddp_hosts *hosts = comm->hosts;
-    const enum ddp_dtype wire_dtype = ddp_acc_dtype(args->dtype, args->op);
     const int divisor = ddp_coll_divisor(comm, args->op);
-    const bool inside = hosts->count == 1 || pre_scales(args->dtype, args->op);
+    const bool inside = hosts->count == 1 || args->dtype == DDP_F16 || args->dtype == DDP_BF16;
     struct hier_call call = {
         .comm = comm,
         .local = hosts->local,
         .args = args,
-        .elem = ddp_dtype_size(args->dtype),
-        .acc_elem = ddp_dtype_size(wire_dtype),
-        .fragment = ddp_hier_fragment_count(wire_dtype),
-        .wider_acc = ddp_has_wider_acc(args->dtype, args->op),
+        .reduction = ddp_reduction_of(comm->size, args->dtype, args->op),
         .leads = hosts->local->rank == 0,
         .divisor = inside ? divisor : 1,
         .between = {.comm = comm,
                     .leader = hosts->leader,
                     .hosts = hosts->count,
                     .me = hosts->mine,
-                    .dtype = wire_dtype,
                     .op = args->op,
                     .divisor = inside ? 1 : divisor,
                     .scratch = scratch},
     };
 
+    call.reduction.pre_scale = false; /* the sum over a host is divided before it is rounded */
+    call.between.dtype = call.reduction.acc_dtype;
+    call.fragment = ddp_hier_fragment_count(call.between.dtype);
     call.fragments = args->count / call.fragment + (args->count % call.fragment != 0);
-    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.acc_elem);
+    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.reduction.acc_elem);
     find_mapped(&call);
     DDP_TRY(enter(&call, err));
     DDP_TRY(run_fragments(&call, err));
@@ -374,7 +360,6 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-extern const struct ddp_coll_alg ddp_alg_allreduce_hier;
 const struct ddp_coll_alg ddp_alg_allreduce_hier = {
     .name = "hier",
     .coll = DDP_ALLREDUCE,
@@ -382,5 +367,6 @@ const struct ddp_coll_alg ddp_alg_allreduce_hier = {
     .supports = hier_supports,
     .scratch_bytes = hier_scratch_bytes,
     .run = hier_run,
-    .cost = ddp_hier_cost,
+    .cost_model = DDP_COST_FORMULA,
+    .path = ddp_hier_cost,
 };

@@ -16,9 +16,9 @@
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
  * partial sum is the first operand. An average is divided once, at the last level of halving.
  * 16-bit floats are rounded once per level of halving, and once more for folded pairs. With more
- * than 2 ranks, an average of 16-bit floats divides each input first (ddp_pre_scales), which rounds
- * once more. Averages of integers are exact, because partial sums are sent in a wider type
- * (coll_acc.h).
+ * than 2 ranks, an average of 16-bit floats divides each input first (struct ddp_reduction), which
+ * rounds once more. Averages of integers are exact, because partial sums are sent in a wider type
+ * (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
  * in the accumulator type, which is S except for averages of integers. Halving sends (pow2-1)/pow2
@@ -26,7 +26,6 @@
  * rank, in one message per step. The odd rank of a folded pair sends S bytes more. The even rank
  * sends only S' bytes. */
 #include "coll/coll_p2p.h"
-#include "coll/coll_shm.h"
 
 #define LEVELS_MAX 31
 
@@ -34,24 +33,15 @@
 struct rhd_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
+    struct ddp_reduction reduction;
     struct ddp_fold fold;
-    int levels, new_rank, divisor;
-    enum ddp_dtype wire_dtype;
-    size_t acc_elem;
+    int levels, new_rank;
     /* range[l]: the elements that this rank holds before level l. range[levels]: the elements that
      * it holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
-    void *landing;
     const void *own; /* this rank's partial sums; at first its input, then sum */
     void *sum;       /* buffer for combined values; recv, or scratch for averages of integers */
 };
-
-static int rhd_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                        struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "rhd", err);
-}
 
 /* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank
  * receives and combines. If ranks are folded, that is the whole message. */
@@ -63,12 +53,11 @@ static size_t rhd_landing_bytes(int ranks, size_t bytes)
 
 static size_t rhd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
-    const size_t elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
-    const size_t bytes = shape->count * elem;
+    const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);
+    const size_t bytes = shape->count * reduction.acc_elem;
     if (comm->size == 1)
         return 0;
-    return rhd_landing_bytes(comm->size, bytes) +
-           (ddp_has_wider_acc(shape->dtype, shape->op) ? bytes : 0);
+    return rhd_landing_bytes(comm->size, bytes) + (reduction.wider_acc ? bytes : 0);
 }
 
 static size_t range_count(const struct ddp_range *range)
@@ -79,21 +68,19 @@ static size_t range_count(const struct ddp_range *range)
 /* Receives the range `in` of the partner's partial sums and combines it with this rank's. Sends the
  * range `out` of this rank's partial sums to the partner. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
-                   const struct ddp_range *in, int divisor, struct ddp_err *err)
+                   const struct ddp_range *in, bool last, struct ddp_err *err)
 {
     const struct ddp_p2p_combine c = {
         .dst = partner,
-        .out = ddp_at(call->own, out->begin, call->acc_elem),
+        .out = ddp_at(call->own, out->begin, call->reduction.acc_elem),
         .out_count = range_count(out),
         .src = partner,
         .in_count = range_count(in),
-        .own = ddp_at(call->own, in->begin, call->acc_elem),
-        .sum = ddp_at(call->sum, in->begin, call->acc_elem),
+        .own = ddp_at(call->own, in->begin, call->reduction.acc_elem),
+        .sum = ddp_at(call->sum, in->begin, call->reduction.acc_elem),
         .own_first = call->comm->rank < partner,
-        .dtype = call->wire_dtype,
-        .op = call->args->op,
-        .divisor = divisor,
-        .landing = call->landing,
+        .last = last,
+        .reduction = &call->reduction,
     };
     DDP_TRY(ddp_p2p_combine(call->comm, &c, err));
     call->own = call->sum;
@@ -104,11 +91,10 @@ static int run_halving(struct rhd_call *call, struct ddp_err *err)
 {
     for (int level = 0; level < call->levels; level++) {
         const int partner = ddp_fold_real(call->fold, call->new_rank ^ (1 << level));
-        const bool last = level == call->levels - 1;
         struct ddp_range give;
         ddp_halve(call->range[level], call->new_rank, level, &call->range[level + 1], &give);
         DDP_TRY(
-            combine(call, partner, &give, &call->range[level + 1], last ? call->divisor : 1, err));
+            combine(call, partner, &give, &call->range[level + 1], level == call->levels - 1, err));
     }
     return 0;
 }
@@ -137,111 +123,60 @@ static int run_doubling(struct rhd_call *call, struct ddp_err *err)
 static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                    struct ddp_err *err)
 {
-    const bool wider_acc = ddp_has_wider_acc(args->dtype, args->op);
-    const size_t elem = ddp_dtype_size(args->dtype);
     const struct ddp_range all = {0, args->count}, nothing = {0, 0};
     struct rhd_call call = {
         .comm = comm,
         .args = args,
+        .reduction = ddp_reduction_of(comm->size, args->dtype, args->op),
         .fold = ddp_fold_of(comm->size),
-        .wire_dtype = ddp_acc_dtype(args->dtype, args->op),
         .range = {all},
-        .landing = scratch,
-        .own = args->send,
         .sum = args->recv,
-        .divisor = ddp_coll_divisor(comm, args->op),
     };
+    const struct ddp_reduction *reduction = &call.reduction;
+    const size_t acc_bytes = args->count * reduction->acc_elem;
 
     if (comm->size == 1) {
-        ddp_coll_copy(comm, args->recv, args->send, args->count * elem);
+        ddp_coll_copy(comm, args->recv, args->send, ddp_coll_array_bytes(args), false);
         return 0;
     }
+    call.reduction.landing = scratch;
     call.levels = ddp_rounds(call.fold.pow2);
     call.new_rank = ddp_fold_rank(call.fold, comm->rank);
-    call.acc_elem = ddp_dtype_size(call.wire_dtype);
-    if (wider_acc) {
-        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, args->count * call.acc_elem), 1);
-        call.own = call.sum;
-        ddp_to_acc(call.sum, args->send, args->count, args->dtype);
-    }
-    if (ddp_pre_scales(args->dtype, args->op, comm->size)) {
-        ddp_coll_divide(comm, call.sum, args->send, args->count, args->dtype);
-        call.own = call.sum;
-        call.divisor = 1;
-    }
+    if (reduction->wider_acc)
+        call.sum = ddp_at(scratch, rhd_landing_bytes(comm->size, acc_bytes), 1);
+    call.own = ddp_reduction_input(comm, reduction, call.sum, args->send, args->count);
     if (call.new_rank < 0)
-        return ddp_p2p_fold_in(comm, args, call.own, err);
+        return ddp_p2p_fold_in(comm, reduction, args, call.own, err);
     if (ddp_fold_holds(call.fold, comm->rank))
-        DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, 1, err));
+        DDP_TRY(combine(&call, comm->rank - 1, &nothing, &all, false, err));
     DDP_TRY(run_halving(&call, err));
     const struct ddp_range *own = &call.range[call.levels];
-    if (wider_acc)
-        ddp_from_acc(ddp_at(args->recv, own->begin, elem),
-                     ddp_at(call.sum, own->begin, call.acc_elem), range_count(own), args->dtype);
+    ddp_reduction_output(comm, reduction, ddp_at(args->recv, own->begin, reduction->elem),
+                         ddp_at(call.sum, own->begin, reduction->acc_elem), range_count(own));
     DDP_TRY(run_doubling(&call, err));
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* Returns the messages and bytes that rank r sends. */
-static struct ddp_p2p_count rhd_count(int r, struct ddp_fold fold, size_t count, size_t elem,
-                                      size_t acc_elem)
-{
-    struct ddp_range whole = {0, count}, keep, give;
-    struct ddp_p2p_count c = {0, 0};
-    const int new_rank = ddp_fold_rank(fold, r);
-
-    if (new_rank < 0) {
-        ddp_count_fragments(&c, count * acc_elem);
-        return c;
-    }
-    for (int level = 0; (1 << level) < fold.pow2; level++) {
-        ddp_halve(whole, new_rank, level, &keep, &give);
-        ddp_count_fragments(&c, range_count(&give) * acc_elem);
-        ddp_count_message(&c, range_count(&keep) * elem);
-        whole = keep;
-    }
-    if (ddp_fold_holds(fold, r))
-        ddp_count_message(&c, count * elem);
-    return c;
-}
-
-/* Memory traffic (DDP_COST_MOVE in coll_p2p.h): all ranks together move and combine (pow2-1) S'
- * bytes in halving, and move (pow2-1) S bytes in doubling. Folded pairs move and combine `extra` S'
- * bytes, and move `extra` S bytes. The total is the same as for a ring, because pow2 - 1 + extra is
- * n - 1. */
-static void rhd_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+/* If ranks are folded, the slowest rank takes part in the start of folding, halving, doubling and
+ * the end of folding. */
+static void rhd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
-    const size_t elem = ddp_dtype_size(shape->dtype);
-    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
-    const double bytes = (double)shape->count * (double)elem;
-    const double acc_bytes = (double)shape->count * (double)acc_elem;
+    const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);
+    const double bytes = (double)shape->count * (double)reduction.elem;
+    const double acc_bytes = (double)shape->count * (double)reduction.acc_elem;
 
-    *cost = (struct ddp_coll_cost){.modelled = true,
-                                   .steps = 2.0 * (ddp_rounds(fold.pow2) + (fold.extra != 0))};
-    for (int r = 0; r < ranks; r++) {
-        const struct ddp_p2p_count c = rhd_count(r, fold, shape->count, elem, acc_elem);
-        ddp_cost_rank(cost, &c);
-    }
-    if (fold.extra != 0) /* the start of folding, halving and doubling, the end of folding */
+    cost->steps = 2.0 * (ddp_rounds(fold.pow2) + (fold.extra != 0));
+    if (fold.extra != 0)
         cost->path_bytes = (acc_bytes + bytes) * (1 + (fold.pow2 - 1.0) / fold.pow2);
-    cost->memory_bytes =
-        (ranks - 1) * ((DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes + DDP_COST_MOVE * bytes);
-    if (ranks == 1)
-        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-    else if (ddp_has_wider_acc(shape->dtype,
-                               shape->op)) /* all ranks widen their input, each narrows its chunk */
-        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
-        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_rhd = {
     .name = "rhd",
     .coll = DDP_ALLREDUCE,
     .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any number of ranks",
-    .supports = rhd_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rhd_scratch_bytes,
     .run = rhd_run,
-    .cost = rhd_cost,
+    .path = rhd_path,
 };

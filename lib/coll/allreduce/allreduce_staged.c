@@ -43,18 +43,6 @@ struct staged_call {
     uint64_t in_base, sum_base; /* sequence numbers of the flags IN and SUM before this call */
 };
 
-static int staged_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                           struct ddp_err *err)
-{
-    (void)shape;
-    return ddp_coll_needs_shm(comm, "staged", err);
-}
-
-static size_t round_up_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
 /* Chooses the smallest number of rounds, all of about the same size, because a short last round
  * would take as long as a full one. */
 static void staged_cut(struct staged_call *call)
@@ -69,7 +57,7 @@ static void staged_cut(struct staged_call *call)
         call->rounds = 0;
         return;
     }
-    call->fragment = round_up_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
+    call->fragment = ddp_round_to_line((call->bytes + rounds * ranks - 1) / (rounds * ranks));
     call->rounds = (call->bytes + ranks * call->fragment - 1) / (ranks * call->fragment);
 }
 
@@ -128,17 +116,9 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
                                      : slot_of(call, r, t, comm->rank);
         if (comm->size > 1)
             dst[1] = slot_of(call, next_rank(comm, comm->rank), t, comm->rank);
-        const struct ddp_reduce reduce = {
-            .dst = dst,
-            .dst_count = comm->size > 1 ? 2 : 1,
-            .src = src,
-            .src_count = comm->size,
-            .count = n / call->elem,
-            .dtype = call->args->dtype,
-            .op = call->args->op,
-            .divisor = ddp_coll_divisor(comm, call->args->op),
-            .remote = next_rank(comm, comm->rank),
-        };
+        struct ddp_reduce reduce = ddp_reduce_all(comm, call->args, dst, src, n / call->elem);
+        reduce.dst_count = comm->size > 1 ? 2 : 1;
+        reduce.remote = next_rank(comm, comm->rank);
         comm->device->reduce(&reduce);
     }
     ddp_shm_post(comm, DDP_FLAGS_STAGED_SUM, call->sum_base + t + 1);
@@ -193,22 +173,11 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return 0;
 }
 
-static void staged_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
-{
-    const double bytes =
-        (double)ddp_coll_message_bytes(shape->coll, ranks, shape->count, shape->dtype);
-    *cost = (struct ddp_coll_cost){
-        .steps = 2,
-        .memory_bytes = ranks == 1 ? 2 * bytes : (5.0 * ranks - 2) * bytes,
-        .modelled = true,
-    };
-}
-
 const struct ddp_coll_alg ddp_alg_allreduce_staged = {
     .name = "staged",
     .coll = DDP_ALLREDUCE,
     .summary = "private memory: copies through ring buffers in shared memory, pipelined",
-    .supports = staged_supports,
+    .needs = DDP_NEEDS_SHARED,
     .run = staged_run,
-    .cost = staged_cost,
+    .cost_model = DDP_COST_STAGED,
 };

@@ -15,8 +15,8 @@
  * Only the root computes the result, so all ranks get the same bits. An average is divided once, at
  * the root. 16-bit floats are rounded once per combine (of up to three values), at most `depth`
  * times on the path of a value. With more than 2 ranks, an average of 16-bit floats divides each
- * input first (ddp_pre_scales), which rounds once more. Averages of integers are exact, because
- * partial sums are sent in a wider type (coll_acc.h).
+ * input first (struct ddp_reduction), which rounds once more. Averages of integers are exact,
+ * because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size in the accumulator type, which is S except for averages of integers. A rank sends
@@ -24,7 +24,6 @@
  * (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children also reads its
  * own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
-#include "coll/coll_shm.h"
 
 /* Bytes of a fragment in the accumulator type. This size is fast through shared memory. Open MPI is
  * faster with larger fragments (results/notes/collectives.md). */
@@ -39,11 +38,10 @@
 struct tree_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    enum ddp_dtype wire_dtype;
+    struct ddp_reduction reduction;
     /* fragment: elements of every fragment except the last; fragments: number of fragments. */
     size_t elem, acc_elem, fragment, fragments;
-    bool wider_acc, pre_scale;
-    int parent, first_child, children, lag, divisor;
+    int parent, first_child, children, lag;
     /* sum: [count] partial sums in the accumulator type, stored in recv, or in scratch for averages
      * of integers. landing: two buffers for each child. */
     unsigned char *sum, *landing;
@@ -52,21 +50,15 @@ struct tree_call {
     struct ddp_request down_recv[2], down_send[2][DOWN_OPEN];
 };
 
-static int tree_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
-                         struct ddp_err *err)
+/* Returns the number of elements of every fragment except the last. */
+static size_t fragment_elements(const struct ddp_reduction *reduction)
 {
-    (void)shape;
-    return ddp_coll_needs_p2p(comm, "tree", err);
+    return FRAGMENT_BYTES / reduction->acc_elem;
 }
 
-static size_t fragment_elements(enum ddp_dtype dtype, enum ddp_op op)
+static size_t fragment_count_of(size_t count, const struct ddp_reduction *reduction)
 {
-    return FRAGMENT_BYTES / ddp_dtype_size(ddp_acc_dtype(dtype, op));
-}
-
-static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op op)
-{
-    const size_t fragment = fragment_elements(dtype, op);
+    const size_t fragment = fragment_elements(reduction);
     return count / fragment + (count % fragment != 0);
 }
 
@@ -75,11 +67,11 @@ static size_t fragment_count_of(size_t count, enum ddp_dtype dtype, enum ddp_op 
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);
-    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
+    const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);
     if (comm->size == 1)
         return 0;
     return 2 * (size_t)children * FRAGMENT_BYTES +
-           (ddp_has_wider_acc(shape->dtype, shape->op) ? shape->count * acc_elem : 0);
+           (reduction.wider_acc ? shape->count * reduction.acc_elem : 0);
 }
 
 static size_t elements(const struct tree_call *call, size_t k)
@@ -109,17 +101,8 @@ static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
         DDP_TRY(ddp_comm_wait(call->comm, &call->up_recv[child][k % 2], 1, err));
         src[1 + child] = landing_of(call, child, k);
     }
-    const struct ddp_reduce reduce = {
-        .dst = &sum,
-        .dst_count = 1,
-        .src = src,
-        .src_count = 1 + call->children,
-        .count = elements(call, k),
-        .dtype = call->wire_dtype,
-        .op = call->args->op,
-        .divisor = call->parent < 0 ? call->divisor : 1,
-    };
-    call->comm->device->reduce(&reduce);
+    ddp_reduction_combine(call->comm, &call->reduction, sum, src, 1 + call->children,
+                          elements(call, k), call->parent < 0);
     for (int child = 0; child < call->children && k + 2 < call->fragments; child++)
         DDP_TRY(post_up(call, child, k + 2, err));
     return 0;
@@ -128,16 +111,10 @@ static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
 static int up(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     const size_t at = k * call->fragment, count = elements(call, k);
-    const void *own = ddp_at(call->args->send, at, call->elem);
     void *sum = ddp_at(call->sum, at, call->acc_elem);
+    const void *own = ddp_reduction_input(call->comm, &call->reduction, sum,
+                                          ddp_at(call->args->send, at, call->elem), count);
 
-    if (call->wider_acc) {
-        ddp_to_acc(sum, own, count, call->args->dtype);
-        own = sum;
-    } else if (call->pre_scale) {
-        ddp_coll_divide(call->comm, sum, own, count, call->args->dtype);
-        own = sum;
-    }
     if (call->children != 0) {
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
@@ -145,8 +122,8 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
     if (call->parent >= 0) /* post_down has waited for the previous send of this request */
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
-    if (call->wider_acc)
-        ddp_from_acc(ddp_at(call->args->recv, at, call->elem), sum, count, call->args->dtype);
+    ddp_reduction_output(call->comm, &call->reduction, ddp_at(call->args->recv, at, call->elem),
+                         sum, count);
     return 0;
 }
 
@@ -204,66 +181,48 @@ static int pipeline(struct tree_call *call, struct ddp_err *err)
 static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                     struct ddp_err *err)
 {
+    const struct ddp_reduction reduction = ddp_reduction_of(comm->size, args->dtype, args->op);
     struct tree_call call = {
         .comm = comm,
         .args = args,
-        .wire_dtype = ddp_acc_dtype(args->dtype, args->op),
-        .elem = ddp_dtype_size(args->dtype),
-        .fragment = fragment_elements(args->dtype, args->op),
-        .fragments = fragment_count_of(args->count, args->dtype, args->op),
-        .wider_acc = ddp_has_wider_acc(args->dtype, args->op),
+        .reduction = reduction,
+        .elem = reduction.elem,
+        .acc_elem = reduction.acc_elem,
+        .fragment = fragment_elements(&reduction),
+        .fragments = fragment_count_of(args->count, &reduction),
         .parent = ddp_binary_parent(comm->rank),
         .first_child = 2 * comm->rank + 1,
         .children = ddp_binary_children(comm->rank, comm->size),
-        .pre_scale = ddp_pre_scales(args->dtype, args->op, comm->size),
         .lag = 2 * ddp_binary_depth(comm->rank + 1),
         .sum = args->recv,
         .landing = scratch,
     };
 
     if (comm->size == 1) {
-        ddp_coll_copy(comm, args->recv, args->send, args->count * call.elem);
+        ddp_coll_copy(comm, args->recv, args->send, ddp_coll_array_bytes(args), false);
         return 0;
     }
-    call.divisor = call.pre_scale ? 1 : ddp_coll_divisor(comm, args->op);
-    call.acc_elem = ddp_dtype_size(call.wire_dtype);
-    if (call.wider_acc)
+    if (reduction.wider_acc)
         call.sum = call.landing + 2 * (size_t)call.children * FRAGMENT_BYTES;
     return pipeline(&call, err);
 }
 
-static void tree_cost(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+/* The slowest rank is rank 1, which has a parent and two children if there are at least 5 ranks. In
+ * each step it receives two partial sums, one after the other, and then sends two results. A single
+ * fragment moves in only one direction at a time. */
+static void tree_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const double fragments = (double)fragment_count_of(shape->count, shape->dtype, shape->op);
-    const size_t acc_elem = ddp_dtype_size(ddp_acc_dtype(shape->dtype, shape->op));
-    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
-    const double acc_bytes = (double)shape->count * (double)acc_elem;
-
-    *cost = (struct ddp_coll_cost){.modelled = true};
-    if (ranks == 1) {
-        cost->memory_bytes = shape->in_place ? 0 : DDP_COST_COPY * bytes;
-        return;
-    }
-    cost->steps = 2 * ddp_binary_depth(ranks) + DDP_MAX(fragments, 1) - 1;
-    /* The slowest rank is rank 1, which has a parent and two children if there are at least 5
-     * ranks. In each step it receives two partial sums, one after the other, and then sends two
-     * results. A single fragment moves in only one direction at a time. */
+    const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);
+    const double fragments = DDP_MAX((double)fragment_count_of(shape->count, &reduction), 1);
+    const double bytes = (double)shape->count * (double)reduction.elem;
+    const double acc_bytes = (double)shape->count * (double)reduction.acc_elem;
     const double fan = DDP_MIN(ranks - 1, 2);
-    cost->path_bytes = (acc_bytes + bytes) / 2 / DDP_MAX(fragments, 1) * cost->steps *
-                       (ranks < 5 || fragments <= 1 ? fan : 4);
-    cost->memory_bytes = (ranks - 1) * DDP_COST_MOVE * (acc_bytes + bytes);
-    for (int v = 0; v < ranks; v++) {
-        const int children = ddp_binary_children(v, ranks), links = (v != 0) + children;
-        const struct ddp_p2p_count c = {links * fragments,
-                                        (v != 0 ? acc_bytes : 0) + children * bytes};
-        ddp_cost_rank(cost, &c);
-        cost->memory_bytes += children != 0 ? (children + 2) * acc_bytes : 0;
-    }
-    if (ddp_has_wider_acc(shape->dtype,
-                          shape->op)) /* all ranks widen their input, the root narrows the result */
-        cost->memory_bytes += (ranks + 1) * (bytes + acc_bytes);
-    else if (ddp_pre_scales(shape->dtype, shape->op, ranks)) /* all ranks divide their input */
-        cost->memory_bytes += ranks * DDP_COST_COPY * bytes;
+
+    if (ranks == 1)
+        return;
+    cost->steps = 2 * ddp_binary_depth(ranks) + fragments - 1;
+    cost->path_bytes =
+        (acc_bytes + bytes) / 2 / fragments * cost->steps * (ranks < 5 || fragments <= 1 ? fan : 4);
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_tree = {
@@ -271,8 +230,8 @@ const struct ddp_coll_alg ddp_alg_allreduce_tree = {
     .coll = DDP_ALLREDUCE,
     .summary =
         "messages up and down a binary tree at the same time, in fragments: few steps, pipelined",
-    .supports = tree_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = tree_scratch_bytes,
     .run = tree_run,
-    .cost = tree_cost,
+    .path = tree_path,
 };

@@ -1,0 +1,289 @@
+/* Algorithm "staged" of all collectives except all-reduce (allreduce_staged.c). Data of private
+ * memory moves through ring buffers in shared memory.
+ *
+ * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
+ * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers. A rank may
+ * do both. All chunks have the same length and are cut at the same offsets. In round t every
+ * publisher copies fragment t of each of its chunks into its ring buffer and posts its flag IN.
+ * Every reader waits for IN, takes fragment t of each chunk that it reads, and posts its flag DONE.
+ * A ring buffer holds the slots of DEPTH rounds. A publisher writes a slot again only when all
+ * readers are done with it.
+ *
+ * Reduce-scatter and reduce combine the taken fragments with the own fragment in rank order. The
+ * other collectives copy them to recv.
+ *
+ * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
+ * any more. A call begins by waiting until all ranks have entered. This is needed because
+ * all-reduce "staged" uses the same ring buffers and flags, and returns while peers may still be
+ * reading. Every call raises each of the two flags by the same amount on all ranks. */
+#include "coll/coll_shm.h"
+
+/* Tells which ranks take chunks from which ranks. */
+enum flow {
+    ALL_TO_ALL,  /* every rank takes from every other rank */
+    ROOT_TO_ALL, /* every rank except the root takes from the root */
+    ALL_TO_ROOT, /* the root takes from every other rank */
+    RING         /* every rank takes from the rank before it */
+};
+
+/* The properties of one collective. */
+struct staging {
+    enum flow flow;
+    /* personal: a publisher has one chunk per rank, in rank order in send, and does not publish its
+     * own. Otherwise it has one chunk for all readers. recv_chunks: recv holds one chunk from each
+     * rank in rank order, otherwise one chunk. combines: the chunks are combined. */
+    bool personal, recv_chunks, combines;
+};
+
+static const struct staging stagings[DDP_COLL_COUNT] = {
+    [DDP_REDUCE_SCATTER] = {ALL_TO_ALL, true, false, true},
+    [DDP_ALL_GATHER] = {ALL_TO_ALL, false, true, false},
+    [DDP_BROADCAST] = {ROOT_TO_ALL, false, false, false},
+    [DDP_REDUCE] = {ALL_TO_ROOT, false, false, true},
+    [DDP_ALL_TO_ALL] = {ALL_TO_ALL, true, true, false},
+    [DDP_GATHER] = {ALL_TO_ROOT, false, true, false},
+    [DDP_SCATTER] = {ROOT_TO_ALL, true, false, false},
+    [DDP_SEND_RECV] = {RING, false, false, false},
+};
+
+/* Number of rounds that a ring buffer holds. A slot should have left the reader's cache before it
+ * is written again. Therefore a call continues after the slots of the previous call, and DEPTH is
+ * not smaller (results/notes/collectives.md). */
+#define DEPTH      8
+#define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
+/* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
+ * moves only to or from a root, a chunk is cut into about OVERLAP fragments or more, so that
+ * publishers and readers copy at the same time. A fragment does not become shorter than
+ * FRAGMENT_MIN_BYTES for this reason. */
+#define FRAGMENT_BYTES     ((size_t)64 << 10)
+#define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
+#define OVERLAP            8
+
+/* The state of one call on this rank. */
+struct staging_call {
+    struct ddp_comm *comm;
+    const struct ddp_coll_args *args;
+    const struct staging *stage;
+    size_t chunk;                /* bytes of a chunk, a multiple of the element size */
+    size_t fragment, rounds;     /* fragment: bytes of a fragment */
+    uint64_t in_base, done_base; /* sequence numbers of the flags IN and DONE before round 0 */
+    int chunks;                  /* number of chunks that a publisher publishes */
+    bool publishes, reads;
+};
+
+/* True if `reader` takes a chunk from `writer`. */
+static bool takes_from(const struct staging_call *call, int reader, int writer)
+{
+    const int root = call->args->root;
+    if (reader == writer)
+        return false;
+    switch (call->stage->flow) {
+    case ALL_TO_ALL:
+        return true;
+    case ROOT_TO_ALL:
+        return writer == root;
+    case ALL_TO_ROOT:
+        return reader == root;
+    case RING:
+        break;
+    }
+    return writer == ddp_rank_at(reader, -1, call->comm->size);
+}
+
+/* Chooses the size of the fragments and the number of rounds. All fragments have about the same
+ * size. */
+static void staging_cut(struct staging_call *call)
+{
+    const size_t bytes = call->chunk;
+    const size_t room = RING_BYTES / (DEPTH * (size_t)DDP_MAX(call->chunks, 1));
+    size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+
+    if (call->stage->flow == ROOT_TO_ALL || call->stage->flow == ALL_TO_ROOT)
+        fragment_max =
+            DDP_MIN(fragment_max, DDP_MAX(FRAGMENT_MIN_BYTES, ddp_round_to_line(bytes / OVERLAP)));
+    call->rounds = (bytes + fragment_max - 1) / fragment_max;
+    call->fragment = ddp_round_to_line((bytes + call->rounds - 1) / call->rounds);
+    call->rounds = (bytes + call->fragment - 1) / call->fragment;
+}
+
+static size_t fragment_bytes(const struct staging_call *call, size_t t)
+{
+    return DDP_MIN(call->fragment, call->chunk - t * call->fragment);
+}
+
+/* Returns the slot where `writer` stores fragment t of its chunk for `reader`. */
+static unsigned char *slot_of(const struct staging_call *call, int writer, int reader, size_t t)
+{
+    const int chunk =
+        call->stage->personal ? ddp_rank_at(reader, -1 - writer, call->comm->size) : 0;
+    return ddp_shm_ring_of(call->comm->shm, writer, 0) +
+           ((call->in_base + t) % DEPTH * (size_t)call->chunks + (size_t)chunk) * call->fragment;
+}
+
+/* Waits until the flag DONE of all readers of this rank's ring buffer has reached `sequence`. */
+static int wait_for_readers(const struct staging_call *call, uint64_t sequence, struct ddp_err *err)
+{
+    struct ddp_comm *comm = call->comm;
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        if (takes_from(call, peer, comm->rank))
+            DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_STAGED_DONE, sequence, err));
+    }
+    return 0;
+}
+
+static int publish(const struct staging_call *call, size_t t, struct ddp_err *err)
+{
+    const struct staging *stage = call->stage;
+    struct ddp_comm *comm = call->comm;
+    const unsigned char *fragment = (const unsigned char *)call->args->send + t * call->fragment;
+
+    if (t >= DEPTH)
+        DDP_TRY(wait_for_readers(call, call->done_base + t - DEPTH + 1, err));
+    if (!stage->personal)
+        ddp_coll_copy(comm, slot_of(call, comm->rank, comm->rank, t), fragment,
+                      fragment_bytes(call, t), false);
+    for (int i = 1; stage->personal && i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        ddp_coll_copy(comm, slot_of(call, comm->rank, peer, t),
+                      fragment + (size_t)peer * call->chunk, fragment_bytes(call, t), false);
+    }
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1);
+    return 0;
+}
+
+/* Copies the fragments data[r] of all ranks r from which this rank reads to recv. All-to-all in
+ * place has just read recv, so recv is in the cache. */
+static void take_copies(const struct staging_call *call, const unsigned char *const *data, size_t t)
+{
+    const struct ddp_coll_args *args = call->args;
+    const bool in_cache = args->coll == DDP_ALL_TO_ALL && args->send == args->recv;
+    const bool past_cache = !in_cache && ddp_coll_past_cache(call->comm, call->chunk, 0);
+    unsigned char *recv = (unsigned char *)args->recv + t * call->fragment;
+
+    for (int r = 0; r < call->comm->size; r++)
+        if (data[r] != NULL)
+            ddp_coll_copy(call->comm,
+                          recv + (call->stage->recv_chunks ? (size_t)r : 0) * call->chunk, data[r],
+                          fragment_bytes(call, t), past_cache);
+}
+
+/* Combines the fragments data[r] of all other ranks r with this rank's fragment. */
+static void take_sum(const struct staging_call *call, const unsigned char **data, size_t t)
+{
+    const struct ddp_coll_args *args = call->args;
+    const int rank = call->comm->rank;
+    const size_t at = t * call->fragment, own = call->stage->personal ? (size_t)rank : 0;
+    void *dst = (unsigned char *)args->recv + at;
+
+    data[rank] = (const unsigned char *)args->send + own * call->chunk + at;
+    const struct ddp_reduce reduce =
+        ddp_reduce_all(call->comm, args, &dst, (const void *const *)data,
+                       fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
+    call->comm->device->reduce(&reduce);
+}
+
+static int take(const struct staging_call *call, size_t t, struct ddp_err *err)
+{
+    struct ddp_comm *comm = call->comm;
+    const unsigned char *data[DDP_SHM_RANKS_MAX] = {NULL};
+
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        if (!takes_from(call, comm->rank, peer))
+            continue;
+        DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
+        data[peer] = slot_of(call, peer, comm->rank, t);
+    }
+    if (call->stage->combines)
+        take_sum(call, data, t);
+    else
+        take_copies(call, data, t);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_DONE, call->done_base + t + 1);
+    return 0;
+}
+
+static int run_rounds(const struct staging_call *call, struct ddp_err *err)
+{
+    for (size_t i = 0; i <= call->rounds; i++) {
+        if (call->publishes && i < call->rounds)
+            DDP_TRY(publish(call, i, err));
+        if (call->reads && i >= 1)
+            DDP_TRY(take(call, i - 1, err));
+    }
+    return 0;
+}
+
+/* Copies the chunk that this rank has for itself, if it has one. */
+static void copy_own(const struct staging_call *call)
+{
+    const struct ddp_coll_args *args = call->args;
+    const size_t own = call->chunk * (size_t)call->comm->rank;
+    const bool has_own = call->stage->flow == RING         ? call->comm->size == 1
+                         : call->stage->flow == ALL_TO_ALL ? true
+                                                           : call->comm->rank == args->root;
+    if (has_own && (!call->stage->combines || call->comm->size == 1))
+        ddp_coll_copy(call->comm,
+                      (unsigned char *)args->recv + (call->stage->recv_chunks ? own : 0),
+                      (const unsigned char *)args->send + (call->stage->personal ? own : 0),
+                      call->chunk, ddp_coll_past_cache(call->comm, call->chunk, 0));
+}
+
+static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                      struct ddp_err *err)
+{
+    (void)scratch;
+    uint64_t *in = &comm->shm->sequence[DDP_FLAGS_STAGED_IN];
+    uint64_t *done = &comm->shm->sequence[DDP_FLAGS_STAGED_DONE];
+    const struct staging *stage = &stagings[args->coll];
+    struct staging_call call = {
+        .comm = comm,
+        .args = args,
+        .stage = stage,
+        .chunk = ddp_coll_array_bytes(args),
+        .in_base = *in + 1,
+        .done_base = *done,
+        .chunks = stage->personal ? comm->size - 1 : 1,
+    };
+
+    copy_own(&call);
+    if (comm->size == 1)
+        return 0;
+    for (int r = 0; r < comm->size; r++) {
+        call.publishes |= takes_from(&call, r, comm->rank);
+        call.reads |= takes_from(&call, comm->rank, r);
+    }
+    staging_cut(&call);
+    ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call.in_base);
+    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call.in_base, err));
+    DDP_TRY(run_rounds(&call, err));
+    *in = call.in_base + call.rounds;
+    *done = call.done_base + call.rounds;
+    if (!call.publishes)
+        ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, *in);
+    if (!call.reads)
+        ddp_shm_post(comm, DDP_FLAGS_STAGED_DONE, *done);
+    return wait_for_readers(&call, *done, err);
+}
+
+#define STAGED(symbol, kind, text)                                                                 \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "staged",                                                                          \
+        .coll = kind,                                                                              \
+        .summary = "private memory: " text ", pipelined",                                          \
+        .needs = DDP_NEEDS_SHARED,                                                                 \
+        .run = staged_run,                                                                         \
+        .cost_model = DDP_COST_STAGED,                                                             \
+    }
+STAGED(reduce_scatter_staged, DDP_REDUCE_SCATTER,
+       "chunks go through ring buffers in shared memory");
+STAGED(all_gather_staged, DDP_ALL_GATHER,
+       "each rank's chunk goes through its ring buffer to all other ranks");
+STAGED(broadcast_staged, DDP_BROADCAST, "goes through the root's ring buffer to all other ranks");
+STAGED(reduce_staged, DDP_REDUCE,
+       "goes through ring buffers in shared memory to the root, which sums");
+STAGED(all_to_all_staged, DDP_ALL_TO_ALL,
+       "a chunk for each other rank goes through every ring buffer");
+STAGED(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
+STAGED(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
+STAGED(send_recv_staged, DDP_SEND_RECV, "goes through each rank's ring buffer to the next rank");
