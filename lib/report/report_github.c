@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/verdict_record.h"
-#include "report/report.h"
-#include "report/table_verdict.h"
+#include "report/report_parts.h"
 
 #define NAMED 8
 

@@ -5,9 +5,7 @@
 
 #include "base/unit.h"
 #include "record/provenance.h"
-#include "report/markdown_verdict.h"
-#include "report/report.h"
-#include "report/table_strategies.h"
+#include "report/report_parts.h"
 
 /* Adds a number as a cell, or '-' if the number is missing. */
 static void cell(struct ddp_strbuf *out, int digits, double value)

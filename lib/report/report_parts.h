@@ -1,7 +1,9 @@
-/* Cells of the tables for people: numbers in columns, and colour if allowed. */
-#ifndef DDP_REPORT_TABLE_CELLS_H
-#define DDP_REPORT_TABLE_CELLS_H
+/* Parts of reports that several reporters show: cells of the tables for people, the comparison of
+ * strategies (record/strategy_table.h), and verdicts. */
+#ifndef DDP_REPORT_REPORT_PARTS_H
+#define DDP_REPORT_REPORT_PARTS_H
 
+#include "record/verdict_record.h"
 #include "report/report.h"
 
 #ifdef __cplusplus
@@ -31,6 +33,28 @@ void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
  * the ping-pong time after the point, and notes on the iterations ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *style,
                     struct ddp_strbuf *out);
+
+/* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these
+ * functions mark *out as failed. */
+void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
+                          struct ddp_strbuf *out);
+void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
+
+/* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
+void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
+                       struct ddp_strbuf *out);
+/* Fills the row of a cell or training run that was not judged. *cell has no figures. `state`
+ * becomes a text such as "not judged: cell of base". */
+void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
+                          char *state, size_t bytes);
+/* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
+void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
+/* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
+ * have no effect in a code span. The result may stand in a table cell. */
+void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
+/* Adds the outcome, a table of the cells (slower ones first) and the compared commands. For a
+ * self-test, the table has the results of its gates instead. */
+void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
 
 #ifdef __cplusplus
 }
