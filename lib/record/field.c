@@ -61,7 +61,7 @@ static double get_number(const struct ddp_field *f, const void *object, int end)
 {
     double value;
     if (f->number)
-        return f->number(object, end);
+        return end == 0 ? f->number(object) : f->upper(object);
     memcpy(&value, member(f, object) + (size_t)end * sizeof value, sizeof value);
     return value;
 }
@@ -110,7 +110,7 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
         out->count = get_bool(f, object);
         return;
     case DDP_FIELD_COUNT:
-        out->count = f->number ? (int64_t)f->number(object, 0) : get_count(f, object);
+        out->count = f->number ? (int64_t)f->number(object) : get_count(f, object);
         if (out->count < smallest(f))
             out->count = -1;
         return;

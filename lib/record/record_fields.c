@@ -38,52 +38,31 @@ NAMES(check_name, enum ddp_check, ddp_check_name)
 NAMES(start_name, enum ddp_start, ddp_start_name)
 NAMES(stop_name, enum ddp_stop, ddp_stop_name)
 
-static bool has_dtype(const void *point)
-{
-    return ((const struct ddp_point *)point)->spec.coll != DDP_BARRIER;
-}
-
-static bool has_op(const void *point)
-{
-    return ddp_coll_reduces(((const struct ddp_point *)point)->spec.coll);
-}
-
-static bool has_root(const void *point)
-{
-    return ddp_coll_has_root(((const struct ddp_point *)point)->spec.coll);
-}
-
-static bool has_order(const void *point)
-{
-    return ((const struct ddp_point *)point)->of > 0;
-}
-
-static bool has_series(const void *point)
-{
-    return !isnan(((const struct ddp_point *)point)->series.trend);
-}
-
+/* Defines a function of a point, for the rows below. */
+#define POINT(type, name, expression)                                                              \
+    static type name(const void *object)                                                           \
+    {                                                                                              \
+        const struct ddp_point *p = object;                                                        \
+        return expression;                                                                         \
+    }
+POINT(bool, has_dtype, p->spec.coll != DDP_BARRIER)
+POINT(bool, has_op, ddp_coll_reduces(p->spec.coll))
+POINT(bool, has_root, ddp_coll_has_root(p->spec.coll))
+POINT(bool, has_order, p->of > 0)
+POINT(bool, has_series, !isnan(p->series.trend))
 /* Exchanges that are not sparse have no break-even density. */
-static bool has_break_even(const void *point)
-{
-    const struct ddp_break_even *even = ((const struct ddp_point *)point)->break_even;
-    return !isnan(even[0].predicted) || !isnan(even[0].estimated);
-}
-
-static bool has_overlap(const void *point)
-{
-    return !isnan(((const struct ddp_point *)point)->overlap.percent);
-}
-
-static bool has_bound(const void *point)
-{
-    return ((const struct ddp_point *)point)->bound_kind[0] != '\0';
-}
-
-static bool has_samples(const void *point)
-{
-    return ((const struct ddp_point *)point)->sample_count > 0;
-}
+POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even[0].estimated))
+POINT(bool, has_overlap, !isnan(p->overlap.percent))
+POINT(bool, has_bound, p->bound_kind[0] != '\0')
+POINT(bool, has_samples, p->sample_count > 0)
+POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
+POINT(double, median_of, p->time_ns.median)
+POINT(double, algbw_of, ddp_point_algbw_GBps(p, p->time_ns.median))
+POINT(double, busbw_of, ddp_point_busbw_GBps(p, p->time_ns.median))
+POINT(double, effective_of, ddp_point_effective_GBps(p, p->time_ns.median))
+/* A longer time means a lower bandwidth, so the ends of the interval swap. */
+POINT(double, busbw_lo, ddp_point_busbw_GBps(p, p->time_ns.ci95_hi))
+POINT(double, busbw_hi, ddp_point_busbw_GBps(p, p->time_ns.ci95_lo))
 
 static void id_of(const void *point, char *out)
 {
@@ -99,10 +78,9 @@ static void method_of(const void *point, char *out)
 
 static void source_of(double wire_bytes, bool counted, char *out)
 {
-    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s",
-             isnan(wire_bytes) ? ""
-             : counted         ? "counted"
-                               : "model");
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", counted ? "counted" : "model");
+    if (isnan(wire_bytes))
+        out[0] = '\0';
 }
 
 static void point_source(const void *point, char *out)
@@ -115,40 +93,6 @@ static void epoch_source(const void *epoch, char *out)
 {
     const struct ddp_epoch *e = epoch;
     source_of(e->wire_bytes_per_rank, e->wire_counted, out);
-}
-
-static double groups_of(const void *point, int end)
-{
-    (void)end;
-    return DDP_MAX(((const struct ddp_point *)point)->spec.groups, 1);
-}
-
-static double median_of(const void *point, int end)
-{
-    (void)end;
-    return ((const struct ddp_point *)point)->time_ns.median;
-}
-
-static double algbw_of(const void *point, int end)
-{
-    return ddp_point_algbw_GBps(point, median_of(point, end));
-}
-
-static double busbw_of(const void *point, int end)
-{
-    return ddp_point_busbw_GBps(point, median_of(point, end));
-}
-
-/* A longer time means a lower bandwidth, so the ends of the interval swap. */
-static double busbw_end(const void *point, int end)
-{
-    const struct ddp_summary *t = &((const struct ddp_point *)point)->time_ns;
-    return ddp_point_busbw_GBps(point, end == 0 ? t->ci95_hi : t->ci95_lo);
-}
-
-static double effective_of(const void *point, int end)
-{
-    return ddp_point_effective_GBps(point, median_of(point, end));
 }
 
 static const struct ddp_field point_fields[] = {
@@ -214,7 +158,7 @@ static const struct ddp_field point_fields[] = {
     {DERIVED, NUMBER, "algbw_GBps", "algbw_GBps", .number = algbw_of},
     {DERIVED, NUMBER, "busbw_GBps", "busbw_GBps", .number = busbw_of},
     {DERIVED, DDP_FIELD_RANGE, "busbw_ci95_GBps", "busbw_ci95_lo_GBps,busbw_ci95_hi_GBps",
-     .number = busbw_end},
+     .number = busbw_lo, .upper = busbw_hi},
     {DERIVED, NUMBER, "effective_GBps", "effective_GBps", .number = effective_of},
     {P(wire_bytes_per_rank), NUMBER, "wire_bytes_per_rank", "wire_bytes_per_rank"},
     {P(wire_counted), BOOL},
@@ -226,11 +170,11 @@ static const struct ddp_field point_fields[] = {
     {P(dense_ns[DDP_BASELINE_F16]), TIME, "dense_us.f16", "dense_f16_us"},
     {P(dense_algorithm[DDP_BASELINE_F32]), TEXT, "dense_algorithm.f32", "dense_algorithm_f32"},
     {P(dense_algorithm[DDP_BASELINE_F16]), TEXT, "dense_algorithm.f16", "dense_algorithm_f16"},
-    {DERIVED, OBJECT, "break_even", .applies = has_break_even},
+    {DERIVED, OBJECT, "break_even", .applies = has_even},
 #define BREAK_EVEN(baseline, name, member)                                                         \
     {                                                                                              \
         P(break_even[baseline].member), NUMBER, "break_even." name "." #member,                    \
-            "break_even_" name "_" #member, .applies = has_break_even                              \
+            "break_even_" name "_" #member, .applies = has_even                                    \
     }
     BREAK_EVEN(DDP_BASELINE_F32, "f32", predicted),
     BREAK_EVEN(DDP_BASELINE_F32, "f32", estimated),
@@ -302,10 +246,9 @@ static bool has_target(const void *run)
 }
 
 /* The final accuracy is that of the last epoch. */
-static double final_accuracy(const void *run, int end)
+static double final_accuracy(const void *run)
 {
     const struct ddp_train_run *r = run;
-    (void)end;
     return r->epoch_count > 0 ? r->epochs[r->epoch_count - 1].eval_accuracy : NAN;
 }
 

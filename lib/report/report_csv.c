@@ -1,6 +1,6 @@
 /* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
  * variable. Cells that do not apply or have no value are empty. A text that a spreadsheet would
- * take for a formula gets a leading apostrophe. */
+ * take for a formula gets a leading apostrophe. An interrupted run has fewer rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -164,42 +164,27 @@ static void add_row(const struct row *row, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\r\n");
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     (void)r;
-    (void)style;
     add_row(NULL, out);
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     const struct row row = {
         .kind = "point", .backend = "", .part = {{&ddp_point_fields, &r->points[index]}}};
-    (void)style;
     add_row(&row, out);
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_train_run *t = &r->train[run];
     const struct row row = {
         .kind = "epoch",
         .backend = r->world_backend,
         .part = {{&ddp_epoch_fields, &t->epochs[index]}, {&ddp_train_fields, t}}};
-    (void)style;
     add_row(&row, out);
-}
-
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)style;
-    /* An interrupted run has fewer rows. The reason is on stderr. */
-    (void)out;
 }
 
 extern const struct ddp_reporter ddp_reporter_csv;
@@ -209,5 +194,4 @@ const struct ddp_reporter ddp_reporter_csv = {
     .begin = begin,
     .point = point,
     .epoch = epoch,
-    .end = end,
 };

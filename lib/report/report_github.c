@@ -22,33 +22,6 @@ static void data(struct ddp_strbuf *out, const char *text)
     }
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)style;
-    (void)out;
-}
-
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)index;
-    (void)style;
-    (void)out;
-}
-
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)run;
-    (void)index;
-    (void)style;
-    (void)out;
-}
-
 /* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
 static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
                      const char *level, const char *what, struct ddp_strbuf *out)
@@ -98,10 +71,8 @@ static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n");
 }
 
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    (void)style;
     const struct ddp_verdict_record *v = r->verdict;
     if (v) {
         cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
@@ -124,8 +95,5 @@ extern const struct ddp_reporter ddp_reporter_github;
 const struct ddp_reporter ddp_reporter_github = {
     .name = "github",
     .summary = "annotations for GitHub Actions",
-    .begin = begin,
-    .point = point,
-    .epoch = epoch,
     .end = end,
 };

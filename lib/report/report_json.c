@@ -354,30 +354,24 @@ static void close_line(cJSON *doc, struct ddp_strbuf *out)
     cJSON_Delete(doc);
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     cJSON *doc = open_line("run");
-    (void)style;
     add_head(doc, r);
     close_line(doc, out);
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     cJSON *doc = open_line("point");
-    (void)style;
     add_point(doc, &r->points[index], r->samples[index]);
     close_line(doc, out);
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_train_run *t = &r->train[run];
     cJSON *doc = open_line("epoch");
-    (void)style;
     ddp_json_str(doc, "model", t->model);
     ddp_json_str(doc, "dataset", t->dataset);
     ddp_json_str(doc, "sync", t->sync);
@@ -389,12 +383,10 @@ static void epoch(const struct ddp_record *r, int run, int index,
     close_line(doc, out);
 }
 
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
     cJSON *doc = open_line("end");
-    (void)style;
     ddp_json_str(doc, "status", ddp_status_name(r->status));
     ddp_json_str(doc, "reason", r->reason);
     ddp_json_str(doc, "finished", r->finished);

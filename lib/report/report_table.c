@@ -10,30 +10,42 @@
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
-static void code(const struct ddp_report_style *style, struct ddp_strbuf *out, const char *text)
+void ddp_table_dim(struct ddp_strbuf *out)
 {
-    if (style->color)
-        ddp_strbuf_add(out, text);
+    ddp_strbuf_add(out, "\033[2m");
 }
 
-void ddp_table_dim(const struct ddp_report_style *style, struct ddp_strbuf *out)
+void ddp_table_bold(struct ddp_strbuf *out)
 {
-    code(style, out, "\033[2m");
+    ddp_strbuf_add(out, "\033[1m");
 }
 
-void ddp_table_bold(const struct ddp_report_style *style, struct ddp_strbuf *out)
+void ddp_table_red(struct ddp_strbuf *out)
 {
-    code(style, out, "\033[1m");
+    ddp_strbuf_add(out, "\033[31m");
 }
 
-void ddp_table_red(const struct ddp_report_style *style, struct ddp_strbuf *out)
+void ddp_table_plain(struct ddp_strbuf *out)
 {
-    code(style, out, "\033[31m");
+    ddp_strbuf_add(out, "\033[0m");
 }
 
-void ddp_table_plain(const struct ddp_report_style *style, struct ddp_strbuf *out)
+void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
-    code(style, out, "\033[0m");
+    const struct ddp_epoch *e = &r->train[run].epochs[index];
+    ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
+    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
+        ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
+    ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
+}
+
+void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    if (r->status == DDP_STATUS_COMPLETE)
+        return;
+    ddp_strbuf_add(out, "# cut off: ");
+    ddp_table_text(out, r->reason);
+    ddp_strbuf_add(out, "\n");
 }
 
 void ddp_table_text(struct ddp_strbuf *out, const char *text)
@@ -128,14 +140,13 @@ static void notes(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_strbuf_add(out, any ? "\n" : " -\n");
 }
 
-void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *style,
-                    struct ddp_strbuf *out)
+void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     if (p->check_wrong > 0)
-        ddp_table_red(style, out);
+        ddp_table_red(out);
     ddp_table_count(out, 6, p->check_wrong);
     if (p->check_wrong > 0)
-        ddp_table_plain(style, out);
+        ddp_table_plain(out);
     if (isnan(p->pingpong_ns[1]))
         ddp_strbuf_addf(out, " %8s", "-");
     else
@@ -143,12 +154,11 @@ void ddp_table_tail(const struct ddp_point *p, const struct ddp_report_style *st
     notes(p, out);
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
     char size[24];
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
@@ -183,12 +193,12 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
             r->timer_cost_ns, r->timer_resolution_ns, r->simd);
     if (r->label[0])
         ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void point_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_add(
         out,
         "# time: of the slowest rank, as the median over the iterations, with its 95 % "
@@ -202,14 +212,14 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
         "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
         "#        (B)   (elements)                                                (us)   "
         "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
 static const char *const baseline_name[DDP_BASELINE_COUNT] = {"dense f32", "fp16"};
 
-static void compressed_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void compressed_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_add(
         out,
         "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
@@ -224,11 +234,10 @@ static void compressed_head(const struct ddp_report_style *style, struct ddp_str
         "#        (B)   (elements)                                                         (us)   "
         "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
         "         (ns)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void compressed_row(const struct ddp_point *p, const struct ddp_report_style *style,
-                           struct ddp_strbuf *out)
+static void compressed_row(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const struct ddp_point_spec *s = &p->spec;
     char ranks[24];
@@ -245,13 +254,13 @@ static void compressed_row(const struct ddp_point *p, const struct ddp_report_st
     ddp_table_count(out, 12,
                     isfinite(p->wire_bytes_per_rank) ? llround(p->wire_bytes_per_rank) : -1);
     ddp_table_cell(out, 7, p->achieved_density);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_table_cell(out, 8, ddp_point_effective_GBps(p, p->time_ns.median));
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     for (int i = 0; i < DDP_BASELINE_COUNT; i++)
         ddp_table_cell(out, 6, ddp_point_speedup(p, (enum ddp_baseline)i));
     ddp_table_count(out, 6, p->overflow_count);
-    ddp_table_tail(p, style, out);
+    ddp_table_tail(p, out);
 }
 
 /* Times that differ by a smaller fraction count as equal. */
@@ -387,9 +396,9 @@ static void compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *o
     }
 }
 
-static void overlap_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void overlap_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_add(
         out,
         "# pure: time of one operation alone on the slowest rank, as a median with its 95 % "
@@ -402,22 +411,21 @@ static void overlap_head(const struct ddp_report_style *style, struct ddp_strbuf
         "compute     total  overlap    busbw  wrong pingpong notes\n"
         "#        (B)   (elements)                                                (us)   +-%      "
         "(us)      (us)        %   (GB/s)           (ns)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void overlap_row(const struct ddp_point *p, const struct ddp_report_style *style,
-                        struct ddp_strbuf *out)
+static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     ddp_table_spec(p, out);
     ddp_table_cell(out, 8, p->time_ns.median / 1e3);
     ddp_table_interval(out, &p->time_ns);
     ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);
     ddp_table_cell(out, 9, p->overlap.total_ns / 1e3);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_table_cell(out, 8, p->overlap.percent);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, p->time_ns.median));
-    ddp_table_tail(p, style, out);
+    ddp_table_tail(p, out);
 }
 
 /* Each kind of point has its own columns. A new head is printed whenever the kind changes. REDUCED:
@@ -434,8 +442,7 @@ static bool begins_kind(const struct ddp_record *r, int index)
     return index == 0 || kind_of(&r->points[index].spec) != kind_of(&r->points[index - 1].spec);
 }
 
-static void dense_row(const struct ddp_point *p, const struct ddp_report_style *style,
-                      struct ddp_strbuf *out)
+static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const struct ddp_summary *t = &p->time_ns;
     ddp_table_spec(p, out);
@@ -445,34 +452,31 @@ static void dense_row(const struct ddp_point *p, const struct ddp_report_style *
     ddp_table_cell(out, 9, t->p95 / 1e3);
     ddp_table_count(out, 5, p->iterations);
     ddp_table_cell(out, 8, ddp_point_algbw_GBps(p, t->median));
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, t->median));
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     if (isnan(p->bound_fraction))
         ddp_strbuf_addf(out, " %6s", "-");
     else
         ddp_strbuf_addf(out, " %6.0f", p->bound_fraction * 100);
-    ddp_table_tail(p, style, out);
+    ddp_table_tail(p, out);
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index];
-    static void (*const heads[])(const struct ddp_report_style *,
-                                 struct ddp_strbuf *) = {point_head, compressed_head, overlap_head};
-    static void (*const rows[])(const struct ddp_point *, const struct ddp_report_style *,
+    static void (*const heads[])(struct ddp_strbuf *) = {point_head, compressed_head, overlap_head};
+    static void (*const rows[])(const struct ddp_point *,
                                 struct ddp_strbuf *) = {dense_row, compressed_row, overlap_row};
     const enum kind kind = kind_of(&p->spec);
     if (begins_kind(r, index))
-        heads[kind](style, out);
-    rows[kind](p, style, out);
+        heads[kind](out);
+    rows[kind](p, out);
 }
 
-static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_style *style,
-                       struct ddp_strbuf *out)
+static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_addf(out,
                     "# train %s (%lld parameters, init %s) on %s (%lld + %lld images), %d rank%s x "
                     "batch %lld%s\n",
@@ -494,7 +498,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
         "B)\n"
         "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
         "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
 /* Adds a number in `width` columns with `digits` decimals, or '-' if the number is missing. */
@@ -506,20 +510,19 @@ static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
         ddp_strbuf_addf(out, " %*s", width, "-");
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_train_run *t = &r->train[run];
     const struct ddp_epoch *e = &t->epochs[index];
     if (index == 0)
-        epoch_head(t, style, out);
+        epoch_head(t, out);
     ddp_strbuf_addf(out, "%7d", e->epoch);
     fixed(out, 11, 6, e->train_loss);
     fixed(out, 9, 4, e->train_accuracy);
     fixed(out, 10, 6, e->eval_loss);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     fixed(out, 9, 4, e->eval_accuracy);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     fixed(out, 9, 3, e->seconds);
     fixed(out, 9, 0, e->images_per_second);
     fixed(out, 11, 3, e->exchange_seconds);
@@ -644,10 +647,9 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "# target accuracy %g was not reached\n", t->target_accuracy);
 }
 
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     if (r->point_count > 0)
         points_foot(r, out);
     for (int i = 0; i < r->train_count; i++)
@@ -655,15 +657,15 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
-    ddp_table_plain(style, out);
-    ddp_table_strategies(r, style, out);
+    ddp_table_plain(out);
+    ddp_table_strategies(r, out);
     if (r->verdict)
-        ddp_table_verdict(r->verdict, style, out);
+        ddp_table_verdict(r->verdict, out);
     if (r->status != DDP_STATUS_COMPLETE) {
-        char reason[sizeof r->reason];
-        ddp_printable(r->reason, reason, sizeof reason);
-        ddp_strbuf_addf(out, "# %s: %s\n",
-                        r->status == DDP_STATUS_FAILED ? "FAILED" : "interrupted, partial", reason);
+        ddp_strbuf_add(out,
+                       r->status == DDP_STATUS_FAILED ? "# FAILED: " : "# interrupted, partial: ");
+        ddp_table_text(out, r->reason);
+        ddp_strbuf_add(out, "\n");
     }
 }
 

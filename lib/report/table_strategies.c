@@ -91,7 +91,7 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
 static void markdown_text(struct ddp_strbuf *out, const char *text)
 {
     for (; *text; text++)
-        ddp_strbuf_add_n(out, strchr("|`<", *text) ? "?" : text, 1);
+        ddp_strbuf_add_n(out, strchr("|`<[]!@", *text) ? "?" : text, 1);
 }
 
 /* Adds a sentence per strategy (ddp_strategy_verdict), after a mark: "# ", or "- " in Markdown. */
@@ -121,20 +121,19 @@ static int name_width(const struct ddp_strategy_row *rows, int count)
     return width;
 }
 
-void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
-                          struct ddp_strbuf *out)
+void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_strategy_row *rows;
     int count;
     if (!rows_of(r, &rows, &count, out))
         return;
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     const int width = name_width(rows, count);
     ddp_strbuf_addf(out, "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
     for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
         ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
     ddp_strbuf_add(out, "\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     for (int i = 0; i < count; i++) {
         ddp_strbuf_addf(out, "  %-*s %5d", width, rows[i].sync, rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {

@@ -37,10 +37,9 @@ static void text_line(const char *mark, const char *text, struct ddp_strbuf *out
     ddp_strbuf_add(out, "\n");
 }
 
-static void head(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                 struct ddp_strbuf *out)
+static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     text_line("# base: ", v->base_command, out);
     text_line("#       ", v->base_build, out);
     text_line("# new:  ", v->next_command, out);
@@ -66,11 +65,10 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
     }
     ddp_strbuf_add(out, "# cell                                                         base(us)  "
                         "  new(us)   ratio   lower   upper        p     Holm\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void row(const struct ddp_verdict_cell *c, const char *state,
-                const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void row(const struct ddp_verdict_cell *c, const char *state, struct ddp_strbuf *out)
 {
     char id[sizeof c->id];
     ddp_printable(c->id, id, sizeof id);
@@ -84,10 +82,10 @@ static void row(const struct ddp_verdict_cell *c, const char *state,
     p_value(out, c->cell.p_holm);
     ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_red(style, out);
+        ddp_table_red(out);
     ddp_strbuf_add(out, state);
     if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_plain(style, out);
+        ddp_table_plain(out);
     ddp_strbuf_add(out, "\n");
 }
 
@@ -98,16 +96,15 @@ static void control(const char *what, double ratio, double p, struct ddp_strbuf 
 }
 
 /* Adds the results of a self-test, which has no cells. */
-static void noise(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     const struct ddp_noise *n = v->noise;
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     text_line("# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
     ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
                     n->cells, n->min_effect * 100);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     ddp_strbuf_addf(out,
                     "A/A gates                %6d\n  false alarms           %6d\n"
                     "  inconclusive           %6d\n",
@@ -130,36 +127,34 @@ static void noise(const struct ddp_verdict_record *v, const struct ddp_report_st
     text_line("# ", v->effect_from, out);
 }
 
-static void cells(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    head(v, style, out);
+    head(v, out);
     for (size_t i = 0; i < v->count; i++)
-        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), style, out);
+        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
     for (size_t i = 0; i < v->unjudged.count; i++) {
         struct ddp_verdict_cell c;
         char state[64];
         ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
-        row(&c, state, style, out);
+        row(&c, state, out);
     }
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
     control("memory copy", v->memory_ratio, v->memory_p, out);
 }
 
-void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                       struct ddp_strbuf *out)
+void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     if (v->noise)
-        noise(v, style, out);
+        noise(v, out);
     else
-        cells(v, style, out);
+        cells(v, out);
     if (v->pairs > 0 && !v->noise)
         ddp_strbuf_addf(
             out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
             v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     text_line(": ", v->reason, out);
 }
 
@@ -186,7 +181,7 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
         ddp_strbuf_add(out, "-");
 }
 
-static void markdown_number(struct ddp_strbuf *out, int digits, double value)
+void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value)
 {
     if (isfinite(value))
         ddp_strbuf_addf(out, " %.*f |", digits, value);
@@ -201,12 +196,12 @@ static void markdown_row(const struct ddp_verdict_cell *c, const char *state,
     ddp_strbuf_add(out, "| ");
     ddp_markdown_code(out, c->id);
     ddp_strbuf_add(out, " |");
-    markdown_number(out, 2, c->base_ns / 1e3);
-    markdown_number(out, 2, c->next_ns / 1e3);
-    markdown_number(out, 3, c->cell.ratio);
-    markdown_number(out, 3, c->cell.lower);
-    markdown_number(out, 3, c->cell.upper);
-    markdown_number(out, 4, c->cell.p_holm);
+    ddp_markdown_number(out, 2, c->base_ns / 1e3);
+    ddp_markdown_number(out, 2, c->next_ns / 1e3);
+    ddp_markdown_number(out, 3, c->cell.ratio);
+    ddp_markdown_number(out, 3, c->cell.lower);
+    ddp_markdown_number(out, 3, c->cell.upper);
+    ddp_markdown_number(out, 4, c->cell.p_holm);
     ddp_strbuf_addf(out, " %s%s%s |\n", slower ? "**" : "", state, slower ? "**" : "");
 }
 
@@ -251,8 +246,8 @@ static void markdown_noise(const struct ddp_noise *n, struct ddp_strbuf *out)
                     "|--:|--:|--:|--:|--:|--:|--:|--:|\n| %d | %d | %d | %d | %d | %d |",
                     n->injected_effect * 100, n->same, n->false_alarms, n->inconclusive,
                     n->injected, n->found, n->elsewhere);
-    markdown_number(out, 2, n->noise_floor * 100);
-    markdown_number(out, 2, n->detectable * 100);
+    ddp_markdown_number(out, 2, n->noise_floor * 100);
+    ddp_markdown_number(out, 2, n->detectable * 100);
     ddp_strbuf_add(out, "\n\n");
 }
 

@@ -70,21 +70,20 @@ static int take(void *arg, const struct ddp_journal_entry *entry, struct ddp_err
 
 static void show(const struct ddp_record *r)
 {
-    const struct ddp_report_style style = {true, 80};
     for (const struct ddp_reporter *const *p = ddp_reporter_all(); *p; p++) {
         struct ddp_strbuf out = DDP_STRBUF_INIT;
         struct ddp_err err = DDP_ERR_INIT;
-        if ((*p)->document) {
+        if ((*p)->document)
             require((*p)->render(r, &out, &err) == 0);
-        } else {
-            (*p)->begin(r, &style, &out);
-            for (int i = 0; i < r->point_count; i++)
-                (*p)->point(r, i, &style, &out);
-            for (int i = 0; i < r->train_count; i++)
-                for (int e = 0; e < r->train[i].epoch_count; e++)
-                    (*p)->epoch(r, i, e, &style, &out);
-            (*p)->end(r, &style, &out);
-        }
+        if ((*p)->begin)
+            (*p)->begin(r, &out);
+        for (int i = 0; (*p)->point && i < r->point_count; i++)
+            (*p)->point(r, i, &out);
+        for (int i = 0; (*p)->epoch && i < r->train_count; i++)
+            for (int e = 0; e < r->train[i].epoch_count; e++)
+                (*p)->epoch(r, i, e, &out);
+        if ((*p)->end)
+            (*p)->end(r, &out);
         require(!out.failed);
         ddp_strbuf_release(&out);
     }
