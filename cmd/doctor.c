@@ -16,11 +16,11 @@ struct doctor_values {
 };
 
 static const struct ddp_opt rows[] = {
-    {"json", 0, DDP_OPT_FLAG, offsetof(struct doctor_values, json), NULL, NULL, "Output",
-     "print JSON", 0, 0, NULL, NULL, NULL},
-    {"help", 'h', DDP_OPT_FLAG, offsetof(struct doctor_values, help), NULL, NULL, "Output",
-     "this text", 0, 0, NULL, NULL, NULL},
-    DDP_OPT_END};
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "json", 0, offsetof(struct doctor_values, json), NULL, NULL, "print JSON"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct doctor_values, help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
 
 static const char *const verdict_words[DDP_VERDICT_COUNT] = {"FAIL", "WARN", "OK"};
 

@@ -11,10 +11,11 @@ struct explain_values {
     bool help;
 };
 
-static const struct ddp_opt rows[] = {{"help", 'h', DDP_OPT_FLAG,
-                                       offsetof(struct explain_values, help), NULL, NULL, "Output",
-                                       "this text", 0, 0, NULL, NULL, NULL},
-                                      DDP_OPT_END};
+static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct explain_values, help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
 
 /* The all-reduce in the worked examples of busbw and algbw. */
 enum { EXAMPLE_RANKS = 4 };

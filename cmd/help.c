@@ -11,11 +11,12 @@ struct help_values {
 };
 
 static const struct ddp_opt rows[] = {
-    {"man", 0, DDP_OPT_FLAG, offsetof(struct help_values, man), NULL, NULL, "Output",
-     "print the manual page (roff) of the whole program", 0, 0, NULL, NULL, NULL},
-    {"help", 'h', DDP_OPT_FLAG, offsetof(struct help_values, help), NULL, NULL, "Output",
-     "this text", 0, 0, NULL, NULL, NULL},
-    DDP_OPT_END};
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "man", 0, offsetof(struct help_values, man), NULL, NULL,
+            "print the manual page (roff) of the whole program"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct help_values, help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
 
 /* Prints and releases the text. Prints nothing if memory ran out while the text was written. */
 static void print_strbuf(struct ddp_strbuf *text, FILE *out)

@@ -104,8 +104,9 @@ static void put_command(FILE *out, const struct ddp_cmd *cmd)
     }
     fputs("\n.PP\n", out);
     put_text(out, cmd->summary);
-    for (const struct ddp_opt *row = cmd->rows; row->name; row++)
-        put_option(out, row);
+    struct ddp_opt row;
+    for (int i = 0; ddp_opt_get(cmd->rows, i, &row); i++)
+        put_option(out, &row);
     if (cmd->details) {
         fputs(".PP\n", out);
         put_lines(out, cmd->details);

@@ -18,13 +18,11 @@ struct kernels_values {
 };
 
 static const struct ddp_opt rows[] = {
-    DDP_KERNELS_SIZE_ROW(offsetof(struct kernels_values, size)),
-    {.name = "help",
-     .short_name = 'h',
-     .kind = DDP_OPT_FLAG,
-     .offset = offsetof(struct kernels_values, help),
-     .group = "Output",
-     .help = "print this text and exit"},
+    DDP_OPT_HEADING("Kernels"),
+    DDP_KERNELS_SIZE(offsetof(struct kernels_values, size)),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct kernels_values, help), NULL, NULL,
+            "print this text and exit"),
     DDP_OPT_END,
 };
 

@@ -22,13 +22,10 @@ struct helper_values {
 };
 
 static const struct ddp_opt rows[] = {
-    DDP_KERNELS_SIZE_ROW(offsetof(struct helper_values, size)),
-    {.name = "build",
-     .kind = DDP_OPT_STRING,
-     .offset = offsetof(struct helper_values, build),
-     .value = "COMMIT",
-     .group = "Kernels",
-     .help = "commit of the binary that started this one"},
+    DDP_OPT_HEADING("Kernels"),
+    DDP_KERNELS_SIZE(offsetof(struct helper_values, size)),
+    DDP_OPT(STRING, "build", 0, offsetof(struct helper_values, build), "COMMIT", NULL,
+            "commit of the binary that started this one"),
     DDP_OPT_END,
 };
 

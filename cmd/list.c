@@ -21,12 +21,12 @@ struct list_values {
     bool json, help;
 };
 
-static const struct ddp_opt rows[] = {{"json", 0, DDP_OPT_FLAG, offsetof(struct list_values, json),
-                                       NULL, NULL, "Output", "print JSON", 0, 0, NULL, NULL, NULL},
-                                      {"help", 'h', DDP_OPT_FLAG,
-                                       offsetof(struct list_values, help), NULL, NULL, "Output",
-                                       "this text", 0, 0, NULL, NULL, NULL},
-                                      DDP_OPT_END};
+static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "json", 0, offsetof(struct list_values, json), NULL, NULL, "print JSON"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct list_values, help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
 
 /* The destination of the entries. */
 struct listing {
@@ -257,10 +257,10 @@ const struct ddp_cmd ddp_cmd_list = {
     .summary =
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details =
-        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync, helper (default: all). `here` is no, with a reason, for a backend, device,\n"
-        "simd, dataset or helper that cannot be used here. Other kinds are not checked.\n",
+    .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
+               "model, sync, helper (default: all). `here` is no, with a reason, for a backend,\n"
+               "device, simd, dataset or helper that cannot be used here. Other kinds are not\n"
+               "checked.\n",
     .rows = rows,
     .values_bytes = sizeof(struct list_values),
     .help_offset = offsetof(struct list_values, help),

@@ -9,9 +9,8 @@
 /* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
  * nearest one. If text is NULL (the user gave no operand), the message is "which <what>?". Returns
  * DDP_EUSAGE. */
-int ddp_refuse_operand(const char *what, const char *text,
-                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                       struct ddp_err *err);
+int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
+                       const void *ctx, struct ddp_err *err);
 
 /* Each returns the i-th legal operand of a command, or NULL past the last. The functions can be the
  * `candidate` of ddp_refuse_operand and ignore ctx. */

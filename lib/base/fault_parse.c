@@ -52,25 +52,15 @@ static const char *errno_name(const void *ctx, int i)
 
 /* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists the candidates,
  * except errno names, because there are too many. */
-static int find(const char *fault, const char *what, const char *word,
-                const char *(*candidate)(const void *ctx, int i), struct ddp_err *err)
+static int find(const char *fault, const char *what, const char *word, ddp_candidate *candidate,
+                struct ddp_err *err)
 {
-    char legal[400] = "";
-    size_t used = 0;
-    for (int i = 0; candidate(NULL, i) != NULL; i++) {
+    for (int i = 0; candidate(NULL, i) != NULL; i++)
         if (strcmp(candidate(NULL, i), word) == 0)
             return i;
-        if (used < sizeof legal)
-            used += (size_t)snprintf(legal + used, sizeof legal - used, "%s%s", i > 0 ? ", " : "",
-                                     candidate(NULL, i));
-    }
-    const char *near = ddp_nearest(word, candidate, NULL);
     ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT: '%s': unknown %s '%s'", fault, what, word);
-    if (candidate == errno_name)
-        return ddp_hint(
-            err, near != NULL ? "did you mean '%s'?" : "use a name such as EIO or ENOSPC", near);
-    return ddp_hint(err, "%s%s%slegal: %s", near != NULL ? "did you mean '" : "",
-                    near != NULL ? near : "", near != NULL ? "'? " : "", legal);
+    return ddp_hint_nearest(err, word, candidate, NULL,
+                            candidate == errno_name ? "use a name such as EIO or ENOSPC" : NULL);
 }
 
 static int malformed(const char *fault, struct ddp_err *err)

@@ -1,0 +1,33 @@
+#!/usr/bin/env bats
+# There is one way to do each thing: these tests find a second way that came back.
+
+setup() {
+    root=$(cd "${BATS_TEST_DIRNAME}/.." && pwd)
+    cd "$root" || return
+}
+
+# none PATTERN FILE...: fails, and shows the lines, if a line of the files matches the pattern.
+none() {
+    ! grep -nE -- "$@"
+}
+
+@test "option tables are arrays of rows, not macros, and choices are arrays of names" {
+    none '#define \w+_ROWS?\b' cmd/*.h
+    none 'struct ddp_opt_choices' cmd/*.[ch] lib/base/opt.h
+    none '\.kind = DDP_OPT_|\{"[a-z-]+", (0|.[a-z].), DDP_OPT_' cmd/*.[ch]
+    # Only the names of models, data sets and aggregations come from a registry.
+    [ "$(cat cmd/*.c | grep -cE '^static const char \*\w+_(word|choice)\(int')" -le 3 ]
+}
+
+@test "the collectives are one table" {
+    [ "$(grep -c '^COLLECTIVE(' cmd/collectives.c)" -eq 10 ]
+    for symbol in $(sed -n 's/^COLLECTIVE(\(\w*\),.*/\1/p' cmd/collectives.c); do
+        [ ! -e "cmd/$symbol.c" ]
+        grep -q "DDP_COMMAND($symbol)" cmd/command_list.h
+    done
+}
+
+@test "an unknown name is reported by one function" {
+    none 'ddp_nearest\(' cmd/*.c lib/bench/*.c lib/base/conf.c lib/base/fault*.c
+    none 'char legal\[[0-9]+\]' cmd/*.c lib/base/*.c lib/bench/*.c
+}
