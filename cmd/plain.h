@@ -39,7 +39,4 @@ void ddp_exit_print(FILE *out);
 /* Help text about sizes, bandwidths and times, in wrapped lines. */
 extern const char ddp_units_text[];
 
-/* Prints the whole manual page, ddpbench.1, in man(7) macros. */
-void ddp_help_man(FILE *out);
-
 #endif

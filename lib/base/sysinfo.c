@@ -1,16 +1,279 @@
 #include "base/sysinfo.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cpuinfo.h"
+#include "base/mem.h"
 #include "base/strbuf.h"
-#include "base/sysinfo_cgroup.h"
+
+/* A limit of at least this size means "no limit". Version 1 of control groups writes a huge limit
+ * instead of "max". */
+#define NO_LIMIT ((int64_t)1 << 60)
+
+/* The file names of one version of control groups. */
+struct version {
+    const char *controller, *limit, *usage, *reclaimable; /* controller: folder below the mount */
+};
+static const struct version memory_v2 = {"", "memory.max", "memory.current", "inactive_file"};
+static const struct version memory_v1 = {"/memory", "memory.limit_in_bytes",
+                                         "memory.usage_in_bytes", "total_inactive_file"};
+
+static FILE *open_in(const char *folder, const char *file)
+{
+    char path[PATH_MAX + 64];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, file);
+    return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+}
+
+/* Returns the number in a file, or -1 if the file has none ("max") or cannot be read. */
+static int64_t read_number(const char *folder, const char *file)
+{
+    long long v = -1;
+    FILE *f = open_in(folder, file);
+    if (!f)
+        return -1;
+    if (fscanf(f, "%lld", &v) != 1)
+        v = -1;
+    fclose(f);
+    return v;
+}
+
+/* Returns a field of memory.stat, or 0 if it is missing. */
+static int64_t read_stat(const char *folder, const char *field)
+{
+    char name[64];
+    long long v;
+    int64_t found = 0;
+    FILE *f = open_in(folder, "memory.stat");
+    if (!f)
+        return 0;
+    while (fscanf(f, "%63s %lld", name, &v) == 2) {
+        if (strcmp(name, field) == 0) {
+            found = v;
+            break;
+        }
+    }
+    fclose(f);
+    return found;
+}
+
+/* Lowers the memory limits in *out to the limits of this folder. */
+static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
+{
+    int64_t limit = read_number(folder, v->limit);
+    if (limit < 0 || limit >= NO_LIMIT)
+        return;
+    if (out->memory_bytes < 0 || limit < out->memory_bytes)
+        out->memory_bytes = limit;
+    int64_t usage = read_number(folder, v->usage);
+    if (usage < 0)
+        return;
+    int64_t held = DDP_MAX(usage - read_stat(folder, v->reclaimable), 0);
+    int64_t left = DDP_MAX(limit - held, 0);
+    if (out->available_bytes < 0 || left < out->available_bytes)
+        out->available_bytes = left;
+}
+
+static void apply_quota(int64_t quota, int64_t period, struct ddp_cgroup *out)
+{
+    if (quota > 0 && period > 0)
+        out->cpu_quota = fmin(out->cpu_quota, (double)quota / (double)period);
+}
+
+static void apply_cpu_v2(const char *folder, struct ddp_cgroup *out)
+{
+    long long quota, period;
+    FILE *f = open_in(folder, "cpu.max");
+    if (!f)
+        return;
+    if (fscanf(f, "%lld %lld", &quota, &period) == 2) /* "max 100000" is no limit */
+        apply_quota(quota, period, out);
+    fclose(f);
+}
+
+static void apply_cpu_v1(const char *folder, struct ddp_cgroup *out)
+{
+    apply_quota(read_number(folder, "cpu.cfs_quota_us"), read_number(folder, "cpu.cfs_period_us"),
+                out);
+}
+
+static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *out)
+{
+    if (memory)
+        apply_memory(v2 ? &memory_v2 : &memory_v1, folder, out);
+    else if (v2)
+        apply_cpu_v2(folder, out);
+    else
+        apply_cpu_v1(folder, out);
+}
+
+/* Applies the limits of every folder from the group up to the mount, because the process must obey
+ * all of them. Skips missing folders. In a container the path of the group may be missing. */
+static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
+                          const char *group, struct ddp_cgroup *out)
+{
+    char folder[PATH_MAX];
+    int n = snprintf(folder, sizeof folder, "%s%s%s", mount, controller, group);
+    if (n < 0 || (size_t)n >= sizeof folder)
+        return;
+    size_t top = strlen(mount) + strlen(controller);
+    while (strlen(folder) > top) {
+        apply(v2, memory, folder, out);
+        *strrchr(folder, '/') = '\0';
+    }
+    apply(v2, memory, folder, out);
+}
+
+/* Returns whether `word` is in the comma-separated list [n]. */
+static bool list_has(const char *list, size_t n, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *s = list; s < list + n;) {
+        size_t step = 0;
+        while (s + step < list + n && s[step] != ',')
+            step++;
+        if (step == length && strncmp(s, word, length) == 0)
+            return true;
+        s += step + 1;
+    }
+    return false;
+}
+
+/* Reads a line "ID:controllers:/path" of the membership file and applies the limits of this group
+ * and of the groups above it. In lines of version 2 the list of controllers is empty. */
+static void read_membership(const char *line, const char *mount, struct ddp_cgroup *out)
+{
+    const char *list = strchr(line, ':');
+    const char *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path || path[1] != '/')
+        return;
+    const char *group = strcmp(path + 1, "/") == 0 ? "" : path + 1;
+    size_t n = (size_t)(path - list - 1);
+    if (n == 0) {
+        apply_folders(true, true, mount, "", group, out);
+        apply_folders(true, false, mount, "", group, out);
+        return;
+    }
+    if (list_has(list + 1, n, "memory"))
+        apply_folders(false, true, mount, memory_v1.controller, group, out);
+    if (list_has(list + 1, n, "cpu"))
+        apply_folders(false, false, mount, "/cpu", group, out);
+}
+
+void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out)
+{
+    *out = (struct ddp_cgroup){.memory_bytes = -1, .available_bytes = -1, .cpu_quota = NAN};
+    char line[PATH_MAX];
+    FILE *f = fopen(membership, "re");
+    if (!f)
+        return;
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        read_membership(line, mount, out);
+    }
+    fclose(f);
+}
+
+/* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
+ * (proc(5)). */
+static double read_steal_ms(const char *path)
+{
+    unsigned long long v[8];
+    double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return NAN;
+    int n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+                   &v[4], &v[5], &v[6], &v[7]);
+    fclose(f);
+    return n == 8 && ticks_per_s > 0 ? (double)v[7] * 1e3 / ticks_per_s : NAN;
+}
+
+/* Returns the throttled time from folder/cpu.stat. Version 2 of control groups counts microseconds,
+ * and version 1 counts nanoseconds. */
+static double read_throttled_ms(const char *folder)
+{
+    char name[64];
+    unsigned long long v;
+    double ms = NAN;
+    FILE *f = open_in(folder, "cpu.stat");
+    if (!f)
+        return NAN;
+    while (isnan(ms) && fscanf(f, "%63s %llu", name, &v) == 2) {
+        if (strcmp(name, "throttled_usec") == 0)
+            ms = (double)v / 1e3;
+        else if (strcmp(name, "throttled_time") == 0)
+            ms = (double)v / 1e6;
+    }
+    fclose(f);
+    return ms;
+}
+
+/* Returns the throttled time of the group in a line "ID:controllers:/path". If this group has no
+ * file cpu.stat, returns the throttled time of the mount itself. In a container the path of the
+ * group may be missing under the mount. In version 2 the list of controllers is empty. */
+static double throttled_by(const char *line, const char *mount)
+{
+    char folder[PATH_MAX];
+    const char *list = strchr(line, ':');
+    const char *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path || path[1] != '/')
+        return NAN;
+    const bool v2 = path == list + 1;
+    if (!v2 && strncmp(list, ":cpu:", 5) != 0 && strncmp(list, ":cpu,", 5) != 0)
+        return NAN;
+    int n = snprintf(folder, sizeof folder, "%s%s%s", mount, v2 ? "" : "/cpu", path + 1);
+    double ms = n > 0 && (size_t)n < sizeof folder ? read_throttled_ms(folder) : NAN;
+    if (!isnan(ms))
+        return ms;
+    n = snprintf(folder, sizeof folder, "%s%s", mount, v2 ? "" : "/cpu");
+    return n > 0 && (size_t)n < sizeof folder ? read_throttled_ms(folder) : NAN;
+}
+
+void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
+                                struct ddp_interference *out)
+{
+    char line[PATH_MAX];
+    struct rusage usage;
+    *out = (struct ddp_interference){.throttled_ms = NAN, .involuntary_switches = -1};
+    out->steal_ms = read_steal_ms(stat);
+    FILE *f = fopen(membership, "re");
+    while (f && isnan(out->throttled_ms) && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        out->throttled_ms = throttled_by(line, mount);
+    }
+    if (f)
+        fclose(f);
+    if (getrusage(RUSAGE_THREAD, &usage) == 0)
+        out->involuntary_switches = usage.ru_nivcsw;
+}
+
+void ddp_interference_read(struct ddp_interference *out)
+{
+    ddp_interference_read_from("/proc/stat", "/proc/self/cgroup", "/sys/fs/cgroup", out);
+}
+
+void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
+{
+    /* On some hypervisors the steal time is known to run backwards. */
+    after->steal_ms = isnan(before->steal_ms) || isnan(after->steal_ms)
+                          ? NAN
+                          : fmax(0, after->steal_ms - before->steal_ms);
+    after->throttled_ms -= before->throttled_ms;
+    if (before->involuntary_switches < 0 || after->involuntary_switches < 0)
+        after->involuntary_switches = -1;
+    else
+        after->involuntary_switches -= before->involuntary_switches;
+}
 
 /* Stores the first line of a small file in `out`, without the newline. Stores "" if the file cannot
  * be read. */

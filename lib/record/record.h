@@ -14,7 +14,7 @@
 #include "base/gpu_facts.h"
 #include "base/dtype.h"
 #include "base/err.h"
-#include "base/interference.h"
+#include "base/sysinfo.h"
 #include "stats/series.h"
 #include "stats/summary.h"
 
