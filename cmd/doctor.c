@@ -167,9 +167,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     const struct doctor_values *v = values;
     if (parsed->operand_count)
         return ddp_fail(err, DDP_EUSAGE, "doctor takes no operand '%.64s'", parsed->operands[0]);
-    struct ddp_doctor *d = ddp_calloc(1, sizeof *d);
-    if (!d)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the findings");
+    struct ddp_doctor *d;
+    DDP_TRY(DDP_NEW(&d, 1, err));
     d->app = app;
     examine(d);
     int rc = 0, failures = count_verdicts(d, DDP_FAIL);

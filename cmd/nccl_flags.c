@@ -101,9 +101,8 @@ static int add(struct ddp_nccl_line *line, const char *name, const char *value, 
     const size_t bytes = strlen(name) + strlen(value) + 4;
     if (line->argc + 1 == (int)DDP_COUNT_OF(line->argv))
         return ddp_fail(err, DDP_EUSAGE, "the command line is too long");
-    char *arg = malloc(bytes);
-    if (!arg)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the command line");
+    char *arg;
+    DDP_TRY(DDP_NEW(&arg, bytes, err));
     if (name[0])
         snprintf(arg, bytes, "--%s=%s", name, value);
     else

@@ -31,3 +31,16 @@ none() {
     none 'ddp_nearest\(' cmd/*.c lib/bench/*.c lib/base/conf.c lib/base/fault*.c
     none 'char legal\[[0-9]+\]' cmd/*.c lib/base/*.c lib/bench/*.c
 }
+
+@test "lib/base is one file for each thing, and names no parser twice" {
+    for gone in opt_parse.c opt_set.c opt_row.h json_scan.c json_print.c json_impl.h fault_parse.c \
+        fault_impl.h sysinfo_cgroup.c sysinfo_cgroup.h interference.c interference.h cache.c cache.h; do
+        [ ! -e "lib/base/$gone" ]
+    done
+    none 'ddp_opt_set\(|DDP_OPT_CUSTOM|ddp_strbuf_clear' lib/base/*.[ch]
+}
+
+@test "an allocation that fails is reported by DDP_NEW" {
+    none 'ENOMEM, "no memory' lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
+    grep -q '#define DDP_NEW' lib/base/mem.h
+}
