@@ -5,16 +5,6 @@
 #include "base/mem.h"
 #include "plain.h"
 
-struct completion_values {
-    bool help;
-};
-
-static const struct ddp_opt rows[] = {
-    DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', offsetof(struct completion_values, help), NULL, NULL, "this text"),
-    DDP_OPT_END,
-};
-
 static void put_commands(FILE *out)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
@@ -231,8 +221,8 @@ const struct ddp_cmd ddp_cmd_completion = {
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
                "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct completion_values),
-    .help_offset = offsetof(struct completion_values, help),
+    .rows = ddp_plain_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

@@ -11,17 +11,6 @@
 /* A rank waits at most this long for the other ranks. */
 #define LINGER_US 6000000
 
-struct doctor_values {
-    bool json, help;
-};
-
-static const struct ddp_opt rows[] = {
-    DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "json", 0, offsetof(struct doctor_values, json), NULL, NULL, "print JSON"),
-    DDP_OPT(FLAG, "help", 'h', offsetof(struct doctor_values, help), NULL, NULL, "this text"),
-    DDP_OPT_END,
-};
-
 static const char *const verdict_words[DDP_VERDICT_COUNT] = {"FAIL", "WARN", "OK"};
 
 void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
@@ -164,7 +153,7 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    const struct doctor_values *v = values;
+    const struct ddp_plain_values *v = values;
     if (parsed->operand_count)
         return ddp_fail(err, DDP_EUSAGE, "doctor takes no operand '%.64s'", parsed->operands[0]);
     struct ddp_doctor *d;
@@ -197,8 +186,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "rank of the host lacks names its rank. With --json each host prints a document,\n"
         "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
         "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct doctor_values),
-    .help_offset = offsetof(struct doctor_values, help),
+    .rows = ddp_plain_json_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

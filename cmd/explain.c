@@ -8,16 +8,6 @@
 #include "plain.h"
 #include "record/record.h"
 
-struct explain_values {
-    bool help;
-};
-
-static const struct ddp_opt rows[] = {
-    DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', offsetof(struct explain_values, help), NULL, NULL, "this text"),
-    DDP_OPT_END,
-};
-
 /* The all-reduce in the worked examples of busbw and algbw. */
 enum { EXAMPLE_RANKS = 4 };
 static const double example_bytes = 64 * 0x1p20, example_s = 0.0125;
@@ -313,8 +303,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, pingpong, bound, effective, break-even, exit-codes.\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct explain_values),
-    .help_offset = offsetof(struct explain_values, help),
+    .rows = ddp_plain_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

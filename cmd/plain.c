@@ -6,6 +6,20 @@
 #include "base/conf.h"
 #include "kernels.h"
 
+#define AT(member) offsetof(struct ddp_plain_values, member)
+
+const struct ddp_opt ddp_plain_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
+const struct ddp_opt ddp_plain_json_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "json", 0, AT(json), NULL, NULL, "print JSON"),
+    DDP_OPT_INCLUDE(ddp_plain_rows, 0),
+    DDP_OPT_END,
+};
+
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
     {10, "regression: NEW is slower than BASE"},

@@ -6,6 +6,12 @@
 #include "base/json.h"
 #include "cmd.h"
 
+/* The options of most of these commands. ddp_plain_json_rows includes the others. */
+struct ddp_plain_values {
+    bool json, help;
+};
+extern const struct ddp_opt ddp_plain_rows[], ddp_plain_json_rows[];
+
 /* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
  * nearest one. If text is NULL (the user gave no operand), the message is "which <what>?". Returns
  * DDP_EUSAGE. */

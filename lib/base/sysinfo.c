@@ -21,11 +21,11 @@
 
 /* The file names of one version of control groups. */
 struct version {
-    const char *controller, *limit, *usage, *reclaimable; /* controller: folder below the mount */
+    const char *limit, *usage, *reclaimable;
 };
-static const struct version memory_v2 = {"", "memory.max", "memory.current", "inactive_file"};
-static const struct version memory_v1 = {"/memory", "memory.limit_in_bytes",
-                                         "memory.usage_in_bytes", "total_inactive_file"};
+static const struct version memory_v2 = {"memory.max", "memory.current", "inactive_file"};
+static const struct version memory_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                         "total_inactive_file"};
 
 static FILE *open_in(const char *folder, const char *file)
 {
@@ -47,22 +47,18 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Returns a field of memory.stat, or 0 if it is missing. */
-static int64_t read_stat(const char *folder, const char *field)
+/* Returns a field of a file with lines "NAME NUMBER", or -1 if it is missing. */
+static int64_t read_field(const char *folder, const char *file, const char *field)
 {
     char name[64];
     long long v;
-    int64_t found = 0;
-    FILE *f = open_in(folder, "memory.stat");
-    if (!f)
-        return 0;
-    while (fscanf(f, "%63s %lld", name, &v) == 2) {
-        if (strcmp(name, field) == 0) {
+    int64_t found = -1;
+    FILE *f = open_in(folder, file);
+    while (f && found < 0 && fscanf(f, "%63s %lld", name, &v) == 2)
+        if (strcmp(name, field) == 0)
             found = v;
-            break;
-        }
-    }
-    fclose(f);
+    if (f)
+        fclose(f);
     return found;
 }
 
@@ -77,7 +73,8 @@ static void apply_memory(const struct version *v, const char *folder, struct ddp
     int64_t usage = read_number(folder, v->usage);
     if (usage < 0)
         return;
-    int64_t held = DDP_MAX(usage - read_stat(folder, v->reclaimable), 0);
+    int64_t reclaimable = read_field(folder, "memory.stat", v->reclaimable);
+    int64_t held = DDP_MAX(usage - DDP_MAX(reclaimable, 0), 0);
     int64_t left = DDP_MAX(limit - held, 0);
     if (out->available_bytes < 0 || left < out->available_bytes)
         out->available_bytes = left;
@@ -148,39 +145,51 @@ static bool list_has(const char *list, size_t n, const char *word)
     return false;
 }
 
-/* Reads a line "ID:controllers:/path" of the membership file and applies the limits of this group
- * and of the groups above it. In lines of version 2 the list of controllers is empty. */
-static void read_membership(const char *line, const char *mount, struct ddp_cgroup *out)
+/* A line "ID:controllers:/path" of the membership file. In version 2 the list of controllers is
+ * empty. */
+struct group {
+    char line[PATH_MAX];
+    const char *list, *path; /* path: "" for the root */
+    size_t list_bytes;
+    bool v2;
+};
+
+/* Reads the next line. Returns false if there is none, also if f is NULL. */
+static bool next_group(FILE *f, struct group *g)
 {
-    const char *list = strchr(line, ':');
-    const char *path = list ? strchr(list + 1, ':') : NULL;
-    if (!path || path[1] != '/')
-        return;
-    const char *group = strcmp(path + 1, "/") == 0 ? "" : path + 1;
-    size_t n = (size_t)(path - list - 1);
-    if (n == 0) {
-        apply_folders(true, true, mount, "", group, out);
-        apply_folders(true, false, mount, "", group, out);
-        return;
+    while (f && fgets(g->line, sizeof g->line, f)) {
+        g->line[strcspn(g->line, "\n")] = '\0';
+        const char *list = strchr(g->line, ':');
+        const char *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            continue;
+        g->list = list + 1;
+        g->list_bytes = (size_t)(path - g->list);
+        g->v2 = g->list_bytes == 0;
+        g->path = strcmp(path, ":/") == 0 ? "" : path + 1;
+        return true;
     }
-    if (list_has(list + 1, n, "memory"))
-        apply_folders(false, true, mount, memory_v1.controller, group, out);
-    if (list_has(list + 1, n, "cpu"))
-        apply_folders(false, false, mount, "/cpu", group, out);
+    return false;
+}
+
+static bool controls(const struct group *g, const char *controller)
+{
+    return g->v2 || list_has(g->list, g->list_bytes, controller);
 }
 
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out)
 {
+    struct group g;
     *out = (struct ddp_cgroup){.memory_bytes = -1, .available_bytes = -1, .cpu_quota = NAN};
-    char line[PATH_MAX];
     FILE *f = fopen(membership, "re");
-    if (!f)
-        return;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        read_membership(line, mount, out);
+    while (next_group(f, &g)) {
+        if (controls(&g, "memory"))
+            apply_folders(g.v2, true, mount, g.v2 ? "" : "/memory", g.path, out);
+        if (controls(&g, "cpu"))
+            apply_folders(g.v2, false, mount, g.v2 ? "" : "/cpu", g.path, out);
     }
-    fclose(f);
+    if (f)
+        fclose(f);
 }
 
 /* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
@@ -202,55 +211,37 @@ static double read_steal_ms(const char *path)
  * and version 1 counts nanoseconds. */
 static double read_throttled_ms(const char *folder)
 {
-    char name[64];
-    unsigned long long v;
-    double ms = NAN;
-    FILE *f = open_in(folder, "cpu.stat");
-    if (!f)
-        return NAN;
-    while (isnan(ms) && fscanf(f, "%63s %llu", name, &v) == 2) {
-        if (strcmp(name, "throttled_usec") == 0)
-            ms = (double)v / 1e3;
-        else if (strcmp(name, "throttled_time") == 0)
-            ms = (double)v / 1e6;
-    }
-    fclose(f);
-    return ms;
+    const int64_t us = read_field(folder, "cpu.stat", "throttled_usec");
+    const int64_t ns = us < 0 ? read_field(folder, "cpu.stat", "throttled_time") : us * 1000;
+    return ns < 0 ? NAN : (double)ns / 1e6;
 }
 
-/* Returns the throttled time of the group in a line "ID:controllers:/path". If this group has no
- * file cpu.stat, returns the throttled time of the mount itself. In a container the path of the
- * group may be missing under the mount. In version 2 the list of controllers is empty. */
-static double throttled_by(const char *line, const char *mount)
+/* Returns the throttled time of a group. If the group has no file cpu.stat, returns the throttled
+ * time of the mount itself. In a container the path of the group may be missing under the mount. */
+static double throttled_by(const struct group *g, const char *mount)
 {
     char folder[PATH_MAX];
-    const char *list = strchr(line, ':');
-    const char *path = list ? strchr(list + 1, ':') : NULL;
-    if (!path || path[1] != '/')
-        return NAN;
-    const bool v2 = path == list + 1;
-    if (!v2 && strncmp(list, ":cpu:", 5) != 0 && strncmp(list, ":cpu,", 5) != 0)
-        return NAN;
-    int n = snprintf(folder, sizeof folder, "%s%s%s", mount, v2 ? "" : "/cpu", path + 1);
-    double ms = n > 0 && (size_t)n < sizeof folder ? read_throttled_ms(folder) : NAN;
-    if (!isnan(ms))
-        return ms;
-    n = snprintf(folder, sizeof folder, "%s%s", mount, v2 ? "" : "/cpu");
-    return n > 0 && (size_t)n < sizeof folder ? read_throttled_ms(folder) : NAN;
+    const char *const paths[] = {g->path, ""};
+    double ms = NAN;
+    for (size_t i = 0; i < DDP_COUNT_OF(paths) && isnan(ms); i++) {
+        int n = snprintf(folder, sizeof folder, "%s%s%s", mount, g->v2 ? "" : "/cpu", paths[i]);
+        if (n > 0 && (size_t)n < sizeof folder)
+            ms = read_throttled_ms(folder);
+    }
+    return ms;
 }
 
 void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
                                 struct ddp_interference *out)
 {
-    char line[PATH_MAX];
+    struct group g;
     struct rusage usage;
     *out = (struct ddp_interference){.throttled_ms = NAN, .involuntary_switches = -1};
     out->steal_ms = read_steal_ms(stat);
     FILE *f = fopen(membership, "re");
-    while (f && isnan(out->throttled_ms) && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        out->throttled_ms = throttled_by(line, mount);
-    }
+    while (isnan(out->throttled_ms) && next_group(f, &g))
+        if (controls(&g, "cpu"))
+            out->throttled_ms = throttled_by(&g, mount);
     if (f)
         fclose(f);
     if (getrusage(RUSAGE_THREAD, &usage) == 0)
