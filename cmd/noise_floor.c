@@ -7,6 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+const struct ddp_opt ddp_noise_floor_rows[] = {
+    DDP_OPT_HEADING("Statistics"),
+    DDP_OPT(STRING, "noise-floor", 0, 0, "FILE", NULL,
+            "file of this machine's noise floor (default: one per machine and build in "
+            "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"),
+    DDP_OPT_END,
+};
+
 int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct ddp_err *err)
 {
     /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */

@@ -6,6 +6,17 @@
 #include "outputs.h"
 #include "record/provenance.h"
 
+#define AT(field) offsetof(struct ddp_verdict_outputs, field)
+
+const struct ddp_opt ddp_verdict_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
+            "write the verdict as JSON (- for stdout, instead of the table)"),
+    DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
+            "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"),
+    DDP_OPT_END,
+};
+
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err)
