@@ -1,0 +1,20 @@
+#!/usr/bin/env bats
+# There is one way to do each thing: these tests find a second way that came back.
+
+setup() {
+    root=$(cd "${BATS_TEST_DIRNAME}/.." && pwd)
+    cd "$root" || return
+}
+
+# none PATTERN FILE...: fails, and shows the lines, if a line of the files matches the pattern.
+none() {
+    ! grep -nE -- "$@"
+}
+
+@test "kernels are functions with constant arguments, which a debugger can show" {
+    none 'DEFINE_KERNEL|FIXED_F32_SUM|src_count \* 16' -r lib/device --include='*.h'
+    # No macro of the kernels has more than ten lines.
+    awk '/\\$/ { if (++lines > 10) { print FILENAME ": " FNR; bad = 1 } next } { lines = 0 }
+        END { exit bad }' lib/device/cpu/kernels_cpu.inc.h
+    none 'nontemporal' lib/device/device.h lib/bench/bound.c
+}
