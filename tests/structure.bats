@@ -18,3 +18,11 @@ none() {
         END { exit bad }' lib/device/cpu/kernels_cpu.inc.h
     none 'nontemporal' lib/device/device.h lib/bench/bound.c
 }
+
+@test "an element type is one row of dtype_list.h and its kernels" {
+    for type in I32 U8 F64; do
+        none "DDP_$type\\b" lib/base/*.c lib/base/dtype*.h lib/coll/coll_acc.[ch] lib/comm/mpi/* lib/comm/nccl/* \
+            lib/bench/verify_input.c
+    done
+    [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 6 ]
+}

@@ -4,35 +4,47 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "base/dtype_info.h"
+
+#define DDP_DTYPE(symbol, name, aliases, type, ...) typedef type acc_##symbol;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+
 void ddp_to_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
-    assert(dtype == DDP_I32 || dtype == DDP_U8);
-    if (dtype == DDP_I32) {
-        double *restrict to = dst;
-        const int32_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = from[i];
-    } else {
-        int32_t *restrict to = dst;
-        const uint8_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = from[i];
+    assert(ddp_dtype_is_integer(dtype));
+    switch (dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol: {                                                                           \
+        acc_##mean *restrict to = dst;                                                             \
+        const type *restrict from = src;                                                           \
+        for (size_t i = 0; i < count; i++)                                                         \
+            to[i] = from[i];                                                                       \
+        break;                                                                                     \
+    }
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
     }
 }
 
 /* The average of values of a type fits the type, so these conversions do not overflow. */
 void ddp_from_acc(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
-    assert(dtype == DDP_I32 || dtype == DDP_U8);
-    if (dtype == DDP_I32) {
-        int32_t *restrict to = dst;
-        const double *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = (int32_t)from[i];
-    } else {
-        uint8_t *restrict to = dst;
-        const int32_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = (uint8_t)from[i];
+    assert(ddp_dtype_is_integer(dtype));
+    switch (dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol: {                                                                           \
+        type *restrict to = dst;                                                                   \
+        const acc_##mean *restrict from = src;                                                     \
+        for (size_t i = 0; i < count; i++)                                                         \
+            to[i] = (type)from[i];                                                                 \
+        break;                                                                                     \
+    }
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
     }
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/dtype.h"
+#include "base/dtype_info.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,14 +19,12 @@ extern "C" {
 
 static inline bool ddp_has_wider_acc(enum ddp_dtype dtype, enum ddp_op op)
 {
-    return op == DDP_AVG && (dtype == DDP_I32 || dtype == DDP_U8);
+    return op == DDP_AVG && ddp_dtype_is_integer(dtype);
 }
 /* Returns the accumulator type. Partial results are also sent in this type. */
 static inline enum ddp_dtype ddp_acc_dtype(enum ddp_dtype dtype, enum ddp_op op)
 {
-    if (!ddp_has_wider_acc(dtype, op))
-        return dtype;
-    return dtype == DDP_I32 ? DDP_F64 : DDP_I32;
+    return op == DDP_AVG ? ddp_dtypes[dtype].mean : dtype;
 }
 
 /* Converts src [count] of `dtype`, I32 or U8, to dst [count] of the accumulator type. The arrays

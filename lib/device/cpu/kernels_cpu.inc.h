@@ -23,6 +23,7 @@
 
 #include <assert.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "device/cpu/kernels_cpu.h"
 #include "device/cpu/kernels_level.inc.h"
@@ -128,38 +129,20 @@ typedef raw_full v_acc;
  * exact result. */
 INLINE bool is_integer_mean(enum ddp_dtype dtype, enum ddp_op op)
 {
-    return op == DDP_AVG && (dtype == DDP_I32 || dtype == DDP_U8);
+    return op == DDP_AVG && ddp_dtype_is_integer(dtype);
 }
 
 INLINE enum ddp_dtype acc_type(enum ddp_dtype dtype, enum ddp_op op)
 {
     if (is_integer_mean(dtype, op))
         return dtype == DDP_I32 ? DDP_F64 : DDP_F32;
-    return dtype == DDP_F16 || dtype == DDP_BF16 ? DDP_F32 : dtype;
+    return ddp_dtype_is_half(dtype) ? DDP_F32 : dtype;
 }
 
 /* Returns the bytes in memory of the elements that one vector of accumulators holds. */
 INLINE size_t step_bytes(enum ddp_dtype dtype, enum ddp_op op)
 {
-    if (is_integer_mean(dtype, op))
-        return dtype == DDP_I32 ? VB / 2 : VB / 4;
-    return dtype == DDP_F16 || dtype == DDP_BF16 ? VB / 2 : VB;
-}
-
-/* Returns the size of an element. */
-INLINE size_t elem_bytes(enum ddp_dtype dtype)
-{
-    switch (dtype) {
-    case DDP_F16:
-    case DDP_BF16:
-        return 2;
-    case DDP_F64:
-        return 8;
-    case DDP_U8:
-        return 1;
-    default:
-        return 4;
-    }
+    return VB * ddp_dtypes[dtype].size / ddp_dtypes[acc_type(dtype, op)].size;
 }
 
 /* Converts element by element, which is faster at the baseline than a load of 8 bytes. */
@@ -335,7 +318,7 @@ INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
 
 INLINE void reduce_all(const struct ddp_reduce *r, struct finisher f)
 {
-    const size_t elem = elem_bytes(r->dtype), bytes = r->count * elem;
+    const size_t elem = ddp_dtypes[r->dtype].size, bytes = r->count * elem;
     const size_t step = step_bytes(r->dtype, r->op), tile = TILE * step;
     const size_t pair_tile = (size_t)PAIR_TILE(step) * step;
     const bool pair = r->src_count == 2 && r->dst_count == 2;
