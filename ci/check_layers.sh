@@ -121,7 +121,7 @@ good|lib/comm/shm/a.c|#include "comm/shm/shm_impl.h"
 bad|lib/comm/a.c|#include "comm/shm/shm_impl.h"
 bad|cmd/a.c|#include "train/trainer_impl.h"
 bad|lib/model/a.c|#include <cuda_runtime.h>
-good|lib/device/cuda/dev_cuda_stream.c|#include <cuda_runtime_api.h>
+good|lib/device/cuda/dev_cuda.c|#include <cuda_runtime_api.h>
 good|lib/device/kernels.cu|#include <cuda_runtime.h>
 bad|lib/device/kernels.cu|#include "comm/comm.h"
 bad|lib/device/cpu/dev_cpu.c|#include <cuda_runtime_api.h>

@@ -21,6 +21,10 @@ for part in "${parts[@]}"; do
             exit 1
             ;;
         esac
-    done < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$part")
-    grep -v '^#include "' "$part"
+    done < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$part" | grep -v -x base/dtype_list.h)
+    # The rows of dtype_list.h become the members of enum ddp_dtype.
+    awk -F '[(,]' '/^#(define|undef) DDP_DTYPE/ { next }
+        /^#include "base\/dtype_list.h"/ { while ((getline < "base/dtype_list.h") > 0)
+            if (/^DDP_DTYPE/) print "    DDP_" $2 ","; next }
+        !/^#include "/' "$part"
 done

@@ -112,9 +112,22 @@ $(O)/tests/bench/bench_nth.o: tests/bench/bench_nth.cc
 $(O)/tests/bench/bench_kernels: $(BENCH_OBJ) $(O)/libddpcore.a
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(BENCH_OBJ) $(WHOLE_CORE) $(BASE_LIBS)
 -include $(BENCH_OBJ:.o=.d)
+# Links the benchmark with one build's kernels. $1: old or new. $2: the source tree. $3: its libddp.a.
+bench_library = for at in 0 16 32 48; do $(CC) -shared $(filter-out -Ilib,$(BASE_CFLAGS)) $(CFLAGS) -I$2/lib \
+  -Itests -DCODE_OFFSET="\"$$at\"" -o $(O)/tests/bench/kernels_$1_$$at.so tests/bench/bench_kernels.c \
+  $(BENCH_LIB_OBJ) -Wl,-Bsymbolic $3 $(LDFLAGS) -lstdc++ -lm -ldl || exit 1; done
+BENCH_LIB_OBJ := $(filter-out %/bench_kernels.o,$(BENCH_OBJ))
 .PHONY: bench-kernels
-bench-kernels: $(O)/tests/bench/bench_kernels ## compare the gradient kernels with this machine's memory bandwidth
+ifeq ($(OLD),)
+bench-kernels: $(O)/tests/bench/bench_kernels ## compare the gradient kernels with this machine's memory bandwidth, or with the build in OLD=DIR
 	$(Q)$<
+else
+bench-kernels: $(BENCH_LIB_OBJ) $(O)/libddp.a
+	$(Q)test -e $(OLD)/build/ddpbench || { echo "$(OLD) has no build; run make there" >&2; exit 2; }
+	$(Q)$(call bench_library,old,$(OLD),$$(dirname $$(readlink -f $(OLD)/build/ddpbench))/libddp.a)
+	$(Q)$(call bench_library,new,.,$(O)/libddp.a)
+	$(Q)$(PYTHON) tests/bench/compare_kernels.py $(O)/tests/bench $(ROUNDS)
+endif
 
 # Compares ddpbench's time of an all-reduce with that of an independent loop, under each MPI.
 AGREE_LOOP = $(MPI_FLAVOURS:%=$(O)/tests/bench/mpi_loop.%)

@@ -61,3 +61,19 @@ none() {
     none 'ENOMEM, "no memory' lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
     grep -q '#define DDP_NEW' lib/base/mem.h
 }
+
+@test "kernels are functions with constant arguments, which a debugger can show" {
+    none 'DEFINE_KERNEL|FIXED_F32_SUM|src_count \* 16' -r lib/device --include='*.h'
+    # No macro of the kernels has more than ten lines.
+    awk '/\\$/ { if (++lines > 10) { print FILENAME ": " FNR; bad = 1 } next } { lines = 0 }
+        END { exit bad }' lib/device/cpu/kernels_cpu.inc.h
+    none 'nontemporal' lib/device/device.h lib/bench/bound.c
+}
+
+@test "an element type is one row of dtype_list.h and its kernels" {
+    for type in I32 U8 F64; do
+        none "DDP_$type\\b" lib/base/*.c lib/base/dtype*.h lib/coll/coll_p2p.[ch] lib/comm/mpi/* lib/comm/nccl/* \
+            lib/bench/verify_input.c
+    done
+    [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 6 ]
+}

@@ -9,7 +9,12 @@
 extern "C" {
 #endif
 
-enum ddp_dtype { DDP_F32, DDP_F16, DDP_BF16, DDP_F64, DDP_I32, DDP_U8, DDP_DTYPE_COUNT };
+enum ddp_dtype {
+#define DDP_DTYPE(symbol, ...) DDP_##symbol,
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    DDP_DTYPE_COUNT
+};
 enum ddp_op { DDP_SUM, DDP_AVG, DDP_PROD, DDP_MIN, DDP_MAX, DDP_OP_COUNT };
 
 /* The canonical names, by value, ending with NULL. */

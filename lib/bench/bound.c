@@ -41,7 +41,6 @@ struct work {
     struct ddp_bound *bound;
     size_t bytes;
     int (*run)(const struct work *w, struct ddp_err *err);
-    bool nontemporal;
 };
 
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
@@ -73,11 +72,19 @@ static int copy(const struct work *w, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
     (void)err;
-    (w->nontemporal ? s->comm->device->copy_nt : s->comm->device->copy)(s->b, s->a, w->bytes);
+    s->comm->device->copy(s->b, s->a, w->bytes);
     return 0;
 }
 
-/* Adds: a += b. */
+static int copy_nt(const struct work *w, struct ddp_err *err)
+{
+    const struct ddp_bound_setup *s = &w->bound->setup;
+    (void)err;
+    s->comm->device->copy_nt(s->b, s->a, w->bytes);
+    return 0;
+}
+
+/* Adds: a += b. Non-temporal stores would not be faster, because the lines of a are read anyway. */
 static int add(const struct work *w, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -90,8 +97,7 @@ static int add(const struct work *w, struct ddp_err *err)
                                  .count = w->bytes / sizeof(float),
                                  .dtype = DDP_F32,
                                  .op = DDP_SUM,
-                                 .divisor = 1,
-                                 .nontemporal = w->nontemporal};
+                                 .divisor = 1};
     (void)err;
     s->comm->device->reduce(&r);
     return 0;
@@ -152,21 +158,16 @@ static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err 
     return &speeds[b->count++];
 }
 
-/* Measures `run` with plain and with non-temporal stores, and stores the faster result in *GBps.
- * Does nothing if *GBps is already known. moved: bytes read and written per byte of the buffer. */
+/* Measures `run`. Raises *GBps to the result if it is faster. moved: bytes read and written per
+ * byte of the buffer. */
 static int measure_memory(struct ddp_bound *b, size_t bytes,
                           int (*run)(const struct work *, struct ddp_err *), double moved,
                           double *GBps, struct ddp_err *err)
 {
-    double best = INFINITY, ns;
-    if (!isnan(*GBps))
-        return 0;
-    for (int nontemporal = 0; nontemporal < 2; nontemporal++) {
-        const struct work w = {b, bytes, run, nontemporal};
-        DDP_TRY(time_of(&w, &ns, err));
-        best = fmin(best, ns);
-    }
-    *GBps = moved * (double)bytes * b->setup.comm->size / best;
+    const struct work w = {b, bytes, run};
+    double ns;
+    DDP_TRY(time_of(&w, &ns, err));
+    *GBps = fmax(*GBps, moved * (double)bytes * b->setup.comm->size / ns); /* from NaN, too */
     return 0;
 }
 
@@ -180,8 +181,11 @@ static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, d
     /* Verification may have left NaN or denormal numbers in the buffers. Adding those is slower. */
     memset(b->setup.a, 0, bytes);
     memset(b->setup.b, 0, bytes);
-    DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
-    if (ddp_coll_reduces(coll))
+    if (isnan(speed->copy_GBps)) {
+        DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
+        DDP_TRY(measure_memory(b, bytes, copy_nt, 2, &speed->copy_GBps, err));
+    }
+    if (ddp_coll_reduces(coll) && isnan(speed->add_GBps))
         DDP_TRY(measure_memory(b, bytes, add, 3, &speed->add_GBps, err));
     *GBps = ddp_coll_reduces(coll) ? fmax(speed->copy_GBps, speed->add_GBps) : speed->copy_GBps;
     return 0;
@@ -194,7 +198,7 @@ static int message_time(struct ddp_bound *b, size_t bytes, double *ns, struct dd
     struct speed *speed = speed_of(b, some, err);
     DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
     if (isnan(speed->message_ns)) {
-        const struct work w = {b, some, shift, false};
+        const struct work w = {b, some, shift};
         DDP_TRY(time_of(&w, &speed->message_ns, err));
     }
     *ns = speed->message_ns * (some > 0 ? (double)bytes / (double)some : 1);

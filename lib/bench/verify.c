@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "bench/verify.h"
 #include "bench/verify_input.h"
@@ -59,6 +60,16 @@ static inline uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+static void encode_integers(size_t size, const int32_t *value, size_t n, union typed *out)
+{
+    for (size_t j = 0; size == 4 && j < n; j++)
+        out->u32[j] = (uint32_t)value[j];
+    for (size_t j = 0; size == 2 && j < n; j++)
+        out->u16[j] = (uint16_t)value[j];
+    for (size_t j = 0; size == 1 && j < n; j++)
+        out->u8[j] = (uint8_t)value[j];
+}
+
 /* Sets out[j] to value[j] / divisor in the data type. Integers are not divided. */
 static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor,
                    union typed *out)
@@ -81,13 +92,8 @@ static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int div
         for (size_t j = 0; j < n; j++)
             out->u16[j] = to_bf16((float)value[j] / d);
         break;
-    case DDP_I32:
-        for (size_t j = 0; j < n; j++)
-            out->u32[j] = (uint32_t)value[j];
-        break;
     default:
-        for (size_t j = 0; j < n; j++)
-            out->u8[j] = (uint8_t)value[j];
+        encode_integers(ddp_dtypes[dtype].size, value, n, out);
         break;
     }
 }
@@ -132,7 +138,7 @@ static void mean_of_integers(struct job *job, size_t first, size_t n)
 /* Computes the expected results of elements [first, first + n), which lie in one block. */
 static void predict_reduced(struct job *job, size_t first, size_t n)
 {
-    bool integer = job->dtype == DDP_I32 || job->dtype == DDP_U8;
+    bool integer = ddp_dtype_is_integer(job->dtype);
     bool mean = job->op == DDP_AVG;
     if (mean && integer) {
         mean_of_integers(job, first, n);
@@ -207,20 +213,15 @@ static double number_of(enum ddp_dtype dtype, uint64_t bits)
     case DDP_F64:
         memcpy(&d, &bits, sizeof d);
         return d;
-    case DDP_I32:
-        return (int32_t)low;
     default:
-        return (double)bits;
+        return ddp_dtypes[dtype].kind == DDP_SIGNED ? (int32_t)low : (double)bits;
     }
 }
 
 /* Returns the largest relative error of one rounding in the type. */
 static double unit_of(enum ddp_dtype dtype)
 {
-    return dtype == DDP_F16    ? 0x1p-11
-           : dtype == DDP_BF16 ? 0x1p-8
-           : dtype == DDP_F32  ? 0x1p-24
-                               : 0x1p-53;
+    return ldexp(1, -ddp_dtypes[dtype].digits);
 }
 
 /* Replaces each result that differs from the exact average by no more than rounding with the
@@ -340,7 +341,7 @@ int ddp_verify_averaged_first(const void *result, size_t first, size_t count, en
 {
     struct job job;
     start_job(&job, dtype, DDP_AVG, rank, ranks, round);
-    job.rounds = (ranks & (ranks - 1)) != 0 && dtype != DDP_I32 && dtype != DDP_U8;
+    job.rounds = (ranks & (ranks - 1)) != 0 && !ddp_dtype_is_integer(dtype);
     return compare(&job, -1, result, first, count, wrong, err);
 }
 

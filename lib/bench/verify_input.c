@@ -1,52 +1,32 @@
 #include <assert.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/verify_input.h"
 
 #define WEYL 0x9E3779B9u /* 2^32 / golden ratio, odd */
 
-/* Returns the largest sum of absolute values that is exact. For f16, bf16 and f32 this is
- * 2^(significant bits). For f64 and i32 it is 2^30, because results are predicted in 32-bit
- * integers. */
+/* Returns the largest sum of absolute values that is exact. It is at most 2^30, because results are
+ * predicted in 32-bit integers. */
 static int exact_sum(enum ddp_dtype dtype)
 {
-    switch (dtype) {
-    case DDP_F16:
-        return 1 << 11;
-    case DDP_BF16:
-        return 1 << 8;
-    case DDP_F32:
-        return 1 << 24;
-    case DDP_U8:
-        return 255;
-    default:
-        return 1 << 30;
-    }
+    const struct ddp_dtype_info *info = &ddp_dtypes[dtype];
+    return (1 << DDP_MIN(info->digits, 30)) - (info->kind == DDP_UNSIGNED);
 }
 
 /* Returns the maximum number of factors of 2 in a product. A u8 can hold 2^7. For the other types
  * 2^8 is enough. */
 static int exact_twos(enum ddp_dtype dtype)
 {
-    return dtype == DDP_U8 ? 7 : 8;
+    return ddp_dtype_is_integer(dtype) ? DDP_MIN(ddp_dtypes[dtype].digits - 1, 8) : 8;
 }
 
 /* Returns the bits of the widest range whose values are exact in the type. Used for min, max, and
  * integer avg (which is a 64-bit sum). */
 static int widest_bits(enum ddp_dtype dtype)
 {
-    switch (dtype) {
-    case DDP_F16:
-        return 11;
-    case DDP_BF16:
-    case DDP_U8:
-        return 8;
-    case DDP_F32:
-        return 24;
-    default:
-        return 31;
-    }
+    return DDP_MIN(ddp_dtypes[dtype].digits, 31);
 }
 
 /* Returns the range for sums. All ranks are active if the limit allows each of them the value 1.
@@ -54,7 +34,7 @@ static int widest_bits(enum ddp_dtype dtype)
  * if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 {
-    bool is_unsigned = dtype == DDP_U8;
+    bool is_unsigned = ddp_dtypes[dtype].kind == DDP_UNSIGNED;
     int64_t limit = exact_sum(dtype);
     struct ddp_verify_input in = {.range = is_unsigned ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED,
                                   .bits = is_unsigned, /* 0 bits unsigned would be all zeros */
@@ -88,16 +68,16 @@ static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
-    bool integer = dtype == DDP_I32 || dtype == DDP_U8;
+    bool is_unsigned = ddp_dtypes[dtype].kind == DDP_UNSIGNED;
     struct ddp_verify_input in = {.active = ranks, .ranks = ranks, .factor = 1};
-    if (op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16))
+    if (op == DDP_AVG && ddp_dtype_is_half(dtype))
         return divisible(dtype, ranks);
-    if (op == DDP_SUM || (op == DDP_AVG && !integer))
+    if (op == DDP_SUM || (op == DDP_AVG && !ddp_dtype_is_integer(dtype)))
         return summable(dtype, ranks);
-    in.range = dtype == DDP_U8 ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED;
+    in.range = is_unsigned ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED;
     in.bits = widest_bits(dtype);
     if (op == DDP_PROD) {
-        in.range = dtype == DDP_U8 ? DDP_VERIFY_POWERS_UNSIGNED : DDP_VERIFY_POWERS;
+        in.range = is_unsigned ? DDP_VERIFY_POWERS_UNSIGNED : DDP_VERIFY_POWERS;
         in.bits = 1;
         in.active = DDP_MIN(ranks, exact_twos(dtype));
     }

@@ -2,6 +2,8 @@
  * own data. See coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
+#include "base/dtype_info.h"
+
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp_err *err)
 {
     if (comm->size > 1 && (comm->backend->caps & DDP_CAP_P2P) == 0)
@@ -14,16 +16,15 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp
 struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op)
 {
     const bool average = op == DDP_AVG;
-    const bool wider_acc = average && (dtype == DDP_I32 || dtype == DDP_U8);
-    const bool pre_scale = average && (dtype == DDP_F16 || dtype == DDP_BF16) && ranks > 2;
-    const enum ddp_dtype acc_dtype = !wider_acc ? dtype : dtype == DDP_I32 ? DDP_F64 : DDP_I32;
+    const bool pre_scale = average && ddp_dtype_is_half(dtype) && ranks > 2;
+    const enum ddp_dtype acc_dtype = average ? ddp_dtypes[dtype].mean : dtype;
     return (struct ddp_reduction){
         .dtype = dtype,
         .acc_dtype = acc_dtype,
         .op = op,
         .elem = ddp_dtype_size(dtype),
         .acc_elem = ddp_dtype_size(acc_dtype),
-        .wider_acc = wider_acc,
+        .wider_acc = acc_dtype != dtype,
         .pre_scale = pre_scale,
         .divisor = average && !pre_scale ? ranks : 1,
     };
@@ -55,18 +56,26 @@ void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reducti
     reduce(comm, reduction, dst, src, src_count, count, last ? reduction->divisor : 1);
 }
 
+#define DDP_DTYPE(symbol, name, aliases, type, ...) typedef type element_##symbol;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+
+/* Converts src [count] of `dtype` to its accumulator type. */
 static void widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
-    if (dtype == DDP_I32) {
-        double *restrict to = dst;
-        const int32_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = from[i];
-    } else {
-        int32_t *restrict to = dst;
-        const uint8_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = from[i];
+    switch (dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, ...)                            \
+    case DDP_##symbol: {                                                                           \
+        element_##mean *restrict to = dst;                                                         \
+        const type *restrict from = src;                                                           \
+        for (size_t i = 0; i < count; i++)                                                         \
+            to[i] = from[i];                                                                       \
+        break;                                                                                     \
+    }
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
     }
 }
 
@@ -91,16 +100,19 @@ void ddp_reduction_output(const struct ddp_comm *comm, const struct ddp_reductio
     if (!reduction->wider_acc ||
         ddp_coll_counts(comm, (double)count * (double)(reduction->elem + reduction->acc_elem)))
         return;
-    if (reduction->dtype == DDP_I32) {
-        int32_t *restrict to = dst;
-        const double *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = (int32_t)from[i];
-    } else {
-        uint8_t *restrict to = dst;
-        const int32_t *restrict from = src;
-        for (size_t i = 0; i < count; i++)
-            to[i] = (uint8_t)from[i];
+    switch (reduction->dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, ...)                            \
+    case DDP_##symbol: {                                                                           \
+        type *restrict to = dst;                                                                   \
+        const element_##mean *restrict from = src;                                                 \
+        for (size_t i = 0; i < count; i++)                                                         \
+            to[i] = (type)from[i];                                                                 \
+        break;                                                                                     \
+    }
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
     }
 }
 

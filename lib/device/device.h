@@ -45,8 +45,7 @@ struct ddp_reduce {
      * the divisor is a power of two, floats are multiplied by 1/divisor, which gives the same bits.
      */
     int divisor;
-    int nontemporal; /* hint: results bypass the cache */
-    int remote;      /* hint: index of the source that is most likely in another core's cache */
+    int remote; /* hint: index of the source that is most likely in another core's cache */
 };
 
 struct ddp_grad_kernels;

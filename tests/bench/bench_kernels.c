@@ -1,4 +1,6 @@
 /* Compares the gradient kernels with the memory bandwidth of one core: `make bench-kernels`.
+ * tests/bench/compare_kernels.py loads this file as a library and compares the kernels of two
+ * builds, reductions included: `make bench-kernels OLD=DIR`.
  *
  * Every round runs the bounds (copies, read, c += a) and every kernel once, so that both see the
  * same conditions. A kernel's fraction is the median over rounds of its rate divided by the
@@ -20,11 +22,19 @@
 #include "device/device.h"
 #include "device/sparse.h"
 
+/* Moves the code of the library, because identical loops at other addresses differ by up to 30 %.
+ */
+#ifdef CODE_OFFSET
+__asm__(".text\n.skip " CODE_OFFSET "\n");
+#endif
+
 #define MAX_ROUNDS 101
 /* Calls on small arrays are repeated for this time in each round. */
 #define ROUND_NS 2000000
 /* Arrays of at least this many elements lie outside the caches; the goals apply to them. */
 #define LARGE ((size_t)4 << 20)
+/* Reductions of small arrays are repeated until they have covered this many elements. */
+#define REDUCE_ELEMENTS ((size_t)32 << 10)
 /* Selection must be this many times as fast as std::nth_element. */
 #define NTH_GOAL 25.0
 
@@ -78,8 +88,14 @@ static void run_read(struct arrays *x, double argument)
 static void run_add(struct arrays *x, double argument)
 {
     (void)argument;
-    const struct ddp_reduce r = {
-        (void *[]){x->c}, 1, (const void *[]){x->c, x->a}, 2, x->n, DDP_F32, DDP_SUM, 1, 0, 0};
+    const struct ddp_reduce r = {.dst = (void *[]){x->c},
+                                 .dst_count = 1,
+                                 .src = (const void *[]){x->c, x->a},
+                                 .src_count = 2,
+                                 .count = x->n,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM,
+                                 .divisor = 1};
     x->device->reduce(&r);
 }
 
@@ -345,6 +361,100 @@ static bool bench_size(enum ddp_simd level, size_t n, int rounds)
     ddp_free_pages(x.index, n * 4);
     ddp_free_pages(x.scratch, 2 * n * 4);
     return good;
+}
+
+/* Reductions of src_count arrays into dst_count other arrays, divided by `divisor`. The sources
+ * stay as they are, because the time of some operations depends on the values. */
+struct reduction {
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int src_count, dst_count, divisor;
+};
+
+static const struct reduction reductions[] = {
+    {DDP_F32, DDP_SUM, 2, 1, 1},  {DDP_F32, DDP_SUM, 2, 2, 1},  {DDP_F32, DDP_SUM, 4, 4, 1},
+    {DDP_F32, DDP_SUM, 3, 1, 1},  {DDP_F32, DDP_SUM, 3, 2, 1},  {DDP_F32, DDP_AVG, 2, 2, 2},
+    {DDP_F32, DDP_AVG, 3, 1, 3},  {DDP_F32, DDP_PROD, 2, 1, 1}, {DDP_F32, DDP_MAX, 2, 2, 1},
+    {DDP_F16, DDP_SUM, 2, 1, 1},  {DDP_F16, DDP_AVG, 2, 2, 2},  {DDP_F16, DDP_MIN, 2, 1, 1},
+    {DDP_BF16, DDP_SUM, 2, 1, 1}, {DDP_BF16, DDP_AVG, 2, 2, 2}, {DDP_BF16, DDP_MAX, 4, 4, 1},
+    {DDP_F64, DDP_SUM, 2, 1, 1},  {DDP_F64, DDP_SUM, 2, 2, 1},  {DDP_F64, DDP_MIN, 2, 1, 1},
+    {DDP_I32, DDP_SUM, 2, 1, 1},  {DDP_I32, DDP_AVG, 2, 2, 2},  {DDP_I32, DDP_MAX, 2, 1, 1},
+    {DDP_U8, DDP_SUM, 2, 1, 1},   {DDP_U8, DDP_PROD, 2, 2, 1},  {DDP_U8, DDP_AVG, 2, 1, 2},
+};
+
+static void run_reduction(struct arrays *x, double argument)
+{
+    const struct reduction *of = &reductions[(int)argument];
+    const struct ddp_reduce r = {.dst = (void *[]){x->c, x->b, x->residual, x->scratch},
+                                 .dst_count = of->dst_count,
+                                 .src = (const void *[]){x->a, x->normal, x->kept, x->heavy},
+                                 .src_count = of->src_count,
+                                 .count = x->n * 4 / ddp_dtype_size(of->dtype),
+                                 .dtype = of->dtype,
+                                 .op = of->op,
+                                 .divisor = of->divisor};
+    for (size_t done = 0; done < REDUCE_ELEMENTS; done += x->n)
+        x->device->reduce(&r);
+}
+
+/* The functions that compare_kernels.py calls. Both builds measure in the same memory, so that
+ * their results do not differ by where it lies. */
+size_t ddp_bench_memory(size_t n);
+void ddp_bench_open(float *memory, size_t n, int level);
+int ddp_bench_name(int i, char *name, size_t size);
+double ddp_bench_ns(int i);
+
+static struct arrays shared;
+
+/* Returns the bytes of memory that arrays of n elements need. */
+size_t ddp_bench_memory(size_t n)
+{
+    return 11 * n * sizeof(float);
+}
+
+void ddp_bench_open(float *memory, size_t n, int level)
+{
+    struct arrays *x = &shared;
+    float **all[] = {&x->normal, &x->heavy, &x->kept, &x->residual, &x->a, &x->b, &x->c};
+    *x = (struct arrays){
+        .device = ddp_device_cpu((enum ddp_simd)level), .level = (enum ddp_simd)level, .n = n};
+    for (size_t i = 0; i < DDP_COUNT_OF(all); i++, memory += n)
+        *all[i] = memory;
+    x->index = (uint32_t *)(void *)memory;
+    x->scratch = memory + n;
+    fill(x);
+    memset(x->residual, 0, n * sizeof(float));
+    memset(x->b, 0, n * sizeof(float));
+    memset(x->c, 0, n * sizeof(float));
+}
+
+/* Stores the name of kernel i in `name`. Returns 0 if there is no kernel i. */
+int ddp_bench_name(int i, char *name, size_t size)
+{
+    const int reduction = i - (int)ROWS;
+    if (i < 0 || reduction >= (int)DDP_COUNT_OF(reductions))
+        return 0;
+    if (reduction < 0) {
+        snprintf(name, size, "%s", rows[i].name);
+        return 1;
+    }
+    const struct reduction *of = &reductions[reduction];
+    snprintf(name, size, "reduce %s %s, %d into %d", ddp_dtype_name(of->dtype), ddp_op_name(of->op),
+             of->src_count, of->dst_count);
+    return 1;
+}
+
+/* Measures kernel i and returns its nanoseconds. Returns 0 for a loop that is no kernel of ours. */
+double ddp_bench_ns(int i)
+{
+    if (i >= (int)ROWS) {
+        const struct row row = {.run = run_reduction, .argument = i - (int)ROWS};
+        return measure_ns(&shared, &row);
+    }
+    if (rows[i].run == run_read || rows[i].run == run_nth_float || rows[i].run == run_nth_value ||
+        rows[i].run == run_nth_entry)
+        return 0;
+    return measure_ns(&shared, &rows[i]);
 }
 
 int main(int argc, char **argv)

@@ -79,7 +79,7 @@ static void op_reduce(struct bench *b)
 {
     const void *src[] = {b->in, b->residual};
     void *dst[] = {b->out};
-    b->k->reduce(b->stream, &(struct ddp_reduce){dst, 1, src, 2, b->n, DDP_F32, DDP_SUM, 2, 0, 0});
+    b->k->reduce(b->stream, &(struct ddp_reduce){dst, 1, src, 2, b->n, DDP_F32, DDP_SUM, 2, 0});
 }
 static struct ddp_stream_select selection(struct bench *b, float *residual)
 {

@@ -10,8 +10,8 @@ setup() {
     python=${PYTHON:-/usr/bin/python3}
 }
 
-fake_nvml() { # RESULT: builds a fake NVML whose init function returns RESULT
-    "${CC:-cc}" -shared -fPIC -DFAKE_INIT="$1" -o libnvidia-ml.so.1 "$here/fake_nvml.c"
+fake_nvml() { # INIT [COUNT]: builds a fake NVML; what its functions for the start and the count return
+    "${CC:-cc}" -shared -fPIC -DFAKE_INIT="$1" -DFAKE_COUNT="${2:-0}" -o libnvidia-ml.so.1 "$here/fake_nvml.c"
 }
 
 facts() { # FILE: prints the first host's GPUs
@@ -53,6 +53,9 @@ facts() { # FILE: prints the first host's GPUs
     [ "$(facts r.json)" = "[]" ]
     LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
     grep -q 'NVML.* 9' <<<"$output"
+    fake_nvml 0 15
+    LD_LIBRARY_PATH=$PWD run "$DDPBENCH" doctor
+    grep -q 'NVML.* 15' <<<"$output"
     "${CC:-cc}" -shared -fPIC -o libnvidia-ml.so.1 -x c /dev/null
     LD_LIBRARY_PATH=$PWD "$DDPBENCH" allreduce --ranks 2 --size 64 -n 1 -w 0 --json r.json
     [ "$(facts r.json)" = "[]" ]

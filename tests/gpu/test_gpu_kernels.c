@@ -1,5 +1,6 @@
 /* Compares the kernels on streams of the processor and of GPU 0 with the processor's own. Without a
  * usable GPU the cases for the GPU are skipped, with the reason. */
+#include "device/cuda/dev_cuda.h"
 #include "gpu/gpu_cases.h"
 #include "gpu/gpu_exchange.h"
 #include "gpu/gpu_select.h"
@@ -42,6 +43,34 @@ static void test_on(void **state)
     lab.ops->destroy(lab.stream);
 }
 
+/* A reduction without a stream returns no error. If it fails, as without a driver, the next call on
+ * a stream reports it, once. */
+static void test_unreported(void **state)
+{
+    (void)state;
+    const struct ddp_device *cuda = find("cuda");
+    struct ddp_stream stream = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    float x = 1;
+    const struct ddp_reduce r = {.dst = (void *[]){&x},
+                                 .dst_count = 1,
+                                 .src = (const void *[]){&x},
+                                 .src_count = 1,
+                                 .count = 1,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM,
+                                 .divisor = 1};
+    if (cuda->reduce == NULL || cuda->probe(&err) == 0)
+        skip(); /* built without CUDA, or reductions work */
+    cuda->reduce(&r);
+    err = DDP_ERR_INIT;
+    assert_int_not_equal(cuda->streams->wait(&stream, &err), 0);
+    assert_non_null(strstr(err.text, "reduce:"));
+    err = DDP_ERR_INIT;
+    assert_int_not_equal(cuda->streams->wait(&stream, &err), 0);
+    assert_null(strstr(err.text, "reduce:"));
+}
+
 #define ON(name, function)                                                                         \
     {                                                                                              \
         name ": " #function, test_on, NULL, NULL, &(struct under_test)                             \
@@ -57,7 +86,9 @@ static void test_on(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest on_gpu[] = {ALL_ON("cuda")}, both[] = {ALL_ON("cpu"), ALL_ON("cuda")};
+    const struct CMUnitTest on_gpu[] = {ALL_ON("cuda")},
+                            both[] = {ALL_ON("cpu"), ALL_ON("cuda"),
+                                      cmocka_unit_test(test_unreported)};
     small = argc > 1 && strcmp(argv[1], "--small") == 0;
     return small ? cmocka_run_group_tests_name("gpu kernels, few cases", on_gpu, NULL, NULL)
                  : cmocka_run_group_tests_name("gpu kernels", both, NULL, NULL);

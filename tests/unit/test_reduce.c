@@ -16,12 +16,11 @@
 /* The scalar kernels once more, for a CPU that the test chooses: the loop over two arrays
  * depends on the CPU's maker, and a machine has only one. */
 static bool is_amd;
-void reduce_chosen(const struct ddp_reduce *r);
-void copy_nt_chosen(void *dst, const void *src, size_t bytes);
+void ddp_reduce_chosen(const struct ddp_reduce *r);
+void ddp_copy_nt_chosen(void *dst, const void *src, size_t bytes);
 #define __builtin_cpu_is(maker) ((void)(maker), is_amd)
-#define REDUCE_SYMBOL           reduce_chosen
-#define COPY_NT_SYMBOL          copy_nt_chosen
-#include "device/cpu/kernels_level_scalar.inc.h"
+#define VB                      16
+#define LEVEL(name)             name##_chosen
 #include "device/cpu/kernels_cpu.inc.h"
 
 #define SOURCES_MAX 9
@@ -79,7 +78,7 @@ static uint64_t element(const void *array, enum ddp_dtype dtype, size_t i)
 
 /* Computes a op b in f32 and in f64. volatile: each operation is rounded to its type, in this
  * order. */
-static float combine_f32(enum ddp_op op, float a, float b)
+static float reference_f32(enum ddp_op op, float a, float b)
 {
     volatile float r = op == DDP_PROD ? a * b : a + b;
     if (op == DDP_MIN || op == DDP_MAX) {
@@ -90,7 +89,7 @@ static float combine_f32(enum ddp_op op, float a, float b)
     return r;
 }
 
-static double combine_f64(enum ddp_op op, double a, double b)
+static double reference_f64(enum ddp_op op, double a, double b)
 {
     volatile double r = op == DDP_PROD ? a * b : a + b;
     if (op == DDP_MIN || op == DDP_MAX) {
@@ -135,7 +134,7 @@ static uint64_t reference(const struct ddp_reduce *r, size_t i)
             const uint64_t word = element(r->src[k], DDP_F64, i);
             double x;
             memcpy(&x, &word, sizeof(x));
-            value = k == 0 ? x : combine_f64(r->op, value, x);
+            value = k == 0 ? x : reference_f64(r->op, value, x);
         }
         value /= r->divisor;
         memcpy(&bits, &value, sizeof(value));
@@ -149,7 +148,7 @@ static uint64_t reference(const struct ddp_reduce *r, size_t i)
             memcpy(&x, &word, sizeof(x));
         else
             x = (float)half_decode(r->dtype == DDP_F16 ? half_f16 : half_bf16, (uint16_t)word);
-        value = k == 0 ? x : combine_f32(r->op, value, x);
+        value = k == 0 ? x : reference_f32(r->op, value, x);
     }
     value /= (float)r->divisor;
     if (r->dtype != DDP_F32)
@@ -169,7 +168,7 @@ struct trial {
     const struct reducer *by;
     enum ddp_dtype dtype;
     enum ddp_op op;
-    int nsrc, ndst, divisor, nontemporal;
+    int nsrc, ndst, divisor;
     size_t count;
     bool in_place, same_offsets;
 };
@@ -192,7 +191,6 @@ static void run_trial(const struct trial *t)
         .dtype = t->dtype,
         .op = t->op,
         .divisor = t->divisor,
-        .nontemporal = t->nontemporal,
         .remote = (int)(random_bits() % (uint64_t)t->nsrc),
     };
 
@@ -245,7 +243,6 @@ static void every_dtype_op_shape(const struct reducer *by)
                                       .nsrc = shapes[s][0],
                                       .ndst = shapes[s][1],
                                       .divisor = op == DDP_AVG ? shapes[s][0] : 1,
-                                      .nontemporal = (int)(random_bits() % 2),
                                       .count = counts[c],
                                       .in_place = random_bits() % 2,
                                       .same_offsets = random_bits() % 2};
@@ -278,11 +275,50 @@ static void long_paired(const struct reducer *by)
             }
 }
 
+/* Every number of sources and destinations near the shapes that have kernels of their own. A kernel
+ * for another shape would leave destinations as they are or add too few sources. */
+static void every_shape(const struct reducer *by)
+{
+    enum { SHAPE_SOURCES = 20, COUNT = 3 };
+    static float from[SHAPE_SOURCES][COUNT], to[DDP_REDUCE_MAX + 1][COUNT];
+    const void *src[SHAPE_SOURCES];
+    void *dst[DDP_REDUCE_MAX];
+    for (int k = 0; k < SHAPE_SOURCES; k++) {
+        src[k] = from[k];
+        for (int i = 0; i < COUNT; i++)
+            from[k][i] = (float)((k + 1) * (i + 1));
+    }
+    for (int d = 0; d < DDP_REDUCE_MAX; d++)
+        dst[d] = to[d];
+    for (int nsrc = 1; nsrc <= SHAPE_SOURCES; nsrc++)
+        for (int ndst = 1; ndst <= DDP_REDUCE_MAX; ndst++) {
+            const struct ddp_reduce r = {.dst = dst,
+                                         .dst_count = ndst,
+                                         .src = src,
+                                         .src_count = nsrc,
+                                         .count = COUNT,
+                                         .dtype = DDP_F32,
+                                         .op = DDP_SUM,
+                                         .divisor = 1};
+            memset(to, 0, sizeof(to));
+            by->reduce(&r);
+            for (int d = 0; d <= DDP_REDUCE_MAX; d++)
+                for (int i = 0; i < COUNT; i++) {
+                    const int sum = d < ndst ? nsrc * (nsrc + 1) / 2 * (i + 1) : 0;
+                    if (to[d][i] != (float)sum)
+                        fail_msg("%s, %d sources, %d destinations: element %d of destination %d "
+                                 "is %g, expected %d",
+                                 by->name, nsrc, ndst, i, d, (double)to[d][i], sum);
+                }
+        }
+}
+
 static void every_trial(enum ddp_simd level)
 {
     if (level > ddp_cpu_best_simd())
         skip();
     const struct reducer by = {ddp_simd_name(level), ddp_device_cpu(level)->reduce};
+    every_shape(&by);
     every_dtype_op_shape(&by);
     long_paired(&by);
 }
@@ -309,8 +345,8 @@ static void test_avx512(void **state)
 static void test_makers(void **state)
 {
     (void)state;
-    const struct reducer amd = {"scalar, AMD's", reduce_chosen};
-    const struct reducer other = {"scalar, not AMD's", reduce_chosen};
+    const struct reducer amd = {"scalar, AMD's", ddp_reduce_chosen};
+    const struct reducer other = {"scalar, not AMD's", ddp_reduce_chosen};
     is_amd = true;
     long_paired(&amd);
     is_amd = false;

@@ -37,7 +37,7 @@ static void all_halves(enum ddp_dtype dtype, struct half_format format)
     }
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++)
         for (int n = 1; n <= 2; n++) {
-            const struct ddp_reduce r = {dst, 1, src, n, 65536, dtype, DDP_SUM, 1, 0, 0};
+            const struct ddp_reduce r = {dst, 1, src, n, 65536, dtype, DDP_SUM, 1, 0};
             ddp_device_cpu((enum ddp_simd)level)->reduce(&r);
             for (int i = 0; i < 65536; i++) {
                 const double a = half_decode(format, in[0][i]);
@@ -71,13 +71,13 @@ static void test_integer_mean(void **state)
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
         const struct ddp_device *device = ddp_device_cpu((enum ddp_simd)level);
         const struct ddp_reduce wide = {
-            (void *[]){out}, 1, (const void *[]){a, b}, 2, 3, DDP_I32, DDP_AVG, 2, 0, 0};
+            (void *[]){out}, 1, (const void *[]){a, b}, 2, 3, DDP_I32, DDP_AVG, 2, 0};
         device->reduce(&wide);
         assert_int_equal(out[0], INT32_MAX);
         assert_int_equal(out[1], INT32_MIN);
         assert_int_equal(out[2], -2); /* -5 / 2, toward zero */
         const struct ddp_reduce bytes = {
-            (void *[]){small}, 1, (const void *[]){c, d}, 2, 2, DDP_U8, DDP_AVG, 2, 0, 0};
+            (void *[]){small}, 1, (const void *[]){c, d}, 2, 2, DDP_U8, DDP_AVG, 2, 0};
         device->reduce(&bytes);
         assert_int_equal(small[0], 255);
         assert_int_equal(small[1], 254);
@@ -96,7 +96,7 @@ static void test_most_sources(void **state)
         src[k] = in;
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
         const struct ddp_reduce r = {(void *[]){out}, 1, src, DDP_REDUCE_MAX, 37, DDP_F16, DDP_AVG,
-                                     DDP_REDUCE_MAX,  0, 0};
+                                     DDP_REDUCE_MAX,  0};
         ddp_device_cpu((enum ddp_simd)level)->reduce(&r);
         assert_memory_equal(out, in, sizeof(in)); /* the sum of 256 equal values is exact in f32 */
     }

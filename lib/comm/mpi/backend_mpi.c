@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "build_facts.h"

@@ -40,7 +40,7 @@ static void divide_into(const struct native *c, void *dst, const void *src, size
 
 static bool divides_first(const struct native *c)
 {
-    return c->args->op == DDP_AVG && is_16bit(c->args->dtype);
+    return c->args->op == DDP_AVG && ddp_dtype_is_half(c->args->dtype);
 }
 
 /* Divides data[count] by the number of ranks if the operation is an average whose inputs were not
@@ -53,22 +53,31 @@ static void divide(const struct native *c, void *data, size_t count)
 
 static void widen(const struct native *c, size_t first, size_t count, int64_t *wide)
 {
-    const int32_t *i32 = (const int32_t *)c->send + first;
-    const uint8_t *u8 = c->send + first;
-    for (size_t j = 0; j < count; j++)
-        wide[j] = c->args->dtype == DDP_I32 ? i32[j] : u8[j];
+    switch (c->args->dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol:                                                                             \
+        for (size_t j = 0; j < count; j++)                                                         \
+            wide[j] = (int64_t)((const type *)(const void *)c->send)[first + j];                   \
+        break;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
+    }
 }
 
 static void narrow_average(const struct native *c, size_t first, size_t count, const int64_t *wide)
 {
-    int32_t *i32 = (int32_t *)c->recv + first;
-    uint8_t *u8 = c->recv + first;
-    for (size_t j = 0; j < count; j++) {
-        int64_t mean = wide[j] / c->comm->size;
-        if (c->args->dtype == DDP_I32)
-            i32[j] = (int32_t)mean;
-        else
-            u8[j] = (uint8_t)mean;
+    switch (c->args->dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol:                                                                             \
+        for (size_t j = 0; j < count; j++)                                                         \
+            ((type *)(void *)c->recv)[first + j] = (type)(wide[j] / c->comm->size);                \
+        break;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        break;
     }
 }
 
@@ -99,7 +108,7 @@ static int allreduce_integer_average(const struct native *c, struct ddp_err *err
 static int native_allreduce(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, done = 0;
-    if (c->args->op == DDP_AVG && is_integer(c->args->dtype))
+    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
         return allreduce_integer_average(c, err);
     const unsigned char *send = c->send;
     if (divides_first(c)) {
@@ -184,7 +193,7 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
 
 static int native_reduce(const struct native *c, struct ddp_err *err)
 {
-    if (c->args->op == DDP_AVG && is_integer(c->args->dtype))
+    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
         return reduce_integer_average(c, 0, c->args->count, c->args->root, err);
     return reduce_part(c, 0, c->args->count, c->args->root, err);
 }
@@ -194,7 +203,7 @@ static int native_reduce(const struct native *c, struct ddp_err *err)
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
-    bool wide = c->args->op == DDP_AVG && is_integer(c->args->dtype);
+    bool wide = c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
     for (int r = 0; r < c->comm->size; r++) {
         size_t first = (size_t)r * count;
         DDP_TRY(wide ? reduce_integer_average(c, first, count, r, err)
@@ -207,7 +216,7 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, part = count * c->elem_bytes;
     if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
-        (c->args->op == DDP_AVG && is_integer(c->args->dtype)))
+        (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype)))
         return reduce_scatter_by_parts(c, err);
     const size_t full = (size_t)c->comm->size * part;
     const void *in = c->send;
@@ -287,7 +296,8 @@ static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_col
 {
     bool reduces =
         args->coll == DDP_ALLREDUCE || args->coll == DDP_REDUCE || args->coll == DDP_REDUCE_SCATTER;
-    if (reduces && state_of(comm)->world->unsigned_broken && args->dtype == DDP_U8 &&
+    if (reduces && state_of(comm)->world->unsigned_broken &&
+        ddp_dtypes[args->dtype].kind == DDP_UNSIGNED &&
         (args->op == DDP_MIN || args->op == DDP_MAX))
         return ddp_fail(err, DDP_EUNAVAIL, "%s compares unsigned bytes as signed ones in %s",
                         mpi_library(), ddp_op_name(args->op));

@@ -42,16 +42,6 @@ COMBINE16(prod_bf16, DDP_BF16, DDP_PROD)
 COMBINE16(min_bf16, DDP_BF16, DDP_MIN)
 COMBINE16(max_bf16, DDP_BF16, DDP_MAX)
 
-static bool is_16bit(enum ddp_dtype dtype)
-{
-    return dtype == DDP_F16 || dtype == DDP_BF16;
-}
-
-static bool is_integer(enum ddp_dtype dtype)
-{
-    return dtype == DDP_I32 || dtype == DDP_U8;
-}
-
 /* Sets unsigned_broken if MPI_MIN and MPI_MAX treat unsigned integers as signed, as in MPICH 4.0.2
  * (its issue 6083). */
 static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
@@ -114,7 +104,7 @@ static void ops_release(struct mpi_world *world)
 
 static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum ddp_op op)
 {
-    if (is_16bit(dtype))
+    if (ddp_dtype_is_half(dtype))
         return world->op16[dtype == DDP_BF16][op];
     switch (op) {
     case DDP_PROD:
@@ -131,16 +121,12 @@ static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum dd
 static MPI_Datatype type_of(enum ddp_dtype dtype)
 {
     switch (dtype) {
-    case DDP_F16:
-    case DDP_BF16:
-        return MPI_UINT16_T;
-    case DDP_F64:
-        return MPI_DOUBLE;
-    case DDP_I32:
-        return MPI_INT32_T;
-    case DDP_U8:
-        return MPI_UINT8_T;
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol:                                                                             \
+        return mpi;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
     default:
-        return MPI_FLOAT;
+        return MPI_DATATYPE_NULL;
     }
 }

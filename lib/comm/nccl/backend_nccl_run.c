@@ -3,12 +3,14 @@
  * the GPU has the result. */
 #include <string.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
 static const ncclDataType_t dtypes[DDP_DTYPE_COUNT] = {
-    [DDP_F32] = ncclFloat32, [DDP_F16] = ncclFloat16, [DDP_BF16] = ncclBfloat16,
-    [DDP_F64] = ncclFloat64, [DDP_I32] = ncclInt32,   [DDP_U8] = ncclUint8,
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl) [DDP_##symbol] = nccl,
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
 };
 
 static const ncclRedOp_t ops[DDP_OP_COUNT] = {
@@ -20,8 +22,9 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
                       struct ddp_err *err)
 {
     (void)comm;
-    if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG &&
-        (args->dtype == DDP_I32 || args->dtype == DDP_U8))
+    if (dtypes[args->dtype] == ncclNumTypes)
+        return ddp_fail(err, DDP_EUNAVAIL, "NCCL has no type %s", ddp_dtype_name(args->dtype));
+    if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG && ddp_dtype_is_integer(args->dtype))
         return ddp_fail(err, DDP_EUNAVAIL,
                         "NCCL sums averages of %s in that type, so the sums could overflow",
                         ddp_dtype_name(args->dtype));

@@ -1,16 +1,336 @@
-/* Device cpu: memory and kernels of the processor, with one table of functions per SIMD level. */
+/* The table of devices, and device cpu: memory, kernels and streams of the processor, with one
+ * table of functions per SIMD level. */
 #include "device/device.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
-#include "device/cpu/dev_cpu_impl.h"
-#include "device/cpu/grad_kernels.h"
 #include "device/cpu/kernels_cpu.h"
+#include "device/element_ops.h"
+#include "device/stream.h"
+#include "device/stream_kernels.h"
 
-extern const struct ddp_device ddp_dev_cpu; /* listed in device_list.h */
+#define DDP_DEVICE(symbol) extern const struct ddp_device ddp_dev_##symbol;
+#include "device/device_list.h"
+#undef DDP_DEVICE
+
+const struct ddp_device *const *ddp_device_all(void)
+{
+    static const struct ddp_device *const all[] = {
+#define DDP_DEVICE(symbol) &ddp_dev_##symbol,
+#include "device/device_list.h"
+#undef DDP_DEVICE
+        NULL,
+    };
+    return all;
+}
+
+static const struct ddp_device *best(void)
+{
+    return ddp_device_cpu(ddp_cpu_best_simd());
+}
+
+/* Streams. Each call completes its work before it returns. With these streams, code for
+ * accelerators can run and be tested on machines without an accelerator. */
+struct ddp_stream {
+    int unused;
+};
+
+struct ddp_event {
+    int64_t ns;
+};
+
+static int stream_create(struct ddp_stream **out, struct ddp_err *err)
+{
+    struct ddp_stream *s = ddp_calloc(1, sizeof *s);
+    if (s == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
+    *out = s;
+    return 0;
+}
+
+static int stream_select(struct ddp_stream *s, struct ddp_err *err)
+{
+    return 0;
+}
+
+static void stream_destroy(struct ddp_stream *s)
+{
+    free(s);
+}
+
+static int stream_query(struct ddp_stream *s, struct ddp_err *err)
+{
+    return 1;
+}
+
+static int stream_wait(struct ddp_stream *s, struct ddp_err *err)
+{
+    return 0;
+}
+
+static void *stream_native(struct ddp_stream *s)
+{
+    return NULL;
+}
+
+static void stream_copy(struct ddp_stream *s, void *dst, const void *src, size_t bytes)
+{
+    if (bytes != 0)
+        memcpy(dst, src, bytes);
+}
+
+static void stream_fill(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes)
+{
+    if (bytes != 0)
+        memset(dst, byte, bytes);
+}
+
+static int event_create(struct ddp_event **out, struct ddp_err *err)
+{
+    struct ddp_event *e = ddp_calloc(1, sizeof *e);
+    if (e == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an event");
+    *out = e;
+    return 0;
+}
+
+static void event_destroy(struct ddp_event *e)
+{
+    free(e);
+}
+
+static void event_record(struct ddp_event *e, struct ddp_stream *s)
+{
+    e->ns = ddp_now_ns();
+}
+
+static void event_await(struct ddp_stream *s, struct ddp_event *e)
+{
+}
+
+static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *ns,
+                         struct ddp_err *err)
+{
+    *ns = (double)(to->ns - from->ns);
+    return 0;
+}
+
+static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
+{
+    return ddp_fail(err, DDP_EUNAVAIL, "device cpu has no graphs: its streams do all work at once");
+}
+
+static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_err *err)
+{
+    return capture_begin(s, err);
+}
+
+static void graph_launch(struct ddp_graph *g, struct ddp_stream *s)
+{
+}
+
+static void graph_destroy(struct ddp_graph *g)
+{
+}
+
+static const struct ddp_stream_ops cpu_streams = {
+    .create = stream_create,
+    .select = stream_select,
+    .destroy = stream_destroy,
+    .query = stream_query,
+    .wait = stream_wait,
+    .native = stream_native,
+    .copy = stream_copy,
+    .fill = stream_fill,
+    .host_alloc = ddp_alloc_pages,
+    .host_free = ddp_free_pages,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_await = event_await,
+    .event_elapsed = event_elapsed,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+};
+
+/* Stream kernels. Each function calls the kernel of the best SIMD level and returns when the kernel
+ * is done. */
+static void cpu_reduce(struct ddp_stream *s, const struct ddp_reduce *r)
+{
+    best()->reduce(r);
+}
+
+static void cpu_narrow(struct ddp_stream *s, void *dst, const float *src, size_t n,
+                       enum ddp_dtype to, float scale, float clip, uint64_t *overflows)
+{
+    const uint64_t found = best()->grad->narrow(dst, src, n, to, scale, clip);
+    if (overflows != NULL)
+        *overflows += found;
+}
+
+static void cpu_widen(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                      enum ddp_dtype from)
+{
+    best()->grad->widen(dst, src, n, from);
+}
+
+static void cpu_widen_add(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                          enum ddp_dtype from)
+{
+    best()->grad->widen_add(dst, src, n, from);
+}
+
+static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const float *in,
+                                const void *wire, size_t n, enum ddp_dtype type)
+{
+    best()->grad->narrow_residual(residual, in, wire, n, type);
+}
+
+/* Returns the scratch bytes of a selection. The scratch memory holds a list of n entries, because
+ * more entries may be selected than sent. Top-K (k > 0) needs the same amount again as the scratch
+ * memory of its kernel. */
+static size_t cpu_select_scratch(size_t n, size_t k)
+{
+    return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
+}
+
+/* Copies the first out.capacity entries of `all` to x->out and puts the other entries back into the
+ * residual. */
+static void send_first(const struct ddp_stream_select *x, const struct ddp_sparse *all)
+{
+    const size_t sent = DDP_MIN(all->count, x->out.capacity);
+    if (sent != 0) {
+        memcpy(x->out.index, all->index, sent * sizeof(*all->index));
+        memcpy(x->out.value, all->value, sent * sizeof(*all->value));
+    }
+    for (size_t i = sent; i < all->count && x->residual != NULL; i++)
+        x->residual[all->index[i]] = all->value[i];
+    *x->out.count = (uint32_t)sent;
+}
+
+static struct ddp_select whole_select(const struct ddp_stream_select *x)
+{
+    uint32_t *index = (uint32_t *)x->scratch;
+    return (struct ddp_select){
+        x->in, x->residual, x->n, {index, (float *)(void *)(index + x->n), 0}};
+}
+
+static void cpu_select_threshold(struct ddp_stream *s, const struct ddp_stream_select *x,
+                                 float threshold)
+{
+    struct ddp_select all = whole_select(x);
+    assert(x->scratch_bytes >= cpu_select_scratch(x->n, 0));
+    best()->grad->select_threshold(&all, threshold);
+    send_first(x, &all.out);
+}
+
+static void cpu_select_topk(struct ddp_stream *s, const struct ddp_stream_select *x, size_t k)
+{
+    struct ddp_select all = whole_select(x);
+    assert(x->scratch_bytes >= cpu_select_scratch(x->n, k));
+    best()->grad->select_topk(&all, k, NULL, (float *)(void *)all.out.value + x->n);
+    send_first(x, &all.out);
+}
+
+static struct ddp_sparse current_list(const struct ddp_stream_list *list)
+{
+    return (struct ddp_sparse){list->index, list->value, *list->count};
+}
+
+static void cpu_scatter_add(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    const struct ddp_sparse l = current_list(list);
+    best()->grad->scatter_add(dst, &l);
+}
+
+static void cpu_scatter(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    const struct ddp_sparse l = current_list(list);
+    best()->grad->scatter(dst, &l);
+}
+
+static void cpu_scatter_zero(struct ddp_stream *s, float *dst, const struct ddp_stream_list *list)
+{
+    best()->grad->scatter_zero(dst, list->index, *list->count);
+}
+
+static size_t cpu_merge_scratch(size_t b_capacity)
+{
+    return 0;
+}
+
+static void cpu_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
+                      const struct ddp_stream_list *a, const struct ddp_stream_list *b,
+                      void *scratch)
+{
+    const struct ddp_sparse from_a = current_list(a), from_b = current_list(b);
+    struct ddp_sparse sum = {out->index, out->value, 0};
+    best()->grad->merge(&sum, &from_a, &from_b);
+    *out->count = (uint32_t)sum.count;
+}
+
+static void cpu_sgd(struct ddp_stream *s, float *p, float *v, const float *grad, size_t n, float lr,
+                    float momentum, float weight_decay)
+{
+    best()->grad->sgd(p, v, grad, n, lr, momentum, weight_decay);
+}
+
+static void cpu_adam(struct ddp_stream *s, float *p, float *m, float *v, const float *grad,
+                     size_t n, const struct ddp_adam *a)
+{
+    best()->grad->adam(p, m, v, grad, n, a);
+}
+
+static void cpu_scale(struct ddp_stream *s, float *a, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++)
+        a[i] = ddp_scaled(a[i], factor);
+}
+
+static void cpu_widen_back(struct ddp_stream *s, float *dst, const void *src, size_t n,
+                           enum ddp_dtype from, uint64_t *overflows)
+{
+    const uint16_t *half = src;
+    for (size_t i = 0; i < n; i++) {
+        *overflows += (uint64_t)ddp_half_overflowed(half[i], dst[i], from);
+        dst[i] = ddp_half_widen(half[i], from);
+    }
+}
+
+static void cpu_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *count)
+{
+    *sum += *count;
+}
+
+static const struct ddp_stream_kernels cpu_kernels = {
+    .reduce = cpu_reduce,
+    .narrow = cpu_narrow,
+    .widen = cpu_widen,
+    .widen_add = cpu_widen_add,
+    .narrow_residual = cpu_narrow_residual,
+    .select_scratch = cpu_select_scratch,
+    .select_threshold = cpu_select_threshold,
+    .select_topk = cpu_select_topk,
+    .scatter_add = cpu_scatter_add,
+    .scatter = cpu_scatter,
+    .scatter_zero = cpu_scatter_zero,
+    .merge_scratch = cpu_merge_scratch,
+    .merge = cpu_merge,
+    .sgd = cpu_sgd,
+    .adam = cpu_adam,
+    .scale = cpu_scale,
+    .widen_back = cpu_widen_back,
+    .add_count = cpu_add_count,
+};
 
 static int cpu_probe(struct ddp_err *err)
 {
@@ -66,8 +386,8 @@ static void cpu_fill(void *dst, unsigned char byte, size_t bytes)
         .name = "cpu", .summary = "processor, " text " kernels", .probe = cpu_probe,               \
         .count = cpu_count, .select = cpu_select, .info = cpu_info, .alloc = cpu_alloc,            \
         .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level, .fill = cpu_fill,      \
-        .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level, .streams = &ddp_cpu_streams,      \
-        .stream_kernels = &ddp_cpu_kernels,                                                        \
+        .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level, .streams = &cpu_streams,          \
+        .stream_kernels = &cpu_kernels,                                                            \
     }
 
 static const struct ddp_device levels[DDP_SIMD_COUNT] = {
@@ -107,6 +427,6 @@ const struct ddp_device ddp_dev_cpu = {
     .fill = cpu_fill,
     .reduce = best_reduce,
     .grad = &ddp_grad_scalar, /* all levels give the same results */
-    .streams = &ddp_cpu_streams,
-    .stream_kernels = &ddp_cpu_kernels,
+    .streams = &cpu_streams,
+    .stream_kernels = &cpu_kernels,
 };

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/cpu/grad_kernels.h"
+#include "device/cpu/kernels_cpu.h"
 
 /* scatter_add prefetches destinations this many entries before their use, which hides the latency
  * of a cache miss. */

@@ -1,7 +1,7 @@
-/* The reduce kernels of one SIMD level: the template behind kernels_cpu_*.c.
+/* The reduce and copy kernels of one SIMD level: the template behind kernels_*.c.
  *
- * Each level file includes kernels_level_*.inc.h and defines REDUCE_SYMBOL and COPY_NT_SYMBOL, the
- * names of the two functions. Then it includes this template once.
+ * Each level file defines VB (kernels_level.inc.h) and LEVEL(name), which appends the level to the
+ * name of a function. Then it includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
@@ -9,6 +9,10 @@
  * stores it to every destination. No intermediate result is stored in memory, and a destination may
  * be a source. The head and the tail of an array are partial vectors. The same operations process
  * them, so that their results have the same bits.
+ *
+ * All kernels are one set of functions. Each kernel inlines them with a constant dtype and
+ * operation, so that no branch on either remains in its loops. Frequent shapes inline them with
+ * constant numbers of arrays as well.
  *
  * The results do not depend on the vector size VB, because lanes are never combined with each other
  * and no operation is contracted (-ffp-contract=off). Every NaN becomes the canonical quiet NaN,
@@ -18,16 +22,18 @@
 #endif
 
 #include <assert.h>
-#include <stdbool.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
+#include "device/cpu/kernels_cpu.h"
+#include "device/cpu/kernels_level.inc.h"
 
 /* Vectors per tile. Four independent additions hide the latency of an addition, and four vectors
  * fit in the registers. */
 #define TILE 4
 /* Vectors per tile in loops that prefetch: as many as fill two cache lines, but at most TILE
  * (results/notes/kernels.md). */
-#define PAIR_TILE(RAW) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / sizeof(RAW)))
+#define PAIR_TILE(step) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / (step)))
 /* Arrays longer than this many vectors start with a partial vector that aligns the stores. */
 #define HEAD_STEPS 16
 
@@ -50,8 +56,6 @@
 #define LONG_BYTES   ((size_t)64 << 10)
 #define ALIAS_BYTES  ((size_t)4 << 10)
 
-#include "device/cpu/kernels_ops.inc.h"
-
 /* Kernels are not inlined into the functions that choose among them. Otherwise these functions
  * would save and restore the registers of all kernels in every call. */
 #define OUT_OF_LINE static __attribute__((noinline))
@@ -73,232 +77,373 @@ INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
     return head % elem == 0 ? head : 0;
 }
 
-/* Returns whether non-temporal stores are possible. They need destinations that are aligned to
- * `elem` bytes and all have the same offset from a boundary of `step` bytes. */
-static bool can_stream(void *const *dst, int ndst, size_t step, size_t elem)
+/* The last operation on a combined value. */
+enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
+struct finisher {
+    enum finish how;
+    /* 1/divisor for FINISH_MULTIPLY, else the divisor. 1/divisor is exact for powers of two. */
+    double scale;
+};
+
+static struct finisher finisher_of(int divisor)
 {
-    for (int d = 0; d < ndst; d++)
-        if ((((uintptr_t)dst[d] ^ (uintptr_t)dst[0]) & (step - 1)) != 0 ||
-            (uintptr_t)dst[d] % elem != 0)
-            return false;
-    return true;
+    assert(divisor >= 1 && divisor < 1 << 24);
+    if (divisor == 1)
+        return (struct finisher){FINISH_NONE, 1.0};
+    if ((divisor & (divisor - 1)) == 0)
+        return (struct finisher){FINISH_MULTIPLY, 1.0 / divisor};
+    return (struct finisher){FINISH_DIVIDE, divisor};
 }
 
-INLINE void stream_raw_full(unsigned char *p, raw_full v)
+INLINE v_f32 divide_f32(v_f32 a, struct finisher f)
 {
-    vec_stream_full(p, v);
-}
-INLINE void stream_raw_half(unsigned char *p, raw_half v)
-{
-    vec_stream_half(p, v);
-}
-INLINE void stream_raw_quarter(unsigned char *p, raw_quarter v)
-{
-    memcpy(p, &v, sizeof(v)); /* only averages of u8 use this, so a plain store suffices */
+    if (f.how == FINISH_MULTIPLY)
+        return a * (float)f.scale;
+    return f.how == FINISH_DIVIDE ? a / (float)f.scale : a;
 }
 
-/* Defines kernel NAME. RAW holds the elements of one accumulator vector as they lie in memory. ELEM
- * is the size of an element in bytes, and ACC is the type of the accumulator. Kernels for frequent
- * shapes inline NAME##_loop with constant nsrc and ndst. */
-#define DEFINE_KERNEL(NAME, RAW, ACC, ELEM, WIDEN, NARROW, COMBINE, FINISH)                        \
-    INLINE ACC NAME##_part(const void *const *src, int nsrc, size_t at, size_t bytes,              \
-                           struct finisher f)                                                      \
-    {                                                                                              \
-        RAW raw;                                                                                   \
-        raw_full part = vec_load_part((const unsigned char *)src[0] + at, bytes);                  \
-        memcpy(&raw, &part, sizeof(raw));                                                          \
-        ACC a = WIDEN(raw);                                                                        \
-        for (int k = 1; k < nsrc; k++) {                                                           \
-            part = vec_load_part((const unsigned char *)src[k] + at, bytes);                       \
-            memcpy(&raw, &part, sizeof(raw));                                                      \
-            ACC b = WIDEN(raw);                                                                    \
-            a = COMBINE(a, b);                                                                     \
-        }                                                                                          \
-        return FINISH(a, f);                                                                       \
-    }                                                                                              \
-    INLINE void NAME##_edge(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t at, size_t bytes, struct finisher f)                            \
-    {                                                                                              \
-        const RAW raw = NARROW(NAME##_part(src, nsrc, at, bytes, f));                              \
-        raw_full part = {0};                                                                       \
-        memcpy(&part, &raw, sizeof(raw));                                                          \
-        for (int d = 0; d < ndst; d++)                                                             \
-            vec_store_part((unsigned char *)dst[d] + at, part, bytes);                             \
-    }                                                                                              \
-    INLINE void NAME##_tile(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t at, int vectors, bool stream, struct finisher f)                \
-    {                                                                                              \
-        ACC a[TILE];                                                                               \
-        RAW raw;                                                                                   \
-        for (int v = 0; v < vectors; v++) {                                                        \
-            memcpy(&raw, (const unsigned char *)src[0] + at + v * sizeof(RAW), sizeof(RAW));       \
-            a[v] = WIDEN(raw);                                                                     \
-        }                                                                                          \
-        for (int k = 1; k < nsrc; k++)                                                             \
-            for (int v = 0; v < vectors; v++) {                                                    \
-                memcpy(&raw, (const unsigned char *)src[k] + at + v * sizeof(RAW), sizeof(RAW));   \
-                ACC b = WIDEN(raw);                                                                \
-                a[v] = COMBINE(a[v], b);                                                           \
-            }                                                                                      \
-        for (int v = 0; v < vectors; v++)                                                          \
-            a[v] = FINISH(a[v], f);                                                                \
-        for (int d = 0; d < ndst; d++)                                                             \
-            for (int v = 0; v < vectors; v++) {                                                    \
-                raw = NARROW(a[v]);                                                                \
-                unsigned char *to = (unsigned char *)dst[d] + at + v * sizeof(RAW);                \
-                if (stream)                                                                        \
-                    stream_##RAW(to, raw);                                                         \
-                else                                                                               \
-                    memcpy(to, &raw, sizeof(RAW));                                                 \
-            }                                                                                      \
-    }                                                                                              \
-    INLINE size_t NAME##_paired(void *const *dst, const void *const *src, size_t at, size_t bytes, \
-                                int remote, struct finisher f)                                     \
-    {                                                                                              \
-        const size_t half = paired_distance(bytes - at);                                           \
-        for (const size_t end = at + half; at != end; at += sizeof(RAW)) {                         \
-            if (end - at > AHEAD) {                                                                \
-                ddp_prefetch(src[remote], at + AHEAD, sizeof(RAW));                                \
-                ddp_prefetch(src[remote], at + half + AHEAD, sizeof(RAW));                         \
-            }                                                                                      \
-            NAME##_tile(dst, 2, src, 2, at, 1, false, f);                                          \
-            NAME##_tile(dst, 2, src, 2, at + half, 1, false, f);                                   \
-        }                                                                                          \
-        return at + half;                                                                          \
-    }                                                                                              \
-    INLINE void NAME##_loop(void *const *dst, int ndst, const void *const *src, int nsrc,          \
-                            size_t bytes, bool stream, int remote, struct finisher f)              \
-    {                                                                                              \
-        const size_t step = sizeof(RAW), tile = TILE * step, pair_tile = PAIR_TILE(RAW) * step;    \
-        const bool pair = nsrc == 2 && ndst == 2 && !stream;                                       \
-        size_t at = bytes > HEAD_STEPS * step ? head_bytes(dst[0], step, ELEM) : 0;                \
-        if (at != 0)                                                                               \
-            NAME##_edge(dst, ndst, src, nsrc, 0, at, f);                                           \
-        const bool ahead = pair && (bytes - at < LONG_BYTES || prefetcher_lags());                 \
-        if (pair && bytes - at >= PAIRED_BYTES && prefetcher_lags())                               \
-            at = NAME##_paired(dst, src, at, bytes, remote, f);                                    \
-        if (ahead && bytes - at >= AHEAD)                                                          \
-            ddp_prefetch(src[remote], at, AHEAD);                                                  \
-        for (; ahead && bytes - at >= pair_tile; at += pair_tile) {                                \
-            if (bytes - at >= AHEAD + pair_tile)                                                   \
-                ddp_prefetch(src[remote], at + AHEAD, pair_tile);                                  \
-            NAME##_tile(dst, ndst, src, nsrc, at, PAIR_TILE(RAW), stream, f);                      \
-        }                                                                                          \
-        for (; bytes - at >= tile; at += tile)                                                     \
-            NAME##_tile(dst, ndst, src, nsrc, at, TILE, stream, f);                                \
-        for (; bytes - at >= step; at += step)                                                     \
-            NAME##_tile(dst, ndst, src, nsrc, at, 1, false, f);                                    \
-        if (at != bytes)                                                                           \
-            NAME##_edge(dst, ndst, src, nsrc, at, bytes - at, f);                                  \
-    }                                                                                              \
-    OUT_OF_LINE void NAME(const struct ddp_reduce *r)                                              \
-    {                                                                                              \
-        const size_t bytes = r->count * ELEM;                                                      \
-        const bool stream = r->nontemporal && bytes > HEAD_STEPS * sizeof(RAW) &&                  \
-                            can_stream(r->dst, r->dst_count, sizeof(RAW), ELEM);                   \
-        NAME##_loop(r->dst, r->dst_count, r->src, r->src_count, bytes, stream, r->remote,          \
-                    finisher_of(r->divisor));                                                      \
-        if (stream)                                                                                \
-            vec_stream_end();                                                                      \
+INLINE v_f64 divide_f64(v_f64 a, struct finisher f)
+{
+    if (f.how == FINISH_MULTIPLY)
+        return a * f.scale;
+    return f.how == FINISH_DIVIDE ? a / f.scale : a;
+}
+
+INLINE v_f64 select_f64(v_u64 mask, v_f64 yes, v_f64 no)
+{
+    return (v_f64)((mask & (v_u64)yes) | (~mask & (v_u64)no));
+}
+
+INLINE v_f64 canonical_f64(v_f64 a)
+{
+    return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
+}
+
+/* A vector of accumulators. raw_full stands for the accumulator's own type (v_f32, v_f64, v_u32 or
+ * v_u8), to which acc_type() refers. */
+typedef raw_full v_acc;
+
+/* Returns whether the kernel computes an exact average of integers. Its accumulators are floats, in
+ * which the sum is exact: |sum| is at most 2^39 in f64, or for u8 below 2^16 in f32. The rounding
+ * error of the quotient is smaller than its distance to the next integer, so truncation gives the
+ * exact result. */
+INLINE bool is_integer_mean(enum ddp_dtype dtype, enum ddp_op op)
+{
+    return op == DDP_AVG && ddp_dtype_is_integer(dtype);
+}
+
+INLINE enum ddp_dtype acc_type(enum ddp_dtype dtype, enum ddp_op op)
+{
+    if (is_integer_mean(dtype, op))
+        return dtype == DDP_I32 ? DDP_F64 : DDP_F32;
+    return ddp_dtype_is_half(dtype) ? DDP_F32 : dtype;
+}
+
+/* Returns the bytes in memory of the elements that one vector of accumulators holds. */
+INLINE size_t step_bytes(enum ddp_dtype dtype, enum ddp_op op)
+{
+    return VB * ddp_dtypes[dtype].size / ddp_dtypes[acc_type(dtype, op)].size;
+}
+
+/* Converts element by element, which is faster at the baseline than a load of 8 bytes. */
+INLINE v_f64 widen_i32(const unsigned char *p)
+{
+    v_f64 v;
+    int32_t x;
+    if (VB > 16) {
+        v_i32h half;
+        memcpy(&half, p, sizeof(half));
+        return __builtin_convertvector(half, v_f64);
     }
+    for (size_t i = 0; i < VB / sizeof(double); i++) {
+        memcpy(&x, p + i * sizeof(x), sizeof(x));
+        v[i] = x;
+    }
+    return v;
+}
 
-/*            name       memory     accumulator elem widen narrow combine finish */
-DEFINE_KERNEL(any_f32_sum, raw_full, v_f32, 4, TO_F32, TO_RAW, ADD, finish_f32)
-DEFINE_KERNEL(f32_prod, raw_full, v_f32, 4, TO_F32, TO_RAW, MUL, finish_f32)
-DEFINE_KERNEL(f32_min, raw_full, v_f32, 4, TO_F32, TO_RAW, MIN_F32, finish_f32)
-DEFINE_KERNEL(f32_max, raw_full, v_f32, 4, TO_F32, TO_RAW, MAX_F32, finish_f32)
-DEFINE_KERNEL(f16_sum, raw_half, v_f32, 2, widen_f16, narrow_f16, ADD, finish_f32)
-DEFINE_KERNEL(f16_prod, raw_half, v_f32, 2, widen_f16, narrow_f16, MUL, finish_f32)
-DEFINE_KERNEL(f16_min, raw_half, v_f32, 2, widen_f16, narrow_f16, MIN_F32, finish_f32)
-DEFINE_KERNEL(f16_max, raw_half, v_f32, 2, widen_f16, narrow_f16, MAX_F32, finish_f32)
-DEFINE_KERNEL(bf16_sum, raw_half, v_f32, 2, widen_bf16, narrow_bf16, ADD, finish_f32)
-DEFINE_KERNEL(bf16_prod, raw_half, v_f32, 2, widen_bf16, narrow_bf16, MUL, finish_f32)
-DEFINE_KERNEL(bf16_min, raw_half, v_f32, 2, widen_bf16, narrow_bf16, MIN_F32, finish_f32)
-DEFINE_KERNEL(bf16_max, raw_half, v_f32, 2, widen_bf16, narrow_bf16, MAX_F32, finish_f32)
-DEFINE_KERNEL(f64_sum, raw_full, v_f64, 8, TO_F64, TO_RAW, ADD, finish_f64)
-DEFINE_KERNEL(f64_prod, raw_full, v_f64, 8, TO_F64, TO_RAW, MUL, finish_f64)
-DEFINE_KERNEL(f64_min, raw_full, v_f64, 8, TO_F64, TO_RAW, MIN_F64, finish_f64)
-DEFINE_KERNEL(f64_max, raw_full, v_f64, 8, TO_F64, TO_RAW, MAX_F64, finish_f64)
-DEFINE_KERNEL(i32_sum, raw_full, v_u32, 4, TO_U32, TO_RAW, ADD, AS_IS)
-DEFINE_KERNEL(i32_prod, raw_full, v_u32, 4, TO_U32, TO_RAW, MUL, AS_IS)
-DEFINE_KERNEL(i32_min, raw_full, v_u32, 4, TO_U32, TO_RAW, MIN_I32, AS_IS)
-DEFINE_KERNEL(i32_max, raw_full, v_u32, 4, TO_U32, TO_RAW, MAX_I32, AS_IS)
-DEFINE_KERNEL(i32_mean, raw_half, v_f64, 4, WIDEN_I32, NARROW_I32, ADD, finish_mean_i32)
-DEFINE_KERNEL(u8_sum, raw_full, v_u8, 1, TO_U8, TO_RAW, ADD, AS_IS)
-DEFINE_KERNEL(u8_prod, raw_full, v_u8, 1, TO_U8, TO_RAW, MUL, AS_IS)
-DEFINE_KERNEL(u8_min, raw_full, v_u8, 1, TO_U8, TO_RAW, MIN_U8, AS_IS)
-DEFINE_KERNEL(u8_max, raw_full, v_u8, 1, TO_U8, TO_RAW, MAX_U8, AS_IS)
-DEFINE_KERNEL(u8_mean, raw_quarter, v_f32, 1, widen_u8, narrow_u8, ADD, finish_mean_u8)
+/* Loads step_bytes() bytes from p and widens the elements to accumulators. */
+INLINE v_acc load_acc(const unsigned char *p, enum ddp_dtype dtype, enum ddp_op op)
+{
+    raw_full full;
+    raw_half half;
+    raw_quarter quarter;
+    if (step_bytes(dtype, op) == VB) {
+        memcpy(&full, p, sizeof(full));
+        return full;
+    }
+    if (step_bytes(dtype, op) == VB / 4) { /* u8 */
+        memcpy(&quarter, p, sizeof(quarter));
+        return (v_acc) __builtin_convertvector(__builtin_convertvector(quarter, v_i32), v_f32);
+    }
+    if (dtype == DDP_I32)
+        return (v_acc)widen_i32(p);
+    memcpy(&half, p, sizeof(half));
+    return (v_acc)(dtype == DDP_F16 ? widen_f16(half) : widen_bf16(half));
+}
+
+/* Narrows accumulators to elements and stores step_bytes() bytes at p. */
+INLINE void store_acc(unsigned char *p, v_acc a, enum ddp_dtype dtype, enum ddp_op op)
+{
+    raw_half half;
+    if (step_bytes(dtype, op) == VB) {
+        memcpy(p, &a, sizeof(a));
+        return;
+    }
+    if (step_bytes(dtype, op) == VB / 4) { /* u8 */
+        const raw_quarter quarter =
+            __builtin_convertvector(__builtin_convertvector((v_f32)a, v_i32), raw_quarter);
+        memcpy(p, &quarter, sizeof(quarter));
+        return;
+    }
+    if (dtype == DDP_I32)
+        half = (raw_half) __builtin_convertvector((v_f64)a, v_i32h);
+    else
+        half = dtype == DDP_F16 ? narrow_f16((v_f32)a) : narrow_bf16((v_f32)a);
+    memcpy(p, &half, sizeof(half));
+}
+
+INLINE v_f32 combine_f32(v_f32 a, v_f32 b, enum ddp_op op)
+{
+    /* The condition a != a selects a if a is NaN. If b is NaN, the comparison is false, which
+     * selects b. */
+    if (op == DDP_MIN || op == DDP_MAX)
+        return select_f32((v_i32)((op == DDP_MIN ? a < b : a > b) | (a != a)), a, b);
+    return op == DDP_PROD ? a * b : a + b;
+}
+
+INLINE v_f64 combine_f64(v_f64 a, v_f64 b, enum ddp_op op)
+{
+    if (op == DDP_MIN || op == DDP_MAX)
+        return select_f64((v_u64)((op == DDP_MIN ? a < b : a > b) | (a != a)), a, b);
+    return op == DDP_PROD ? a * b : a + b;
+}
+
+INLINE v_u32 combine_i32(v_u32 a, v_u32 b, enum ddp_op op)
+{
+    const v_u32 less = (v_u32)((v_i32)a < (v_i32)b), more = (v_u32)((v_i32)a > (v_i32)b);
+    const v_u32 mask = op == DDP_MIN ? less : more;
+    if (op == DDP_MIN || op == DDP_MAX)
+        return (mask & a) | (~mask & b);
+    return op == DDP_PROD ? a * b : a + b;
+}
+
+INLINE v_u8 combine_u8(v_u8 a, v_u8 b, enum ddp_op op)
+{
+    const v_u8 mask = (v_u8)(op == DDP_MIN ? a < b : a > b);
+    if (op == DDP_MIN || op == DDP_MAX)
+        return (mask & a) | (~mask & b);
+    return op == DDP_PROD ? a * b : a + b;
+}
+
+INLINE v_acc combine(v_acc a, v_acc b, enum ddp_dtype dtype, enum ddp_op op)
+{
+    switch (acc_type(dtype, op)) {
+    case DDP_F64:
+        return (v_acc)combine_f64((v_f64)a, (v_f64)b, op);
+    case DDP_I32:
+        return (v_acc)combine_i32((v_u32)a, (v_u32)b, op);
+    case DDP_U8:
+        return (v_acc)combine_u8((v_u8)a, (v_u8)b, op);
+    default:
+        return (v_acc)combine_f32((v_f32)a, (v_f32)b, op);
+    }
+}
+
+INLINE v_acc finish(v_acc a, enum ddp_dtype dtype, enum ddp_op op, struct finisher f)
+{
+    const bool is_float = !is_integer_mean(dtype, op);
+    switch (acc_type(dtype, op)) {
+    case DDP_F64:
+        return (v_acc)(is_float ? canonical_f64(divide_f64((v_f64)a, f)) : divide_f64((v_f64)a, f));
+    case DDP_F32:
+        return (v_acc)(is_float ? canonical(divide_f32((v_f32)a, f)) : divide_f32((v_f32)a, f));
+    default:
+        return a;
+    }
+}
+
+INLINE v_acc load_part(const void *src, size_t at, size_t bytes, enum ddp_dtype dtype,
+                       enum ddp_op op)
+{
+    const raw_full part = vec_load_part((const unsigned char *)src + at, bytes);
+    return load_acc((const unsigned char *)&part, dtype, op);
+}
+
+/* Reduces the `bytes` bytes at offset `at`, which are less than a vector. */
+INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, struct finisher f)
+{
+    v_acc a = load_part(r->src[0], at, bytes, r->dtype, r->op);
+    for (int k = 1; k < r->src_count; k++)
+        a = combine(a, load_part(r->src[k], at, bytes, r->dtype, r->op), r->dtype, r->op);
+    raw_full part = {0};
+    store_acc((unsigned char *)&part, finish(a, r->dtype, r->op, f), r->dtype, r->op);
+    for (int d = 0; d < r->dst_count; d++)
+        vec_store_part((unsigned char *)r->dst[d] + at, part, bytes);
+}
+
+/* Reduces `vectors` whole vectors at offset `at`, at most TILE. */
+INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct finisher f)
+{
+    const size_t step = step_bytes(r->dtype, r->op);
+    v_acc a[TILE];
+    for (int v = 0; v < vectors; v++)
+        a[v] = load_acc((const unsigned char *)r->src[0] + at + v * step, r->dtype, r->op);
+    for (int k = 1; k < r->src_count; k++)
+        for (int v = 0; v < vectors; v++) {
+            const unsigned char *from = (const unsigned char *)r->src[k] + at + v * step;
+            a[v] = combine(a[v], load_acc(from, r->dtype, r->op), r->dtype, r->op);
+        }
+    for (int v = 0; v < vectors; v++)
+        a[v] = finish(a[v], r->dtype, r->op, f);
+    for (int d = 0; d < r->dst_count; d++)
+        for (int v = 0; v < vectors; v++)
+            store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
+}
+
+/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. */
+INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes, struct finisher f)
+{
+    const size_t step = step_bytes(r->dtype, r->op), half = paired_distance(bytes - at);
+    for (const size_t end = at + half; at != end; at += step) {
+        if (end - at > AHEAD) {
+            ddp_prefetch(r->src[r->remote], at + AHEAD, step);
+            ddp_prefetch(r->src[r->remote], at + half + AHEAD, step);
+        }
+        reduce_tile(r, at, 1, f);
+        reduce_tile(r, at + half, 1, f);
+    }
+    return at + half;
+}
+
+INLINE void reduce_all(const struct ddp_reduce *r, struct finisher f)
+{
+    const size_t elem = ddp_dtypes[r->dtype].size, bytes = r->count * elem;
+    const size_t step = step_bytes(r->dtype, r->op), tile = TILE * step;
+    const size_t pair_tile = (size_t)PAIR_TILE(step) * step;
+    const bool pair = r->src_count == 2 && r->dst_count == 2;
+    size_t at = bytes > HEAD_STEPS * step ? head_bytes(r->dst[0], step, elem) : 0;
+    if (at != 0)
+        reduce_part(r, 0, at, f);
+    const bool ahead = pair && (bytes - at < LONG_BYTES || prefetcher_lags());
+    if (pair && bytes - at >= PAIRED_BYTES && prefetcher_lags())
+        at = reduce_paired(r, at, bytes, f);
+    if (ahead && bytes - at >= AHEAD)
+        ddp_prefetch(r->src[r->remote], at, AHEAD);
+    for (; ahead && bytes - at >= pair_tile; at += pair_tile) {
+        if (bytes - at >= AHEAD + pair_tile)
+            ddp_prefetch(r->src[r->remote], at + AHEAD, pair_tile);
+        reduce_tile(r, at, PAIR_TILE(step), f);
+    }
+    for (; bytes - at >= tile; at += tile)
+        reduce_tile(r, at, TILE, f);
+    for (; bytes - at >= step; at += step)
+        reduce_tile(r, at, 1, f);
+    if (at != bytes)
+        reduce_part(r, at, bytes - at, f);
+}
+
+/* Reduces with constant arguments. */
+INLINE void reduce_as(const struct ddp_reduce *r, enum ddp_dtype dtype, enum ddp_op op)
+{
+    struct ddp_reduce fixed = *r;
+    fixed.dtype = dtype;
+    fixed.op = op;
+    reduce_all(&fixed, finisher_of(r->divisor));
+}
+
+#define KERNEL(name, dtype, op)                                                                    \
+    OUT_OF_LINE void name(const struct ddp_reduce *r)                                              \
+    {                                                                                              \
+        reduce_as(r, dtype, op);                                                                   \
+    }
+#define KERNELS(name, dtype)                                                                       \
+    KERNEL(name##_sum, dtype, DDP_SUM)                                                             \
+    KERNEL(name##_prod, dtype, DDP_PROD)                                                           \
+    KERNEL(name##_min, dtype, DDP_MIN)                                                             \
+    KERNEL(name##_max, dtype, DDP_MAX)
+
+KERNELS(f32, DDP_F32)
+KERNELS(f16, DDP_F16)
+KERNELS(bf16, DDP_BF16)
+KERNELS(f64, DDP_F64)
+KERNELS(i32, DDP_I32)
+KERNELS(u8, DDP_U8)
+KERNEL(i32_mean, DDP_I32, DDP_AVG)
+KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
 /* Kernels for the most frequent shapes of dense gradient exchange: f32 sums of two arrays into one
  * or two, and of four into four. With constant counts the compiler keeps every pointer in a
- * register and unrolls the loops. */
-#define FIXED_F32_SUM(nsrc, ndst, stream)                                                          \
-    do {                                                                                           \
-        const void *src[nsrc];                                                                     \
-        void *dst[ndst];                                                                           \
-        memcpy(src, r->src, sizeof(src));                                                          \
-        memcpy(dst, r->dst, sizeof(dst));                                                          \
-        const struct finisher f = finisher_of(r->divisor);                                         \
-        if (f.how == FINISH_NONE)                                                                  \
-            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->remote,                \
-                             (struct finisher){FINISH_NONE, 1});                                   \
-        else                                                                                       \
-            any_f32_sum_loop(dst, ndst, src, nsrc, r->count * 4, stream, r->remote, f);            \
-    } while (0)
+ * register and unrolls the loops. The copies of the arrays tell the compiler that no store changes
+ * them. */
+INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_count)
+{
+    const void *src[4];
+    void *dst[4];
+    struct ddp_reduce fixed = *r;
+    memcpy(src, r->src, (size_t)src_count * sizeof(*src));
+    memcpy(dst, r->dst, (size_t)dst_count * sizeof(*dst));
+    fixed.src = src;
+    fixed.dst = dst;
+    fixed.src_count = src_count;
+    fixed.dst_count = dst_count;
+    fixed.dtype = DDP_F32;
+    fixed.op = DDP_SUM;
+    const struct finisher f = finisher_of(r->divisor);
+    if (f.how == FINISH_NONE)
+        reduce_all(&fixed, (struct finisher){FINISH_NONE, 1});
+    else
+        reduce_all(&fixed, f);
+}
 
 OUT_OF_LINE void f32_sum_2_1(const struct ddp_reduce *r)
 {
-    FIXED_F32_SUM(2, 1, false);
+    f32_sum_fixed(r, 2, 1);
 }
 OUT_OF_LINE void f32_sum_2_2(const struct ddp_reduce *r)
 {
-    FIXED_F32_SUM(2, 2, false);
+    f32_sum_fixed(r, 2, 2);
 }
 OUT_OF_LINE void f32_sum_4_4(const struct ddp_reduce *r)
 {
-    FIXED_F32_SUM(4, 4, false);
+    f32_sum_fixed(r, 4, 4);
 }
 
-static void f32_sum(const struct ddp_reduce *r)
+static void f32_sum_any(const struct ddp_reduce *r)
 {
-    const int shape = r->nontemporal ? 0 : r->src_count * 16 + r->dst_count;
-    if (shape == 2 * 16 + 1)
+    const int nsrc = r->src_count, ndst = r->dst_count;
+    if (nsrc == 2 && ndst == 1)
         f32_sum_2_1(r);
-    else if (shape == 2 * 16 + 2)
+    else if (nsrc == 2 && ndst == 2)
         f32_sum_2_2(r);
-    else if (shape == 4 * 16 + 4)
+    else if (nsrc == 4 && ndst == 4)
         f32_sum_4_4(r);
     else
-        any_f32_sum(r);
+        f32_sum(r);
 }
 
-typedef void kernel(const struct ddp_reduce *r);
-
-void REDUCE_SYMBOL(const struct ddp_reduce *r)
+void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
 {
+    typedef void kernel(const struct ddp_reduce *r);
     static kernel *const table[DDP_DTYPE_COUNT][DDP_OP_COUNT] = {
-        [DDP_F32] = {f32_sum, f32_sum, f32_prod, f32_min, f32_max},
+        [DDP_F32] = {f32_sum_any, f32_sum_any, f32_prod, f32_min, f32_max},
         [DDP_F16] = {f16_sum, f16_sum, f16_prod, f16_min, f16_max},
         [DDP_BF16] = {bf16_sum, bf16_sum, bf16_prod, bf16_min, bf16_max},
         [DDP_F64] = {f64_sum, f64_sum, f64_prod, f64_min, f64_max},
-        [DDP_I32] = {i32_sum, i32_sum, i32_prod, i32_min, i32_max},
-        [DDP_U8] = {u8_sum, u8_sum, u8_prod, u8_min, u8_max},
+        [DDP_I32] = {i32_sum, i32_mean, i32_prod, i32_min, i32_max},
+        [DDP_U8] = {u8_sum, u8_mean, u8_prod, u8_min, u8_max},
     };
     assert(r->src_count >= 1 && r->src_count <= DDP_REDUCE_MAX && r->dst_count >= 1);
     assert(r->remote >= 0 && r->remote < r->src_count);
     assert(r->divisor == 1 || r->op == DDP_SUM || r->op == DDP_AVG);
     if (r->count == 0)
         return;
-    if (r->divisor > 1 && r->dtype == DDP_I32)
-        i32_mean(r);
-    else if (r->divisor > 1 && r->dtype == DDP_U8)
-        u8_mean(r);
-    else
-        table[r->dtype][r->op](r);
+    /* Without a division an average is a sum, and sums of integers wrap around. */
+    const enum ddp_op sum = r->divisor > 1 ? DDP_AVG : DDP_SUM;
+    table[r->dtype][r->op == DDP_SUM || r->op == DDP_AVG ? sum : r->op](r);
 }
 
-void COPY_NT_SYMBOL(void *dst, const void *src, size_t bytes)
+void LEVEL(ddp_copy_nt)(void *dst, const void *src, size_t bytes)
 {
     unsigned char *to = (unsigned char *)dst;
     const unsigned char *from = (const unsigned char *)src;

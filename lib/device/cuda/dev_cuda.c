@@ -1,14 +1,36 @@
-/* NVIDIA GPUs as a device: probing, device memory, and the operations that wait for their result.
+/* NVIDIA GPUs as a device: probing, device memory, operations that wait for their result, streams,
+ * events and graphs.
  *
  * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
  * driver, calls return error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
  * reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "device/cuda/dev_cuda.h"
 
 extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
+
+struct ddp_event {
+    cudaEvent_t handle;
+};
+
+struct ddp_graph {
+    cudaGraphExec_t handle;
+};
+
+void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
+{
+    if (code == cudaSuccess)
+        return;
+    (void)cudaGetLastError(); /* clear CUDA's last error; s->failed keeps the first one */
+    if (s->failed != 0)
+        return;
+    s->failed = code;
+    s->call = call;
+}
 
 int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
 {
@@ -104,28 +126,258 @@ static void cuda_free(void *ptr, size_t bytes)
         (void)cudaFree(ptr);
 }
 
-/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. If an error makes the GPU unusable
- * for this process, the next call that can fail reports it. cudaMemcpy may return before a copy
- * from pageable memory, or a copy within a device, is complete. Other streams do not wait for such
- * a copy. Therefore these functions wait for the default stream. */
+/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. Their first error is kept here, and
+ * the next call on a stream that can fail reports it. Like CUDA's last error, each thread has one.
+ */
+static _Thread_local struct ddp_stream unreported;
+
+/* Waits for the default stream. cudaMemcpy may return before a copy from pageable memory, or a copy
+ * within a device, is complete, and other streams do not wait for such a copy. */
+static void finish_default(struct ddp_stream *now)
+{
+    ddp_cuda_note(now, cudaStreamSynchronize(NULL), "cudaStreamSynchronize");
+    if (unreported.failed == 0)
+        unreported = *now;
+}
+
 static void cuda_copy(void *dst, const void *src, size_t bytes)
 {
-    (void)cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);
-    (void)cudaStreamSynchronize(NULL);
+    struct ddp_stream now = {0};
+    ddp_cuda_note(&now, cudaMemcpy(dst, src, bytes, cudaMemcpyDefault), "cudaMemcpy");
+    finish_default(&now);
 }
 
 static void cuda_fill(void *dst, unsigned char byte, size_t bytes)
 {
-    (void)cudaMemset(dst, byte, bytes);
-    (void)cudaStreamSynchronize(NULL);
+    struct ddp_stream now = {0};
+    ddp_cuda_note(&now, cudaMemset(dst, byte, bytes), "cudaMemset");
+    finish_default(&now);
 }
 
 static void cuda_reduce(const struct ddp_reduce *r)
 {
     struct ddp_stream now = {.processors = 1}; /* the default stream */
     ddp_cuda_kernels.reduce(&now, r);
-    (void)cudaStreamSynchronize(NULL);
+    finish_default(&now);
 }
+
+static int stream_error(const struct ddp_stream *s, struct ddp_err *err)
+{
+    const struct ddp_stream first = unreported.failed != 0 ? unreported : *s;
+    unreported.failed = 0;
+    return first.failed == 0 ? 0 : ddp_cuda_fail(err, first.failed, first.call);
+}
+
+static int stream_create(struct ddp_stream **out, struct ddp_err *err)
+{
+    struct ddp_stream *s = ddp_calloc(1, sizeof *s);
+    if (s == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
+    /* A non-blocking stream does not wait for the default stream, which libraries may use for work
+     * of their own. */
+    cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
+    if (rc == cudaSuccess)
+        rc = cudaGetDevice(&s->device);
+    if (rc == cudaSuccess)
+        rc = cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, s->device);
+    if (rc != cudaSuccess) {
+        (void)cudaGetLastError();
+        if (s->handle != NULL)
+            (void)cudaStreamDestroy(s->handle);
+        free(s);
+        return ddp_cuda_fail(err, rc, "cudaStreamCreate");
+    }
+    *out = s;
+    return 0;
+}
+
+static int stream_select(struct ddp_stream *s, struct ddp_err *err)
+{
+    const cudaError_t rc = cudaSetDevice(s->device);
+    if (rc == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError();
+    return ddp_cuda_fail(err, rc, "cudaSetDevice");
+}
+
+static int stream_query(struct ddp_stream *s, struct ddp_err *err)
+{
+    DDP_TRY(stream_error(s, err));
+    const cudaError_t rc = cudaStreamQuery(s->handle);
+    if (rc == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    ddp_cuda_note(s, rc, "cudaStreamQuery");
+    return rc == cudaSuccess ? 1 : stream_error(s, err);
+}
+
+static int stream_wait(struct ddp_stream *s, struct ddp_err *err)
+{
+    ddp_cuda_note(s, cudaStreamSynchronize(s->handle), "cudaStreamSynchronize");
+    return stream_error(s, err);
+}
+
+static void stream_destroy(struct ddp_stream *s)
+{
+    if (s == NULL)
+        return;
+    (void)cudaStreamSynchronize(s->handle);
+    (void)cudaStreamDestroy(s->handle);
+    free(s);
+}
+
+static void *stream_native(struct ddp_stream *s)
+{
+    return s->handle;
+}
+
+static void stream_copy(struct ddp_stream *s, void *dst, const void *src, size_t bytes)
+{
+    if (bytes != 0)
+        ddp_cuda_note(s, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, s->handle),
+                      "cudaMemcpyAsync");
+}
+
+static void stream_fill(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes)
+{
+    if (bytes != 0)
+        ddp_cuda_note(s, cudaMemsetAsync(dst, byte, bytes, s->handle), "cudaMemsetAsync");
+}
+
+static void *host_alloc(size_t bytes)
+{
+    void *ptr = NULL;
+    if (cudaHostAlloc(&ptr, bytes ? bytes : 1, cudaHostAllocDefault) == cudaSuccess)
+        return ptr;
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+static void host_free(void *ptr, size_t bytes)
+{
+    (void)bytes;
+    if (ptr != NULL)
+        (void)cudaFreeHost(ptr);
+}
+
+static int event_create(struct ddp_event **out, struct ddp_err *err)
+{
+    struct ddp_event *e = ddp_calloc(1, sizeof *e);
+    if (e == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for an event");
+    const cudaError_t rc = cudaEventCreate(&e->handle);
+    if (rc != cudaSuccess) {
+        (void)cudaGetLastError();
+        free(e);
+        return ddp_cuda_fail(err, rc, "cudaEventCreate");
+    }
+    *out = e;
+    return 0;
+}
+
+static void event_destroy(struct ddp_event *e)
+{
+    if (e == NULL)
+        return;
+    (void)cudaEventDestroy(e->handle);
+    free(e);
+}
+
+static void event_record(struct ddp_event *e, struct ddp_stream *s)
+{
+    ddp_cuda_note(s, cudaEventRecord(e->handle, s->handle), "cudaEventRecord");
+}
+
+static void event_await(struct ddp_stream *s, struct ddp_event *e)
+{
+    ddp_cuda_note(s, cudaStreamWaitEvent(s->handle, e->handle, 0), "cudaStreamWaitEvent");
+}
+
+static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *ns,
+                         struct ddp_err *err)
+{
+    float ms = 0;
+    cudaError_t rc = cudaEventSynchronize(from->handle);
+    if (rc == cudaSuccess)
+        rc = cudaEventSynchronize(to->handle);
+    if (rc == cudaSuccess)
+        rc = cudaEventElapsedTime(&ms, from->handle, to->handle);
+    if (rc != cudaSuccess) {
+        (void)cudaGetLastError();
+        return ddp_cuda_fail(err, rc, "cudaEventElapsedTime");
+    }
+    *ns = (double)ms * 1e6;
+    return 0;
+}
+
+/* Uses mode ThreadLocal, because other threads may allocate memory while this thread captures. */
+static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
+{
+    DDP_TRY(stream_error(s, err));
+    const cudaError_t rc = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeThreadLocal);
+    if (rc == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError();
+    return ddp_cuda_fail(err, rc, "cudaStreamBeginCapture");
+}
+
+static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_err *err)
+{
+    cudaGraph_t graph = NULL;
+    struct ddp_graph *g = ddp_calloc(1, sizeof *g);
+    cudaError_t rc = cudaStreamEndCapture(s->handle, &graph);
+    if (rc == cudaSuccess && g != NULL && s->failed == 0)
+        rc = cudaGraphInstantiate(&g->handle, graph, 0);
+    if (graph != NULL)
+        (void)cudaGraphDestroy(graph);
+    if (rc == cudaSuccess && g != NULL && s->failed == 0) {
+        *out = g;
+        return 0;
+    }
+    (void)cudaGetLastError();
+    const bool memory = g == NULL;
+    free(g);
+    DDP_TRY(stream_error(s, err)); /* if the stream has an error, report that error as the cause */
+    if (memory)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a graph");
+    return ddp_cuda_fail(err, rc, "capturing a graph");
+}
+
+static void graph_launch(struct ddp_graph *g, struct ddp_stream *s)
+{
+    ddp_cuda_note(s, cudaGraphLaunch(g->handle, s->handle), "cudaGraphLaunch");
+}
+
+static void graph_destroy(struct ddp_graph *g)
+{
+    if (g == NULL)
+        return;
+    (void)cudaGraphExecDestroy(g->handle);
+    free(g);
+}
+
+const struct ddp_stream_ops ddp_cuda_streams = {
+    .create = stream_create,
+    .select = stream_select,
+    .destroy = stream_destroy,
+    .query = stream_query,
+    .wait = stream_wait,
+    .native = stream_native,
+    .copy = stream_copy,
+    .fill = stream_fill,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_await = event_await,
+    .event_elapsed = event_elapsed,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
+};
 
 const struct ddp_device ddp_dev_cuda = {
     .name = "cuda",

@@ -154,8 +154,9 @@ int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count, struct ddp_er
         dlclose(n.library);
         return ddp_fail(err, DDP_EUNAVAIL, "NVML does not start: error %d", rc);
     }
-    if (n.device_count(&devices) != 0)
-        devices = 0;
+    rc = n.device_count(&devices);
+    if (rc != 0)
+        ddp_fail(err, DDP_EUNAVAIL, "NVML does not count the GPUs: error %d", rc);
     for (unsigned i = 0; i < devices && found < room; i++) {
         device_handle device;
         if (n.device_by_index(i, &device) != 0)
@@ -166,5 +167,5 @@ int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count, struct ddp_er
     (void)n.shutdown();
     dlclose(n.library);
     *count = found;
-    return 0;
+    return rc == 0 ? 0 : DDP_EUNAVAIL;
 }

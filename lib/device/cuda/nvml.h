@@ -19,7 +19,7 @@ extern "C" {
 
 /* Describes the first `room` GPUs in out [room] and sets *count to the number of GPUs described (0
  * if there is no GPU or no driver). Returns DDP_EUNAVAIL, with the reason in err, if the library
- * lacks a required function or does not start. */
+ * lacks a required function, does not start or does not count the GPUs. */
 int ddp_nvml_read(struct ddp_gpu_facts *out, int room, int *count,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

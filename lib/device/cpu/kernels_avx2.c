@@ -1,8 +1,8 @@
-/* The gradient kernels for AVX2, FMA and F16C. Callers check ddp_cpu_best_simd() first. */
-#include "device/cpu/grad_kernels.h"
-#include "device/cpu/kernels_level_avx2.inc.h"
+/* The kernels for AVX2, FMA and F16C. Callers check ddp_cpu_best_simd() first. */
+#define VB          32
+#define LEVEL(name) name##_avx2
 
-#define GRAD_TABLE ddp_grad_avx2
+#include "device/cpu/kernels_cpu.inc.h"
 
 typedef v_i32 lane_mask;
 

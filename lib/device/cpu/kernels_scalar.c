@@ -1,8 +1,8 @@
-/* The gradient kernels of the SIMD baseline that every processor supports. */
-#include "device/cpu/grad_kernels.h"
-#include "device/cpu/kernels_level_scalar.inc.h"
+/* The kernels for the SIMD baseline that every processor supports. */
+#define VB          16
+#define LEVEL(name) name##_scalar
 
-#define GRAD_TABLE ddp_grad_scalar
+#include "device/cpu/kernels_cpu.inc.h"
 
 typedef v_i32 lane_mask;
 

@@ -1,8 +1,8 @@
-/* The gradient kernels for AVX-512 (F, BW, DQ, VL). Callers check ddp_cpu_best_simd() first. */
-#include "device/cpu/grad_kernels.h"
-#include "device/cpu/kernels_level_avx512.inc.h"
+/* The kernels for AVX-512 (F, BW, DQ, VL). Callers check ddp_cpu_best_simd() first. */
+#define VB          64
+#define LEVEL(name) name##_avx512
 
-#define GRAD_TABLE ddp_grad_avx512
+#include "device/cpu/kernels_cpu.inc.h"
 
 typedef __mmask16 lane_mask;
 

@@ -1,0 +1,22 @@
+/* One row per element type:
+ *
+ *   DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)
+ *
+ *   symbol   the type is DDP_<symbol>
+ *   name     its canonical name
+ *   aliases  other names, as one string: " float fp32 " (each between spaces)
+ *   type     the C type that holds an element
+ *   kind     FLOAT, SIGNED or UNSIGNED
+ *   digits   magnitudes up to 2^digits (floats) or below it (integers) are exact in this type
+ *   mean     the symbol of the type in which partial sums of an average are computed and sent. The
+ *            sums of integers need a wider one.
+ *   mpi      the type of MPI that moves an element; it also combines elements, except 16-bit floats
+ *   nccl     the type of NCCL; ncclNumTypes if NCCL has none
+ *
+ * The arithmetic is in device/cpu/kernels_cpu.inc.h and device/cuda/kernels_reduce.cu. */
+DDP_DTYPE(F32, f32, " float fp32 float32 ", float, FLOAT, 24, F32, MPI_FLOAT, ncclFloat32)
+DDP_DTYPE(F16, f16, " half fp16 float16 ", uint16_t, FLOAT, 11, F16, MPI_UINT16_T, ncclFloat16)
+DDP_DTYPE(BF16, bf16, " bfloat16 ", uint16_t, FLOAT, 8, BF16, MPI_UINT16_T, ncclBfloat16)
+DDP_DTYPE(F64, f64, " double fp64 float64 ", double, FLOAT, 53, F64, MPI_DOUBLE, ncclFloat64)
+DDP_DTYPE(I32, i32, " int int32 ", int32_t, SIGNED, 31, F64, MPI_INT32_T, ncclInt32)
+DDP_DTYPE(U8, u8, " uint8 ", uint8_t, UNSIGNED, 8, I32, MPI_UINT8_T, ncclUint8)
