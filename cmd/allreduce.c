@@ -1,18 +1,12 @@
 /* `ddpbench allreduce`: combines an array over all ranks and leaves the result on every rank. */
 #include "collective.h"
 
-static const char *feedback_choice(int i)
-{
-    static const char *const choices[DDP_FEEDBACK_COUNT] = {
-        [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
-    return i < DDP_FEEDBACK_COUNT ? choices[i] : NULL;
-}
-static const struct ddp_opt_choices feedback_choices = {feedback_choice, NULL};
-
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
-    struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
+    struct ddp_collective_values *v = values;
+    struct ddp_bench_options *o = &v->bench;
+    DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
     /* Compressed and partial exchanges work in place. The dense points of the same plan then do
      * too, so that they can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
@@ -27,7 +21,7 @@ static const struct ddp_opt rows[] = {
     DDP_COLLECTIVE_OP_ROW,
     {.name = "compress",
      .kind = DDP_OPT_STRING_LIST,
-     .offset = DDP_COLLECTIVE_FIELD(compress),
+     .offset = offsetof(struct ddp_collective_values, compress),
      .value = "HOW[,HOW...]",
      .group = "Compression",
      .help = "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
@@ -41,7 +35,7 @@ static const struct ddp_opt rows[] = {
      .group = "Compression",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .choices = &feedback_choices},
+     .choices = &ddp_feedback_choices},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),

@@ -23,7 +23,7 @@ static const char *algorithm_choice(const void *ctx, int i)
 static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
 {
     char legal[256] = "", of[80];
-    const char *choice, *text = ddp_plan_method(m->options, m->index);
+    const char *choice, *text = ddp_plan_method(m->options, m->index)->text;
     const bool plain = strcmp(text, "none") == 0;
     for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
         size_t n = strlen(legal);
