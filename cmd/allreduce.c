@@ -1,6 +1,14 @@
 /* `ddpbench allreduce`: combines an array over all ranks and leaves the result on every rank. */
 #include "collective.h"
 
+static const char *feedback_choice(int i)
+{
+    static const char *const choices[DDP_FEEDBACK_COUNT] = {
+        [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
+    return i < DDP_FEEDBACK_COUNT ? choices[i] : NULL;
+}
+static const struct ddp_opt_choices feedback_choices = {feedback_choice, NULL};
+
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
@@ -35,7 +43,7 @@ static const struct ddp_opt rows[] = {
      .group = "Compression",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .choices = &ddp_feedback_choices},
+     .choices = &feedback_choices},
     {.name = "partial",
      .kind = DDP_OPT_INT,
      .offset = DDP_COLLECTIVE_FIELD(partial),

@@ -30,6 +30,13 @@ static const char *overlap_choice(int i)
 {
     return i == 0 ? "off" : i == 1 ? "on" : NULL;
 }
+static const char *feedback_choice(int i)
+{
+    return i == DDP_FEEDBACK_AUTO  ? "auto"
+           : i == DDP_FEEDBACK_ON  ? "on"
+           : i == DDP_FEEDBACK_OFF ? "off"
+                                   : NULL;
+}
 static const char *aggregate_choice(int i)
 {
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
@@ -57,6 +64,7 @@ static const struct ddp_opt_choices model_choices = {.choice = model_choice},
                                     init_choices = {.choice = init_choice},
                                     init_sync_choices = {.choice = init_sync_choice},
                                     overlap_choices = {.choice = overlap_choice},
+                                    feedback_choices = {.choice = feedback_choice},
                                     aggregate_choices = {.choice = aggregate_choice},
                                     check_choices = {.choice = check_choice},
                                     device_choices = {.choice = device_choice},
@@ -208,7 +216,7 @@ const struct ddp_opt ddp_train_rows[] = {
      .group = "Exchange",
      .help = "error feedback: add the values that were not sent to the next gradient; auto: on for "
              "the sparse methods",
-     .choices = &ddp_feedback_choices},
+     .choices = &feedback_choices},
     {.name = "aggregate",
      .kind = DDP_OPT_ENUM,
      .offset = AT(aggregate),

@@ -40,14 +40,6 @@ size_t ddp_compress_k(double density, size_t n)
 const struct ddp_compress_spec ddp_compress_none = {
     .compressor = &ddp_comp_none, .argument = NAN, .text = "none"};
 
-static const char *feedback_choice(int i)
-{
-    static const char *const names[DDP_FEEDBACK_COUNT] = {
-        [DDP_FEEDBACK_AUTO] = "auto", [DDP_FEEDBACK_ON] = "on", [DDP_FEEDBACK_OFF] = "off"};
-    return i < DDP_FEEDBACK_COUNT ? names[i] : NULL;
-}
-const struct ddp_opt_choices ddp_feedback_choices = {.choice = feedback_choice};
-
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c)
 {
     return c->combine == DDP_COMBINE_SUM && c->wire_dtype == DDP_F32;

@@ -27,7 +27,6 @@ enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_GATHER };
 /* Error feedback: keep the values that were not sent and add them to the next gradient. AUTO: the
  * default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
-extern const struct ddp_opt_choices ddp_feedback_choices; /* "auto", "on", "off" */
 
 struct ddp_compressor;
 

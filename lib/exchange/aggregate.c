@@ -246,9 +246,15 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
     return all;
 }
 
-static int unknown_algorithm(const char *name, struct ddp_err *err)
+int ddp_allreduce_find(const char *name, const struct ddp_coll_alg **out, struct ddp_err *err)
 {
     char legal[256] = "auto";
+    *out = NULL;
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return 0;
+    *out = ddp_coll_find(DDP_ALLREDUCE, name);
+    if (*out != NULL)
+        return 0;
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
         const size_t n = strlen(legal);
         if ((*a)->coll == DDP_ALLREDUCE)
@@ -260,12 +266,8 @@ static int unknown_algorithm(const char *name, struct ddp_err *err)
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err)
 {
-    const struct ddp_coll_alg *alg = NULL;
-    if (setup->algorithm != NULL) {
-        alg = ddp_coll_find(DDP_ALLREDUCE, setup->algorithm);
-        if (alg == NULL)
-            return unknown_algorithm(setup->algorithm, err);
-    }
+    const struct ddp_coll_alg *alg;
+    DDP_TRY(ddp_allreduce_find(setup->algorithm, &alg, err));
     struct ddp_aggregation *a = ddp_calloc(1, sizeof *a);
     if (a == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for an aggregation");

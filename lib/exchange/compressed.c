@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "coll/sparse/sparse_coll.h"
+#include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
 /* Zeroed memory. `raw` is the allocation, `at` the first cache line in it. */
@@ -25,7 +26,9 @@ struct host {
     struct block state, residual, scratch;
     /* Registered memory of the encoded form. NULL if data is sent as it is. */
     void *wire;
-    struct ddp_coll_plan plan; /* SUM. */
+    /* SUM: the algorithm, NULL for auto, and the plan. */
+    const struct ddp_coll_alg *dense_alg;
+    struct ddp_coll_plan plan;
     /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
     const struct ddp_sparse_alg *alg;
     struct ddp_sparse_args args;
@@ -67,20 +70,14 @@ static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
     return c->state_bytes != NULL ? c->state_bytes(spec, n) : 0;
 }
 
-static int unknown_algorithm(const char *name, bool sparse, bool selects, struct ddp_err *err)
+static int unknown_algorithm(const char *name, bool selects, struct ddp_err *err)
 {
     char legal[256] = "auto";
-    const struct ddp_sparse_alg *const *s = ddp_sparse_algorithms();
-    const struct ddp_coll_alg *const *a = ddp_coll_algorithms();
-
-    for (; sparse && *s != NULL; s++)
+    for (const struct ddp_sparse_alg *const *s = ddp_sparse_algorithms(); *s != NULL; s++)
         if ((*s)->selects == selects)
             snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*s)->name);
-    for (; !sparse && *a != NULL; a++)
-        if ((*a)->coll == DDP_ALLREDUCE)
-            snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*a)->name);
-    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a %s all-reduce; legal: %s", name,
-                    sparse ? "sparse" : "dense", legal);
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a sparse all-reduce; legal: %s",
+                    name, legal);
 }
 
 static bool is_auto(const char *name)
@@ -104,16 +101,8 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     const char *name = is_auto(s->algorithm) ? "oktopk" : s->algorithm;
     x->alg = ddp_sparse_find(name);
     if (x->alg == NULL || x->alg->selects != selects)
-        return unknown_algorithm(name, true, selects, err);
+        return unknown_algorithm(name, selects, err);
     return x->alg->supports(s->comm, s->n, most, err);
-}
-
-static int check_dense(const struct host *x, struct ddp_err *err)
-{
-    const char *name = x->base.setup.algorithm;
-    if (!is_auto(name) && ddp_coll_find(DDP_ALLREDUCE, name) == NULL)
-        return unknown_algorithm(name, false, false, err);
-    return 0;
 }
 
 /* Does the local part of create, before any communication. */
@@ -136,7 +125,7 @@ static int prepare(struct host *x, struct ddp_err *err)
         DDP_TRY(choose_sparse(x, err));
         DDP_TRY(block_init(&x->scratch, x->alg->scratch_bytes(s->comm, s->n, x->args.most), err));
     } else {
-        DDP_TRY(check_dense(x, err));
+        DDP_TRY(ddp_allreduce_find(s->algorithm, &x->dense_alg, err));
     }
     DDP_TRY(block_init(&x->state, state_bytes(spec, s->n), err));
     if (s->feedback && !ddp_compressor_is_lossless(x->compressor))
@@ -186,11 +175,9 @@ static int prepare_dense(struct host *x, struct ddp_err *err)
         .dtype = x->compressor->wire_dtype,
         .op = lossless && s->average ? DDP_AVG : DDP_SUM,
     };
-    const struct ddp_coll_alg *alg =
-        is_auto(s->algorithm) ? NULL : ddp_coll_find(DDP_ALLREDUCE, s->algorithm);
 
     x->encode.dense = wire;
-    DDP_TRY(ddp_coll_plan_init(&x->plan, s->comm, alg, &args, err));
+    DDP_TRY(ddp_coll_plan_init(&x->plan, s->comm, x->dense_alg, &args, err));
     model_dense(x);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "coll/sparse/sparse_coll.h"
 #include "comm/backend.h"
 #include "device/stream_kernels.h"
+#include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
 /* A list begins with its length, which has a cache line of its own. */
@@ -138,6 +139,8 @@ static int prepare(struct device_exchange *x, struct ddp_err *err)
 static int check_sparse(const struct device_exchange *x, const char *name, struct ddp_err *err)
 {
     const bool selects = x->base.setup.spec.compressor->global_topk;
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return 0;
     const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
     if (alg == NULL || alg->selects != selects)
         return ddp_fail(err, DDP_EUSAGE,
@@ -164,13 +167,9 @@ static int prepare_plan(struct device_exchange *x, struct ddp_err *err)
                                       .count = s->n,
                                       .dtype = s->spec.compressor->wire_dtype,
                                       .op = x->lossless && s->average ? DDP_AVG : DDP_SUM};
-    const char *name = s->algorithm;
-    const bool automatic = name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
     const struct ddp_coll_alg *alg = NULL;
-    if (x->sparse && !automatic)
-        DDP_TRY(check_sparse(x, name, err));
-    if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for an all-reduce", name);
+    DDP_TRY(x->sparse ? check_sparse(x, s->algorithm, err)
+                      : ddp_allreduce_find(s->algorithm, &alg, err));
     x->wire_per_run = x->sparse ? (ranks - 1) * (double)x->part_bytes
                                 : 2 * (ranks - 1) / ranks * (double)s->n *
                                       (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
