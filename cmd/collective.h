@@ -14,8 +14,9 @@ struct ddp_collective_values {
     struct ddp_bench_options bench;
     struct ddp_bench_plan plan; /* for the largest rank count; filled by prepare */
     bool explain_auto;
-    double precision_percent; /* --precision as given */
-    const char *inject;       /* --inject-delay as given; NULL without it */
+    struct ddp_string_list compress; /* --compress as given */
+    double precision_percent;        /* --precision as given */
+    const char *inject;              /* --inject-delay as given; NULL without it */
 };
 
 static_assert(offsetof(struct ddp_collective_values, world) == 0,

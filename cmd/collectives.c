@@ -160,7 +160,7 @@ static const struct ddp_opt allreduce_rows[] = {
     DDP_OPT_INCLUDE(data_rows, 0),
     DDP_OPT_INCLUDE(op_rows, 0),
     DDP_OPT_HEADING("Compression"),
-    DDP_OPT(STRING_LIST, "compress", 0, AT(bench.compress), "HOW[,HOW...]", NULL,
+    DDP_OPT(STRING_LIST, "compress", 0, AT(compress), "HOW[,HOW...]", NULL,
             "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
             "f32"),
@@ -192,7 +192,9 @@ static const struct ddp_opt barrier_rows[] = {
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
-    struct ddp_bench_options *o = &((struct ddp_collective_values *)values)->bench;
+    struct ddp_collective_values *v = values;
+    struct ddp_bench_options *o = &v->bench;
+    DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
     /* Compressed and partial exchanges work in place. The dense points of the same plan then do
      * too, so that they can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))

@@ -116,19 +116,15 @@ static void list_models(struct listing *l)
         entry(l, (*m)->name, "", (*m)->summary);
 }
 
-/* Adds an entry with its argument, for example "topk:D", "fp16[:CLIP]" or "none". `argument` is
- * NULL if the entry takes no argument, and begins with '[' if the argument is optional. */
-static void entry_with_argument(struct listing *l, const char *name, const char *argument,
-                                const char *summary)
+/* Lists the entries of a registry whose entries may have an argument. */
+static void list_named(struct listing *l, bool (*at)(int i, struct ddp_named *out))
 {
+    struct ddp_named named;
     char text[64];
-    if (!argument)
-        snprintf(text, sizeof text, "%s", name);
-    else if (argument[0] == '[')
-        snprintf(text, sizeof text, "%s[:%s", name, argument + 1);
-    else
-        snprintf(text, sizeof text, "%s:%s", name, argument);
-    entry(l, text, "", summary);
+    for (int i = 0; at(i, &named); i++) {
+        ddp_named_form(&named, text, sizeof text);
+        entry(l, text, "", named.summary);
+    }
 }
 
 static void list_sparse(struct listing *l)
@@ -139,14 +135,12 @@ static void list_sparse(struct listing *l)
 
 static void list_compressors(struct listing *l)
 {
-    for (const struct ddp_compressor *const *c = ddp_compressors(); *c; c++)
-        entry_with_argument(l, (*c)->name, (*c)->argument_help, (*c)->summary);
+    list_named(l, ddp_compressor_at);
 }
 
 static void list_syncs(struct listing *l)
 {
-    for (const struct ddp_sync_class *const *s = ddp_syncs(); *s; s++)
-        entry_with_argument(l, (*s)->name, (*s)->argument_help, (*s)->summary);
+    list_named(l, ddp_sync_at);
 }
 
 /* Lists the separate program that `ddpbench kernels` starts. */

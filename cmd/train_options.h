@@ -10,12 +10,6 @@
 /* AUTO: the device whose memory the backend exchanges. */
 enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
 
-/* One strategy to train with. text and argument are borrowed. */
-struct ddp_train_job {
-    const struct ddp_sync_class *cls;
-    const char *text, *argument;
-};
-
 /* The parsed options. A member that selects an entry of a list (such as model or dataset) holds the
  * entry's index. */
 struct ddp_train_values {
@@ -33,7 +27,7 @@ struct ddp_train_values {
         target_accuracy; /* target_accuracy is NaN if there is none */
     uint64_t bucket_bytes;
     /* Not options: filled by check and prepare. */
-    struct ddp_train_job jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
+    struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;
     const struct ddp_device *model_device; /* NULL: the processor */

@@ -80,12 +80,11 @@ int ddp_train_values_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
         return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are mutually exclusive");
     v->job_count = v->compare.n > 0 ? v->compare.n : 1;
     for (int i = 0; i < v->job_count; i++) {
-        struct ddp_train_job *job = &v->jobs[i];
-        job->text = v->compare.n > 0 ? v->compare.v[i] : v->sync;
-        DDP_TRY(ddp_sync_find(job->text, &job->cls, &job->argument, err));
+        const char *text = v->compare.n > 0 ? v->compare.v[i] : v->sync;
+        DDP_TRY(ddp_sync_parse(text, &v->jobs[i], err));
         for (int other = 0; other < i; other++)
-            if (strcmp(v->jobs[other].text, job->text) == 0)
-                return ddp_fail(err, DDP_EUSAGE, "--compare has '%s' twice", job->text);
+            if (strcmp(v->jobs[other].text, text) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--compare has '%s' twice", text);
     }
     if (v->seeds.n == 0) {
         v->seeds.n = 1;
@@ -106,9 +105,7 @@ void ddp_train_values_options(const struct ddp_train_values *v, int job, int see
     *out = (struct ddp_train_options){
         .model = ddp_models()[v->model],
         .data = &v->data,
-        .sync = v->jobs[job].cls,
-        .sync_text = v->jobs[job].text,
-        .sync_argument = v->jobs[job].argument,
+        .sync = v->jobs[job],
         .blas = v->blas,
         .device = v->model_device,
         .graph = v->model_device != NULL && v->graph != 0,
@@ -240,8 +237,7 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
                                             .on_end = baseline_end,
                                             .arg = &b};
     ddp_train_values_options(v, 0, seed, &o);
-    DDP_TRY(ddp_sync_find("dense", &o.sync, &o.sync_argument, err));
-    o.sync_text = o.sync->name;
+    DDP_TRY(ddp_sync_parse("dense", &o.sync, err));
     o.aggregate = NULL;
     o.algorithm = NULL;
     o.overlap = false;

@@ -5,19 +5,443 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
-#include "bench/compressed_point_impl.h"
+#include "bench/break_even.h"
+#include "bench/gradient.h"
 #include "bench/pingpong.h"
+#include "bench/slowest.h"
+#include "bench/verify_exchange.h"
+#include "coll/sparse/sparse_coll.h"
+#include "device/stream.h"
+#include "exchange/compressed.h"
 
 #define PINGPONG_NS   1000000
 #define VERIFY_ROUNDS 2 /* the second round starts with residuals from the first */
+#define WARMUP        2 /* untimed rounds of exchange_median */
+
+#define DENSE_ITERS   20
+#define TRIAL_ITERS   5 /* for each of the two candidates for a baseline */
+#define DENSITY_ITERS 10
+#define REFINE_STEPS  3 /* bisections between the two densities around a break-even */
+
+/* Series of durations: the whole exchange, then its phases (encode, exchange, decode). */
+enum { SERIES_ALL, SERIES_PHASES, SERIES_COUNT = SERIES_PHASES + 3 };
+
+struct ddp_compressed_bench {
+    struct ddp_compressed_bench_setup setup;
+    struct ddp_stream *stream; /* stream of the device; NULL: the host */
+    int64_t iters;
+    struct ddp_gradient *gradient;
+    int64_t *duration;            /* [SERIES_COUNT][iters]: durations in ns */
+    int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
+    double *scratch, *shared;     /* [iters], [size]: scratch */
+    uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
+    struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
+    int64_t at;                   /* index of the last timed iteration; -1: it was a warm-up */
+};
+
+/* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */
+struct exchange {
+    size_t first, n;
+    struct ddp_compressed *x;
+    struct ddp_verify_exchange *verify;   /* NULL: nothing is verified */
+    struct ddp_compressed_counters start; /* the counters when timing began */
+};
+
+struct exchange_setup {
+    const struct ddp_compress_spec *method;
+    const char *algorithm;
+    enum ddp_op op;
+    bool feedback;
+    bool verify; /* prepare for exchange_verified */
+    size_t first, n;
+};
+int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
+                                struct ddp_compressed_bench **out, struct ddp_err *err)
+{
+    const struct ddp_bench_options *o = setup->options;
+    const size_t size = (size_t)setup->comm->size, iters = (size_t)o->iters;
+    struct ddp_compressed_bench *b = ddp_calloc(1, sizeof *b);
+    int rc = 0;
+    if (!b)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to measure compression");
+    DDP_TRY(ddp_comm_agree(setup->comm, rc, err));
+    b->setup = *setup;
+    b->iters = o->iters;
+    b->duration = ddp_calloc(SERIES_COUNT * iters, sizeof *b->duration);
+    b->scratch = ddp_calloc(iters, sizeof *b->scratch);
+    b->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *b->chunk);
+    b->shared = ddp_calloc(size, sizeof *b->shared);
+    if (!b->duration || !b->scratch || !b->chunk || !b->shared)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    if (rc == 0 && setup->device)
+        rc = setup->device->streams->create(&b->stream, err);
+    if (rc == 0) {
+        /* Write to the pages now, so that no page fault falls into a timed region. */
+        memset(b->duration, 0xff, SERIES_COUNT * iters * sizeof *b->duration);
+        rc = ddp_gradient_create(&o->gradient, (uint64_t)o->seed, &b->gradient, err);
+    }
+    rc = ddp_comm_agree(setup->comm, rc, err);
+    if (rc == 0)
+        *out = b;
+    else
+        ddp_compressed_bench_destroy(b);
+    return rc;
+}
+
+void ddp_compressed_bench_destroy(struct ddp_compressed_bench *b)
+{
+    if (!b)
+        return;
+    if (b->stream)
+        b->setup.device->streams->destroy(b->stream);
+    ddp_gradient_destroy(b->gradient);
+    free(b->duration);
+    free(b->scratch);
+    free(b->chunk);
+    free(b->shared);
+    free(b);
+}
+
+/* Creates an exchange of elements [first, first + n). Call exchange_close even after a failure.
+ * Collective. */
+static int exchange_open(struct ddp_compressed_bench *b, const struct exchange_setup *how,
+                         struct exchange *out, struct ddp_err *err)
+{
+    struct ddp_compressed_setup setup = {
+        .comm = b->setup.group,
+        .device = b->setup.device,
+        .stream = b->stream,
+        .data = b->setup.data + how->first,
+        .n = how->n,
+        .spec = *how->method,
+        .feedback = how->feedback,
+        .average = how->op == DDP_AVG,
+        .timed = true,
+        .algorithm = strcmp(how->algorithm, "auto") == 0 ? NULL : how->algorithm,
+    };
+    *out = (struct exchange){.first = how->first, .n = how->n};
+    if (how->n == 0)
+        return 0;
+    int rc = ddp_compressed_create(&setup, &out->x, err);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
+    if (!how->verify)
+        return 0;
+    rc = ddp_verify_exchange_create(&setup, b->gradient, how->first, &out->verify, err);
+    return ddp_comm_agree(b->setup.comm, rc, err);
+}
+
+static void exchange_close(struct exchange *e)
+{
+    ddp_verify_exchange_destroy(e->verify);
+    ddp_compressed_destroy(e->x);
+    e->x = NULL;
+    e->verify = NULL;
+}
+
+static void exchange_counters(const struct exchange *e, struct ddp_compressed_counters *out)
+{
+    memset(out, 0, sizeof *out);
+    if (e->x)
+        ddp_compressed_counters(e->x, out);
+}
+
+/* Returns NULL if n is 0. */
+static const char *exchange_algorithm(const struct exchange *e)
+{
+    return e->x ? ddp_compressed_algorithm(e->x) : NULL;
+}
+
+/* Returns the exchange's elements in host memory, where the gradient is drawn and the result is
+ * read. */
+static float *host_data(const struct ddp_compressed_bench *b, const struct exchange *e)
+{
+    return (b->setup.device ? b->setup.image : b->setup.data) + e->first;
+}
+
+static void copy_to_device(const struct ddp_compressed_bench *b, const struct exchange *e)
+{
+    if (b->setup.device && e->n > 0)
+        b->setup.device->copy(b->setup.data + e->first, host_data(b, e), e->n * sizeof(float));
+}
+
+/* Returns the result [n] of the last exchange, in host memory. */
+static const float *exchange_result(struct ddp_compressed_bench *b, const struct exchange *e)
+{
+    if (b->setup.device && e->n > 0)
+        b->setup.device->copy(host_data(b, e), b->setup.data + e->first, e->n * sizeof(float));
+    return host_data(b, e);
+}
+
+/* Returns the residual in host memory, or NULL if there is none. */
+static const float *residual_of(struct ddp_compressed_bench *b, const struct exchange *e)
+{
+    const float *residual = e->x ? ddp_compressed_residual(e->x) : NULL;
+    if (residual == NULL || !b->setup.device)
+        return residual;
+    b->setup.device->copy(b->setup.image_residual, residual, e->n * sizeof(float));
+    return b->setup.image_residual;
+}
+
+/* Waits until all ranks may start: as --start requires in the timed loop, with a barrier
+ * elsewhere. */
+static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
+{
+    if (b->timed)
+        return ddp_iterations_start(b->timed, err);
+    return b->setup.comm->size > 1 ? ddp_comm_barrier(b->setup.comm, err) : 0;
+}
+
+/* Runs and times one exchange. Its input has already been written. */
+static int exchange(struct ddp_compressed_bench *b, struct exchange *e, int64_t *ns,
+                    struct ddp_err *err)
+{
+    struct ddp_compressed_counters before, after;
+    exchange_counters(e, &before);
+    DDP_TRY(start(b, err));
+    const int64_t begin = ddp_now_ns();
+    int rc = e->x ? ddp_compressed_run(e->x, err) : 0;
+    const int64_t end = b->timed ? ddp_iterations_end(b->timed, begin) : ddp_now_ns();
+    if (b->timed && rc == 0)
+        b->at = ddp_iterations_keep(b->timed, begin, end);
+    if (rc == 0)
+        rc = ddp_iterations_join(b->setup.comm, e->n * sizeof(float), err);
+    exchange_counters(e, &after);
+    ns[SERIES_ALL] = end - begin;
+    ns[SERIES_PHASES] = after.encode_ns - before.encode_ns;
+    ns[SERIES_PHASES + 1] = after.exchange_ns - before.exchange_ns;
+    ns[SERIES_PHASES + 2] = after.decode_ns - before.decode_ns;
+    return rc;
+}
+
+/* Draws a gradient and exchanges it. ns [SERIES_COUNT]: receives this rank's times. */
+static int exchange_once(struct ddp_compressed_bench *b, struct exchange *e, int64_t *ns,
+                         struct ddp_err *err)
+{
+    const struct ddp_comm *group = b->setup.group;
+    DDP_TRY(ddp_gradient_draw(b->gradient, group->rank, group->size, b->step++, e->first,
+                              host_data(b, e), e->n, err));
+    copy_to_device(b, e);
+    return exchange(b, e, ns, err);
+}
+
+/* Like exchange_once, but with an input for which the right result and residual are known. Checks
+ * the result and the residual. Returns DDP_EDATA on all ranks if one is wrong on any rank. */
+static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e, int64_t *ns,
+                             struct ddp_err *err)
+{
+    struct ddp_compressed_counters before, after;
+    int rc = e->verify ? ddp_verify_exchange_input(e->verify, b->step++, host_data(b, e), err) : 0;
+    copy_to_device(b, e);
+    exchange_counters(e, &before);
+    DDP_TRY(ddp_comm_agree(b->setup.comm, rc, err));
+    DDP_TRY(exchange(b, e, ns, err));
+    exchange_counters(e, &after);
+    if (e->verify)
+        rc = ddp_verify_exchange_check(e->verify, exchange_result(b, e), residual_of(b, e),
+                                       after.values_sent - before.values_sent, err);
+    return ddp_comm_agree(b->setup.comm, rc, err);
+}
+
+/* Summarises the first `iters` durations of a series. Each duration is that of the slowest rank.
+ * Collective; all ranks get the same result. */
+static int summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
+                     struct ddp_summary *out, struct ddp_err *err)
+{
+    struct ddp_comm *comm = b->setup.comm;
+    DDP_TRY(
+        ddp_slowest(comm, b->duration + series * b->iters, iters, b->chunk, b->scratch, NULL, err));
+    int rc =
+        ddp_summarize(b->scratch, (size_t)iters, out) == 0
+            ? 0
+            : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations", (long long)iters);
+    return ddp_comm_agree(comm, rc, err);
+}
+
+/* Runs the exchanges e [n] in turn: two rounds to warm up, then `iters` rounds (at most b->iters).
+ * Sets median [n] to the median time of each exchange, measured on the slowest rank of each round.
+ * Collective; all ranks get the same result. */
+static int exchange_median(struct ddp_compressed_bench *b, struct exchange *e, int n, int64_t iters,
+                           double *median, struct ddp_err *err)
+{
+    int64_t ns[SERIES_COUNT];
+    iters = DDP_MIN(iters, b->iters);
+    for (int64_t i = -WARMUP; i < iters; i++) {
+        for (int j = 0; j < n; j++) {
+            DDP_TRY(exchange_once(b, &e[j], ns, err));
+            b->duration[j * b->iters + DDP_MAX(i, 0)] = ns[SERIES_ALL];
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        struct ddp_summary summary;
+        DDP_TRY(summarize(b, j, iters, &summary, err));
+        median[j] = summary.median;
+    }
+    return 0;
+}
+
+/* Returns the dense exchange of a baseline. */
+static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
+{
+    return baseline == DDP_BASELINE_F32 ? ddp_compress_none
+                                        : ddp_compress_with(ddp_compressor_find("fp16"), NAN);
+}
+
+/* Returns the name of an all-reduce that may be faster than `taken`, which auto chose: the
+ * library's (`native`), or the best of our own if `taken` is the library's. Returns NULL if there
+ * is none. */
+static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
+                                   enum ddp_baseline baseline, const char *taken)
+{
+    const struct ddp_coll_shape shape = {
+        .coll = DDP_ALLREDUCE,
+        .count = p->spec.count,
+        .dtype = baseline == DDP_BASELINE_F16 ? DDP_F16 : DDP_F32,
+        .op = baseline == DDP_BASELINE_F16 ? DDP_SUM : p->spec.op,
+    };
+    const struct ddp_coll_alg *alg = ddp_coll_find(DDP_ALLREDUCE, "native");
+    struct ddp_err none = DDP_ERR_INIT;
+    if (strcmp(taken, alg->name) == 0)
+        alg = ddp_coll_auto_own(group, &shape, &none);
+    else if (ddp_coll_supports(alg, group, &shape, &none) != 0)
+        alg = NULL;
+    return alg != NULL ? alg->name : NULL;
+}
+
+/* Opens the dense exchange of a baseline with auto's choice and with the other candidate. Keeps the
+ * one that is faster in a short trial. */
+static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p,
+                       enum ddp_baseline baseline, struct exchange *out, struct ddp_err *err)
+{
+    const struct ddp_compress_spec method = dense_method(baseline);
+    struct exchange_setup how = {
+        .method = &method, .algorithm = "auto", .op = p->spec.op, .n = p->spec.count};
+    struct exchange e[2] = {0};
+    double median[2] = {0};
+    int faster = 0;
+    int rc = exchange_open(b, &how, &e[0], err);
+    if (rc == 0)
+        how.algorithm = other_candidate(b->setup.group, p, baseline, exchange_algorithm(&e[0]));
+    if (rc == 0 && how.algorithm != NULL) {
+        rc = exchange_open(b, &how, &e[1], err);
+        if (rc == 0)
+            rc = exchange_median(b, e, 2, TRIAL_ITERS, median, err);
+        faster = rc == 0 && median[1] < median[0];
+    }
+    *out = e[faster];
+    exchange_close(&e[!faster]);
+    return rc;
+}
+
+/* Measures the f32 and the f16 baseline in turn, so that noise affects both alike. An exchange is
+ * not compared with itself: method `fp16` without --partial gets no f16 baseline. */
+static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
+{
+    struct exchange e[DDP_BASELINE_COUNT] = {0};
+    double median[DDP_BASELINE_COUNT];
+    int rc = 0;
+    for (int i = 0; i < DDP_BASELINE_COUNT && rc == 0; i++)
+        rc = open_faster(b, p, (enum ddp_baseline)i, &e[i], err);
+    if (rc == 0)
+        rc = exchange_median(b, e, DDP_BASELINE_COUNT, DENSE_ITERS, median, err);
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        if (rc == 0 && (strcmp(p->spec.compress, dense_method((enum ddp_baseline)i).text) != 0 ||
+                        p->spec.partial > 0)) {
+            p->dense_ns[i] = median[i];
+            snprintf(p->dense_algorithm[i], sizeof p->dense_algorithm[i], "%.23s",
+                     exchange_algorithm(&e[i]));
+        }
+        exchange_close(&e[i]);
+    }
+    return rc;
+}
+
+/* Times the point's exchange at another density, and adds the time to *times. */
+static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
+                   const struct ddp_compressor *compressor, double density,
+                   struct ddp_density_times *times, struct ddp_err *err)
+{
+    const struct ddp_compress_spec method = ddp_compress_with(compressor, density);
+    struct exchange e = {0};
+    double ns;
+    const struct exchange_setup how = {.method = &method,
+                                       .algorithm = p->spec.algorithm,
+                                       .op = p->spec.op,
+                                       .feedback = strcmp(p->feedback, "on") == 0,
+                                       .n = p->spec.count};
+    int rc = exchange_open(b, &how, &e, err);
+    if (rc == 0)
+        rc = exchange_median(b, &e, 1, DENSITY_ITERS, &ns, err);
+    exchange_close(&e);
+    if (rc == 0)
+        ddp_density_times_add(times, density, ns);
+    return rc;
+}
+
+/* Times a coarse grid of densities. Then times a few densities between the two that enclose the
+ * break-even density of each baseline. */
+static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
+                             const struct ddp_compressor *compressor, struct ddp_err *err)
+{
+    static const double coarse[] = {1e-4, 1e-3, 1e-2, 1e-1, 1};
+    struct ddp_density_times times = {0};
+    double low, high;
+    for (size_t i = 0; i < DDP_COUNT_OF(coarse); i++)
+        DDP_TRY(time_at(b, p, compressor, coarse[i], &times, err));
+    for (int i = 0; i < DDP_BASELINE_COUNT * REFINE_STEPS; i++) {
+        ddp_break_even_measured(&times, p->dense_ns[i / REFINE_STEPS], &low, &high);
+        if (low < high)
+            DDP_TRY(time_at(b, p, compressor, sqrt(low * high), &times, err));
+    }
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++)
+        p->break_even[i].measured = ddp_break_even_measured(&times, p->dense_ns[i], &low, &high);
+    return 0;
+}
+
+/* Returns the algorithm whose cost() predicts the bytes sent. If ranks read each other's memory,
+ * the point's algorithm sends nothing, and the all-gather is used instead. */
+static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
+{
+    const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
+    struct ddp_coll_cost cost = {0};
+    bool exact;
+    if (alg)
+        alg->cost(p->spec.ranks, p->spec.count, 1, &cost, &exact);
+    return cost.sent_bytes > 0 ? alg : ddp_sparse_find("allgather");
+}
+
+/* Sets dense_ns, dense_algorithm and break_even of a point whose other members are already set.
+ * Collective. */
+static int compare(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
+{
+    const struct ddp_compressor *compressor =
+        ddp_plan_method_of(b->setup.options, &p->spec)->compressor;
+    DDP_TRY(measure_dense(b, p, err));
+    if (compressor->combine != DDP_COMBINE_GATHER || p->spec.partial > 0)
+        return 0;
+    const struct ddp_sparse_alg *alg = sender(p);
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        struct ddp_break_even *even = &p->break_even[i];
+        double dense_bytes = ddp_point_dense_bytes(&p->spec, (enum ddp_baseline)i);
+        if (alg)
+            even->predicted =
+                ddp_break_even_predicted(alg, p->spec.ranks, p->spec.count, dense_bytes);
+        even->estimated =
+            ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
+    }
+    /* The density that a threshold gives is not known in advance, so it cannot be chosen. */
+    if (!b->setup.options->break_even || !compressor->fixed_count)
+        return 0;
+    return measure_densities(b, p, compressor, err);
+}
 
 /* One point being measured. */
 struct measurement {
     struct ddp_compressed_bench *b;
     const struct ddp_point_spec *spec;
     bool feedback;
-    struct ddp_bench_exchange *part; /* [parts]: one exchange for each chunk */
+    struct exchange *part; /* [parts]: one exchange for each chunk */
     int parts;
     int64_t checked; /* number of result elements that this rank has verified */
 };
@@ -25,7 +449,7 @@ struct measurement {
 static void close_parts(struct measurement *m)
 {
     for (int i = 0; m->part && i < m->parts; i++)
-        ddp_bench_exchange_close(&m->part[i]);
+        exchange_close(&m->part[i]);
     free(m->part);
 }
 
@@ -43,8 +467,8 @@ static int open_parts(struct measurement *m, struct ddp_err *err)
     for (int i = 0; i < m->parts && rc == 0; i++) {
         size_t first = (size_t)((unsigned __int128)s->count * (unsigned)i / (unsigned)m->parts);
         size_t end = (size_t)((unsigned __int128)s->count * (unsigned)(i + 1) / (unsigned)m->parts);
-        const struct ddp_bench_exchange_setup how = {
-            .method = s->compress,
+        const struct exchange_setup how = {
+            .method = ddp_plan_method_of(m->b->setup.options, s),
             .algorithm = s->algorithm,
             .op = s->op,
             .feedback = m->feedback,
@@ -52,7 +476,7 @@ static int open_parts(struct measurement *m, struct ddp_err *err)
             .first = first,
             .n = end - first,
         };
-        rc = ddp_bench_exchange_open(m->b, &how, &m->part[i], err);
+        rc = exchange_open(m->b, &how, &m->part[i], err);
     }
     if (rc != 0) {
         close_parts(m);
@@ -73,7 +497,7 @@ int ddp_compressed_bench_probe(struct ddp_compressed_bench *b, const struct ddp_
 
 static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err *err)
 {
-    DDP_TRY(ddp_bench_exchange_verified(m->b, &m->part[i], ns, err));
+    DDP_TRY(exchange_verified(m->b, &m->part[i], ns, err));
     m->checked += (int64_t)m->part[i].n;
     return 0;
 }
@@ -81,7 +505,7 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
 /* Verifies the first and the last chunk twice. */
 static int run_first(struct measurement *m, struct ddp_err *err)
 {
-    int64_t ns[DDP_SERIES_COUNT];
+    int64_t ns[SERIES_COUNT];
     for (int round = 0; round < VERIFY_ROUNDS; round++) {
         DDP_TRY(verify_part(m, 0, ns, err));
         if (m->parts > 1)
@@ -93,7 +517,7 @@ static int run_first(struct measurement *m, struct ddp_err *err)
 static void start_counting(struct measurement *m)
 {
     for (int i = 0; i < m->parts; i++)
-        ddp_bench_exchange_counters(&m->part[i], &m->part[i].start);
+        exchange_counters(&m->part[i], &m->part[i].start);
 }
 
 /* Runs all iterations. Each one exchanges the next chunk. *last: the chunk of the last
@@ -103,7 +527,7 @@ static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
     struct ddp_compressed_bench *b = m->b;
     const bool check = b->setup.options->check == DDP_CHECK_ALL;
     bool counting = false;
-    int64_t ns[DDP_SERIES_COUNT];
+    int64_t ns[SERIES_COUNT];
     for (int part = 0;; part = (part + 1) % m->parts) {
         bool more;
         DDP_TRY(ddp_iterations_next(b->timed, &more, err));
@@ -116,8 +540,8 @@ static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
         if (check)
             DDP_TRY(verify_part(m, part, ns, err));
         else
-            DDP_TRY(ddp_bench_exchange_once(b, &m->part[part], ns, err));
-        for (int s = 0; s < DDP_SERIES_COUNT && b->at >= 0; s++)
+            DDP_TRY(exchange_once(b, &m->part[part], ns, err));
+        for (int s = 0; s < SERIES_COUNT && b->at >= 0; s++)
             b->duration[s * b->iters + b->at] = ns[s];
         *last = part;
     }
@@ -135,8 +559,8 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     DDP_TRY(rc);
     if (o->check != DDP_CHECK_ONCE)
         return 0;
-    const struct ddp_bench_exchange *last = &m->part[at];
-    rc = ddp_verify_same_on_all_ranks(b->setup.group, ddp_bench_exchange_result(b, last), last->n,
+    const struct exchange *last = &m->part[at];
+    rc = ddp_verify_same_on_all_ranks(b->setup.group, exchange_result(b, last), last->n,
                                       m->spec->compress, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
@@ -166,7 +590,7 @@ static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp
     double total, most;
     for (int i = 0; i < m->parts; i++) {
         const struct ddp_compressed_counters *start = &m->part[i].start;
-        ddp_bench_exchange_counters(&m->part[i], &one);
+        exchange_counters(&m->part[i], &one);
         sum.wire_bytes += one.wire_bytes - start->wire_bytes;
         sum.wire_counted = sum.wire_counted && (one.wire_counted || m->part[i].n == 0);
         sum.values_sent += one.values_sent - start->values_sent;
@@ -196,42 +620,40 @@ static int fill_times(struct measurement *m, struct ddp_point *out, struct ddp_e
     struct ddp_summary phase;
     DDP_TRY(ddp_iterations_close(m->b->setup.iterations, out, err));
     for (int p = 0; p < 3; p++) {
-        DDP_TRY(ddp_bench_summarize(m->b, DDP_SERIES_PHASES + p, out->iterations, &phase, err));
+        DDP_TRY(summarize(m->b, SERIES_PHASES + p, out->iterations, &phase, err));
         out->phase_ns[p] = phase.median;
     }
     return 0;
 }
 
 /* Fills the members that are known before anything is measured. */
-static int describe(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+static void describe(struct measurement *m, struct ddp_point *out)
 {
     const struct ddp_bench_options *o = m->b->setup.options;
-    struct ddp_compress_spec parsed;
-    const char *used = ddp_bench_exchange_algorithm(&m->part[m->parts - 1]);
-    DDP_TRY(ddp_compress_parse(m->spec->compress, &parsed, err));
-    const struct ddp_compressor *c = parsed.compressor;
+    const struct ddp_compress_spec *method = ddp_plan_method_of(o, m->spec);
+    const char *used = exchange_algorithm(&m->part[m->parts - 1]);
+    const struct ddp_compressor *c = method->compressor;
     ddp_point_init(out);
     out->spec = *m->spec;
     snprintf(out->algorithm_used, sizeof out->algorithm_used, "%.23s",
              used ? used : m->spec->algorithm);
     if (c->fixed_count)
-        out->density = parsed.argument;
+        out->density = method->argument;
     else if (c->combine == DDP_COMBINE_GATHER)
-        out->threshold = parsed.argument;
-    if (strcmp(c->name, "none") != 0)
+        out->threshold = method->argument;
+    if (!ddp_compressor_is_lossless(c))
         snprintf(out->feedback, sizeof out->feedback, "%s", m->feedback ? "on" : "off");
     if (c->combine == DDP_COMBINE_SUM && c->wire_dtype != DDP_F32)
         out->overflow_count = 0;
     out->page_bytes = m->b->setup.page_bytes;
     out->check = (enum ddp_check)o->check;
     out->correctness_only = m->b->setup.comm->correctness_only;
-    return 0;
 }
 
 static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->b->setup.comm;
-    DDP_TRY(describe(m, out, err));
+    describe(m, out);
     if (out->check != DDP_CHECK_OFF)
         DDP_TRY(run_first(m, err));
     DDP_TRY(ddp_pingpong(comm, PINGPONG_NS, &out->pingpong_ns[0], err));
@@ -253,6 +675,6 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
     int rc = measure(&m, out, err);
     close_parts(&m);
     if (rc == 0 && b->setup.group->size > 1 && spec->count > 0 && !out->correctness_only)
-        rc = ddp_bench_compare(b, out, err);
+        rc = compare(b, out, err);
     return rc;
 }

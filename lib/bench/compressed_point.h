@@ -8,8 +8,7 @@
  * last exchange; with --check all, every exchange is verified. At the end, dense exchanges of the
  * whole buffer in f32 and in f16, the baselines, are measured for comparison.
  *
- * Gradients on a device are exchanged there (exchange/device_exchange.h), but are drawn and checked
- * in copies on the host. */
+ * Gradients on a device are exchanged there, but are drawn and checked in copies on the host. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_H
 #define DDP_BENCH_COMPRESSED_POINT_H
 

@@ -261,7 +261,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
         for (int op = 0; op < DDP_MAX(o->ops.n, 1); op++) {
             s->op = o->ops.n ? (enum ddp_op)o->ops.v[op] : DDP_SUM;
             for (int m = 0; m < ddp_plan_methods(o); m++) {
-                snprintf(s->compress, sizeof s->compress, "%.31s", ddp_plan_method(o, m));
+                snprintf(s->compress, sizeof s->compress, "%s", ddp_plan_method(o, m)->text);
                 for (int a = 0; a < algorithms[m].n; a++) {
                     snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms[m].v[a]);
                     add_placements(o, s, sizes, plan, &rounding);

@@ -8,6 +8,7 @@
 
 #include "base/opt.h"
 #include "comm/backend.h"
+#include "compress/compress.h"
 #include "record/record.h"
 
 #ifdef __cplusplus
@@ -54,8 +55,8 @@ struct ddp_bench_options {
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
     /* The following are for all-reduce. For other collectives they are empty or 0. */
-    struct ddp_string_list compress; /* methods, each with points of its own; empty: none */
-    int feedback;                    /* enum ddp_feedback */
+    struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
+    int feedback;                      /* enum ddp_feedback */
     int64_t partial; /* number of chunks, of which an iteration exchanges one; 0: no chunks */
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     bool break_even; /* measure the break-even density, which takes the time of several points */
@@ -64,9 +65,6 @@ struct ddp_bench_options {
 /* Order in which points are measured. Random (by the seed) is the default, so that a drift of the
  * machine does not look like an effect of the size. */
 enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
-
-/* Choices of --feedback. auto: the compressor's default. */
-enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
@@ -120,9 +118,11 @@ bool ddp_plan_reduces(const struct ddp_bench_options *options);
 /* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
  * last. "auto" is not counted. */
 const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
-/* ddp_plan_method returns the text of method i, or "none" without --compress. ddp_plan_methods
- * returns the number of methods, at least 1. */
-const char *ddp_plan_method(const struct ddp_bench_options *options, int i);
+/* ddp_plan_method returns method i, or `none` without --compress. ddp_plan_methods returns the
+ * number of methods, at least 1. ddp_plan_method_of returns the method of a point. */
+const struct ddp_compress_spec *ddp_plan_method(const struct ddp_bench_options *options, int i);
+const struct ddp_compress_spec *ddp_plan_method_of(const struct ddp_bench_options *options,
+                                                   const struct ddp_point_spec *spec);
 int ddp_plan_methods(const struct ddp_bench_options *options);
 /* True if error feedback is on for a point. */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);

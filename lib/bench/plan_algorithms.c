@@ -23,7 +23,7 @@ static const char *algorithm_choice(const void *ctx, int i)
 static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
 {
     char of[80];
-    const char *method = ddp_plan_method(m->options, m->index);
+    const char *method = ddp_plan_method(m->options, m->index)->text;
     const bool plain = strcmp(method, "none") == 0;
     snprintf(of, sizeof of, " of %s%s%.32s", ddp_coll_name(m->options->coll),
              plain ? "" : " --compress ", plain ? "" : method);

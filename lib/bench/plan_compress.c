@@ -1,6 +1,5 @@
 /* Handles --compress, --partial and the options that belong to them for the plan. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,15 +13,24 @@ int ddp_plan_methods(const struct ddp_bench_options *o)
     return DDP_MAX(o->compress.n, 1);
 }
 
-const char *ddp_plan_method(const struct ddp_bench_options *o, int i)
+const struct ddp_compress_spec *ddp_plan_method(const struct ddp_bench_options *o, int i)
 {
-    return o->compress.n > 0 ? o->compress.v[i] : "none";
+    return o->compress.n > 0 ? &o->compress.v[i] : &ddp_compress_none;
+}
+
+const struct ddp_compress_spec *ddp_plan_method_of(const struct ddp_bench_options *o,
+                                                   const struct ddp_point_spec *spec)
+{
+    int i = ddp_plan_methods(o) - 1;
+    while (i > 0 && strcmp(ddp_plan_method(o, i)->text, spec->compress) != 0)
+        i--;
+    return ddp_plan_method(o, i);
 }
 
 static bool compresses(const struct ddp_bench_options *o)
 {
     for (int i = 0; i < o->compress.n; i++) {
-        if (strcmp(o->compress.v[i], "none") != 0)
+        if (!ddp_compressor_is_lossless(o->compress.v[i].compressor))
             return true;
     }
     return false;
@@ -35,14 +43,7 @@ bool ddp_plan_reduces(const struct ddp_bench_options *o)
 
 bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point_spec *spec)
 {
-    struct ddp_compress_spec parsed;
-    struct ddp_err ignored = DDP_ERR_INIT;
-    if (strcmp(spec->compress, "none") == 0)
-        return false;
-    if (o->feedback != DDP_FEEDBACK_AUTO)
-        return o->feedback == DDP_FEEDBACK_ON;
-    return ddp_compress_parse(spec->compress, &parsed, &ignored) == 0 &&
-           parsed.compressor->feedback_default;
+    return ddp_compress_keeps(ddp_plan_method_of(o, spec), (enum ddp_feedback)o->feedback);
 }
 
 /* Returns the j-th exchange algorithm for a sparse compressor, or NULL after the last. A compressor
@@ -59,31 +60,14 @@ static const char *sparse_algorithm(const struct ddp_compressor *compressor, int
 
 const char *ddp_plan_algorithm(const struct ddp_bench_options *o, int method, int j)
 {
-    struct ddp_compress_spec spec;
-    struct ddp_err ignored = DDP_ERR_INIT;
-    const char *text = ddp_plan_method(o, method);
-    if (strcmp(text, "none") != 0 && ddp_compress_parse(text, &spec, &ignored) == 0 &&
-        spec.compressor->combine == DDP_COMBINE_GATHER)
-        return sparse_algorithm(spec.compressor, j);
+    const struct ddp_compressor *compressor = ddp_plan_method(o, method)->compressor;
+    if (compressor->combine == DDP_COMBINE_GATHER)
+        return sparse_algorithm(compressor, j);
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
         if ((*a)->coll == o->coll && j-- == 0)
             return (*a)->name;
     }
     return NULL;
-}
-
-static int check_methods(const struct ddp_bench_options *o, struct ddp_err *err)
-{
-    for (int i = 0; i < o->compress.n; i++) {
-        struct ddp_compress_spec spec;
-        DDP_TRY(ddp_compress_parse(o->compress.v[i], &spec, err));
-        for (int j = 0; j < i; j++) {
-            if (strcmp(o->compress.v[i], o->compress.v[j]) == 0)
-                return ddp_fail(err, DDP_EUSAGE, "--compress '%s' is given twice",
-                                o->compress.v[i]);
-        }
-    }
-    return 0;
 }
 
 /* Rejects types, operations and placements that a compressed or partial exchange does not support.
@@ -112,10 +96,7 @@ static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
 static bool has_density(const struct ddp_bench_options *o)
 {
     for (int i = 0; i < o->compress.n; i++) {
-        struct ddp_compress_spec spec;
-        struct ddp_err ignored = DDP_ERR_INIT;
-        if (ddp_compress_parse(o->compress.v[i], &spec, &ignored) == 0 &&
-            spec.compressor->fixed_count)
+        if (o->compress.v[i].compressor->fixed_count)
             return true;
     }
     return false;
@@ -135,7 +116,6 @@ static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 
 int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *err)
 {
-    DDP_TRY(check_methods(o, err));
     DDP_TRY(ddp_gradient_check(&o->gradient, err));
     if (ddp_plan_reduces(o)) {
         if (o->graph)
@@ -168,37 +148,30 @@ static void add_device_bytes(struct ddp_bench_plan *plan)
             DDP_MAX(plan->compress_private, plan->points[i].count * sizeof(float));
 }
 
-/* Sets the bytes that one method needs for `count` elements; 0 if the method is unknown. */
-static void method_bytes(const char *text, size_t count, int ranks, bool feedback,
-                         uint64_t *registered, uint64_t *private_bytes)
-{
-    struct ddp_compress_spec spec;
-    struct ddp_err ignored = DDP_ERR_INIT;
-    *registered = *private_bytes = 0;
-    if (ddp_compress_parse(text, &spec, &ignored) == 0)
-        ddp_compressed_bytes(&spec, count, ranks, feedback, registered, private_bytes);
-}
-
 /* A point needs memory for its own exchange, for the two baselines, for a second candidate of the
  * fp16 baseline, and for the expected residual. With --break-even it also needs memory for an
  * exchange of density 1. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
                                  struct ddp_bench_plan *plan)
 {
+    const struct ddp_compress_spec f16 = ddp_compress_with(ddp_compressor_find("fp16"), NAN);
+    const struct ddp_compress_spec others[] = {ddp_compress_none, f16, f16,
+                                               ddp_compress_with(ddp_compressor_find("topk"), 1)};
     if (on_device) {
         add_device_bytes(plan);
         return;
     }
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];
-        static const char *const others[] = {"none", "fp16", "fp16", "topk:1"};
         uint64_t registered, private_bytes, sum, sum_private;
         if (!ddp_point_is_reduced(s))
             continue;
-        method_bytes(s->compress, s->count, s->ranks, ddp_plan_feedback(o, s), &sum, &sum_private);
+        ddp_compressed_bytes(ddp_plan_method_of(o, s), s->count, s->ranks, ddp_plan_feedback(o, s),
+                             false, &sum, &sum_private);
         for (size_t j = 0; j < DDP_COUNT_OF(others) - !o->break_even; j++) {
             const bool last = j == DDP_COUNT_OF(others) - 1;
-            method_bytes(others[j], s->count, s->ranks, last, &registered, &private_bytes);
+            ddp_compressed_bytes(&others[j], s->count, s->ranks, last, false, &registered,
+                                 &private_bytes);
             sum += registered;
             sum_private += private_bytes;
         }

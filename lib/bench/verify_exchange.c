@@ -8,7 +8,6 @@
 #include "bench/verify_exchange.h"
 #include "bench/verify_input.h"
 #include "comm/backend.h"
-#include "exchange/device_exchange.h"
 
 #define BLOCK              16384 /* elements that ranks exchange at a time */
 #define OKTOPK_EXACT_STEPS 32
@@ -76,13 +75,13 @@ static void fit_device(struct ddp_verify_exchange *v)
 {
     const struct ddp_compressed_setup *s = &v->setup;
     if (v->lists)
-        v->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+        v->capacity = ddp_compressed_capacity(&s->spec, s->n, s->feedback);
     v->exact = true;
     v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32 &&
                 (s->comm->backend->caps & DDP_CAP_AVG_FIRST);
 }
 
-int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
+int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
                                struct ddp_gradient *gradient, size_t first,
                                struct ddp_verify_exchange **out, struct ddp_err *err)
 {
@@ -97,7 +96,7 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
     v->capacity = setup->n;
-    if (on_device)
+    if (setup->device)
         fit_device(v);
     if (v->lists) {
         v->acc = ddp_calloc(setup->n, sizeof *v->acc);

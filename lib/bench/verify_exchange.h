@@ -28,11 +28,10 @@ extern "C" {
 
 struct ddp_verify_exchange;
 
-/* setup: the setup of the exchange to check. setup->comm and gradient are borrowed. on_device: the
- * exchange is a ddp_device_exchange. Its lists have a fixed capacity, and the host's copy of its
- * data is checked. first: index of the exchange's first element in the whole gradient. Not
- * collective. */
-int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup, bool on_device,
+/* setup: the setup of the exchange to check. setup->comm and gradient are borrowed. If the
+ * exchange works on a device, the host's copy of its data is checked. first: index of the
+ * exchange's first element in the whole gradient. Not collective. */
+int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
                                struct ddp_gradient *gradient, size_t first,
                                struct ddp_verify_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;

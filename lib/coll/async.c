@@ -254,13 +254,14 @@ int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
 }
 
 void ddp_async_prepare_job(struct ddp_async *async, int (*job)(void *arg, struct ddp_err *err),
-                           void *arg, uint64_t bytes, struct ddp_async_request *req)
+                           void *arg, enum ddp_dtype dtype, uint64_t bytes,
+                           struct ddp_async_request *req)
 {
     memset(req, 0, sizeof *req);
     req->async = async;
     req->job = job;
     req->arg = arg;
-    req->plan.args = (struct ddp_coll_args){.coll = DDP_ALLREDUCE, .dtype = DDP_F32};
+    req->plan.args = (struct ddp_coll_args){.coll = DDP_ALLREDUCE, .dtype = dtype};
     req->plan.bytes = bytes;
 }
 

@@ -75,9 +75,10 @@ int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Prepares a job, which may run several collectives. The progress thread calls job(arg). The job
  * may use only the communicator ddp_async_comm(). arg is borrowed. A job must not set `after`. The
- * flight recorders show the job as an all-reduce of `bytes` bytes of f32. */
+ * flight recorders show the job as an all-reduce of `bytes` bytes of dtype. */
 void ddp_async_prepare_job(struct ddp_async *async, int (*job)(void *arg, struct ddp_err *err),
-                           void *arg, uint64_t bytes, struct ddp_async_request *req);
+                           void *arg, enum ddp_dtype dtype, uint64_t bytes,
+                           struct ddp_async_request *req);
 /* Queues a prepared request and returns at once. The request must not be queued already.
  * Collective. All ranks must post requests in the same order. */
 void ddp_async_post(struct ddp_async_request *req);

@@ -11,6 +11,7 @@ extern const struct ddp_compressor ddp_comp_bf16;
 const struct ddp_compressor ddp_comp_bf16 = {
     .name = "bf16",
     .summary = "f32 with 8 bits of precision; averages are divided first",
+    .train_summary = "every gradient as bfloat16: half the bytes, the range of f32",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_BF16,
     .bound = ddp_comp_bound_all,

@@ -33,6 +33,7 @@ extern const struct ddp_compressor ddp_comp_fp16;
 const struct ddp_compressor ddp_comp_fp16 = {
     .name = "fp16",
     .summary = "half precision; averages are divided first; CLIP limits magnitudes",
+    .train_summary = "every gradient as a 16-bit float: half the bytes",
     .argument_help = "[CLIP]",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_F16,

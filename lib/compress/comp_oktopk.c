@@ -8,6 +8,8 @@ extern const struct ddp_compressor ddp_comp_oktopk;
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
     .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",
+    .train_summary = "the largest summed gradients (a share D of all); each rank keeps the "
+                     "rest for later",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

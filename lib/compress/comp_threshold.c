@@ -24,6 +24,8 @@ extern const struct ddp_compressor ddp_comp_threshold;
 const struct ddp_compressor ddp_comp_threshold = {
     .name = "threshold",
     .summary = "elements with |x| >= T, as a sparse list",
+    .train_summary = "each rank sends its gradients of magnitude T and above and keeps the "
+                     "rest for later",
     .argument_help = "T",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

@@ -6,6 +6,8 @@ extern const struct ddp_compressor ddp_comp_topk;
 const struct ddp_compressor ddp_comp_topk = {
     .name = "topk",
     .summary = "the fraction D of largest magnitudes, as a sparse list",
+    .train_summary = "each rank sends its largest gradients (a share D of all) and keeps "
+                     "the rest for later",
     .argument_help = "D",
     .combine = DDP_COMBINE_GATHER,
     .feedback_default = true,

@@ -1,4 +1,4 @@
-/* The table of compressors, and the parser for their names and arguments. */
+/* The table of compressors, the parser for their names and arguments, and error feedback. */
 #include "compress/compress.h"
 
 #include <float.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/opt.h"
 #include "base/unit.h"
 
 #define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;
@@ -38,63 +37,174 @@ size_t ddp_compress_k(double density, size_t n)
     return k < 1 ? 1 : k >= (double)n ? n : (size_t)k;
 }
 
-static const char *name_at(const void *ctx, int i)
+const struct ddp_compress_spec ddp_compress_none = {
+    .compressor = &ddp_comp_none, .argument = NAN, .text = "none"};
+
+bool ddp_compressor_is_lossless(const struct ddp_compressor *c)
 {
-    (void)ctx;
-    return compressors[i] != NULL ? compressors[i]->name : NULL;
+    return c->combine == DDP_COMBINE_SUM && c->wire_dtype == DDP_F32;
 }
 
-static int unknown(const char *name, struct ddp_err *err)
+bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback)
 {
-    char legal[256] = "";
-    for (int i = 0; compressors[i] != NULL; i++) {
-        const struct ddp_compressor *c = compressors[i];
-        const bool optional = c->argument_help != NULL && c->argument_help[0] == '[';
+    if (ddp_compressor_is_lossless(spec->compressor))
+        return false;
+    return feedback == DDP_FEEDBACK_AUTO ? spec->compressor->feedback_default
+                                         : feedback == DDP_FEEDBACK_ON;
+}
+
+void ddp_named_form(const struct ddp_named *entry, char *out, size_t out_bytes)
+{
+    const char *help = entry->argument_help != NULL ? entry->argument_help : "";
+    const bool optional = help[0] == '[';
+    snprintf(out, out_bytes, "%s%s%s", entry->name,
+             optional          ? "[:"
+             : help[0] != '\0' ? ":"
+                               : "",
+             help + optional);
+}
+
+struct named_list {
+    bool (*at)(int i, struct ddp_named *out);
+};
+
+static const char *name_at(const void *ctx, int i)
+{
+    struct ddp_named entry;
+    return ((const struct named_list *)ctx)->at(i, &entry) ? entry.name : NULL;
+}
+
+static int unknown(const char *what, const struct named_list *list, const char *name,
+                   struct ddp_err *err)
+{
+    char legal[320] = "", form[64];
+    struct ddp_named entry;
+    for (int i = 0; list->at(i, &entry); i++) {
         const size_t used = strlen(legal);
-        snprintf(legal + used, sizeof legal - used, "%s%s%s%s", i != 0 ? ", " : "", c->name,
-                 c->argument_help != NULL && !optional ? ":" : "",
-                 c->argument_help != NULL && !optional ? c->argument_help : "");
+        ddp_named_form(&entry, form, sizeof form);
+        snprintf(legal + used, sizeof legal - used, "%s%s", i != 0 ? ", " : "", form);
     }
-    ddp_fail(err, DDP_EUSAGE, "unknown compressor '%s'; legal: %s", name, legal);
-    const char *near = ddp_nearest(name, name_at, NULL);
+    ddp_fail(err, DDP_EUSAGE, "unknown %s '%s'; legal: %s", what, name, legal);
+    const char *near = ddp_nearest(name, name_at, list);
     if (near != NULL)
         ddp_hint(err, "did you mean '%s'?", near);
     return DDP_EUSAGE;
 }
 
-static const struct ddp_compressor *find(const char *name)
+int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
+                   int *index, const char **argument, struct ddp_err *err)
 {
-    for (int i = 0; compressors[i] != NULL; i++)
-        if (strcmp(compressors[i]->name, name) == 0)
-            return compressors[i];
-    return NULL;
+    const char *colon = strchr(text, ':');
+    const size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    const struct named_list list = {at};
+    struct ddp_named entry;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)DDP_MIN(name_bytes, sizeof name - 1), text);
+    *index = 0;
+    while (at(*index, &entry) && strcmp(entry.name, name) != 0)
+        ++*index;
+    if (!at(*index, &entry))
+        return unknown(what, &list, name, err);
+    const char *help = entry.argument_help;
+    if (colon != NULL && help == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "%s '%s' takes no argument: '%s'", what, name, text);
+    if (colon == NULL && help != NULL && help[0] != '[')
+        return ddp_fail(err, DDP_EUSAGE, "%s '%s' needs an argument: '%s:%s'", what, name, name,
+                        help);
+    *argument = colon != NULL ? colon + 1 : NULL;
+    return 0;
+}
+
+bool ddp_compressor_at(int i, struct ddp_named *out)
+{
+    const struct ddp_compressor *c = compressors[i];
+    if (c == NULL)
+        return false;
+    *out = (struct ddp_named){c->name, c->summary, c->argument_help};
+    return true;
+}
+
+const struct ddp_compressor *ddp_compressor_find(const char *name)
+{
+    int i = 0;
+    while (compressors[i] != NULL && strcmp(compressors[i]->name, name) != 0)
+        i++;
+    return compressors[i];
+}
+
+struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor, double argument)
+{
+    struct ddp_compress_spec spec = {.compressor = compressor, .argument = argument};
+    if (isnan(argument))
+        snprintf(spec.text, sizeof spec.text, "%s", compressor->name);
+    else
+        snprintf(spec.text, sizeof spec.text, "%s:%.6g", compressor->name, argument);
+    return spec;
 }
 
 int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct ddp_err *err)
 {
     struct ddp_compress_spec made = {.argument = NAN};
-    const char *colon = strchr(text, ':');
-    const size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    char name[sizeof made.text];
-
+    const char *argument;
+    int index;
     if (strlen(text) >= sizeof made.text)
         return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is longer than allowed", text);
     snprintf(made.text, sizeof made.text, "%s", text);
-    snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
-    made.compressor = find(name);
-    if (made.compressor == NULL)
-        return unknown(name, err);
-
-    const char *help = made.compressor->argument_help;
-    if (colon != NULL && help == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "compressor '%s' takes no argument: '%s'", name, text);
-    if (colon == NULL && help != NULL && help[0] != '[')
-        return ddp_fail(err, DDP_EUSAGE, "compressor '%s' needs an argument: '%s:%s'", name, name,
-                        help);
-    if (colon != NULL) {
-        DDP_TRY(ddp_parse_double(colon + 1, -DBL_MAX, DBL_MAX, &made.argument, err));
+    DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, text, &index, &argument, err));
+    made.compressor = compressors[index];
+    if (argument != NULL) {
+        DDP_TRY(ddp_parse_double(argument, -DBL_MAX, DBL_MAX, &made.argument, err));
         DDP_TRY(made.compressor->check(made.argument, err));
     }
     *spec = made;
     return 0;
+}
+
+int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_compress_list *out,
+                            struct ddp_err *err)
+{
+    for (out->n = 0; out->n < texts->n; out->n++) {
+        const char *text = texts->v[out->n];
+        DDP_TRY(ddp_compress_parse(text, &out->v[out->n], err));
+        for (int i = 0; i < out->n; i++)
+            if (strcmp(out->v[i].text, text) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "compressor '%s' is given twice", text);
+    }
+    return 0;
+}
+
+/* Elements per block. A block of acc fits the first-level cache, so each array is read from memory
+ * only once. */
+#define BLOCK ((size_t)2048)
+
+/* Encodes one block of a bucket with a 16-bit compressor, and updates its residual. */
+static void encode_block(struct ddp_encode *e, size_t first, size_t count)
+{
+    const struct ddp_compressor *c = e->spec->compressor;
+    const float *in = e->in + first;
+    float *residual = e->residual + first;
+    float acc[BLOCK];
+    struct ddp_encode part = *e;
+
+    for (size_t i = 0; i < count; i++)
+        acc[i] = in[i] * e->scale + residual[i];
+    part.in = acc;
+    part.residual = NULL;
+    part.n = count;
+    part.scale = 1;
+    part.scaled = e->scale;
+    part.dense = (unsigned char *)e->dense + first * ddp_dtype_size(c->wire_dtype);
+    c->encode(&part);
+    e->overflow_count = part.overflow_count;
+    e->device->grad->narrow_residual(residual, acc, part.dense, count, c->wire_dtype);
+}
+
+void ddp_feedback_encode(struct ddp_encode *e)
+{
+    if (e->residual == NULL || e->spec->compressor->fuses_feedback) {
+        e->spec->compressor->encode(e);
+        return;
+    }
+    for (size_t first = 0; first < e->n; first += BLOCK)
+        encode_block(e, first, DDP_MIN(BLOCK, e->n - first));
 }

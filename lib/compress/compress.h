@@ -1,10 +1,9 @@
 /* Compressors encode a rank's gradients in fewer bytes. To add one, write one file and add one line
- * to compress_list.h.
+ * to compress_list.h. `ddpbench allreduce --compress` and `ddpbench train --sync` then offer it.
  *
  * A compressor encodes one bucket of n floats of one rank and does not communicate. `combine` says
- * how the encoded buckets of all ranks are combined. exchange/compressed.h combines them, for
- * `ddpbench allreduce --compress` and `train --sync`. Error feedback (feedback.h) can be added to
- * any compressor.
+ * how the encoded buckets of all ranks are combined. exchange/compressed.h combines them. Error
+ * feedback (ddp_feedback_encode) can be added to any compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
@@ -15,6 +14,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/opt.h"
 #include "device/device.h"
 #include "device/sparse.h"
 
@@ -24,6 +24,10 @@ extern "C" {
 
 enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_GATHER };
 
+/* Error feedback: keep the values that were not sent and add them to the next gradient. AUTO: the
+ * default of the compressor. */
+enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
+
 struct ddp_compressor;
 
 /* A compressor with its argument, parsed from text such as "topk:0.01". */
@@ -31,6 +35,12 @@ struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
     double argument; /* a density in (0, 1], a threshold > 0 or a clip > 0; NaN if absent */
     char text[32];   /* as the user typed it */
+};
+extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
+
+struct ddp_compress_list {
+    int n;
+    struct ddp_compress_spec v[DDP_OPT_LIST_MAX];
 };
 
 /* The arguments of one encoding. The caller owns all arrays. */
@@ -61,6 +71,7 @@ struct ddp_encode {
 
 struct ddp_compressor {
     const char *name, *summary;
+    const char *train_summary; /* as a strategy of `train --sync`; not if it is lossless */
     const char *argument_help; /* "D", "T" or "[CLIP]" (optional); NULL if there is none */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* for SUM */
@@ -78,10 +89,51 @@ struct ddp_compressor {
 
 /* Returns all compressors in the order of compress_list.h. The array ends with NULL. */
 const struct ddp_compressor *const *ddp_compressors(void);
-/* Parses text such as "topk:0.01". Returns DDP_EUSAGE if the text is not valid. For an unknown
- * name, the message lists the legal names and suggests the nearest one. */
+/* Parses text such as "topk:0.01". Returns DDP_EUSAGE if the text is not valid. */
 int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec,
                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Parses every text of a list. Returns DDP_EUSAGE also if a text is given twice. */
+int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_compress_list *out,
+                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the same compressor with another argument, which must be legal. NaN: no argument. */
+struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor,
+                                           double argument);
+/* Returns the compressor of this name, or NULL. */
+const struct ddp_compressor *ddp_compressor_find(const char *name);
+/* Returns true if every element is sent unchanged, as f32. */
+bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
+/* Returns true if error feedback is used. A lossless compressor never uses it. */
+bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
+
+/* Encodes e with its compressor. Uses error feedback if e->residual is not NULL: the error of one
+ * encoding is added to the input of the next encoding. This function does that for a 16-bit
+ * compressor:
+ *
+ *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
+ *
+ * Compressors that select entries (fuses_feedback) update the residual themselves. Before scaling,
+ * sent + new residual is then equal to in + old residual, bit for bit. The residual of a 16-bit
+ * compressor is computed in f32. It is exact unless the value overflowed, became subnormal or was
+ * clipped by a large amount. A residual that is not finite becomes 0. Sources: F. Seide et al.,
+ * 1-bit SGD, Interspeech 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
+void ddp_feedback_encode(struct ddp_encode *e);
+
+/* An entry of a list from which the user chooses by NAME or NAME:ARG. */
+struct ddp_named {
+    const char *name, *summary;
+    const char *argument_help; /* as in struct ddp_compressor */
+};
+/* Stores the i-th compressor in *out. Returns false past the end. */
+bool ddp_compressor_at(int i, struct ddp_named *out);
+/* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. *index receives the position in the
+ * list, *argument the text behind the colon, or NULL without a colon. Returns DDP_EUSAGE if the
+ * name is unknown, or if an argument is missing or not allowed. `what`, for example "compressor",
+ * names the list in the message, which lists the legal names and suggests the nearest one. */
+int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
+                   int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the form in which the user gives an entry, for example "topk:D", "fp16[:CLIP]" or "none".
+ */
+void ddp_named_form(const struct ddp_named *entry, char *out, size_t out_bytes);
 /* Returns k = ceil(density * n), at least 1 if n > 0. */
 size_t ddp_compress_k(double density, size_t n);
 

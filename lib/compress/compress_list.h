@@ -1,5 +1,5 @@
-/* The list of compressors, one DDP_COMPRESSOR(symbol) per line. Help and `ddpbench list` show this
- * order. */
+/* The list of compressors, one DDP_COMPRESSOR(symbol) per line, for `allreduce --compress` and
+ * `train --sync`. Help and `ddpbench list` show this order. */
 DDP_COMPRESSOR(none)
 DDP_COMPRESSOR(fp16)
 DDP_COMPRESSOR(bf16)

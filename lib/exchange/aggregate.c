@@ -1,5 +1,4 @@
-/* Plans and runs the placements that aggregate.h describes. aggregate_hosts.c opens the groups of
- * hosts. */
+/* Opens the groups of hosts, and plans and runs the placements that aggregate.h describes. */
 #include "exchange/aggregate.h"
 
 #include <stdio.h>
@@ -7,6 +6,58 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
+
+/* Opens a group for the thread that owns `comm`. The group uses the flight recorder and the spin
+ * setting of comm. */
+static int open_group(struct ddp_comm *comm, const int *ranks, int n, struct ddp_comm **out,
+                      struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_group(comm, ranks, n, out, err));
+    (*out)->flight = comm->flight;
+    if (comm->shm != NULL && (*out)->shm != NULL)
+        (*out)->shm->spin = comm->shm->spin;
+    return 0;
+}
+
+/* Opens the groups. members [comm->size] is scratch memory. */
+static int open_groups(struct ddp_comm *comm, int *members, struct ddp_host_groups *groups,
+                       struct ddp_err *err)
+{
+    const struct ddp_hosts *hosts = comm->hosts;
+    int n = 0;
+    for (int r = 0; r < comm->size; r++)
+        if (hosts == NULL || hosts->of[r] == hosts->mine)
+            members[n++] = r;
+    const bool leads = members[0] == comm->rank;
+    DDP_TRY(open_group(comm, members, n, &groups->host, err));
+    if (!leads || hosts == NULL || hosts->count == 1)
+        return 0;
+    return open_group(comm, hosts->leader, hosts->count, &groups->leaders, err);
+}
+
+int ddp_host_groups_open(struct ddp_comm *comm, struct ddp_host_groups *out, struct ddp_err *err)
+{
+    struct ddp_host_groups groups = {0};
+    int *members = ddp_calloc((size_t)comm->size, sizeof *members);
+    if (members == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the hosts of %d ranks", comm->size);
+    const int rc = open_groups(comm, members, &groups, err);
+    free(members);
+    if (rc != 0)
+        ddp_host_groups_close(&groups);
+    else
+        *out = groups;
+    return rc;
+}
+
+void ddp_host_groups_close(struct ddp_host_groups *groups)
+{
+    ddp_comm_destroy(groups->leaders);
+    ddp_comm_destroy(groups->host);
+    *groups = (struct ddp_host_groups){0};
+}
 
 /* One collective on one group. */
 struct step {
@@ -195,9 +246,15 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
     return all;
 }
 
-static int unknown_algorithm(const char *name, struct ddp_err *err)
+int ddp_allreduce_find(const char *name, const struct ddp_coll_alg **out, struct ddp_err *err)
 {
     char legal[256] = "auto";
+    *out = NULL;
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return 0;
+    *out = ddp_coll_find(DDP_ALLREDUCE, name);
+    if (*out != NULL)
+        return 0;
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
         const size_t n = strlen(legal);
         if ((*a)->coll == DDP_ALLREDUCE)
@@ -209,12 +266,8 @@ static int unknown_algorithm(const char *name, struct ddp_err *err)
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err)
 {
-    const struct ddp_coll_alg *alg = NULL;
-    if (setup->algorithm != NULL) {
-        alg = ddp_coll_find(DDP_ALLREDUCE, setup->algorithm);
-        if (alg == NULL)
-            return unknown_algorithm(setup->algorithm, err);
-    }
+    const struct ddp_coll_alg *alg;
+    DDP_TRY(ddp_allreduce_find(setup->algorithm, &alg, err));
     struct ddp_aggregation *a = ddp_calloc(1, sizeof *a);
     if (a == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for an aggregation");

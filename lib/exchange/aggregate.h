@@ -26,6 +26,11 @@ extern "C" {
 
 #define DDP_AGGREGATE_BIG_KEY 1000000 /* Elements; as in MXNet. */
 
+/* Finds an algorithm of all-reduce. Sets *out to NULL, which selects one, for `name` "auto" or
+ * NULL. Returns DDP_EUSAGE if the name is unknown. */
+int ddp_allreduce_find(const char *name, const struct ddp_coll_alg **out,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Groups of ranks by host (comm/hosts.h). */
 struct ddp_host_groups {
     /* host: the ranks of this host. leaders: the group of the lowest ranks of all hosts. `leaders`

@@ -1,158 +1,247 @@
-/* Cuts tensors into buckets that a progress thread all-reduces (bucket.h). */
+/* Cuts tensors into buckets and exchanges them (bucket.h). */
 #include "exchange/bucket.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* One bucket: elements [low, high) of the sequence of all tensors. */
 struct bucket {
-    struct ddp_buckets *all;
-    size_t low, high;
-    struct ddp_async_request request;
+    const struct ddp_buckets *all;
+    struct ddp_bucket part;
+    void *state;                      /* Owned by the method. NULL until opened. */
+    int64_t took_ns;                  /* Duration of the last exchange. */
+    struct ddp_async_request request; /* With a progress thread. */
+    /* With a progress thread on a device: recorded when the bucket is computed. */
+    struct ddp_event *full;
 };
 
 struct ddp_buckets {
-    struct ddp_async *async;
-    struct ddp_array *arrays;
-    /* Index of each tensor's first element in the sequence, [n + 1]. */
-    size_t *begin;
-    int n;
-    size_t elem;
-    bool in_place;
-    /* Address of the first element of the sequence. */
-    unsigned char *data;
-    struct bucket *buckets;
-    /* next_bucket: the bucket that is being filled. next_tensor: the tensor that must become ready
-     * next. next_tensor counts down. -1: all tensors are ready. */
-    int count, next_bucket, next_tensor;
-    int64_t exchange_ns;
+    struct ddp_buckets_setup setup;
+    /* Stream on which buckets are exchanged. With a progress thread it belongs to this thread.
+     * Otherwise it is setup.stream. */
+    struct ddp_stream *exchange;
+    struct ddp_event *exchanged; /* Recorded after the last exchange of a step. */
+    struct bucket *buckets;      /* [planned], in the order in which they fill. */
+    /* planned: number of buckets. count: buckets that are open. next: the bucket that is being
+     * filled. */
+    int planned, count, next;
+    int64_t exchange_ns, exposed_ns;
 };
 
-bool ddp_buckets_adjacent(const struct ddp_array *arrays, int n)
+int ddp_buckets_cut(const struct ddp_bucket_layout *layout, struct ddp_bucket *buckets)
 {
-    const unsigned char *end = NULL;
-    for (int i = 0; i < n; i++) {
-        if (arrays[i].count == 0)
-            continue;
-        if (end != NULL && end != arrays[i].data)
-            return false;
-        end = (unsigned char *)arrays[i].data + arrays[i].count * ddp_dtype_size(arrays[i].dtype);
-    }
-    return true;
-}
-
-/* Copies the sums of a bucket back to the tensors. Runs in the progress thread. */
-static void unpack(void *arg)
-{
-    const struct bucket *bucket = arg;
-    const struct ddp_buckets *b = bucket->all;
-    const struct ddp_device *device = ddp_async_comm(b->async)->device;
-    for (int i = b->n - 1; i >= 0 && b->begin[i + 1] > bucket->low; i--) {
-        const size_t low = DDP_MAX(b->begin[i], bucket->low);
-        const size_t high = DDP_MIN(b->begin[i + 1], bucket->high);
-        if (low < high)
-            device->copy((unsigned char *)b->arrays[i].data + (low - b->begin[i]) * b->elem,
-                         b->data + low * b->elem, (high - low) * b->elem);
-    }
-}
-
-static void free_all(struct ddp_buckets *b)
-{
-    for (int k = 0; k < b->count; k++)
-        ddp_async_release(&b->buckets[k].request);
-    free(b->buckets);
-    free(b->begin);
-    free(b->arrays);
-    free(b);
-}
-
-/* Copies the array structs and computes the layout of the sequence. */
-static int lay_out(struct ddp_buckets *b, const struct ddp_buckets_setup *setup)
-{
-    b->arrays = ddp_calloc((size_t)setup->n, sizeof *b->arrays);
-    b->begin = ddp_calloc((size_t)setup->n + 1, sizeof *b->begin);
-    if (b->arrays == NULL || b->begin == NULL)
-        return DDP_ENOMEM;
-    b->elem = setup->n > 0 ? ddp_dtype_size(setup->arrays[0].dtype) : 1;
-    b->in_place = setup->memory == NULL;
-    b->data = setup->memory;
-    for (int i = 0; i < setup->n; i++) {
-        b->arrays[i] = setup->arrays[i];
-        b->begin[i + 1] = b->begin[i] + setup->arrays[i].count;
-        if (b->in_place && b->data == NULL && setup->arrays[i].count > 0)
-            b->data = setup->arrays[i].data;
-    }
-    const size_t total = b->begin[setup->n];
-    const size_t pack = setup->pack_elements != 0 ? setup->pack_elements : DDP_MAX(total, 1);
-    const size_t count = total / pack + (total % pack != 0);
-    b->buckets = count <= INT32_MAX ? ddp_calloc(count, sizeof *b->buckets) : NULL;
-    return b->buckets != NULL ? 0 : DDP_ENOMEM;
-}
-
-/* Prepares the request of each bucket. Bucket k ends k * pack_elements before the end of the
- * sequence. */
-static int prepare(struct ddp_buckets *b, const struct ddp_buckets_setup *setup,
-                   struct ddp_err *err)
-{
-    size_t high = b->begin[b->n];
-    for (; high > 0; b->count++) {
-        struct bucket *bucket = &b->buckets[b->count];
-        const size_t pack = setup->pack_elements != 0 ? setup->pack_elements : high;
-        bucket->all = b;
-        bucket->high = high;
-        bucket->low = high - DDP_MIN(high, pack);
-        void *at = b->data + bucket->low * b->elem;
-        const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
-                                           .send = at,
-                                           .recv = at,
-                                           .count = high - bucket->low,
-                                           .dtype = b->arrays[0].dtype,
-                                           .op = setup->op};
-        DDP_TRY(ddp_async_prepare(b->async, NULL, &args, &bucket->request, err));
-        if (!b->in_place) {
-            bucket->request.after = unpack;
-            bucket->request.arg = bucket;
+    const size_t most = layout->most > 0 ? layout->most : SIZE_MAX;
+    struct ddp_bucket b = {0};
+    size_t at = 0;
+    int n = 0;
+    for (int p = 0; p < layout->n; p++)
+        at += layout->counts[p];
+    for (int p = layout->n - 1; p >= 0; p--) {
+        for (size_t left = layout->counts[p], take; left > 0; left -= take) {
+            const bool fits = b.count < most && (layout->split || left <= most - b.count);
+            if (n == 0 || !fits) {
+                n++;
+                b = (struct ddp_bucket){.first = p + 1};
+            }
+            take = layout->split ? DDP_MIN(left, most - b.count) : left;
+            at -= take;
+            b.tensors += b.first - p;
+            b.first = p;
+            b.offset = at;
+            b.count += take;
+            if (buckets != NULL)
+                buckets[n - 1] = b;
         }
-        high = bucket->low;
     }
+    return n;
+}
+
+/* Waits until the gradients of a bucket are computed, because the communicator does not wait for
+ * streams. With a progress thread the rest of the backward pass
+ * continues meanwhile. */
+static int await_gradients(const struct bucket *bucket, struct ddp_err *err)
+{
+    const struct ddp_buckets *b = bucket->all;
+    if (b->setup.device == NULL)
+        return 0;
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    if (bucket->full != NULL) {
+        DDP_TRY(streams->select(b->exchange, err));
+        streams->event_await(b->exchange, bucket->full);
+    }
+    return streams->wait(b->exchange, err);
+}
+
+/* Exchanges one bucket. Runs in the caller's thread or in the progress thread. */
+static int exchange_bucket(void *arg, struct ddp_err *err)
+{
+    struct bucket *bucket = arg;
+    bucket->took_ns = 0;
+    DDP_TRY(await_gradients(bucket, err));
+    const int64_t begin = ddp_now_ns();
+    DDP_TRY(bucket->all->setup.method->run(bucket->state, err));
+    bucket->took_ns = ddp_now_ns() - begin;
     return 0;
 }
 
-static void begin_step(struct ddp_buckets *b)
+static int plan(struct ddp_buckets *b, struct ddp_err *err)
 {
-    b->next_bucket = 0;
-    b->next_tensor = b->n - 1;
+    const struct ddp_bucket_layout *layout = &b->setup.layout;
+    const int count = ddp_buckets_cut(layout, NULL);
+    struct ddp_bucket *parts = ddp_calloc((size_t)count, sizeof *parts);
+    b->buckets = ddp_calloc((size_t)count, sizeof *b->buckets);
+    if (parts == NULL || b->buckets == NULL) {
+        free(parts);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the buckets of %d tensors", layout->n);
+    }
+    b->planned = ddp_buckets_cut(layout, parts);
+    for (int i = 0; i < b->planned; i++) {
+        b->buckets[i].all = b;
+        b->buckets[i].part = parts[i];
+    }
+    free(parts);
+    return 0;
+}
+
+/* Creates the progress thread's stream and the events. */
+static int open_stream(struct ddp_buckets *b, struct ddp_err *err)
+{
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    struct ddp_stream *exchange = NULL;
+    DDP_TRY(streams->create(&exchange, err));
+    b->exchange = exchange;
+    DDP_TRY(streams->event_create(&b->exchanged, err));
+    for (int i = 0; i < b->planned; i++)
+        DDP_TRY(streams->event_create(&b->buckets[i].full, err));
+    return 0;
+}
+
+/* Waits for the compute stream first, because events must outlive the work that refers to them. */
+static void close_stream(struct ddp_buckets *b)
+{
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    (void)!streams->wait(b->setup.stream, &ignored);
+    if (b->exchange != b->setup.stream)
+        streams->destroy(b->exchange);
+    for (int i = 0; i < b->planned; i++)
+        streams->event_destroy(b->buckets[i].full);
+    streams->event_destroy(b->exchanged);
+}
+
+static int open_buckets(struct ddp_buckets *b, struct ddp_err *err)
+{
+    const struct ddp_buckets_setup *s = &b->setup;
+    struct ddp_comm *comm = s->async != NULL ? ddp_async_comm(s->async) : s->comm;
+    for (; b->count < b->planned; b->count++) {
+        struct bucket *bucket = &b->buckets[b->count];
+        DDP_TRY(s->method->open(s->arg, comm, b->exchange, &bucket->part, &bucket->state, err));
+        if (s->async != NULL)
+            ddp_async_prepare_job(s->async, exchange_bucket, bucket, s->dtype,
+                                  bucket->part.count * ddp_dtype_size(s->dtype), &bucket->request);
+    }
+    return 0;
 }
 
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                        struct ddp_err *err)
 {
+    int rc;
     struct ddp_buckets *b = ddp_calloc(1, sizeof *b);
     if (b == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for buckets");
-    b->async = setup->async;
-    b->n = setup->n;
-    int rc = lay_out(b, setup);
-    if (rc != 0)
-        ddp_fail(err, rc, "no memory for the buckets of %d arrays", setup->n);
-    else
-        rc = prepare(b, setup, err);
-    if (rc != 0) {
-        free_all(b);
-        return rc;
-    }
-    begin_step(b);
+    b->setup = *setup;
+    b->exchange = setup->stream;
+    DDP_TRY_GOTO(plan(b, err), err_buckets);
+    if (setup->async != NULL && setup->device != NULL)
+        DDP_TRY_GOTO(ddp_comm_agree(setup->comm, open_stream(b, err), err), err_buckets);
+    DDP_TRY_GOTO(open_buckets(b, err), err_buckets);
     *out = b;
     return 0;
+
+err_buckets:
+    ddp_buckets_destroy(b);
+    return rc;
 }
 
 void ddp_buckets_destroy(struct ddp_buckets *b)
 {
-    if (b != NULL)
-        free_all(b);
+    if (b == NULL)
+        return;
+    /* First wait for the progress thread, then free the objects that it uses. */
+    for (int i = 0; i < b->count; i++)
+        ddp_async_release(&b->buckets[i].request);
+    for (int i = 0; i < b->count; i++)
+        b->setup.method->close(b->buckets[i].state);
+    if (b->setup.device != NULL)
+        close_stream(b);
+    free(b->buckets);
+    free(b);
+}
+
+/* Starts the exchange of a full bucket. Without a progress thread the exchange is complete on
+ * return. */
+static int start(struct ddp_buckets *b, struct bucket *bucket, struct ddp_err *err)
+{
+    if (b->setup.async != NULL) {
+        if (b->setup.device != NULL)
+            b->setup.device->streams->event_record(bucket->full, b->setup.stream);
+        ddp_async_post(&bucket->request);
+        return 0;
+    }
+    DDP_TRY(exchange_bucket(bucket, err));
+    b->exchange_ns += bucket->took_ns;
+    b->exposed_ns += bucket->took_ns; /* The caller waited. */
+    return 0;
+}
+
+/* Makes the compute stream wait for the exchange stream, and reports errors of the exchange stream.
+ */
+static int join_streams(struct ddp_buckets *b, struct ddp_err *err)
+{
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    streams->event_record(b->exchanged, b->exchange);
+    streams->event_await(b->setup.stream, b->exchanged);
+    const int done = streams->query(b->exchange, err);
+    return done < 0 ? done : 0;
+}
+
+int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err)
+{
+    for (; b->next < b->count && b->buckets[b->next].part.first >= tensor; b->next++)
+        DDP_TRY(start(b, &b->buckets[b->next], err));
+    return 0;
+}
+
+int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err)
+{
+    int rc = 0;
+    while (b->next < b->count && rc == 0)
+        rc = start(b, &b->buckets[b->next++], err);
+    const int started = b->next;
+    b->next = 0;
+    if (b->setup.async == NULL || rc != 0)
+        return rc;
+    /* The device still computes during this wait, so the wait does not count as exposed. */
+    if (b->setup.device != NULL)
+        rc = b->setup.device->streams->wait(b->setup.stream, err);
+    const int64_t begin = ddp_now_ns();
+    /* Wait for all requests even after an error, so that nothing accesses the gradients any more
+     * when this function returns. */
+    for (int i = 0; i < started; i++) {
+        const int one = ddp_async_wait(&b->buckets[i].request, 0, rc == 0 ? err : NULL);
+        rc = rc != 0 ? rc : one;
+        b->exchange_ns += b->buckets[i].took_ns;
+    }
+    b->exposed_ns += ddp_now_ns() - begin;
+    return rc == 0 && b->setup.device != NULL ? join_streams(b, err) : rc;
+}
+
+void ddp_buckets_times(const struct ddp_buckets *b, int64_t *exchange_ns, int64_t *exposed_ns)
+{
+    *exchange_ns = b->exchange_ns;
+    *exposed_ns = b->exposed_ns;
 }
 
 int ddp_buckets_count(const struct ddp_buckets *b)
@@ -160,52 +249,7 @@ int ddp_buckets_count(const struct ddp_buckets *b)
     return b->count;
 }
 
-int ddp_buckets_ready(struct ddp_buckets *b, int index, struct ddp_err *err)
+const void *ddp_buckets_state(const struct ddp_buckets *b, int i)
 {
-    if (index != b->next_tensor || index < 0) {
-        if (b->next_tensor < 0)
-            return ddp_fail(err, DDP_EUSAGE,
-                            "array %d of a bucketer was reported ready, but all arrays already "
-                            "are; call finish first",
-                            index);
-        return ddp_fail(err, DDP_EUSAGE,
-                        "array %d of a bucketer was reported ready, but array %d is next", index,
-                        b->next_tensor);
-    }
-    const struct ddp_array *array = &b->arrays[index];
-    if (!b->in_place && array->count > 0)
-        ddp_async_comm(b->async)->device->copy(b->data + b->begin[index] * b->elem, array->data,
-                                               array->count * b->elem);
-    b->next_tensor--;
-    for (; b->next_bucket < b->count && b->buckets[b->next_bucket].low >= b->begin[index];
-         b->next_bucket++)
-        ddp_async_post(&b->buckets[b->next_bucket].request);
-    return 0;
-}
-
-int ddp_buckets_finish(struct ddp_buckets *b, int64_t *exposed_ns, struct ddp_err *err)
-{
-    if (b->next_tensor >= 0)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "a bucketer cannot finish: array %d of %d was not reported ready",
-                        b->next_tensor, b->n);
-    const int64_t start = ddp_now_ns();
-    int rc = 0;
-    /* Wait for all requests even after an error, so that nothing accesses the arrays any more when
-     * this function returns. */
-    for (int k = 0; k < b->count; k++) {
-        struct ddp_async_request *request = &b->buckets[k].request;
-        int one = ddp_async_wait(request, 0, rc == 0 ? err : NULL);
-        rc = rc != 0 ? rc : one;
-        b->exchange_ns += request->finished_ns - request->started_ns;
-    }
-    if (exposed_ns != NULL)
-        *exposed_ns = ddp_now_ns() - start;
-    begin_step(b);
-    return rc;
-}
-
-int64_t ddp_buckets_exchange_ns(const struct ddp_buckets *b)
-{
-    return b->exchange_ns;
+    return b->buckets[i].state;
 }

@@ -1,56 +1,91 @@
-/* Buckets of gradients. A progress thread all-reduces each bucket while the backward pass fills the
- * next one. Gradients become ready last layer first. ddp_bucket.c, the public bucketer, uses this
- * file.
+/* Buckets of gradients, which are exchanged while the backward pass computes the next ones.
+ * libddp's bucketer (ddp_bucket.c) and the gradient strategies of the trainer (sync_buckets.c) use
+ * this file.
  *
- * The tensors form one sequence of elements in layer order. The sequence is cut from its end into
- * buckets of pack_elements. ddp_buckets_ready copies a tensor into the bucket memory while the
- * tensor is still in the cache. As soon as the lowest element of a bucket is ready, the progress
- * thread reduces the bucket and copies the sums back. If memory is NULL, the arrays are reduced in
- * place and nothing is copied. The caller makes sure that all ranks cut the same buckets. */
+ * The tensors form one sequence of elements in layer order. Gradients become ready last layer
+ * first, so the sequence is cut into buckets from its end. A *method* defines how one bucket is
+ * exchanged in place. With a progress thread (coll/async.h) a bucket is exchanged as soon as its
+ * first tensor is ready, while the caller continues. Without one, ddp_buckets_ready exchanges it.
+ * Both exchange the same buckets in the same order, so the results are bit-identical. The caller
+ * makes sure that all ranks cut the same buckets.
+ *
+ * On a device a gradient is ready when the compute stream has computed it. With a progress thread
+ * the buckets have a stream of their own, on which the methods put their work. This stream waits
+ * until the compute stream has computed the bucket. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 
 #include "coll/async.h"
-#include "exchange/ddp.h"
+#include "device/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct ddp_buckets;
-
-/* Arguments of ddp_buckets_create. async, memory and the data of the arrays must outlive the
- * buckets. */
-struct ddp_buckets_setup {
-    struct ddp_async *async;
-    /* Tensors in layer order, [n], all of one dtype. The structs are copied, the data is borrowed.
-     */
-    const struct ddp_array *arrays;
-    int n;
-    /* Elements per bucket. 0: a single bucket. */
-    size_t pack_elements;
-    enum ddp_op op;
-    /* Memory for all elements, borrowed. NULL: reduce in place. Then ddp_buckets_adjacent must be
-     * true. */
-    void *memory;
+/* Elements [offset, offset + count) of the sequence. They lie in the tensors
+ * [first, first + tensors). */
+struct ddp_bucket {
+    int first, tensors;
+    size_t offset, count;
 };
 
-/* Returns true if the arrays follow each other in memory without a gap. Empty arrays are ignored.
- */
-bool ddp_buckets_adjacent(const struct ddp_array *arrays, int n);
+/* How the sequence is cut. Tensors without elements are ignored. */
+struct ddp_bucket_layout {
+    const size_t *counts; /* Elements of each tensor, [n]. */
+    int n;
+    size_t most; /* Elements per bucket. 0: a single bucket. */
+    /* True: every bucket except the one that fills last has `most` elements, and a tensor may span
+     * several buckets. False: buckets are cut between tensors only, and a tensor of more than
+     * `most` elements is a bucket of its own. */
+    bool split;
+};
+/* Stores the buckets in the order in which they fill. buckets may be NULL. Returns their number. */
+int ddp_buckets_cut(const struct ddp_bucket_layout *layout, struct ddp_bucket *buckets);
 
+/* How one bucket is exchanged. `state` belongs to one bucket. */
+struct ddp_bucket_method {
+    /* Creates the state of a bucket. arg: from the setup. comm: the communicator that `run` uses;
+     * with a progress thread in that thread. stream: for work on a device. May be collective. */
+    int (*open)(void *arg, struct ddp_comm *comm, struct ddp_stream *stream,
+                const struct ddp_bucket *bucket, void **state, struct ddp_err *err);
+    /* Exchanges the bucket. Collective. Must not allocate. */
+    int (*run)(void *state, struct ddp_err *err);
+    /* Frees the state, which may be NULL. */
+    void (*close)(void *state);
+};
+
+/* Arguments of ddp_buckets_create. Everything except layout.counts is borrowed until destroy. */
+struct ddp_buckets_setup {
+    struct ddp_comm *comm;
+    struct ddp_async *async; /* The progress thread. NULL: exchange in the caller's thread. */
+    /* Device that holds the gradients, and the stream that computes them. NULL: host memory. */
+    const struct ddp_device *device;
+    struct ddp_stream *stream;
+    struct ddp_bucket_layout layout;
+    enum ddp_dtype dtype; /* Type of the elements, for the flight recorder. */
+    const struct ddp_bucket_method *method;
+    void *arg;
+};
+
+struct ddp_buckets;
+
+/* Cuts the sequence and opens all buckets. Collective if method->open is, or on a device. */
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for pending buckets and frees b, which may be NULL. */
 void ddp_buckets_destroy(struct ddp_buckets *b);
+/* Reports that this tensor and all later ones are ready. */
+int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
+/* Exchanges the buckets that were not reported ready, and waits until all are exchanged. On a
+ * device with a progress thread, it first waits for the compute stream. Only the time that it waits
+ * afterwards counts as exposed. */
+int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
+/* Sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the caller
+ * waited for them. Call it between steps only. */
+void ddp_buckets_times(const struct ddp_buckets *b, int64_t *exchange_ns, int64_t *exposed_ns);
 int ddp_buckets_count(const struct ddp_buckets *b);
-/* See ddp_bucketer_ready and ddp_bucketer_finish (ddp.h). */
-int ddp_buckets_ready(struct ddp_buckets *b, int index, struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_buckets_finish(struct ddp_buckets *b, int64_t *exposed_ns,
-                       struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the time in ns that the progress thread spent in collectives and in copying sums back,
- * over all finished steps. */
-int64_t ddp_buckets_exchange_ns(const struct ddp_buckets *b);
+/* Returns the state of the i-th bucket. */
+const void *ddp_buckets_state(const struct ddp_buckets *b, int i);
 
 #ifdef __cplusplus
 }

@@ -1,26 +1,265 @@
-/* Runs compressed all-reduces and counts their bytes and times (compressed.h). compressed_create.c
- * creates them. */
+/* Compressed all-reduces of buckets in host memory (compressed.h). */
 #include "exchange/compressed.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "compress/feedback.h"
+#include "coll/sparse/sparse_coll.h"
+#include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
-static void encode(struct ddp_compressed *x)
+/* Zeroed memory. `raw` is the allocation, `at` the first cache line in it. */
+struct block {
+    void *raw, *at;
+};
+
+/* Members marked SUM or GATHER are used only by compressors with this value of `combine`. */
+struct host {
+    struct ddp_compressed base;
+    const struct ddp_compressor *compressor;
+    /* encode.dense (SUM) or encode.list (GATHER) is the encoded form. */
+    struct ddp_encode encode;
+    struct block state, residual, scratch;
+    /* Registered memory of the encoded form. NULL if data is sent as it is. */
+    void *wire;
+    /* SUM: the algorithm, NULL for auto, and the plan. */
+    const struct ddp_coll_alg *dense_alg;
+    struct ddp_coll_plan plan;
+    /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
+    const struct ddp_sparse_alg *alg;
+    struct ddp_sparse_args args;
+    /* Bytes that other ranks read from this rank without a message: per run (SUM) or per entry
+     * (GATHER). NaN if all data travels in messages, which are counted. */
+    double mapped_bytes;
+};
+
+/* The list length of the compressor `threshold` is not known in advance. THRESHOLD_EXPECTED is the
+ * length for which `auto` chooses an algorithm. THRESHOLD_CHECKED is the length that memory checks
+ * assume. */
+#define THRESHOLD_EXPECTED(n) ((n) / 100 + 1)
+#define THRESHOLD_CHECKED(n)  ((n) / 16 + 1)
+
+static int block_init(struct block *b, size_t bytes, struct ddp_err *err)
+{
+    if (bytes == 0)
+        return 0;
+    b->raw = bytes < SIZE_MAX - DDP_CACHE_LINE ? calloc(1, bytes + DDP_CACHE_LINE) : NULL;
+    if (b->raw == NULL)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of a compressed exchange", bytes);
+    b->at = (void *)(((uintptr_t)b->raw + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE);
+    return 0;
+}
+
+/* Returns the registered bytes of the encoded form. A list holds all indices, then all values. The
+ * values begin at a new cache line. */
+static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    if (c->combine == DDP_COMBINE_SUM)
+        return ddp_compressor_is_lossless(c) ? 0 : n * ddp_dtype_size(c->wire_dtype);
+    return 2 * ddp_round_to_line(c->bound(spec, n) * sizeof(float));
+}
+
+static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    return c->state_bytes != NULL ? c->state_bytes(spec, n) : 0;
+}
+
+static int unknown_algorithm(const char *name, bool selects, struct ddp_err *err)
+{
+    char legal[256] = "auto";
+    for (const struct ddp_sparse_alg *const *s = ddp_sparse_algorithms(); *s != NULL; s++)
+        if ((*s)->selects == selects)
+            snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*s)->name);
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a sparse all-reduce; legal: %s",
+                    name, legal);
+}
+
+static bool is_auto(const char *name)
+{
+    return name == NULL || strcmp(name, "auto") == 0;
+}
+
+/* Chooses the sparse algorithm and checks that it supports the setup. */
+static int choose_sparse(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    const bool selects = x->compressor->global_topk;
+    const size_t most = x->args.most;
+
+    if (is_auto(s->algorithm) && !selects) {
+        const size_t expected =
+            x->compressor->fixed_count ? most : DDP_MIN(most, THRESHOLD_EXPECTED(s->n));
+        x->alg = ddp_sparse_auto(s->comm, s->n, expected, err);
+        return x->alg != NULL ? 0 : DDP_EUNAVAIL;
+    }
+    const char *name = is_auto(s->algorithm) ? "oktopk" : s->algorithm;
+    x->alg = ddp_sparse_find(name);
+    if (x->alg == NULL || x->alg->selects != selects)
+        return unknown_algorithm(name, selects, err);
+    return x->alg->supports(s->comm, s->n, most, err);
+}
+
+/* Does the local part of create, before any communication. */
+static int prepare(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    const struct ddp_compress_spec *spec = &x->base.setup.spec;
+
+    if (s->comm->device->grad == NULL)
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot compress", s->comm->device->name);
+    if (x->compressor->combine == DDP_COMBINE_GATHER) {
+        x->args = (struct ddp_sparse_args){
+            .result = s->data,
+            .n = s->n,
+            .most = x->compressor->bound(spec, s->n),
+            .fixed = x->compressor->fixed_count,
+            .scale = s->average ? 1 / (float)s->comm->size : 1,
+        };
+        x->args.k = x->args.most;
+        DDP_TRY(choose_sparse(x, err));
+        DDP_TRY(block_init(&x->scratch, x->alg->scratch_bytes(s->comm, s->n, x->args.most), err));
+    } else {
+        DDP_TRY(ddp_allreduce_find(s->algorithm, &x->dense_alg, err));
+    }
+    DDP_TRY(block_init(&x->state, state_bytes(spec, s->n), err));
+    if (s->feedback && !ddp_compressor_is_lossless(x->compressor))
+        DDP_TRY(block_init(&x->residual, DDP_MAX(s->n, (size_t)1) * sizeof(float), err));
+    return 0;
+}
+
+/* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message.
+ * Algorithms without messages and calls of the backend's library are assumed to move as many bytes
+ * as a ring. */
+static void model_dense(struct host *x)
+{
+    const struct ddp_coll_args *args = &x->plan.args;
+    const struct ddp_coll_shape shape = {
+        .coll = args->coll, .count = args->count, .dtype = args->dtype, .op = args->op};
+    const double ranks = x->base.setup.comm->size;
+    struct ddp_coll_cost cost;
+
+    ddp_coll_cost_of(x->plan.alg, x->base.setup.comm->size, &shape, &cost);
+    x->base.counters.wire_counted = cost.modelled;
+    x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
+}
+
+/* Sets mapped_bytes per entry. Every other rank reads all entries of this rank, 8 bytes each. */
+static void model_sparse(struct host *x)
+{
+    const int ranks = x->base.setup.comm->size;
+    struct ddp_coll_cost cost;
+    bool exact;
+
+    x->alg->cost(ranks, x->args.n, x->args.most, &cost, &exact);
+    x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 8.0 * (ranks - 1);
+}
+
+/* Plans the all-reduce of the 16-bit buffer, or of data itself if nothing is encoded. */
+static int prepare_dense(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    const bool lossless = ddp_compressor_is_lossless(x->compressor);
+    void *wire = lossless ? s->data : x->wire;
+    const struct ddp_coll_args args = {
+        .coll = DDP_ALLREDUCE,
+        .send = wire,
+        .recv = wire,
+        .count = s->n,
+        .dtype = x->compressor->wire_dtype,
+        .op = lossless && s->average ? DDP_AVG : DDP_SUM,
+    };
+
+    x->encode.dense = wire;
+    DDP_TRY(ddp_coll_plan_init(&x->plan, s->comm, x->dense_alg, &args, err));
+    model_dense(x);
+    return 0;
+}
+
+static void prepare_encode(struct host *x)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    const bool divides =
+        s->average && !ddp_compressor_is_lossless(x->compressor) && !x->compressor->global_topk;
+
+    x->encode = (struct ddp_encode){
+        .device = s->comm->device,
+        .spec = &x->base.setup.spec,
+        .in = s->data,
+        .residual = x->residual.at,
+        .n = s->n,
+        .scale = divides ? 1 / (float)s->comm->size : 1,
+        .state = x->state.at,
+    };
+    if (x->compressor->combine == DDP_COMBINE_GATHER) {
+        unsigned char *wire = x->wire;
+        x->encode.list.index = (uint32_t *)(void *)wire;
+        x->encode.list.value = (float *)(void *)(wire + wire_bytes(&s->spec, s->n) / 2);
+        x->args.rejected = x->residual.at;
+        model_sparse(x);
+    }
+}
+
+static void host_destroy(struct ddp_compressed *base)
+{
+    struct host *x = (struct host *)base;
+    if (x == NULL)
+        return;
+    ddp_coll_plan_release(&x->plan);
+    if (x->wire != NULL)
+        ddp_comm_free(x->base.setup.comm, x->wire);
+    free(x->scratch.raw);
+    free(x->residual.raw);
+    free(x->state.raw);
+    free(x);
+}
+
+static int host_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
+                       struct ddp_err *err)
+{
+    struct host *x = ddp_calloc(1, sizeof *x);
+    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
+
+    if (rc == 0) {
+        x->base.setup = *setup;
+        x->compressor = setup->spec.compressor;
+        x->base.counters.wire_counted = true;
+        rc = prepare(x, err);
+    }
+    DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
+    const size_t bytes = wire_bytes(&setup->spec, setup->n);
+    if (!ddp_compressor_is_lossless(x->compressor))
+        DDP_TRY_GOTO(
+            ddp_comm_alloc(setup->comm, DDP_MAX(bytes, (size_t)DDP_CACHE_LINE), &x->wire, err),
+            err_free);
+    prepare_encode(x);
+    rc = x->compressor->combine == DDP_COMBINE_SUM ? prepare_dense(x, err) : 0;
+    DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
+    *out = &x->base;
+    return 0;
+
+err_free:
+    host_destroy(x != NULL ? &x->base : NULL);
+    return rc;
+}
+
+static void encode(struct host *x)
 {
     struct ddp_encode *e = &x->encode;
     ddp_feedback_encode(e);
-    x->counters.values_total += (double)e->n;
-    x->counters.values_sent +=
+    x->base.counters.values_total += (double)e->n;
+    x->base.counters.values_sent +=
         (double)(x->compressor->combine == DDP_COMBINE_GATHER ? e->list.count : e->n);
 }
 
-static int exchange(struct ddp_compressed *x, struct ddp_err *err)
+static int exchange(struct host *x, struct ddp_err *err)
 {
-    struct ddp_comm *comm = x->setup.comm;
+    struct ddp_comm *comm = x->base.setup.comm;
     const uint64_t before = comm->wire_bytes;
 
     if (x->compressor->combine == DDP_COMBINE_SUM) {
@@ -30,11 +269,11 @@ static int exchange(struct ddp_compressed *x, struct ddp_err *err)
         DDP_TRY(ddp_sparse_run(comm, x->alg, &x->args, x->scratch.at, err));
     }
     if (isnan(x->mapped_bytes))
-        x->counters.wire_bytes += (double)(comm->wire_bytes - before);
+        x->base.counters.wire_bytes += (double)(comm->wire_bytes - before);
     else if (x->compressor->combine == DDP_COMBINE_SUM)
-        x->counters.wire_bytes += x->mapped_bytes;
+        x->base.counters.wire_bytes += x->mapped_bytes;
     else
-        x->counters.wire_bytes += x->mapped_bytes * (double)x->encode.list.count;
+        x->base.counters.wire_bytes += x->mapped_bytes * (double)x->encode.list.count;
     return 0;
 }
 
@@ -67,54 +306,126 @@ static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t 
     return overflows;
 }
 
-static void decode(struct ddp_compressed *x)
+static void decode(struct host *x)
 {
     const enum ddp_dtype dtype = x->compressor->wire_dtype;
     const uint16_t *wire = x->wire;
-    float *data = x->setup.data;
+    float *data = x->base.setup.data;
 
     if (x->compressor->combine == DDP_COMBINE_GATHER || ddp_compressor_is_lossless(x->compressor))
         return;
-    for (size_t i = 0; i < x->setup.n; i += BLOCK) {
-        const size_t count = DDP_MIN(BLOCK, x->setup.n - i);
+    for (size_t i = 0; i < x->base.setup.n; i += BLOCK) {
+        const size_t count = DDP_MIN(BLOCK, x->base.setup.n - i);
         const uint16_t exponent = exponent_of(dtype);
         if (any_not_finite(wire + i, count, exponent))
-            x->counters.overflow_count += count_overflows(wire + i, data + i, count, exponent);
-        x->setup.comm->device->grad->widen(data + i, wire + i, count, dtype);
+            x->base.counters.overflow_count += count_overflows(wire + i, data + i, count, exponent);
+        x->base.setup.comm->device->grad->widen(data + i, wire + i, count, dtype);
     }
 }
 
-int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err)
+static int host_run(struct ddp_compressed *base, struct ddp_err *err)
 {
+    struct host *x = (struct host *)base;
     const int64_t start = ddp_now_ns();
     encode(x);
     const int64_t encoded = ddp_now_ns();
     DDP_TRY(exchange(x, err));
     const int64_t exchanged = ddp_now_ns();
     decode(x);
-    x->counters.runs++;
-    x->counters.encode_ns += encoded - start;
-    x->counters.exchange_ns += exchanged - encoded;
-    x->counters.decode_ns += ddp_now_ns() - exchanged;
+    x->base.counters.runs++;
+    x->base.counters.encode_ns += encoded - start;
+    x->base.counters.exchange_ns += exchanged - encoded;
+    x->base.counters.decode_ns += ddp_now_ns() - exchanged;
     return 0;
 }
 
-void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out)
+static void host_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out)
 {
     *out = x->counters;
 }
 
-void ddp_compressed_reset(struct ddp_compressed *x)
+static const float *host_residual(const struct ddp_compressed *x)
 {
-    x->counters = (struct ddp_compressed_counters){.wire_counted = x->counters.wire_counted};
+    return ((const struct host *)x)->residual.at;
+}
+
+static const char *host_algorithm(const struct ddp_compressed *base)
+{
+    const struct host *x = (const struct host *)base;
+    return x->alg != NULL ? x->alg->name : x->plan.alg->name;
+}
+
+static void host_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
+                       uint64_t *registered, uint64_t *private_bytes)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    const struct ddp_comm comm = {.size = ranks}; /* scratch_bytes reads only the size. */
+    uint64_t scratch = 0;
+
+    if (c->combine == DDP_COMBINE_GATHER) {
+        const size_t bound = c->bound(spec, n);
+        const size_t most = c->fixed_count ? bound : DDP_MIN(bound, THRESHOLD_CHECKED(n));
+        for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++)
+            if ((*a)->selects == c->global_topk)
+                scratch = DDP_MAX(scratch, (*a)->scratch_bytes(&comm, n, most));
+    }
+    *registered = wire_bytes(spec, n);
+    *private_bytes = scratch + state_bytes(spec, n) +
+                     (feedback && !ddp_compressor_is_lossless(c) ? n * sizeof(float) : 0);
+}
+
+static const struct ddp_compressed_ops host_ops = {
+    .create = host_create,
+    .destroy = host_destroy,
+    .run = host_run,
+    .counters = host_counters,
+    .residual = host_residual,
+    .algorithm = host_algorithm,
+    .bytes = host_bytes,
+};
+
+static const struct ddp_compressed_ops *ops_of(bool on_device)
+{
+    return on_device ? &ddp_compressed_on_device : &host_ops;
+}
+
+int ddp_compressed_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
+                          struct ddp_err *err)
+{
+    const struct ddp_compressed_ops *ops = ops_of(setup->device != NULL);
+    DDP_TRY(ops->create(setup, out, err));
+    (*out)->ops = ops;
+    return 0;
+}
+
+void ddp_compressed_destroy(struct ddp_compressed *x)
+{
+    if (x != NULL)
+        x->ops->destroy(x);
+}
+
+int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err)
+{
+    return x->ops->run(x, err);
+}
+
+void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out)
+{
+    x->ops->counters(x, out);
 }
 
 const float *ddp_compressed_residual(const struct ddp_compressed *x)
 {
-    return x->residual.at;
+    return x->ops->residual(x);
 }
 
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x)
 {
-    return x->alg != NULL ? x->alg->name : x->plan.alg->name;
+    return x->ops->algorithm(x);
+}
+
+void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
+                          bool on_device, uint64_t *registered, uint64_t *private_bytes)
+{
+    ops_of(on_device)->bytes(spec, n, ranks, feedback, registered, private_bytes);
 }

@@ -1,4 +1,6 @@
-/* A prepared compressed all-reduce. Each run encodes, exchanges and decodes one bucket in place.
+/* A prepared compressed all-reduce. Each run encodes, exchanges and decodes one bucket in place, in
+ * host memory or on a device. On a device, kernels on a stream encode and decode, and the
+ * communicator exchanges device memory directly.
  *
  * `ddpbench allreduce --compress` and the sync strategies run this code. Each rank sends all or
  * some of its values. After a run data[n] holds the sum of the sent values over all ranks, or 1/P
@@ -21,6 +23,10 @@ struct ddp_compressed;
 /* Arguments of ddp_compressed_create. */
 struct ddp_compressed_setup {
     struct ddp_comm *comm;
+    /* NULL: data lies in host memory. Otherwise it lies in memory of this device that the
+     * communicator can access, and the exchange works on `stream`. */
+    const struct ddp_device *device;
+    struct ddp_stream *stream;
     float *data; /* The bucket, [n], borrowed until destroy. Registered memory if possible. */
     size_t n;
     struct ddp_compress_spec spec;
@@ -29,11 +35,15 @@ struct ddp_compressed_setup {
      * 16-bit compressors divide before the sum. Sparse compressors divide the sent values (oktopk:
      * the selected sums), but not the residual. */
     bool feedback, average;
-    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. */
+    /* Only on a device: each run also waits for its decoding, and the host's clock measures each
+     * phase. Set `timed` only if nothing else uses the stream. */
+    bool timed;
+    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. On a device a sparse
+     * exchange has only "allgather". */
     const char *algorithm;
 };
 
-/* Counters since create or reset. */
+/* Counters since create. */
 struct ddp_compressed_counters {
     int64_t runs, encode_ns, exchange_ns, decode_ns;
     /* wire_bytes: bytes that other ranks received from this rank. values_sent: elements that this
@@ -54,23 +64,28 @@ int ddp_compressed_create(const struct ddp_compressed_setup *setup, struct ddp_c
 /* Frees x, which may be NULL. All ranks must make the call in the same order, because it frees
  * registered memory. */
 void ddp_compressed_destroy(struct ddp_compressed *x);
-/* Runs one exchange. Collective. Does not allocate. */
+/* Runs one exchange. Collective. Does not allocate. On a device its work on the stream may be
+ * unfinished on return, unless `timed` is set. */
 int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads the counters. On a device this waits for the stream. If not timed, exchange_ns is then the
+ * total time that the host spent, and encode_ns and decode_ns are 0. */
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
-/* Resets the counters. The residual stays. */
-void ddp_compressed_reset(struct ddp_compressed *x);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
  * compressor is already divided by the number of ranks, as are the values that it sends. The
- * residual of a sparse compressor is not. */
+ * residual of a sparse compressor is not. On a device the residual is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the name of the chosen algorithm. */
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
 /* Estimates the registered and private bytes that create will allocate per rank, for memory checks
  * in advance. The private bytes are those of the algorithm that needs most. The lists of
  * `threshold` may have any length, so the private bytes assume that `threshold` sends one element
- * in sixteen. */
+ * in sixteen. On a device no private memory of the host is needed. */
 void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                          uint64_t *registered, uint64_t *private_bytes);
+                          bool on_device, uint64_t *registered, uint64_t *private_bytes);
+/* Returns the largest number of entries that a rank sends from a device. For a top-K this is k. For
+ * a threshold this is n without error feedback. With error feedback it is n/8, because the residual
+ * keeps the rest. For 16-bit compressors and `none` it is 0. */
+size_t ddp_compressed_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);
 
 #ifdef __cplusplus
 }

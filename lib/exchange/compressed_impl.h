@@ -1,43 +1,39 @@
-/* Internal state of a compressed all-reduce, for compressed_create.c and compressed.c. */
+/* The variants of a compressed all-reduce: compressed.c for host memory, compressed_device.c for
+ * device memory. */
 #ifndef DDP_EXCHANGE_COMPRESSED_IMPL_H
 #define DDP_EXCHANGE_COMPRESSED_IMPL_H
 
-#include "coll/sparse/sparse_coll.h"
+#include "base/mem.h"
 #include "exchange/compressed.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Zeroed memory. `raw` is the allocation, `at` the first cache line in it. */
-struct ddp_compressed_block {
-    void *raw, *at;
+/* ddp_compressed_create chooses a table once. compressed.h describes the functions. */
+struct ddp_compressed_ops {
+    int (*create)(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
+                  struct ddp_err *err);
+    void (*destroy)(struct ddp_compressed *x); /* x is never NULL */
+    int (*run)(struct ddp_compressed *x, struct ddp_err *err);
+    void (*counters)(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
+    const float *(*residual)(const struct ddp_compressed *x);
+    const char *(*algorithm)(const struct ddp_compressed *x);
+    void (*bytes)(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
+                  uint64_t *registered, uint64_t *private_bytes);
 };
+extern const struct ddp_compressed_ops ddp_compressed_on_device;
 
-/* Members marked SUM or GATHER are used only by compressors with this value of `combine`. */
+/* The first member of each variant's struct. */
 struct ddp_compressed {
+    const struct ddp_compressed_ops *ops;
     struct ddp_compressed_setup setup;
-    const struct ddp_compressor *compressor;
-    /* encode.dense (SUM) or encode.list (GATHER) is the encoded form. */
-    struct ddp_encode encode;
-    struct ddp_compressed_block state, residual, scratch;
-    /* Registered memory of the encoded form. NULL if data is sent as it is. */
-    void *wire;
-    struct ddp_coll_plan plan; /* SUM. */
-    /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
-    const struct ddp_sparse_alg *alg;
-    struct ddp_sparse_args args;
-    /* Bytes that other ranks read from this rank without a message: per run (SUM) or per entry
-     * (GATHER). NaN if all data travels in messages, which are counted. */
-    double mapped_bytes;
     struct ddp_compressed_counters counters;
 };
 
-/* Returns true if every element is sent unchanged, as f32. Then no wire buffer and no residual are
- * needed. */
-static inline bool ddp_compressor_is_lossless(const struct ddp_compressor *c)
+static inline size_t ddp_round_to_line(size_t bytes)
 {
-    return c->combine == DDP_COMBINE_SUM && c->wire_dtype == DDP_F32;
+    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
 #ifdef __cplusplus

@@ -1,18 +1,81 @@
-/* all_reduce, reduce and bcast on lists of arrays, packed or one by one.
+/* The collectives of ddp.h. all_reduce, reduce and bcast work on lists of arrays, packed or one by
+ * one.
  *
  * A *run* is the input of one collective: a single array, or all arrays of one dtype. A run is
  * reduced in place if its arrays are adjacent in memory and each array of the call has the same
  * *position* on all ranks. An array's position is its offset in registered memory. All private
  * memory counts as one position. Any other run is packed into the group's pack buffer and unpacked
- * afterwards. */
+ * afterwards.
+ *
+ * all_gather receives one array per rank, and reduce_scatter sends one array per rank. lib/coll
+ * expects these arrays as a single array. If the arrays are not adjacent in memory or their
+ * positions differ between ranks, all ranks use the pack buffer instead. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/backend.h"
 #include "comm/comm.h"
-#include "exchange/bucket.h"
 #include "exchange/ddp_impl.h"
 
-int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args, struct ddp_err *err)
+int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,
+                    struct ddp_err *err)
+{
+    struct ddp *d = group->world;
+    *registered = false;
+    /* Only all ranks of the world together can allocate registered memory. */
+    if (group->comm == d->comm && ddp_comm_has_registered(d->comm, NULL, 0)) {
+        struct ddp_err full = DDP_ERR_INIT;
+        int rc = ddp_comm_alloc(d->comm, bytes, out, &full);
+        *registered = rc == 0;
+        if (rc == 0)
+            return 0;
+        if (rc != DDP_ENOMEM)
+            return ddp_fail(err, rc, "%s", full.text);
+    }
+    void *pages = ddp_alloc_pages(bytes);
+    int rc = 0;
+    if (pages == NULL)
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", bytes);
+    rc = ddp_comm_agree(group->comm, rc, err);
+    if (rc == 0)
+        *out = pages;
+    else if (pages != NULL)
+        ddp_free_pages(pages, bytes);
+    return rc;
+}
+
+void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool registered)
+{
+    if (ptr == NULL)
+        return;
+    if (registered)
+        ddp_comm_free(group->comm, ptr);
+    else
+        ddp_free_pages(ptr, bytes);
+}
+
+static int pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err)
+{
+    struct ddp_pack_buffer *pack = &group->pack;
+    if (bytes <= pack->bytes)
+        return 0;
+    ddp_pack_release(group);
+    void *data;
+    DDP_TRY(ddp_group_alloc(group, bytes, &data, &pack->registered, err));
+    pack->data = data;
+    pack->bytes = bytes;
+    return 0;
+}
+
+void ddp_pack_release(struct ddp_group *group)
+{
+    struct ddp_pack_buffer *pack = &group->pack;
+    ddp_group_free(group, pack->data, pack->bytes, pack->registered);
+    *pack = (struct ddp_pack_buffer){0};
+}
+
+static int coll_once(struct ddp_group *group, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
     int rc = ddp_coll_plan_init(&plan, group->comm, NULL, args, err);
@@ -122,7 +185,7 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
     if (count == 0)
         return 0;
     if (packed) {
-        DDP_TRY(ddp_pack_reserve(task->group, count * run->elem, err));
+        DDP_TRY(pack_reserve(task->group, count * run->elem, err));
         start = task->group->pack.data;
         if (is_input(task))
             copy_run(task, run, false);
@@ -132,7 +195,7 @@ static int do_run(const struct task *task, const struct run *run, struct ddp_err
     args.recv = start;
     args.count = count;
     args.dtype = run->dtype;
-    DDP_TRY(ddp_coll_once(task->group, &args, err));
+    DDP_TRY(coll_once(task->group, &args, err));
     if (packed && is_output(task))
         copy_run(task, run, true);
     return 0;
@@ -168,8 +231,8 @@ static int check_call(const struct ddp_group *group, enum ddp_note_kind kind,
     return ddp_check_arrays(arrays, n, err);
 }
 
-int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
-                  int root, const struct ddp_call *call, struct ddp_err *err)
+static int coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
+                     int root, const struct ddp_call *call, struct ddp_err *err)
 {
     DDP_OWN_ERR(err);
     static const struct ddp_call defaults = {0};
@@ -197,17 +260,173 @@ int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array
 int ddp_all_reduce(struct ddp *d, const struct ddp_array *arrays, int n,
                    const struct ddp_call *call, struct ddp_err *err)
 {
-    return ddp_coll_list(d, DDP_NOTE_ALL_REDUCE, arrays, n, 0, call, err);
+    return coll_list(d, DDP_NOTE_ALL_REDUCE, arrays, n, 0, call, err);
 }
 
 int ddp_reduce(struct ddp *d, const struct ddp_array *arrays, int n, int dst,
                const struct ddp_call *call, struct ddp_err *err)
 {
-    return ddp_coll_list(d, DDP_NOTE_REDUCE, arrays, n, dst, call, err);
+    return coll_list(d, DDP_NOTE_REDUCE, arrays, n, dst, call, err);
 }
 
 int ddp_bcast(struct ddp *d, const struct ddp_array *arrays, int n, int src,
               const struct ddp_call *call, struct ddp_err *err)
 {
-    return ddp_coll_list(d, DDP_NOTE_BCAST, arrays, n, src, call, err);
+    return coll_list(d, DDP_NOTE_BCAST, arrays, n, src, call, err);
+}
+
+int ddp_add_parameter(struct ddp *d, const char *name, struct ddp_array array, struct ddp_err *err)
+{
+    DDP_OWN_ERR(err);
+    if (name == NULL || name[0] == '\0')
+        return ddp_fail(err, DDP_EUSAGE, "the parameter name is empty");
+    for (int i = 0; i < d->parameter_count; i++)
+        if (strcmp(d->parameters[i].name, name) == 0)
+            return ddp_fail(err, DDP_EUSAGE, "parameter '%.200s' already exists", name);
+    DDP_TRY(ddp_check_arrays(&array, 1, err));
+    struct ddp_parameter *grown =
+        ddp_realloc_array(d->parameters, (size_t)d->parameter_count + 1, sizeof *d->parameters);
+    if (grown != NULL)
+        d->parameters = grown;
+    char *copy = strdup(name);
+    if (grown == NULL || copy == NULL) {
+        free(copy);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for parameter '%.200s'", name);
+    }
+    d->parameters[d->parameter_count++] = (struct ddp_parameter){.name = copy, .array = array};
+    return 0;
+}
+
+void ddp_clear_parameters(struct ddp *d)
+{
+    for (int i = 0; i < d->parameter_count; i++)
+        free(d->parameters[i].name);
+    free(d->parameters);
+    d->parameters = NULL;
+    d->parameter_count = 0;
+}
+
+int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct ddp_err *err)
+{
+    DDP_OWN_ERR(err);
+    struct ddp_array *arrays = ddp_calloc((size_t)d->parameter_count, sizeof *arrays);
+    if (arrays == NULL) {
+        /* Without an abort the other ranks would wait for this one. */
+        ddp_abort(d, DDP_ENOMEM);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a list of %d arrays", d->parameter_count);
+    }
+    for (int i = 0; i < d->parameter_count; i++)
+        arrays[i] = d->parameters[i].array;
+    int rc = coll_list(d, DDP_NOTE_PARAMETERS, arrays, d->parameter_count, 0, call, err);
+    free(arrays);
+    return rc;
+}
+
+/* parts [group size]: the side with one array per rank. whole: the side with a single array. */
+static int check_parts(const struct ddp_group *group, const struct ddp_array *parts,
+                       const struct ddp_array *whole, struct ddp_err *err)
+{
+    if (whole == NULL || parts == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "send or recv is NULL");
+    DDP_TRY(ddp_check_arrays(whole, 1, err));
+    DDP_TRY(ddp_check_arrays(parts, group->n, err));
+    for (int r = 0; r < group->n; r++)
+        if (parts[r].count != whole->count || parts[r].dtype != whole->dtype)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "array %d has %zu elements of %s, but the single array has %zu of %s",
+                            r, parts[r].count, ddp_dtype_name(parts[r].dtype), whole->count,
+                            ddp_dtype_name(whole->dtype));
+    return 0;
+}
+
+/* Compares the arguments of all ranks. *direct receives true if lib/coll can use the arrays without
+ * packing. *direct is equal on all ranks. */
+static int agree_on_parts(struct ddp_group *group, enum ddp_note_kind kind,
+                          const struct ddp_array *parts, const struct ddp_array *whole,
+                          bool division, bool *direct, struct ddp_err *err)
+{
+    struct ddp_note note = {.kind = kind};
+    bool same_position, adjacent = false;
+    note.code = check_parts(group, parts, whole, err);
+    if (note.code == 0) {
+        adjacent = ddp_arrays_adjacent(parts, group->n);
+        note.call = ddp_digest_arrays(ddp_digest(0, division), whole, 1);
+        note.position = ddp_digest(0, adjacent);
+        note.position = ddp_digest(note.position, parts[group->comm->rank].data == whole->data);
+        note.position = ddp_digest_position(group, note.position, parts, 1);
+        note.position = ddp_digest_position(group, note.position, whole, 1);
+    }
+    DDP_TRY(ddp_agree(group, &note, &same_position, err));
+    *direct = same_position && adjacent;
+    return 0;
+}
+
+static void copy(const struct ddp_group *group, void *to, const void *from, size_t bytes)
+{
+    if (to != from)
+        group->comm->device->copy(to, from, bytes);
+}
+
+int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
+                   struct ddp_group *group, struct ddp_err *err)
+{
+    DDP_OWN_ERR(err);
+    bool direct;
+    DDP_TRY(ddp_group_enter(d, group, &group, err));
+    DDP_TRY(agree_on_parts(group, DDP_NOTE_ALL_GATHER, recv, send, false, &direct, err));
+    if (send->count == 0)
+        return 0;
+    const size_t bytes = send->count * ddp_dtype_size(send->dtype);
+    struct ddp_coll_args args = {.coll = DDP_ALL_GATHER,
+                                 .send = send->data,
+                                 .recv = recv[0].data,
+                                 .count = send->count,
+                                 .dtype = send->dtype};
+    if (direct)
+        return coll_once(group, &args, err);
+    DDP_TRY(pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
+    copy(group, mine, send->data, bytes);
+    args.send = mine;
+    args.recv = pack;
+    DDP_TRY(coll_once(group, &args, err));
+    for (int r = 0; r < group->n; r++)
+        copy(group, recv[r].data, pack + bytes * (size_t)r, bytes);
+    return 0;
+}
+
+int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
+                       const struct ddp_call *call, struct ddp_err *err)
+{
+    DDP_OWN_ERR(err);
+    static const struct ddp_call defaults = {0};
+    struct ddp_group *group;
+    bool direct;
+    if (call == NULL)
+        call = &defaults;
+    DDP_TRY(ddp_group_enter(d, call->group, &group, err));
+    DDP_TRY(
+        agree_on_parts(group, DDP_NOTE_REDUCE_SCATTER, send, recv, call->division, &direct, err));
+    if (recv->count == 0)
+        return 0;
+    const size_t bytes = recv->count * ddp_dtype_size(recv->dtype);
+    struct ddp_coll_args args = {.coll = DDP_REDUCE_SCATTER,
+                                 .send = send[0].data,
+                                 .recv = recv->data,
+                                 .count = recv->count,
+                                 .dtype = recv->dtype,
+                                 .op = call->division ? DDP_AVG : DDP_SUM};
+    if (direct)
+        return coll_once(group, &args, err);
+    DDP_TRY(pack_reserve(group, bytes * (size_t)group->n, err));
+    unsigned char *pack = group->pack.data;
+    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
+    for (int r = 0; r < group->n; r++)
+        copy(group, pack + bytes * (size_t)r, send[r].data, bytes);
+    args.send = pack;
+    args.recv = mine;
+    DDP_TRY(coll_once(group, &args, err));
+    copy(group, recv->data, mine, bytes);
+    return 0;
 }

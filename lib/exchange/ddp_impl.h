@@ -1,13 +1,8 @@
 /* Internal declarations that the files of libddp share.
  *
- *   ddp_world.c    opens and closes a world; queries
- *   ddp_run.c      runs ranks under our own launcher
- *   ddp_modules.c  finds the folder of the backend modules
- *   ddp_group.c    named groups
- *   ddp_agree.c    before a collective: compares the calls of all ranks
- *   ddp_pack.c     the pack buffer
- *   ddp_coll.c     all_reduce, reduce, bcast (ddp_param.c: registered parameters)
- *   ddp_shards.c   all_gather, reduce_scatter
+ *   ddp_world.c    opens and closes a world; queries; runs ranks under our own launcher
+ *   ddp_group.c    named groups; before a collective, compares the calls of all ranks
+ *   ddp_coll.c     the collectives, registered parameters, and the pack buffer
  *   ddp_bucket.c   the bucketer, built on bucket.h */
 #ifndef DDP_EXCHANGE_DDP_IMPL_H
 #define DDP_EXCHANGE_DDP_IMPL_H
@@ -102,15 +97,6 @@ struct ddp {
     void *on_lost_arg;
 };
 
-struct ddp_bucketer {
-    struct ddp_group *group;
-    struct ddp_buckets *buckets;
-    void *memory; /* Memory of the buckets. NULL if they are reduced in place. */
-    size_t memory_bytes;
-    bool registered;
-    struct ddp_bucketer *next; /* Next element of the list ddp.bucketers. */
-};
-
 /* Options with the defaults filled in. */
 struct ddp_settings {
     struct ddp_init_options options;
@@ -122,19 +108,10 @@ struct ddp_settings {
  * illegal. */
 int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_settings *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
-/* Marks this process or thread as a rank of a world. Returns DDP_EUSAGE if the process already is
- * one or had a world over MPI. ddp_slot_free removes the mark. */
-int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_slot_free(enum ddp_slot slot);
-bool ddp_slot_is_taken(void);
 /* Opens a world and takes the slot. If this fails, the slot is free again. */
 int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank_info,
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
-
-/* ddp_modules.c. Writes the folder of ddpbench-mpi-*.so to out. given: the folder that the user
- * named, or NULL. */
-void ddp_modules_find(const char *given, char *out, size_t out_bytes);
 
 /* ddp_group.c. Adds the group "world". */
 int ddp_group_add_world(struct ddp *d, struct ddp_err *err) DDP_MUST_CHECK;
@@ -146,7 +123,7 @@ int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **o
 /* Starts the group's progress thread on the first call. Collective over the group. */
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_agree.c. Compares the notes of all ranks. Collective over the group. If a rank rejects its
+/* Compares the notes of all ranks. Collective over the group. If a rank rejects its
  * arguments, returns the code and message of the first such rank. Returns DDP_EMISMATCH if the
  * functions or their arguments differ between ranks. Otherwise returns 0. *same_position tells
  * whether `position` is equal on all ranks. same_position may be NULL. */
@@ -164,22 +141,16 @@ uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
  * NULL with a count above 0, or the total size exceeds the address space. */
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* ddp_pack.c. Grows the pack buffer to at least `bytes`. Collective over the group, with equal
- * bytes. Fails on all ranks or on none. */
-int ddp_pack_reserve(struct ddp_group *group, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_pack_release(struct ddp_group *group);
-/* Allocates memory for a group: registered memory if the group is the world and enough is left,
- * otherwise private pages. Collective. Fails on all ranks or on none. */
+/* Returns true if the arrays follow each other in memory without a gap. Empty arrays are ignored.
+ */
+bool ddp_arrays_adjacent(const struct ddp_array *arrays, int n);
+
+/* ddp_coll.c. Allocates memory for a group: registered memory if the group is the world and enough
+ * is left, otherwise private pages. Collective. Fails on all ranks or on none. */
 int ddp_group_alloc(struct ddp_group *group, size_t bytes, void **out, bool *registered,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_group_free(struct ddp_group *group, void *ptr, size_t bytes, bool registered);
-
-/* ddp_coll.c. Plans and runs one collective of lib/coll. */
-int ddp_coll_once(struct ddp_group *group, const struct ddp_coll_args *args,
-                  struct ddp_err *err) DDP_MUST_CHECK;
-/* Runs all-reduce, reduce or bcast on a list of arrays. root: rank of the group. */
-int ddp_coll_list(struct ddp *d, enum ddp_note_kind kind, const struct ddp_array *arrays, int n,
-                  int root, const struct ddp_call *call, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_pack_release(struct ddp_group *group);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,9 @@
-/* Opens and closes worlds, and answers queries about them. */
+/* Opens and closes worlds, answers queries about them, and runs ranks under our own launcher. */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +11,48 @@
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/handshake.h"
+#include "comm/shm/comm_shm.h"
 #include "exchange/ddp_impl.h"
 #include "launch/launcher.h"
+
+static bool has_module(const char *dir)
+{
+    bool found = false;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;)
+        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+/* Finds the folder of the backend modules. In a build tree they lie beside the library, or beside
+ * the program that contains the library. `make install` puts them in ddpbench/ or ../lib/ddpbench/
+ * relative to the folder of the library or program. given: the folder that the user named, or NULL.
+ */
+static void find_modules(const char *given, char *out, size_t out_bytes)
+{
+    static const char *const below[] = {"", "/ddpbench", "/../lib/ddpbench"};
+    Dl_info self = {0};
+    char dir[4200];
+    if (dladdr((const void *)(uintptr_t)find_modules, &self) == 0 || self.dli_fname == NULL)
+        self.dli_fname = "./libddp.so";
+    if (given == NULL)
+        given = ddp_conf_get(DDP_CONF_MODULE_DIR);
+    if (given != NULL) {
+        snprintf(out, out_bytes, "%s", given);
+        return;
+    }
+    const char *slash = strrchr(self.dli_fname, '/');
+    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - self.dli_fname) : 1,
+             slash != NULL ? self.dli_fname : ".");
+    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
+        snprintf(out, out_bytes, "%s%s", dir, below[i]);
+        if (has_module(out))
+            return;
+    }
+    snprintf(out, out_bytes, "%s", dir);
+}
 
 #define TIMEOUT_S      60.0
 #define TIMEOUT_MAX_S  1e9 /* 31 years, which fits in 64 bits of ns. */
@@ -24,7 +67,7 @@ enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
 static _Atomic(int) process_slot;
 static _Thread_local bool thread_slot;
 
-int ddp_slot_take(enum ddp_slot slot, struct ddp_err *err)
+static int slot_take(enum ddp_slot slot, struct ddp_err *err)
 {
     int found = PROCESS_FREE;
     if (slot == DDP_SLOT_THREAD) {
@@ -49,12 +92,12 @@ static void slot_leave(enum ddp_slot slot, int process_value)
         atomic_store(&process_slot, process_value);
 }
 
-void ddp_slot_free(enum ddp_slot slot)
+static void slot_free(enum ddp_slot slot)
 {
     slot_leave(slot, PROCESS_FREE);
 }
 
-bool ddp_slot_is_taken(void)
+static bool slot_is_taken(void)
 {
     return thread_slot || atomic_load(&process_slot) == PROCESS_TAKEN;
 }
@@ -73,7 +116,7 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
         return ddp_fail(err, DDP_EUSAGE, "heap_bytes '%llu' exceeds the address space",
                         (unsigned long long)out->options.heap_bytes);
     DDP_TRY(ddp_conf_check(err));
-    ddp_modules_find(out->options.module_dir, out->module_dir, sizeof out->module_dir);
+    find_modules(out->options.module_dir, out->module_dir, sizeof out->module_dir);
     enum ddp_simd level = ddp_cpu_best_simd();
     const char *cap = ddp_conf_get(DDP_CONF_SIMD);
     if (cap != NULL)
@@ -103,7 +146,7 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
              const struct ddp_settings *settings, enum ddp_slot slot, struct ddp **out,
              struct ddp_err *err)
 {
-    DDP_TRY(ddp_slot_take(slot, err));
+    DDP_TRY(slot_take(slot, err));
     int rc = 0;
     struct ddp *d = ddp_calloc(1, sizeof *d);
     if (d == NULL) {
@@ -134,7 +177,7 @@ err_comm:
 err_world:
     free(d);
 err_slot:
-    ddp_slot_free(slot);
+    slot_free(slot);
     return rc;
 }
 
@@ -227,4 +270,104 @@ int ddp_alloc(struct ddp *d, size_t bytes, void **out, struct ddp_err *err)
 void ddp_free(struct ddp *d, void *ptr)
 {
     ddp_comm_free(d->comm, ptr);
+}
+
+struct run {
+    struct ddp_settings settings;
+    enum ddp_slot slot;
+    int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err);
+    void *arg;
+};
+
+static int run_rank(void *arg, struct ddp_launch_rank *launch, struct ddp_err *err)
+{
+    struct run *run = arg;
+    struct ddp *d;
+    DDP_TRY(
+        ddp_open(ddp_backend_find("shm"), &launch->rank_info, &run->settings, run->slot, &d, err));
+    int rc = run->rank_main(d, run->arg, err);
+    /* rank_main may fail without a message or with a code of the wrong sign. */
+    if (rc > 0)
+        rc = DDP_EINTERNAL;
+    if (rc != 0) {
+        ddp_fail(err, rc, "rank_main failed");
+        ddp_abort(d, rc);
+    }
+    ddp_finalize(d);
+    return rc;
+}
+
+/* Returns the number of threads of this process, or 0 if /proc cannot be read. */
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+static int check_run(int ranks, bool threads, const struct ddp_settings *settings,
+                     struct ddp_err *err)
+{
+    const char *backend = settings->options.backend;
+    if (ranks < 1 || ranks > DDP_SHM_RANKS_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "cannot start %d ranks; legal: 1 to %d", ranks,
+                        DDP_SHM_RANKS_MAX);
+    if (backend != NULL && strcmp(backend, "shm") != 0)
+        return ddp_fail(err, DDP_EUSAGE, "backend '%s' cannot start ranks; legal: shm", backend);
+    if (slot_is_taken())
+        return ddp_fail(err, DDP_EUSAGE, "this process is already a rank of a world");
+    if (!threads && count_threads() > 1) {
+        ddp_fail(err, DDP_EUSAGE,
+                 "this process has %d threads, but a forked rank would have only one",
+                 count_threads());
+        return ddp_hint(err, "call ddp_run before starting threads, or pass threads = true");
+    }
+    return 0;
+}
+
+/* Copies the outcome of the launch into err. The text comes from the launcher's report, which names
+ * the rank and its operation. The hint comes from the rank's own error. */
+static int report_outcome(const struct ddp_launch_outcome *outcome, const struct ddp_err *cause,
+                          struct ddp_err *err)
+{
+    if (outcome->code == 0)
+        return 0;
+    ddp_fail(err, outcome->code, "%s",
+             outcome->report_text[0] != '\0' ? outcome->report_text : cause->text);
+    if (err != NULL)
+        err->rank = outcome->rank;
+    if (cause->hint[0] != '\0')
+        ddp_hint(err, "%s", cause->hint);
+    return outcome->code;
+}
+
+int ddp_run(int ranks, bool threads, const struct ddp_init_options *options,
+            int (*rank_main)(struct ddp *d, void *arg, struct ddp_err *err), void *arg,
+            struct ddp_err *err)
+{
+    DDP_OWN_ERR(err);
+    struct run run = {
+        .slot = threads ? DDP_SLOT_THREAD : DDP_SLOT_PROCESS, .rank_main = rank_main, .arg = arg};
+    DDP_TRY(ddp_settings_fill(options, &run.settings, err));
+    DDP_TRY(check_run(ranks, threads, &run.settings, err));
+    const struct ddp_launch_job job = {
+        .ranks = ranks,
+        .mode = threads ? DDP_LAUNCH_THREADS : DDP_LAUNCH_PROCESSES,
+        .timeout_ns = run.settings.comm.timeout_ns,
+        .heap_bytes = run.settings.comm.heap_bytes,
+        .rank_main = run_rank,
+        .arg = &run,
+    };
+    struct ddp_launch_outcome outcome;
+    struct ddp_err cause = DDP_ERR_INIT;
+    int rc = ddp_launch(&job, &outcome, &cause);
+    if (rc != 0) {
+        ddp_fail(err, rc, "%s", cause.text);
+        return ddp_hint(err, "%s", cause.hint);
+    }
+    return report_outcome(&outcome, &cause, err);
 }

@@ -1,11 +1,8 @@
 /* The table of sync strategies, and the parser of their names. */
 #include "exchange/sync.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/mem.h"
-#include "base/opt.h"
+#include "base/unit.h"
 
 #define DDP_SYNC(symbol) extern const struct ddp_sync_class ddp_sync_##symbol;
 #include "exchange/sync_list.h"
@@ -15,74 +12,49 @@ static const struct ddp_sync_class *const classes[] = {
 #define DDP_SYNC(symbol) &ddp_sync_##symbol,
 #include "exchange/sync_list.h"
 #undef DDP_SYNC
-    NULL,
 };
 
-const struct ddp_sync_class *const *ddp_syncs(void)
+/* Stores the class of the i-th strategy in *cls and its name in *out. */
+static bool strategy_at(int i, const struct ddp_sync_class **cls, struct ddp_named *out)
 {
-    return classes;
-}
-
-static const char *class_name(const void *ctx, int i)
-{
-    (void)ctx;
-    return classes[i] ? classes[i]->name : NULL;
-}
-
-static int unknown(const char *text, size_t name_bytes, struct ddp_err *err)
-{
-    char legal[320] = "", name[64];
-    for (int i = 0; classes[i]; i++) {
-        size_t n = strlen(legal);
-        const char *help = classes[i]->argument_help ? classes[i]->argument_help : "";
-        const bool optional = help[0] == '[';
-        snprintf(legal + n, sizeof legal - n, "%s%s%s%s", i ? ", " : "", classes[i]->name,
-                 optional  ? "[:"
-                 : help[0] ? ":"
-                           : "",
-                 help + optional);
+    for (size_t k = 0; k < DDP_COUNT_OF(classes); k++) {
+        *cls = classes[k];
+        *out = (struct ddp_named){(*cls)->name, (*cls)->summary, (*cls)->argument_help};
+        if (!(*cls)->compresses && i-- == 0)
+            return true;
+        for (const struct ddp_compressor *const *c = ddp_compressors();
+             (*cls)->compresses && *c != NULL; c++) {
+            *out = (struct ddp_named){(*c)->name, (*c)->train_summary, (*c)->argument_help};
+            if (!ddp_compressor_is_lossless(*c) && i-- == 0)
+                return true;
+        }
     }
-    snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
-    ddp_fail(err, DDP_EUSAGE, "unknown sync strategy '%s'; legal: %s", name, legal);
-    const char *near = ddp_nearest(name, class_name, NULL);
-    if (near)
-        ddp_hint(err, "did you mean '%s'?", near);
-    return DDP_EUSAGE;
+    return false;
 }
 
-static int check_argument(const struct ddp_sync_class *c, const char *text, const char *argument,
-                          struct ddp_err *err)
+bool ddp_sync_at(int i, struct ddp_named *out)
 {
-    struct ddp_err inner = DDP_ERR_INIT;
-    if (c->check(argument, &inner) == 0)
-        return 0;
-    ddp_fail(err, DDP_EUSAGE, "sync strategy '%.100s': %.360s", text, inner.text);
-    return inner.hint[0] ? ddp_hint(err, "%s", inner.hint) : DDP_EUSAGE;
+    const struct ddp_sync_class *cls;
+    return strategy_at(i, &cls, out);
 }
 
-int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const char **argument,
-                  struct ddp_err *err)
+int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *err)
 {
-    const char *colon = strchr(text, ':');
-    size_t name_bytes = colon ? (size_t)(colon - text) : strlen(text);
-    for (int i = 0; classes[i]; i++) {
-        const struct ddp_sync_class *c = classes[i];
-        if (strlen(c->name) != name_bytes || memcmp(c->name, text, name_bytes) != 0)
-            continue;
-        if (colon && !c->argument_help)
-            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' takes no argument: '%s'", c->name,
-                            text);
-        if (!colon && c->argument_help && c->argument_help[0] != '[')
-            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' needs an argument: '%s:%s'",
-                            c->name, c->name, c->argument_help);
-        if (colon && colon[1] == '\0')
-            return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' needs an argument after ':'",
-                            text);
-        if (c->check)
-            DDP_TRY(check_argument(c, text, colon ? colon + 1 : "", err));
-        *cls = c;
-        *argument = colon ? colon + 1 : "";
-        return 0;
+    struct ddp_sync_spec made = {.text = text};
+    struct ddp_err why = DDP_ERR_INIT;
+    struct ddp_named entry;
+    const char *argument;
+    int index, rc = 0;
+    DDP_TRY(ddp_named_find("sync strategy", ddp_sync_at, text, &index, &argument, err));
+    strategy_at(index, &made.cls, &entry);
+    if (made.cls->compresses)
+        rc = ddp_compress_parse(text, &made.compress, &why);
+    else if (made.cls->number_max > 0)
+        rc = ddp_parse_int(argument, 1, made.cls->number_max, &made.number, &why);
+    if (rc != 0) {
+        ddp_fail(err, rc, "sync strategy '%.100s': %.360s", text, why.text);
+        return why.hint[0] != '\0' ? ddp_hint(err, "%s", why.hint) : rc;
     }
-    return unknown(text, DDP_MIN(name_bytes, (size_t)63), err);
+    *out = made;
+    return 0;
 }

@@ -1,5 +1,6 @@
 /* Sync strategies: how the ranks of a training run exchange gradients or parameters. To add a
- * strategy, write one file and add one line to sync_list.h.
+ * strategy, write one file and add one line to sync_list.h. Every lossy compressor (compress.h) is
+ * a strategy too.
  *
  * The trainer owns the flat arrays of parameters and gradients. They lie in registered memory if
  * the backend has it. In each step the trainer makes these calls:
@@ -13,15 +14,17 @@
  * communicate only through lib/coll and lib/exchange. They never choose by a measurement at run
  * time. The same seed therefore gives the same bits, with and without overlap.
  *
- * dense, fp16, bf16, topk, threshold and oktopk are gradient strategies. They exchange gradients in
- * buckets (grad_buckets.h). All ranks then take the same step, so their parameters stay
+ * dense and the compressors are gradient strategies. They exchange gradients in buckets (bucket.h).
+ * All ranks then take the same step, so their parameters stay
  * bit-identical. partial and local are parameter strategies: each rank takes its own steps, and the
  * ranks average parameters. none exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
 #include "coll/coll.h"
+#include "compress/compress.h"
 #include "exchange/aggregate.h"
+#include "exchange/bucket.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,9 +32,15 @@ extern "C" {
 
 struct ddp_sync;
 
-/* Error feedback: keep the values that were not sent and add them in the next step. AUTO: the
- * default of the compressor. */
-enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF };
+struct ddp_sync_class;
+
+/* A strategy with its argument, parsed from text such as "topk:0.01". */
+struct ddp_sync_spec {
+    const struct ddp_sync_class *cls;
+    const char *text;                  /* as the user typed it; borrowed */
+    struct ddp_compress_spec compress; /* only if cls->compresses */
+    int64_t number;                    /* only if cls->number_max > 0 */
+};
 
 /* Factor by which each rank multiplies the gradient of the sum of its losses. m: images of this
  * rank in the step. n: images of all P ranks in the step. */
@@ -69,8 +78,9 @@ struct ddp_sync_setup {
     enum ddp_feedback feedback;
     /* Strategy dense: placement of the sums. NULL: all-reduce. */
     const struct ddp_aggregate *aggregate;
-    const char *algorithm; /* Algorithm of all-reduces. NULL: auto. */
-    const char *argument;  /* Text after ':' in the strategy's name, or "". */
+    const char *algorithm;             /* Algorithm of all-reduces. NULL: auto. */
+    struct ddp_compress_spec compress; /* See struct ddp_sync_spec. */
+    int64_t number;                    /* See struct ddp_sync_spec. */
 };
 
 /* Counters of this rank since the start of the run. */
@@ -89,17 +99,16 @@ struct ddp_sync_counters {
 };
 
 struct ddp_sync_class {
-    const char *name, *summary;
-    const char *argument_help; /* Such as "D". "[CLIP]": optional. NULL: no argument. */
-    bool replicas_equal;       /* All ranks hold identical parameters after every step. */
-    bool buckets;              /* Exchanges gradients; uses bucket_bytes and overlap. */
-    bool aggregates;           /* Uses `aggregate`. */
-    bool compresses;           /* Uses `feedback`. */
-    bool on_device;            /* Works with a setup->device other than NULL. */
+    /* As in struct ddp_named. NULL for the class of all compressors, which have names of their own.
+     */
+    const char *name, *summary, *argument_help;
+    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: none. */
+    bool replicas_equal; /* All ranks hold identical parameters after every step. */
+    bool buckets;        /* Exchanges gradients; uses bucket_bytes and overlap. */
+    bool aggregates;     /* Uses `aggregate`. */
+    bool compresses;     /* Uses `compress` and `feedback`. */
+    bool on_device;      /* Works with a setup->device other than NULL. */
     enum ddp_grad_scale scale;
-    /* Checks the argument. Returns DDP_EUSAGE with a message if it is illegal. NULL: the strategy
-     * accepts any argument or takes none. */
-    int (*check)(const char *argument, struct ddp_err *err);
     /* Estimates the registered and private bytes that create will allocate per rank, on `ranks`
      * ranks. Does not read setup->comm. NULL: negligible. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
@@ -111,10 +120,10 @@ struct ddp_sync_class {
     /* images: images of this rank in the coming step. global: images of all ranks, > 0. The member
      * is NULL if the strategy does not need it. */
     void (*begin_step)(struct ddp_sync *s, size_t images, size_t global);
+    /* The next four members are NULL if the strategy does nothing there. */
     int (*on_grad_ready)(struct ddp_sync *s, int param, struct ddp_err *err);
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);
-    /* Optional. */
     int (*end_epoch)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
     /* Returns "on" or "off". NULL: the strategy has no compressor. */
@@ -125,11 +134,17 @@ struct ddp_sync_class {
     void (*equal_part)(const struct ddp_sync *s, size_t *first, size_t *n);
 };
 
-const struct ddp_sync_class *const *ddp_syncs(void); /* NULL-terminated */
-/* Splits a text like "topk:0.01" into class and argument, and checks the argument. Returns
- * DDP_EUSAGE with a message if the text is illegal. */
-int ddp_sync_find(const char *text, const struct ddp_sync_class **cls, const char **argument,
-                  struct ddp_err *err) DDP_MUST_CHECK;
+/* Stores the i-th strategy in *out. Returns false past the end. */
+bool ddp_sync_at(int i, struct ddp_named *out);
+/* Parses a text such as "topk:0.01". The text must outlive *out. Returns DDP_EUSAGE with a message
+ * if the text is illegal. */
+int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Stores the buckets of a gradient strategy in buckets [param_count], in the order in which they
+ * fill. Returns their number. */
+int ddp_sync_buckets(const struct ddp_sync_setup *setup, struct ddp_bucket *buckets);
+/* Computes the range [*first, *first + *n) of chunk c when a parameter strategy cuts `total`
+ * elements into `chunks` chunks at cache-line boundaries. */
+void ddp_sync_chunk(size_t total, int chunks, int c, size_t *first, size_t *n);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,21 @@
-/* Averages chunks of the parameters periodically (sync_average.h). */
-#include "exchange/sync_average.h"
+/* Periodic averaging of parameters: the strategies partial and local. Between averages each rank
+ * takes its own optimiser steps.
+ *
+ * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
+ * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
+ * The weight of a rank is m/n: m images of this rank and n images of all ranks since this chunk was
+ * last averaged.
+ *
+ * partial:K (SINGA's partial synchronisation) averages a chunk after each step. The models of the
+ * ranks differ slightly. Each rank evaluates its own model on its part of the images, so the result
+ * is an average over the models. Source: Apache SINGA, opt.py,
+ * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters.
+ *
+ * local:H (local SGD) averages all parameters every H steps. If there were steps since the last
+ * average, it also averages before every evaluation, that is, at the end of an epoch and of the
+ * run. The evaluated and the final model are therefore identical on all ranks. Source: Stich, Local
+ * SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
+#include "exchange/sync.h"
 
 #include <stdlib.h>
 
@@ -31,7 +47,7 @@ struct ddp_sync {
     int64_t exchange_ns;
 };
 
-void ddp_sync_average_chunk(size_t total, int chunks, int c, size_t *first, size_t *n)
+void ddp_sync_chunk(size_t total, int chunks, int c, size_t *first, size_t *n)
 {
     const size_t lines = (total + LINE_ELEMENTS - 1) / LINE_ELEMENTS, k = (size_t)chunks;
     const size_t low = DDP_MIN(total, lines * (size_t)c / k * LINE_ELEMENTS);
@@ -40,7 +56,7 @@ void ddp_sync_average_chunk(size_t total, int chunks, int c, size_t *first, size
     *n = high - low;
 }
 
-void ddp_sync_average_destroy(struct ddp_sync *s)
+static void destroy(struct ddp_sync *s)
 {
     if (s == NULL)
         return;
@@ -50,8 +66,8 @@ void ddp_sync_average_destroy(struct ddp_sync *s)
     free(s);
 }
 
-int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
-                            struct ddp_sync **out, struct ddp_err *err)
+static int create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
+                  struct ddp_sync **out, struct ddp_err *err)
 {
     struct ddp_sync *s = ddp_calloc(1, sizeof *s);
     if (s != NULL)
@@ -68,14 +84,14 @@ int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int6
     s->last = -1;
     for (; s->count < chunks; s->count++) {
         struct chunk *c = &s->chunks[s->count];
-        ddp_sync_average_chunk(setup->total, chunks, s->count, &c->first, &c->n);
+        ddp_sync_chunk(setup->total, chunks, s->count, &c->first, &c->n);
         const struct ddp_aggregate_setup sum = {.comm = setup->comm,
                                                 .data = setup->params + c->first,
                                                 .n = c->n,
                                                 .algorithm = setup->algorithm};
         const int rc = ddp_aggregation_create(ddp_aggregates()[0], &sum, &c->sum, err);
         if (rc != 0) {
-            ddp_sync_average_destroy(s);
+            destroy(s);
             return rc;
         }
     }
@@ -83,25 +99,10 @@ int ddp_sync_average_create(const struct ddp_sync_setup *setup, int chunks, int6
     return 0;
 }
 
-void ddp_sync_average_begin_step(struct ddp_sync *s, size_t images, size_t global)
+static void begin_step(struct ddp_sync *s, size_t images, size_t global)
 {
     s->images += images;
     s->global += global;
-}
-
-int ddp_sync_average_on_grad_ready(struct ddp_sync *s, int param, struct ddp_err *err)
-{
-    (void)s;
-    (void)param;
-    (void)err;
-    return 0;
-}
-
-int ddp_sync_average_finish_backward(struct ddp_sync *s, struct ddp_err *err)
-{
-    (void)s;
-    (void)err;
-    return 0;
 }
 
 /* Averages one chunk: scales it by this rank's weight, then sums over the ranks. */
@@ -123,7 +124,7 @@ static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
     return 0;
 }
 
-int ddp_sync_average_end_step(struct ddp_sync *s, struct ddp_err *err)
+static int end_step(struct ddp_sync *s, struct ddp_err *err)
 {
     s->last = -1;
     if (++s->steps % s->every != 0)
@@ -133,7 +134,8 @@ int ddp_sync_average_end_step(struct ddp_sync *s, struct ddp_err *err)
     return average(s, &s->chunks[s->last], err);
 }
 
-int ddp_sync_average_all(struct ddp_sync *s, struct ddp_err *err)
+/* Averages every chunk that was trained since it was last averaged. */
+static int average_all(struct ddp_sync *s, struct ddp_err *err)
 {
     for (int i = 0; i < s->count; i++)
         if (s->chunks[i].global != s->global)
@@ -141,7 +143,7 @@ int ddp_sync_average_all(struct ddp_sync *s, struct ddp_err *err)
     return 0;
 }
 
-void ddp_sync_average_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
+static void counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
     *out = (struct ddp_sync_counters){.wire_counted = true,
                                       .exchange_ns = s->exchange_ns,
@@ -155,8 +157,55 @@ void ddp_sync_average_counters(const struct ddp_sync *s, struct ddp_sync_counter
     }
 }
 
-void ddp_sync_average_equal_part(const struct ddp_sync *s, size_t *first, size_t *n)
+static void equal_part(const struct ddp_sync *s, size_t *first, size_t *n)
 {
     *first = s->last >= 0 ? s->chunks[s->last].first : 0;
     *n = s->last >= 0 ? s->chunks[s->last].n : 0;
 }
+
+static int create_partial(const struct ddp_sync_setup *setup, struct ddp_sync **out,
+                          struct ddp_err *err)
+{
+    return create(setup, (int)setup->number, 1, out, err);
+}
+
+static int create_local(const struct ddp_sync_setup *setup, struct ddp_sync **out,
+                        struct ddp_err *err)
+{
+    return create(setup, 1, setup->number, out, err);
+}
+
+extern const struct ddp_sync_class ddp_sync_partial;
+const struct ddp_sync_class ddp_sync_partial = {
+    .name = "partial",
+    .summary = "each rank takes its own steps; after each step the next of K chunks of the "
+               "parameters is averaged",
+    .argument_help = "K",
+    .number_max = 4096,
+    .on_device = true,
+    .scale = DDP_SCALE_PRIVATE,
+    .create = create_partial,
+    .destroy = destroy,
+    .begin_step = begin_step,
+    .end_step = end_step,
+    .counters = counters,
+    .equal_part = equal_part,
+};
+
+extern const struct ddp_sync_class ddp_sync_local;
+const struct ddp_sync_class ddp_sync_local = {
+    .name = "local",
+    .summary = "each rank takes its own steps; all parameters are averaged every H steps and "
+               "before evaluation",
+    .argument_help = "H",
+    .number_max = 1000000000,
+    .on_device = true,
+    .scale = DDP_SCALE_PRIVATE,
+    .create = create_local,
+    .destroy = destroy,
+    .begin_step = begin_step,
+    .end_step = end_step,
+    .end_epoch = average_all,
+    .counters = counters,
+    .equal_part = equal_part,
+};

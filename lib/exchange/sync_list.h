@@ -1,10 +1,6 @@
-/* One line per strategy: DDP_SYNC(symbol). */
+/* One line per strategy: DDP_SYNC(symbol). `compressed` stands for all compressors. */
 DDP_SYNC(dense)
-DDP_SYNC(fp16)
-DDP_SYNC(bf16)
-DDP_SYNC(topk)
-DDP_SYNC(threshold)
-DDP_SYNC(oktopk)
+DDP_SYNC(compressed)
 DDP_SYNC(partial)
 DDP_SYNC(local)
 DDP_SYNC(none)

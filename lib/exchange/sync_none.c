@@ -4,7 +4,6 @@
 #include "exchange/sync.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct ddp_sync {
     char nothing;
@@ -21,21 +20,9 @@ static void destroy(struct ddp_sync *s)
     free(s);
 }
 
-static int on_grad_ready(struct ddp_sync *s, int param, struct ddp_err *err)
-{
-    return 0;
-}
-
-static int nothing_to_do(struct ddp_sync *s, struct ddp_err *err)
-{
-    return 0;
-}
-
 static void counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
-    memset(out, 0, sizeof *out);
-    out->wire_counted = true;
-    out->overflow_count = -1;
+    *out = (struct ddp_sync_counters){.wire_counted = true, .overflow_count = -1};
 }
 
 extern const struct ddp_sync_class ddp_sync_none;
@@ -46,8 +33,5 @@ const struct ddp_sync_class ddp_sync_none = {
     .scale = DDP_SCALE_PRIVATE,
     .create = create,
     .destroy = destroy,
-    .on_grad_ready = on_grad_ready,
-    .finish_backward = nothing_to_do,
-    .end_step = nothing_to_do,
     .counters = counters,
 };

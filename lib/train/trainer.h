@@ -47,9 +47,7 @@ extern const char *const ddp_init_sync_names[]; /* "broadcast", "average", "seed
 struct ddp_train_options {
     const struct ddp_model_class *model;
     const struct ddp_dataset *data; /* borrowed, loaded */
-    const struct ddp_sync_class *sync;
-    const char *sync_text;           /* strategy and argument, for example "topk:0.01" */
-    const char *sync_argument;       /* only the argument, for example "0.01" */
+    struct ddp_sync_spec sync;
     const char *blas;                /* BLAS library; NULL to search for one (model/blas.h) */
     const struct ddp_device *device; /* device whose streams and kernels run the model; NULL to run
                                         the model directly on the CPU */

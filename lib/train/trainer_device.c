@@ -1,6 +1,12 @@
 /* The device part of the trainer. It allocates device memory and enqueues steps on the trainer's
  * stream. Steps do not wait for the device, except in ddp_trainer_device_wait() and
- * ddp_trainer_device_collect(). */
+ * ddp_trainer_device_collect().
+ *
+ * If options->graph is set, the model's step runs as captured graphs. Normally there is one graph.
+ * If gradients are exchanged during the backward pass, there is one graph per bucket. The exchange
+ * of a bucket runs on another stream, which can wait for the end of a graph but not for a point
+ * inside it. After the launch of each graph, the strategy is notified of that bucket's gradients.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +30,9 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     }
     if (d == NULL)
         return 0;
-    if (!o->sync->on_device)
+    if (!o->sync.cls->on_device)
         return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not support device '%s' yet",
-                        o->sync->name, d->name);
+                        o->sync.text, d->name);
     if (ranks > 1 && !is_processor(d) && !moves_device) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange memory of device '%s'",
                  backend->name, d->name);
@@ -74,6 +80,90 @@ static void discard(const struct ddp_device *d, struct ddp_trainer_images *set)
         d->free(set->labels, set->count);
 }
 
+/* Enqueues the model's part of a step. Calls ready(t, param) for each gradient, as ddp_model_class
+ * describes. */
+static void run_model(struct ddp_trainer *t, size_t n, float scale,
+                      void (*ready)(void *arg, int param))
+{
+    struct ddp_train_result *r = t->device->result;
+    t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, ready, t);
+}
+
+static int plan(struct ddp_trainer *t, struct ddp_err *err)
+{
+    struct ddp_trainer_device *x = t->device;
+    const size_t most = (size_t)t->o->model->param_count;
+    struct ddp_bucket *buckets = ddp_calloc(most, sizeof *buckets);
+    x->graphs = ddp_calloc(most, sizeof *x->graphs);
+    if (buckets == NULL || x->graphs == NULL) {
+        free(buckets);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for the graphs of a step");
+    }
+    x->graph_count = x->overlap ? ddp_trainer_buckets(t, buckets) : 1;
+    for (int i = 0; i < x->graph_count; i++)
+        x->graphs[i].param = x->overlap ? buckets[i].first : 0;
+    free(buckets);
+    return 0;
+}
+
+static struct ddp_step_graph *first_uncaptured(const struct ddp_trainer_device *x)
+{
+    struct ddp_step_graph *part = x->graphs;
+    while (part->graph != NULL)
+        part++;
+    return part;
+}
+
+/* Called during the capture when the gradient of `param` is complete. If this is the last gradient
+ * of the current graph, ends the graph and begins the next one. The last graph also contains the
+ * rest of the step. */
+static void end_graph(void *arg, int param)
+{
+    struct ddp_trainer *t = arg;
+    struct ddp_trainer_device *x = t->device;
+    if (t->ready_rc != 0 || param == 0)
+        return;
+    struct ddp_step_graph *part = first_uncaptured(x);
+    if (param != part->param)
+        return;
+    t->ready_rc = x->device->streams->capture_end(x->stream, &part->graph, t->err);
+    if (t->ready_rc == 0)
+        t->ready_rc = x->device->streams->capture_begin(x->stream, t->err);
+}
+
+/* Captures the model's part of a step. A capture that failed halfway must also be released. */
+static int capture(struct ddp_trainer *t, size_t n, float scale, struct ddp_err *err)
+{
+    struct ddp_trainer_device *x = t->device;
+    DDP_TRY(plan(t, err));
+    DDP_TRY(x->device->streams->capture_begin(x->stream, err));
+    run_model(t, n, scale, end_graph);
+    DDP_TRY(t->ready_rc);
+    DDP_TRY(x->device->streams->capture_end(x->stream, &first_uncaptured(x)->graph, err));
+    x->captured = true;
+    return 0;
+}
+
+static void launch(struct ddp_trainer *t, bool notify)
+{
+    const struct ddp_trainer_device *x = t->device;
+    int param = t->o->model->param_count - 1;
+    for (int i = 0; i < x->graph_count; i++) {
+        x->device->streams->graph_launch(x->graphs[i].graph, x->stream);
+        for (; notify && param >= x->graphs[i].param; param--)
+            ddp_trainer_ready(t, param);
+    }
+}
+
+static void release_graphs(struct ddp_trainer *t)
+{
+    struct ddp_trainer_device *x = t->device;
+    for (int i = 0; i < x->graph_count; i++)
+        if (x->graphs[i].graph != NULL)
+            x->device->streams->graph_destroy(x->graphs[i].graph);
+    free(x->graphs);
+}
+
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -88,7 +178,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     if (x == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the state of a device");
     x->device = d;
-    x->overlap = o->overlap && o->sync->buckets && t->comm->size > 1;
+    x->overlap = o->overlap && o->sync.cls->buckets && t->comm->size > 1;
     DDP_TRY(d->streams->create(&x->stream, err));
     DDP_TRY(upload(d, &o->data->train, &x->train, err));
     DDP_TRY(upload(d, &o->data->eval, &x->eval, err));
@@ -116,7 +206,7 @@ void ddp_trainer_device_close(struct ddp_trainer *t)
         d->free(x->order, x->train.count * sizeof *x->order);
     discard(d, &x->eval);
     discard(d, &x->train);
-    ddp_trainer_graph_release(t);
+    release_graphs(t);
     d->streams->destroy(x->stream);
     free(x);
     t->device = NULL;
@@ -126,13 +216,6 @@ void ddp_trainer_device_order(struct ddp_trainer *t)
 {
     if (t->device)
         t->device->device->copy(t->device->order, t->order, t->order_count * sizeof *t->order);
-}
-
-void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
-                              void (*ready)(void *arg, int param))
-{
-    struct ddp_train_result *r = t->device->result;
-    t->o->model->step(t->model, t->x, t->labels, (int)n, scale, &r->loss, &r->correct, ready, t);
 }
 
 /* Enqueues the copy of the step's result to host memory. */
@@ -153,11 +236,11 @@ int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float
     t->o->model->gather(t->model, x->train.pixels, x->train.labels, x->train.image_pixels, x->order,
                         first, (int)n, t->x, t->labels);
     if (t->o->graph && !x->captured && same && n > 0)
-        DDP_TRY(ddp_trainer_graph_capture(t, n, scale, err));
+        DDP_TRY(capture(t, n, scale, err));
     if (x->captured && same) {
-        ddp_trainer_graph_launch(t, notify);
+        launch(t, notify);
     } else {
-        ddp_trainer_device_model(t, n, scale, notify ? ddp_trainer_ready : NULL);
+        run_model(t, n, scale, notify ? ddp_trainer_ready : NULL);
         if (!x->captured) {
             x->graph_n = (int)n;
             x->graph_scale = scale;

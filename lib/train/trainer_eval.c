@@ -1,11 +1,72 @@
-/* The end of an epoch: evaluates all images and combines the figures of all ranks. */
+/* The end of an epoch: averages the running statistics of batch normalisation over the ranks,
+ * evaluates all images and combines the figures of all ranks. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "train/trainer_impl.h"
+
+/* Sent by each rank to compute the weights of the average. */
+struct state_weight {
+    int64_t images;    /* images that the rank trained on in this epoch */
+    int64_t exchanged; /* 1 if this rank has exchanged anything since the run began, else 0 */
+};
+
+/* Sets share [size] to each rank's fraction of the epoch's images. If the ranks have never
+ * exchanged anything, sets all shares to zero, because the statistics must not be averaged. */
+static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
+{
+    struct ddp_sync_counters now;
+    t->o->sync.cls->counters(t->sync, &now);
+    struct state_weight mine = {t->sums.images, now.exchange_ns > 0}, *all = t->gathered;
+    int64_t images = 0, exchanged = 0;
+    DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
+    for (int r = 0; r < t->comm->size; r++) {
+        images += all[r].images;
+        exchanged |= all[r].exchanged;
+    }
+    for (int r = 0; r < t->comm->size; r++)
+        share[r] = exchanged && images > 0 ? (double)all[r].images / (double)images : 0.0;
+    return 0;
+}
+
+/* Replaces the model's running statistics by their weighted mean over the ranks. Averages in rank
+ * order, so that all ranks get the same bits. Collective. */
+static int average_state(struct ddp_trainer *t, struct ddp_err *err)
+{
+    size_t count = t->o->model->state_count;
+    int ranks = t->comm->size, rc;
+    if (count == 0 || ranks == 1)
+        return 0;
+    float *state = ddp_calloc(count, sizeof *state);
+    float *all = ddp_calloc(count * (size_t)ranks, sizeof *all);
+    double *share = ddp_calloc((size_t)ranks, sizeof *share);
+    rc = all && share && state ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
+    DDP_TRY_GOTO(ddp_comm_agree(t->comm, rc, err), err_memory);
+    memcpy(state, ddp_trainer_read(t, t->o->model->state(t->model), count), count * sizeof *state);
+    DDP_TRY_GOTO(shares(t, share, err), err_memory);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(t->comm, state, all, count * sizeof *state, err),
+                 err_memory);
+    double sum = 0.0;
+    for (int r = 0; r < ranks; r++)
+        sum += share[r];
+    for (size_t i = 0; i < count && sum > 0.0; i++) {
+        double mean = 0.0;
+        for (int r = 0; r < ranks; r++)
+            mean += share[r] * (double)all[(size_t)r * count + i];
+        state[i] = (float)mean;
+    }
+    ddp_trainer_write(t, t->o->model->state(t->model), state, count);
+
+err_memory:
+    free(share);
+    free(all);
+    free(state);
+    return rc;
+}
 
 int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t stride,
                         struct ddp_err *err)
@@ -88,7 +149,7 @@ static void fill_totals(const struct ddp_trainer *t, int64_t end_ns,
 {
     struct ddp_sync_counters now;
     const struct ddp_sync_counters *before = &t->sums.before;
-    t->o->sync->counters(t->sync, &now);
+    t->o->sync.cls->counters(t->sync, &now);
     *totals = (struct ddp_epoch_totals){
         .loss = t->sums.loss,
         .correct = t->sums.correct,
@@ -164,16 +225,16 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     struct ddp_epoch_totals mine, *all = t->gathered;
     fill_totals(t, ddp_now_ns(), &mine);
     ddp_flight_phase(t->comm->flight, "epoch %d evaluation", epoch);
-    DDP_TRY(ddp_trainer_average_state(t, err));
+    DDP_TRY(average_state(t, err));
     if (!t->o->baseline)
         DDP_TRY(evaluate_part(t, &mine, err));
     mine.peak_memory_bytes = peak_memory();
     DDP_TRY(ddp_comm_allgather_bytes(t->comm, &mine, all, sizeof mine, err));
-    if (t->o->sync->replicas_equal || t->o->sync->end_epoch)
+    if (t->o->sync.cls->replicas_equal || t->o->sync.cls->end_epoch)
         DDP_TRY(ddp_trainer_compare(t, &all->hash, sizeof *all, err));
     ddp_epoch_init(out);
     merge(all, t->comm->size, out);
-    if (!t->o->sync->compresses)
+    if (!t->o->sync.cls->compresses)
         out->encode_seconds = out->decode_seconds = NAN;
     out->epoch = epoch;
     out->steps = t->sums.steps;

@@ -3,7 +3,6 @@
 #define DDP_TRAIN_TRAINER_IMPL_H
 
 #include "base/npy.h"
-#include "exchange/grad_buckets.h"
 #include "train/trainer.h"
 
 #ifdef __cplusplus
@@ -110,11 +109,6 @@ struct ddp_step_totals {
     uint64_t hash;
 };
 
-/* Sets up the run. Collective. On failure all ranks return the same code, and the caller must still
- * call ddp_trainer_close(). */
-int ddp_trainer_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Releases everything that ddp_trainer_open() has set up, also if it failed. */
-void ddp_trainer_close(struct ddp_trainer *t);
 /* Selects the device, uploads the data set and sets t->device. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Releases t->device, which may be NULL. Call this after everything else that uses the device has
@@ -131,16 +125,6 @@ void ddp_trainer_device_order(struct ddp_trainer *t);
  * the gradient has been enqueued. */
 int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float scale, bool notify,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Enqueues the model's part of a step. Calls ready(t, param) for each gradient, as ddp_model_class
- * describes. */
-void ddp_trainer_device_model(struct ddp_trainer *t, size_t n, float scale,
-                              void (*ready)(void *arg, int param));
-/* Capture the model's part of a step as graphs, launch the graphs, and free them (trainer_graph.c).
- * notify: as in ddp_trainer_device_step(). A capture that failed halfway must also be released. */
-int ddp_trainer_graph_capture(struct ddp_trainer *t, size_t n, float scale,
-                              struct ddp_err *err) DDP_MUST_CHECK;
-void ddp_trainer_graph_launch(struct ddp_trainer *t, bool notify);
-void ddp_trainer_graph_release(struct ddp_trainer *t);
 /* Enqueues the evaluation of images [first, first + n) and the copy of their result. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
 /* Returns whether the results must be collected before the next step. */
@@ -166,8 +150,6 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
 /* Resets the peak memory that epochs report. Called at the start of a run, because a process may
  * run several trainings. If the system refuses, the peak of the whole process is reported. */
 void ddp_trainer_reset_peak(void);
-/* Replaces the model's running statistics by their weighted mean over the ranks. Collective. */
-int ddp_trainer_average_state(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Stores n images of `set` in x, as pixel / 255, and their labels in `labels`. The images are
  * index[first], index[first + 1], ... If index is NULL, they are first, first + 1, ... */
 void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
@@ -187,16 +169,10 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
 void ddp_trainer_ready(void *arg, int param);
 /* Stores the strategy's buckets in buckets [param_count], in the order in which they are filled.
  * Returns their number. */
-int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_grad_bucket *buckets);
-/* Creates the strategy. Collective. */
-int ddp_trainer_open_sync(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets);
 /* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
- * nothing without a folder. ddp_trainer_dump_due() returns whether the next step is recorded.
- * ddp_trainer_dump() appends the gradients, multiplied by `factor`, to the file. The scale of
- * recorded gradients is described in base/npy.h. */
+ * nothing without a folder. */
 int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-bool ddp_trainer_dump_due(const struct ddp_trainer *t);
-int ddp_trainer_dump(struct ddp_trainer *t, double factor, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_trainer_dump_close(struct ddp_trainer *t);
 
 #ifdef __cplusplus

@@ -1,7 +1,62 @@
-/* The training steps of one epoch. */
+/* The training steps of one epoch, and the recording of gradients: one NPY file per rank holds its
+ * own gradients before they are exchanged. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/mem.h"
 #include "train/trainer_impl.h"
+
+#define PATH_BYTES 4096
+
+static int open_file(struct ddp_trainer *t, struct ddp_err *err)
+{
+    const char *dir = t->o->dump_dir;
+    t->dump_path = ddp_calloc(PATH_BYTES, 1);
+    t->dump_row = ddp_calloc(t->total, sizeof *t->dump_row);
+    if (!t->dump_path || !t->dump_row)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to record gradients");
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return ddp_fail_errno(err, DDP_ECREATE, errno, "cannot create folder '%s'", dir);
+    int n = snprintf(t->dump_path, PATH_BYTES, "%s/rank%d.npy", dir, t->comm->rank);
+    if (n < 0 || n >= PATH_BYTES)
+        return ddp_fail(err, DDP_ECREATE, "the path of folder '%.64s...' is too long", dir);
+    return ddp_npy_create(t->dump_path, t->total, &t->dump, err);
+}
+
+int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err)
+{
+    if (!t->o->dump_dir)
+        return 0;
+    return ddp_comm_agree(t->comm, open_file(t, err), err);
+}
+
+/* Returns whether the next step is recorded. */
+static bool dump_due(const struct ddp_trainer *t)
+{
+    return t->o->dump_dir && t->step % t->o->dump_every == 0;
+}
+
+/* Appends the gradients, multiplied by `factor`, to the file. The scale of recorded gradients is
+ * described in base/npy.h. */
+static int dump(struct ddp_trainer *t, double factor, struct ddp_err *err)
+{
+    DDP_TRY(ddp_trainer_device_wait(t, err));
+    const float *grads = ddp_trainer_read(t, t->grads, t->total);
+    for (size_t i = 0; i < t->total; i++)
+        t->dump_row[i] = (float)(grads[i] * factor);
+    return ddp_npy_append(&t->dump, t->dump_row, err);
+}
+
+void ddp_trainer_dump_close(struct ddp_trainer *t)
+{
+    ddp_npy_close(&t->dump);
+    free(t->dump_row);
+    free(t->dump_path);
+}
 
 #define PROGRESS_EVERY_NS 200000000
 
@@ -21,15 +76,15 @@ void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, siz
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
-    if (t->ready_rc == 0)
-        t->ready_rc = t->o->sync->on_grad_ready(t->sync, param, t->err);
+    if (t->ready_rc == 0 && t->o->sync.cls->on_grad_ready)
+        t->ready_rc = t->o->sync.cls->on_grad_ready(t->sync, param, t->err);
 }
 
 /* Returns the factor by which this rank multiplies the gradient of the sum of its losses. It
  * depends on the strategy (exchange/sync.h). */
 static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
 {
-    switch (t->o->sync->scale) {
+    switch (t->o->sync.cls->scale) {
     case DDP_SCALE_MEAN:
         return (double)t->comm->size / (double)global;
     case DDP_SCALE_PRIVATE:
@@ -46,7 +101,7 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
 {
     int64_t begin = ddp_now_ns();
     double wanted = images > 0 ? (double)t->comm->size / (double)global : 0.0;
-    DDP_TRY(ddp_trainer_dump(t, scale > 0.0 ? wanted / scale : 0.0, err));
+    DDP_TRY(dump(t, scale > 0.0 ? wanted / scale : 0.0, err));
     t->sums.pause_ns += ddp_now_ns() - begin;
     return 0;
 }
@@ -58,8 +113,8 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
                      struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
-    const bool dump = ddp_trainer_dump_due(t);
-    const bool inside = !dump && (t->device == NULL || t->device->overlap);
+    const bool recorded = dump_due(t);
+    const bool inside = !recorded && (t->device == NULL || t->device->overlap);
     const double scale = grad_scale(t, n, global);
     if (t->device) {
         if (ddp_trainer_device_is_full(t))
@@ -73,7 +128,7 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
         t->sums.loss += t->last_loss;
         t->sums.correct += correct;
     }
-    if (dump)
+    if (recorded)
         DDP_TRY(record(t, scale, n, global, err));
     for (int p = o->model->param_count - 1; !inside && p >= 0; p--)
         ddp_trainer_ready(t, p);
@@ -88,15 +143,17 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     ddp_partition_slice(&t->partition, step, t->comm->rank, &first, &n, global);
     t->ready_rc = 0;
     t->err = err;
-    if (o->sync->begin_step)
-        o->sync->begin_step(t->sync, n, *global);
+    if (o->sync.cls->begin_step)
+        o->sync.cls->begin_step(t->sync, n, *global);
     DDP_TRY(run_model(t, first, n, *global, err));
-    DDP_TRY(o->sync->finish_backward(t->sync, err));
+    if (o->sync.cls->finish_backward)
+        DDP_TRY(o->sync.cls->finish_backward(t->sync, err));
     ddp_optim_step(&t->optim, t->params, t->grads);
     if (!t->device)
         DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->rank_info.rank, t->params,
                                t->total * sizeof *t->params, err));
-    DDP_TRY(o->sync->end_step(t->sync, err));
+    if (o->sync.cls->end_step)
+        DDP_TRY(o->sync.cls->end_step(t->sync, err));
     t->sums.images += (int64_t)n;
     t->sums.global_images += (int64_t)*global;
     t->sums.steps++;
@@ -143,7 +200,7 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
     ddp_partition_order(&t->partition, epoch, t->comm->rank, t->order, &t->order_count);
     ddp_trainer_device_order(t);
     t->sums = (struct ddp_train_sums){0};
-    t->o->sync->counters(t->sync, &t->sums.before);
+    t->o->sync.cls->counters(t->sync, &t->sums.before);
     /* Synchronise first, so that the other ranks do not count the delay of a late rank as exchange
      * time. */
     DDP_TRY(ddp_comm_barrier(t->comm, err));
@@ -164,5 +221,5 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
         t->sums.pause_ns += ddp_now_ns() - now;
     }
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));
-    return t->o->sync->end_epoch ? t->o->sync->end_epoch(t->sync, err) : 0;
+    return t->o->sync.cls->end_epoch ? t->o->sync.cls->end_epoch(t->sync, err) : 0;
 }

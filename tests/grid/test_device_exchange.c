@@ -3,7 +3,7 @@
  * ranks end with the same bits. unit/test_train_device.c tests that the result equals the host's.
  */
 #include "device/stream.h"
-#include "exchange/device_exchange.h"
+#include "exchange/compressed.h"
 #include "grid/grid.h"
 
 #define N     3001
@@ -19,22 +19,22 @@ static int check_drained(const struct grid *grid, const char *text, struct ddp_e
 {
     struct ddp_comm *comm = grid->comm;
     const struct ddp_device *device = comm->device;
-    struct ddp_device_exchange_setup setup = {.comm = comm,
-                                              .device = device,
-                                              .data = (float *)(void *)grid->memory[1][0],
-                                              .n = N,
-                                              .feedback = true,
-                                              .average = true};
-    struct ddp_device_exchange *x = NULL;
+    struct ddp_compressed_setup setup = {.comm = comm,
+                                         .device = device,
+                                         .data = (float *)(void *)grid->memory[1][0],
+                                         .n = N,
+                                         .feedback = true,
+                                         .average = true};
+    struct ddp_compressed *x = NULL;
     double got[N] = {0};
     int rc;
     DDP_TRY(ddp_compress_parse(text, &setup.spec, err));
     DDP_TRY(device->streams->create(&setup.stream, err));
-    DDP_TRY_GOTO(ddp_device_exchange_create(&setup, &x, err), err_stream);
+    DDP_TRY_GOTO(ddp_compressed_create(&setup, &x, err), err_stream);
     for (int call = 0; call < CALLS; call++) {
         for (size_t i = 0; i < N; i++)
             setup.data[i] = call == 0 ? given(comm->rank, i) : 0;
-        DDP_TRY_GOTO(ddp_device_exchange_run(x, err), err_exchange);
+        DDP_TRY_GOTO(ddp_compressed_run(x, err), err_exchange);
         DDP_TRY_GOTO(device->streams->wait(setup.stream, err), err_exchange);
         for (size_t i = 0; i < N; i++)
             got[i] += (double)setup.data[i] * comm->size;
@@ -48,7 +48,7 @@ static int check_drained(const struct grid *grid, const char *text, struct ddp_e
                           comm->size, got[i], all, i);
     }
 err_exchange:
-    ddp_device_exchange_destroy(x);
+    ddp_compressed_destroy(x);
 err_stream:
     device->streams->destroy(setup.stream);
     return rc;

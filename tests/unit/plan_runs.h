@@ -2,8 +2,26 @@
 #ifndef DDP_TESTS_PLAN_RUNS_H
 #define DDP_TESTS_PLAN_RUNS_H
 
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "bench/sampler.h"
+
+/* Sets --compress from a text such as "fp16,topk:0.01". */
+static inline void set_compress(struct ddp_bench_options *o, const char *text)
+{
+    struct ddp_string_list list = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    for (size_t n; *text != '\0'; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        snprintf(list.v[list.n++], sizeof list.v[0], "%.*s", (int)n, text);
+    }
+    const int rc = ddp_compress_parse_list(&list, &o->compress, &err);
+    assert(rc == 0);
+    (void)rc;
+}
 
 /* Runs all points. each (may be NULL) is called with every point and its samples and may return
  * an error. The samples that the options request must be present. Returns a code. */

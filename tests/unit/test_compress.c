@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "compress/feedback.h"
+#include "compress/compress.h"
 #include "names.h"
 
 #define N 5003 /* not a multiple of any block size */
@@ -66,9 +66,27 @@ static void test_names(void **state)
     refuse("none:1", "'");
     refuse("bf16:1", "'");
     refuse("tpok:0.1", "'topk'");
-    refuse("gzip", "'gzip'|none, fp16, bf16, topk:D, threshold:T, oktopk:D");
+    refuse("gzip", "'gzip'|none, fp16[:CLIP], bf16, topk:D, threshold:T, oktopk:D");
     refuse("", "''");
     refuse("topk:0.010000000000000000000000000000", "topk:0.01");
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    static struct ddp_string_list texts = {3, {"none", "fp16", "topk:0.01"}};
+    static struct ddp_compress_list list;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_compress_parse_list(&texts, &list, &err), 0);
+    assert_int_equal(list.n, 3);
+    assert_string_equal(list.v[2].text, "topk:0.01");
+    strcpy(texts.v[0], "fp16");
+    assert_int_equal(ddp_compress_parse_list(&texts, &list, &err), DDP_EUSAGE);
+    assert_true(text_names(err.text, "'fp16'"));
+    err = DDP_ERR_INIT;
+    strcpy(texts.v[1], "tokp:0.1");
+    assert_int_equal(ddp_compress_parse_list(&texts, &list, &err), DDP_EUSAGE);
+    assert_true(text_names(err.text, "'tokp'"));
 }
 
 static void test_k(void **state)
@@ -359,11 +377,17 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_k),
-        cmocka_unit_test(test_sparse),     cmocka_unit_test(test_sparse_scale),
-        cmocka_unit_test(test_energy),     cmocka_unit_test(test_16_bit),
-        cmocka_unit_test(test_overflow),   cmocka_unit_test(test_clip_of_an_average),
-        cmocka_unit_test(test_least_clip), cmocka_unit_test(test_none),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_k),
+        cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_sparse_scale),
+        cmocka_unit_test(test_energy),
+        cmocka_unit_test(test_16_bit),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_clip_of_an_average),
+        cmocka_unit_test(test_least_clip),
+        cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests_name("compressors", tests, NULL, NULL);
 }

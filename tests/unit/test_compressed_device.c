@@ -69,7 +69,7 @@ static int body_there(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
     (void)rank;
     (void)arg;
     o.ops = (struct ddp_int_list){2, {DDP_SUM, DDP_AVG}};
-    snprintf(o.compress.v[o.compress.n++], sizeof o.compress.v[0], "threshold:0.1");
+    set_compress(&o, "fp16,fp16:0.5,bf16,topk:0.01,threshold:2,oktopk:0.02,threshold:0.1");
     for (int feedback = DDP_FEEDBACK_AUTO; feedback < DDP_FEEDBACK_COUNT; feedback++) {
         o.feedback = feedback;
         want += 2 * 2 * o.compress.n;
@@ -78,7 +78,7 @@ static int body_there(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
     CHECK(seen == want);
     o.feedback = DDP_FEEDBACK_AUTO;
     o.partial = 3;
-    o.compress = (struct ddp_string_list){3, {"none", "topk:0.1", "oktopk:0.1"}};
+    set_compress(&o, "none,topk:0.1,oktopk:0.1");
     o.check = DDP_CHECK_ONCE;
     DDP_TRY(run_there(comm, ddp_device_cpu(DDP_SIMD_SCALAR), &o, look_there, &seen, err));
     CHECK(seen == want + 12);
@@ -102,7 +102,7 @@ static int body_algorithms(struct ddp_comm *comm, struct ddp_launch_rank *rank, 
     (void)rank;
     (void)arg;
     o.sizes = (struct ddp_size_list){1, {4000}};
-    o.compress = (struct ddp_string_list){1, {"topk:0.01"}};
+    set_compress(&o, "topk:0.01");
     o.algorithms = (struct ddp_string_list){1, {"rd"}};
     CHECK(run_there(comm, device, &o, NULL, NULL, err) == DDP_EUNAVAIL);
     CHECK(text_names(err->text, "'rd'"));
@@ -166,8 +166,7 @@ static int body_defect_there(struct ddp_comm *comm, struct ddp_launch_rank *rank
     device.stream_kernels = &kernels;
     o.check = DDP_CHECK_ONCE;
     o.sizes = (struct ddp_size_list){1, {4000}};
-    o.compress = (struct ddp_string_list){.n = 1};
-    snprintf(o.compress.v[0], sizeof o.compress.v[0], "%s", d->method);
+    set_compress(&o, d->method);
     CHECK(run_there(comm, &device, &o, NULL, NULL, err) == DDP_EDATA);
     const bool said = text_names(err->text, d->says);
     *err = DDP_ERR_INIT;

@@ -89,7 +89,7 @@ static int body_partial(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     (void)rank;
     (void)arg;
     o.sizes = (struct ddp_size_list){3, {0, 8, 40004}};
-    o.compress = (struct ddp_string_list){2, {"none", "topk:0.1"}};
+    set_compress(&o, "none,topk:0.1");
     o.partial = 4;
     o.iters = 8;
     for (int check = DDP_CHECK_OFF; check <= DDP_CHECK_ALL; check++) {
@@ -127,7 +127,7 @@ static int body_break_even(struct ddp_comm *comm, struct ddp_launch_rank *rank, 
     struct ddp_bench_options o = options_of();
     (void)rank;
     o.sizes = (struct ddp_size_list){1, {40000}};
-    o.compress = (struct ddp_string_list){2, {"topk:0.01", "oktopk:0.01"}};
+    set_compress(&o, "topk:0.01,oktopk:0.01");
     o.break_even = true;
     return run_all(comm, &o, look_at_break_even, arg, err);
 }
@@ -223,8 +223,7 @@ static int body_defect(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     comm->device = &device;
     o.check = DDP_CHECK_ONCE;
     o.sizes = (struct ddp_size_list){1, {4000}};
-    o.compress = (struct ddp_string_list){.n = 1};
-    snprintf(o.compress.v[0], sizeof o.compress.v[0], "%s", d->method);
+    set_compress(&o, d->method);
     int rc = run_all(comm, &o, NULL, NULL, err);
     comm->device = ddp_device_cpu(DDP_SIMD_SCALAR);
     CHECK(rc == DDP_EDATA);

@@ -11,6 +11,7 @@
 #include "coll/coll.h"
 #include "coll/sparse/sparse_coll.h"
 #include "names.h"
+#include "plan_runs.h"
 
 /* The defaults of the command line. */
 static struct ddp_bench_options defaults(void)
@@ -261,7 +262,7 @@ static void test_compressed_points(void **state)
 {
     struct ddp_bench_options o = one_size(4000);
     o.placement = 2;
-    o.compress = (struct ddp_string_list){3, {"none", "fp16", "topk:0.01"}};
+    set_compress(&o, "none,fp16,topk:0.01");
     struct ddp_bench_plan plan = make(&o, 4);
     assert_int_equal(plan.count, 4);
     assert_string_equal(plan.points[0].compress, "none");
@@ -290,7 +291,7 @@ static void test_algorithms_of_compressed_points(void **state)
 {
     struct ddp_bench_options o = one_size(4000);
     o.algorithms = (struct ddp_string_list){1, {"all"}};
-    o.compress = (struct ddp_string_list){2, {"topk:0.01", "oktopk:0.01"}};
+    set_compress(&o, "topk:0.01,oktopk:0.01");
     struct ddp_bench_plan plan = make(&o, 4);
     int ok = 0;
     for (int i = 0; i < plan.count; i++) {
@@ -303,7 +304,7 @@ static void test_algorithms_of_compressed_points(void **state)
     ddp_plan_release(&plan);
     o.algorithms = (struct ddp_string_list){1, {"ring"}};
     refused(&o, "shm", DDP_EUSAGE, "'ring'|topk:0.01");
-    o.compress = (struct ddp_string_list){2, {"fp16", "none"}};
+    set_compress(&o, "fp16,none");
     plan = make(&o, 4);
     assert_int_equal(plan.count, 2);
     ddp_plan_release(&plan);
@@ -312,11 +313,7 @@ static void test_algorithms_of_compressed_points(void **state)
 static void test_compression_that_is_refused(void **state)
 {
     struct ddp_bench_options o = one_size(4000);
-    o.compress = (struct ddp_string_list){1, {"tokp:0.1"}};
-    refused(&o, "shm", DDP_EUSAGE, "'tokp'");
-    o.compress = (struct ddp_string_list){2, {"fp16", "fp16"}};
-    refused(&o, "shm", DDP_EUSAGE, "'fp16'");
-    o.compress.n = 1;
+    set_compress(&o, "fp16");
     o.dtypes = (struct ddp_int_list){1, {DDP_F64}};
     refused(&o, "shm", DDP_EUSAGE, "--compress|f32|'f64'");
     o.dtypes.n = 0;
@@ -335,11 +332,11 @@ static void test_compression_that_is_refused(void **state)
     o = one_size(4000);
     o.gradient = (struct ddp_string_list){1, {"normal"}};
     refused(&o, "shm", DDP_EUSAGE, "--gradient");
-    o.compress = (struct ddp_string_list){1, {"fp16"}};
+    set_compress(&o, "fp16");
     o.gradient = (struct ddp_string_list){1, {"gauss"}};
     refused(&o, "shm", DDP_EUSAGE, "--gradient|'gauss'");
     o = one_size((uint64_t)64 << 30);
-    o.compress = (struct ddp_string_list){1, {"topk:0.5"}};
+    set_compress(&o, "topk:0.5");
     struct ddp_bench_plan plan;
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_plan_make(&o, "shm", 4, (int64_t)20 << 30, &plan, &err), DDP_ENOMEM);

@@ -13,8 +13,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "exchange/grad_buckets.h"
-#include "exchange/sync_average.h"
+#include "exchange/sync.h"
 
 #include "comm_ranks.h"
 #include "names.h"
@@ -47,31 +46,37 @@ static void names_are_read_whole(void **state)
         {"local", "'local'"},
         {"local:0", "local:0"},
     };
-    static const char *const good[][3] = {
-        {"dense", "dense", ""},
-        {"fp16", "fp16", ""},
-        {"fp16:2.5", "fp16", "2.5"},
-        {"bf16", "bf16", ""},
-        {"topk:0.01", "topk", "0.01"},
-        {"topk:1", "topk", "1"},
-        {"oktopk:1e-3", "oktopk", "1e-3"},
-        {"threshold:0.5", "threshold", "0.5"},
-        {"partial:4", "partial", "4"},
-        {"local:10", "local", "10"},
-        {"none", "none", ""},
+    static const struct {
+        const char *text, *name; /* name: of the compressor, else of the class */
+        double argument;
+    } good[] = {
+        {"dense", "dense", 0},
+        {"fp16", "fp16", NAN},
+        {"fp16:2.5", "fp16", 2.5},
+        {"bf16", "bf16", NAN},
+        {"topk:0.01", "topk", 0.01},
+        {"topk:1", "topk", 1},
+        {"oktopk:1e-3", "oktopk", 1e-3},
+        {"threshold:0.5", "threshold", 0.5},
+        {"partial:4", "partial", 4},
+        {"local:10", "local", 10},
+        {"none", "none", 0},
     };
-    const struct ddp_sync_class *cls = NULL;
-    const char *argument = NULL;
+    struct ddp_sync_spec spec;
     struct ddp_err err = DDP_ERR_INIT;
     for (size_t i = 0; i < DDP_COUNT_OF(good); i++) {
-        if (ddp_sync_find(good[i][0], &cls, &argument, &err) != 0)
+        if (ddp_sync_parse(good[i].text, &spec, &err) != 0)
             fail_msg("%s", err.text);
-        assert_string_equal(cls->name, good[i][1]);
-        assert_string_equal(argument, good[i][2]);
+        const bool compresses = spec.cls->compresses;
+        const double got = compresses ? spec.compress.argument : (double)spec.number;
+        assert_string_equal(compresses ? spec.compress.compressor->name : spec.cls->name,
+                            good[i].name);
+        assert_true(isnan(good[i].argument) ? isnan(got) : got == good[i].argument);
+        assert_string_equal(spec.text, good[i].text);
     }
     for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
         err = DDP_ERR_INIT;
-        assert_int_equal(ddp_sync_find(bad[i].text, &cls, &argument, &err), DDP_EUSAGE);
+        assert_int_equal(ddp_sync_parse(bad[i].text, &spec, &err), DDP_EUSAGE);
         if (!text_names(err.text, bad[i].words) && !text_names(err.hint, bad[i].words))
             fail_msg("'%s': '%s' is not in '%s'", bad[i].text, bad[i].words, err.text);
     }
@@ -83,7 +88,7 @@ static void buckets_close_at_tensor_ends(void **state)
     static const struct {
         size_t bytes;
         int count;
-        struct ddp_grad_bucket want[5];
+        struct ddp_bucket want[5];
     } cases[] = {
         {0, 1, {{0, 5, 0, 450}}},
         {4,
@@ -94,13 +99,13 @@ static void buckets_close_at_tensor_ends(void **state)
         {1 << 20, 1, {{0, 5, 0, 450}}},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
-        struct ddp_grad_bucket got[5];
+        struct ddp_bucket got[5];
         const struct ddp_sync_setup setup = {.total = 450,
                                              .offsets = offsets,
                                              .counts = counts,
                                              .param_count = 5,
                                              .bucket_bytes = cases[i].bytes};
-        assert_int_equal(ddp_grad_buckets_cut(&setup, got), cases[i].count);
+        assert_int_equal(ddp_sync_buckets(&setup, got), cases[i].count);
         for (int b = 0; b < cases[i].count; b++) {
             assert_int_equal(got[b].first, cases[i].want[b].first);
             assert_int_equal(got[b].tensors, cases[i].want[b].tensors);
@@ -121,7 +126,7 @@ static void chunks_are_balanced(void **state)
             size_t end = 0, least = SIZE_MAX, most = 0;
             for (int c = 0; c < chunks[k]; c++) {
                 size_t first, n;
-                ddp_sync_average_chunk(totals[t], chunks[k], c, &first, &n);
+                ddp_sync_chunk(totals[t], chunks[k], c, &first, &n);
                 assert_int_equal(first, end);
                 assert_true(first % 16 == 0 || first == totals[t]);
                 end = first + n;
@@ -174,7 +179,7 @@ static int same_gradient(struct ddp_comm *comm, struct ddp_launch_rank *rank, vo
 {
     struct constant *c = arg;
     const size_t offset = 0, count = N;
-    const struct ddp_sync_class *cls;
+    struct ddp_sync_spec spec;
     struct ddp_sync *sync;
     void *memory;
     static _Thread_local float delivered[N];
@@ -188,7 +193,9 @@ static int same_gradient(struct ddp_comm *comm, struct ddp_launch_rank *rank, vo
                                    .counts = &count,
                                    .param_count = 1,
                                    .feedback = c->feedback};
-    DDP_TRY(ddp_sync_find(c->sync, &cls, &setup.argument, err));
+    DDP_TRY(ddp_sync_parse(c->sync, &spec, err));
+    const struct ddp_sync_class *cls = spec.cls;
+    setup.compress = spec.compress;
     DDP_TRY(cls->create(&setup, &sync, err));
     memset(delivered, 0, sizeof delivered);
     for (int step = 0; step < STEPS; step++) {

@@ -37,7 +37,7 @@ static void expect_same(struct run *plain)
         assert_true(a->parameter_hash == b->parameter_hash);
         assert_true(a->train_loss == b->train_loss && a->train_accuracy == b->train_accuracy);
         assert_true(a->eval_loss == b->eval_loss && a->eval_accuracy == b->eval_accuracy);
-        if (!plain->o.sync->compresses) /* on a device, sparse lists are sent in full */
+        if (!plain->o.sync.cls->compresses) /* on a device, sparse lists are sent in full */
             assert_true(a->wire_bytes_per_rank == b->wire_bytes_per_rank);
         assert_true(a->overflow_count == b->overflow_count);
         assert_true(a->achieved_density == b->achieved_density || isnan(b->achieved_density));
@@ -79,13 +79,13 @@ static void strategies(void **state)
         r = defaults(3, 33);
         r.o.max_steps = 6;
         set_sync(&r.o, texts[i]);
-        if (r.o.sync->buckets)
+        if (r.o.sync.cls->buckets)
             r.o.bucket_bytes = 65536;
         if (strcmp(texts[i], "threshold:1e-30") == 0)
             r.o.feedback = DDP_FEEDBACK_OFF; /* the list has room for all values */
         if (i >= first_with_feedback)
             r.o.feedback = DDP_FEEDBACK_ON;
-        if (r.o.sync->replicas_equal)
+        if (r.o.sync.cls->replicas_equal)
             r.o.check_replicas = true;
         print_message("# %s\n", texts[i]);
         expect_same(&r);
@@ -227,7 +227,7 @@ static void told_inside_backward(void **state)
         r = defaults(2, 50);
         r.o.max_steps = 4;
         r.o.overlap = overlap;
-        dense = r.o.sync;
+        dense = r.o.sync.cls;
         struct ddp_sync_class witness = *dense;
         witness.create = witness_create;
         witness.destroy = witness_destroy;
@@ -235,7 +235,7 @@ static void told_inside_backward(void **state)
         witness.on_grad_ready = witness_ready;
         witness.finish_backward = witness_finish;
         witness.counters = witness_counters;
-        r.o.sync = &witness;
+        r.o.sync.cls = &witness;
         on_streams(&r);
         expect_success(&r);
         assert_int_equal(r.steps, 4);

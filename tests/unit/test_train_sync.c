@@ -90,7 +90,7 @@ static void every_strategy_keeps_its_promises(void **state)
             /* The bytes are counted from messages and not taken from a model. */
             if (ranks > 1 && i < 3)
                 r.o.algorithm = "ring";
-            if (!r.o.sync->buckets && ranks > 1 && r.o.sync->end_step)
+            if (!r.o.sync.cls->buckets && ranks > 1 && r.o.sync.cls->end_step)
                 r.o.algorithm = "ring";
             expect_success(&r);
             expect_bytes(&r, strategies[i]);

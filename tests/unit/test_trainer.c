@@ -165,14 +165,14 @@ static void unequal_replicas_are_found(void **state)
     struct ddp_sync_class claims;
     honest = defaults(2, 64);
     set_sync(&honest.o, "none");
-    claims = *honest.o.sync;
+    claims = *honest.o.sync.cls;
     honest.o.check_replicas = true;
     expect_success(&honest);
     assert_true(honest.epochs[0].wire_bytes_per_rank == 0.0);
     claims.replicas_equal = true;
     for (int every_step = 0; every_step < 2; every_step++) {
         liar = defaults(2, 64);
-        liar.o.sync = &claims;
+        liar.o.sync.cls = &claims;
         liar.o.check_replicas = every_step;
         run_it(&liar);
         assert_int_equal(liar.code, DDP_EDATA);

@@ -93,8 +93,7 @@ static inline int rank_main(void *arg, struct ddp_launch_rank *rank, struct ddp_
 static inline void set_sync(struct ddp_train_options *o, const char *text)
 {
     struct ddp_err err = DDP_ERR_INIT;
-    o->sync_text = text;
-    if (ddp_sync_find(text, &o->sync, &o->sync_argument, &err) != 0)
+    if (ddp_sync_parse(text, &o->sync, &err) != 0)
         fail_msg("%s", err.text);
 }
 

@@ -1,5 +1,11 @@
-/* Runs compressed all-reduces of buckets in device memory (device_exchange.h). */
-#include "exchange/device_exchange.h"
+/* Compressed all-reduces of buckets in device memory (compressed.h).
+ *
+ * 16-bit compressors convert the bucket, all-reduce it and convert it back. `none` all-reduces in
+ * place. With a sparse compressor each rank's list has a fixed capacity and is always sent in full.
+ * The host therefore never needs the length of a list, which stays on the device. Lists are added
+ * in rank order. For a global top-K (oktopk) every rank selects the k largest sums in each call.
+ * Entries that this rank sent but that were not selected return to its residual. The host waits for
+ * the stream before the exchange and, if `timed` is set, after decoding. */
 
 #include <float.h>
 #include <math.h>
@@ -11,6 +17,7 @@
 #include "coll/sparse/sparse_coll.h"
 #include "comm/backend.h"
 #include "device/stream_kernels.h"
+#include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
 /* A list begins with its length, which has a cache line of its own. */
@@ -21,8 +28,8 @@ struct tally {
     uint64_t overflows, sent;
 };
 
-struct ddp_device_exchange {
-    struct ddp_device_exchange_setup setup;
+struct device_exchange {
+    struct ddp_compressed base;
     bool sparse, lossless;
     /* capacity: entries of a list. part_bytes: size of a list, a multiple of the cache line. */
     size_t capacity, wire_bytes, part_bytes;
@@ -36,15 +43,9 @@ struct ddp_device_exchange {
     struct tally *tally;
     struct ddp_coll_plan plan;
     double wire_per_run; /* Bytes that other ranks receive per run. */
-    struct ddp_compressed_counters counters;
 };
 
-static size_t round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
-size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
+size_t ddp_compressed_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
 {
     const struct ddp_compressor *c = spec->compressor;
     if (c->combine == DDP_COMBINE_SUM)
@@ -55,7 +56,7 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
 /* Returns the bytes of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
-    return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));
+    return HEAD_BYTES + 2 * ddp_round_to_line(capacity * sizeof(float));
 }
 
 /* Rounds up as ddp_comm_alloc does (comm.h). */
@@ -65,23 +66,25 @@ static uint64_t block_bytes(uint64_t bytes)
     return (bytes + unit - 1) / unit * unit + (unit == huge ? huge : 0);
 }
 
-uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks,
-                                   bool feedback)
+static void device_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
+                         uint64_t *registered, uint64_t *private_bytes)
 {
     const struct ddp_compressor *c = spec->compressor;
-    const size_t part = list_bytes(ddp_device_exchange_capacity(spec, n, feedback));
+    const size_t part = list_bytes(ddp_compressed_capacity(spec, n, feedback));
+    *private_bytes = 0;
     if (ddp_compressor_is_lossless(c))
-        return 0;
-    if (c->combine == DDP_COMBINE_SUM)
-        return block_bytes(round_to_line(n * ddp_dtype_size(c->wire_dtype)));
-    return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
+        *registered = 0;
+    else if (c->combine == DDP_COMBINE_SUM)
+        *registered = block_bytes(ddp_round_to_line(n * ddp_dtype_size(c->wire_dtype)));
+    else
+        *registered = block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
 /* Returns the list that is stored at `memory`. */
-static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
+static struct ddp_stream_list list_at(const struct device_exchange *x, void *memory)
 {
     unsigned char *at = memory;
-    const size_t values = round_to_line(x->capacity * sizeof(uint32_t));
+    const size_t values = ddp_round_to_line(x->capacity * sizeof(uint32_t));
     return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
                                     .value = (float *)(void *)(at + HEAD_BYTES + values),
                                     .count = (uint32_t *)(void *)at,
@@ -89,27 +92,28 @@ static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void 
 }
 
 /* Returns the list of rank r among the gathered lists. */
-static struct ddp_stream_list list_of(const struct ddp_device_exchange *x, int r)
+static struct ddp_stream_list list_of(const struct device_exchange *x, int r)
 {
     return list_at(x, (unsigned char *)x->gathered + (size_t)r * x->part_bytes);
 }
 
-static size_t topk_of(const struct ddp_device_exchange *x)
+static size_t topk_of(const struct device_exchange *x)
 {
-    return x->setup.spec.compressor->fixed_count ? x->capacity : 0;
+    return x->base.setup.spec.compressor->fixed_count ? x->capacity : 0;
 }
 
 /* Does the local part of create, before any communication. */
-static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
+static int prepare(struct device_exchange *x, struct ddp_err *err)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_device *d = s->device;
     const struct ddp_compressor *c = s->spec.compressor;
     x->sparse = c->combine == DDP_COMBINE_GATHER;
     x->lossless = ddp_compressor_is_lossless(c);
-    x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
+    x->capacity = ddp_compressed_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
-    x->wire_bytes = x->sparse ? x->part_bytes : round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
+    x->wire_bytes =
+        x->sparse ? x->part_bytes : ddp_round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
     if (x->sparse)
         x->scratch_bytes = d->stream_kernels->select_scratch(s->n, topk_of(x));
     x->tally = d->alloc(sizeof *x->tally);
@@ -132,9 +136,11 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
 
 /* Accepts only algorithms that gather all lists in full. The other algorithms of sparse_coll.h
  * decide on the CPU which entries to send. */
-static int check_sparse(const struct ddp_device_exchange *x, const char *name, struct ddp_err *err)
+static int check_sparse(const struct device_exchange *x, const char *name, struct ddp_err *err)
 {
-    const bool selects = x->setup.spec.compressor->global_topk;
+    const bool selects = x->base.setup.spec.compressor->global_topk;
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return 0;
     const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
     if (alg == NULL || alg->selects != selects)
         return ddp_fail(err, DDP_EUSAGE,
@@ -145,9 +151,9 @@ static int check_sparse(const struct ddp_device_exchange *x, const char *name, s
     return ddp_fail(err, DDP_EUNAVAIL, "algorithm '%s' does not run on a device; use 'auto'", name);
 }
 
-static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
+static int prepare_plan(struct device_exchange *x, struct ddp_err *err)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const double ranks = s->comm->size;
     void *wire = x->lossless ? s->data : x->wire;
     const struct ddp_coll_args gather = {.coll = DDP_ALL_GATHER,
@@ -161,54 +167,22 @@ static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
                                       .count = s->n,
                                       .dtype = s->spec.compressor->wire_dtype,
                                       .op = x->lossless && s->average ? DDP_AVG : DDP_SUM};
-    const char *name = s->algorithm;
-    const bool automatic = name == NULL || name[0] == '\0' || strcmp(name, "auto") == 0;
     const struct ddp_coll_alg *alg = NULL;
-    if (x->sparse && !automatic)
-        DDP_TRY(check_sparse(x, name, err));
-    if (!x->sparse && !automatic && (alg = ddp_coll_find(DDP_ALLREDUCE, name)) == NULL)
-        return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for an all-reduce", name);
+    DDP_TRY(x->sparse ? check_sparse(x, s->algorithm, err)
+                      : ddp_allreduce_find(s->algorithm, &alg, err));
     x->wire_per_run = x->sparse ? (ranks - 1) * (double)x->part_bytes
                                 : 2 * (ranks - 1) / ranks * (double)s->n *
                                       (double)ddp_dtype_size(s->spec.compressor->wire_dtype);
     return ddp_coll_plan_init(&x->plan, s->comm, alg, x->sparse ? &gather : &sum, err);
 }
 
-int ddp_device_exchange_create(const struct ddp_device_exchange_setup *setup,
-                               struct ddp_device_exchange **out, struct ddp_err *err)
+static void device_destroy(struct ddp_compressed *base)
 {
-    struct ddp_comm *comm = setup->comm;
-    struct ddp_device_exchange *x = ddp_calloc(1, sizeof *x);
-    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
-    if (rc == 0) {
-        x->setup = *setup;
-        rc = prepare(x, err);
-    }
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
-    if (!x->lossless)
-        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
-    if (x->sparse)
-        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->part_bytes * (size_t)comm->size, &x->gathered, err),
-                     err_free);
-    /* The whole buffer is sent, so initialise the part behind the list's end too. */
-    if (!x->lossless)
-        setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
-    rc = prepare_plan(x, err);
-    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
-    *out = x;
-    return 0;
-
-err_free:
-    ddp_device_exchange_destroy(x);
-    return rc;
-}
-
-void ddp_device_exchange_destroy(struct ddp_device_exchange *x)
-{
+    struct device_exchange *x = (struct device_exchange *)base;
     struct ddp_err ignored = DDP_ERR_INIT;
     if (x == NULL)
         return;
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     (void)!s->device->streams->wait(s->stream, &ignored);
     ddp_coll_plan_release(&x->plan);
     if (x->gathered != NULL)
@@ -226,8 +200,37 @@ void ddp_device_exchange_destroy(struct ddp_device_exchange *x)
     free(x);
 }
 
+static int device_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
+                         struct ddp_err *err)
+{
+    struct ddp_comm *comm = setup->comm;
+    struct device_exchange *x = ddp_calloc(1, sizeof *x);
+    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
+    if (rc == 0) {
+        x->base.setup = *setup;
+        rc = prepare(x, err);
+    }
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
+    if (!x->lossless)
+        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
+    if (x->sparse)
+        DDP_TRY_GOTO(ddp_comm_alloc(comm, x->part_bytes * (size_t)comm->size, &x->gathered, err),
+                     err_free);
+    /* The whole buffer is sent, so initialise the part behind the list's end too. */
+    if (!x->lossless)
+        setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
+    rc = prepare_plan(x, err);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_free);
+    *out = &x->base;
+    return 0;
+
+err_free:
+    device_destroy(x != NULL ? &x->base : NULL);
+    return rc;
+}
+
 /* a += b, both [n]. */
-static void add(const struct ddp_device_exchange *x, float *a, const float *b)
+static void add(const struct device_exchange *x, float *a, const float *b)
 {
     void *const dst[] = {a};
     const void *const src[] = {a, b};
@@ -235,31 +238,31 @@ static void add(const struct ddp_device_exchange *x, float *a, const float *b)
                                    .dst_count = 1,
                                    .src = src,
                                    .src_count = 2,
-                                   .count = x->setup.n,
+                                   .count = x->base.setup.n,
                                    .dtype = DDP_F32,
                                    .op = DDP_SUM,
                                    .divisor = 1};
-    x->setup.device->stream_kernels->reduce(x->setup.stream, &sum);
+    x->base.setup.device->stream_kernels->reduce(x->base.setup.stream, &sum);
 }
 
 /* Returns the factor for this rank's values: 1/P for an average, otherwise 1. */
-static float share_of(const struct ddp_device_exchange *x)
+static float share_of(const struct device_exchange *x)
 {
-    return x->setup.average ? 1 / (float)x->setup.comm->size : 1;
+    return x->base.setup.average ? 1 / (float)x->base.setup.comm->size : 1;
 }
 
 /* Multiplies values [n] by share_of(x). */
-static void divide(const struct ddp_device_exchange *x, float *values, size_t n)
+static void divide(const struct device_exchange *x, float *values, size_t n)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     if (share_of(x) != 1)
         s->device->stream_kernels->scale(s->stream, values, n, share_of(x));
 }
 
 /* Scales data and converts it to 16 bits. With feedback, adds the residual in between. */
-static void encode_narrow(struct ddp_device_exchange *x)
+static void encode_narrow(struct device_exchange *x)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
@@ -277,9 +280,9 @@ static void encode_narrow(struct ddp_device_exchange *x)
     k->narrow_residual(s->stream, x->residual, s->data, x->wire, s->n, type);
 }
 
-static void encode_list(struct ddp_device_exchange *x)
+static void encode_list(struct device_exchange *x)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const struct ddp_stream_select select = {.in = s->data,
                                              .residual = x->residual,
@@ -300,9 +303,9 @@ static void encode_list(struct ddp_device_exchange *x)
 
 /* On entry data holds the sums over all ranks. On return data holds the k largest sums, scaled, and
  * 0 elsewhere. The residual, if there is one, gets back what this rank sent for the other sums. */
-static void choose(struct ddp_device_exchange *x)
+static void choose(struct device_exchange *x)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const struct ddp_stream_list mine = list_at(x, x->wire);
     const struct ddp_stream_select select = {.in = s->data,
@@ -322,9 +325,9 @@ static void choose(struct ddp_device_exchange *x)
     k->scatter(s->stream, s->data, &select.out);
 }
 
-static void decode(struct ddp_device_exchange *x)
+static void decode(struct device_exchange *x)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     if (x->lossless)
         return;
@@ -342,9 +345,10 @@ static void decode(struct ddp_device_exchange *x)
         choose(x);
 }
 
-int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err)
+static int device_run(struct ddp_compressed *base, struct ddp_err *err)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    struct device_exchange *x = (struct device_exchange *)base;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     const int64_t begin = ddp_now_ns();
     if (x->sparse)
         encode_list(x);
@@ -358,20 +362,20 @@ int ddp_device_exchange_run(struct ddp_device_exchange *x, struct ddp_err *err)
     if (s->timed)
         DDP_TRY(s->device->streams->wait(s->stream, err));
     const int64_t end = ddp_now_ns();
-    x->counters.runs++;
-    x->counters.encode_ns += encoded - begin;
-    x->counters.exchange_ns += (s->timed ? exchanged : end) - encoded;
-    x->counters.decode_ns += s->timed ? end - exchanged : 0;
+    x->base.counters.runs++;
+    x->base.counters.encode_ns += encoded - begin;
+    x->base.counters.exchange_ns += (s->timed ? exchanged : end) - encoded;
+    x->base.counters.decode_ns += s->timed ? end - exchanged : 0;
     return 0;
 }
 
-void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
-                                  struct ddp_compressed_counters *out)
+static void device_counters(const struct ddp_compressed *base, struct ddp_compressed_counters *out)
 {
-    const struct ddp_device_exchange_setup *s = &x->setup;
+    const struct device_exchange *x = (const struct device_exchange *)base;
+    const struct ddp_compressed_setup *s = &x->base.setup;
     struct ddp_err ignored = DDP_ERR_INIT;
     struct tally tally = {0};
-    *out = x->counters;
+    *out = x->base.counters;
     if (s->device->streams->wait(s->stream, &ignored) == 0)
         s->device->copy(&tally, x->tally, sizeof tally);
     out->overflow_count = tally.overflows;
@@ -381,12 +385,23 @@ void ddp_device_exchange_counters(const struct ddp_device_exchange *x,
     out->wire_counted = false; /* Modelled as a ring. */
 }
 
-const float *ddp_device_exchange_residual(const struct ddp_device_exchange *x)
+static const float *device_residual(const struct ddp_compressed *x)
 {
-    return x->residual;
+    return ((const struct device_exchange *)x)->residual;
 }
 
-const char *ddp_device_exchange_algorithm(const struct ddp_device_exchange *x)
+static const char *device_algorithm(const struct ddp_compressed *base)
 {
+    const struct device_exchange *x = (const struct device_exchange *)base;
     return x->sparse ? "allgather" : x->plan.alg->name;
 }
+
+const struct ddp_compressed_ops ddp_compressed_on_device = {
+    .create = device_create,
+    .destroy = device_destroy,
+    .run = device_run,
+    .counters = device_counters,
+    .residual = device_residual,
+    .algorithm = device_algorithm,
+    .bytes = device_bytes,
+};
