@@ -67,14 +67,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. */
-static const char *protected_path(const void *values, int i)
-{
-    const struct ddp_string_list *gradient =
-        &((const struct ddp_collective_values *)values)->bench.gradient;
-    return i < gradient->n ? gradient->v[i] : NULL;
-}
-
 extern const struct ddp_cmd ddp_cmd_allreduce;
 const struct ddp_cmd ddp_cmd_allreduce = {
     .name = "allreduce",
@@ -98,13 +90,7 @@ const struct ddp_cmd ddp_cmd_allreduce = {
     .rows = rows,
     .values_bytes = sizeof(struct ddp_collective_values),
     .help_offset = offsetof(struct ddp_collective_values, world.help),
-    .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,
     .check = check,
-    .protected_path = protected_path,
-    .prepare = ddp_collective_prepare,
-    .heap_bytes = ddp_collective_heap_bytes,
-    .threads = ddp_collective_threads,
-    .gpu = ddp_collective_gpu,
-    .rank_main = ddp_collective_rank_main,
-    .release = ddp_collective_release,
+    .show = ddp_collective_show,
+    .job = &ddp_points_job,
 };

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "doctor.h"
 #include "plain.h"
-#include "rank_error.h"
+#include "run/rank_error.h"
 
 /* A rank waits at most this long for the other ranks. */
 #define LINGER_US 6000000

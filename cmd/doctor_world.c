@@ -58,7 +58,7 @@ void ddp_doctor_backends(struct ddp_doctor *d)
     bool torchrun =
         d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* ranks of torchrun can use only GPUs */
     char dir[4200];
-    ddp_module_dir(d->app, dir, sizeof dir);
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
@@ -110,7 +110,7 @@ void ddp_doctor_mpi(struct ddp_doctor *d)
     };
     char dir[4200], advice[200];
     bool any = false;
-    ddp_module_dir(d->app, dir, sizeof dir);
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
     for (size_t i = 0; i < DDP_COUNT_OF(known); i++) {
         bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
         bool module = module_exists(dir, known[i].flavour);

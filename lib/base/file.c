@@ -1,7 +1,12 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 int ddp_write_all(int fd, const void *bytes, size_t n)
 {
@@ -16,4 +21,81 @@ int ddp_write_all(int fd, const void *bytes, size_t n)
         n -= (size_t)done;
     }
     return 0;
+}
+
+static int open_error(const char *path, struct ddp_err *err)
+{
+    int e = errno;
+    int code = e == EACCES || e == EPERM                   ? DDP_EPERM
+               : e == EMFILE || e == ENFILE || e == ENOMEM ? DDP_EIO
+                                                           : DDP_ENOINPUT;
+    return ddp_fail_errno(err, code, e, "cannot open '%s'", path);
+}
+
+int ddp_open_file(const char *path, int *fd, size_t *bytes, struct ddp_err *err)
+{
+    int rc;
+    struct stat st;
+    /* O_NONBLOCK keeps open() from hanging if the path is a FIFO. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return open_error(path, err);
+    if (fstat(file, &st) != 0) {
+        rc = ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", path);
+        goto err_file;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        rc = ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", path);
+        goto err_file;
+    }
+    *fd = file;
+    *bytes = (size_t)st.st_size;
+    return 0;
+
+err_file:
+    close(file);
+    return rc;
+}
+
+static int read_exactly(int fd, const char *path, uint8_t *data, size_t bytes, struct ddp_err *err)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = read(fd, data + done, bytes - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", path);
+        if (got == 0)
+            return ddp_fail(err, DDP_EINPUT, "'%s' became shorter while it was read", path);
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+int ddp_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes, struct ddp_err *err)
+{
+    int fd, rc;
+    size_t size;
+    DDP_TRY(ddp_open_file(path, &fd, &size, err));
+    if (size > most) {
+        rc = ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, at most %zu are accepted", path, size,
+                      most);
+        goto err_fd;
+    }
+    uint8_t *content = ddp_calloc(size, 1);
+    if (!content) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of '%s'", size, path);
+        goto err_fd;
+    }
+    DDP_TRY_GOTO(read_exactly(fd, path, content, size, err), err_content);
+    close(fd);
+    *data = content;
+    *bytes = size;
+    return 0;
+
+err_content:
+    free(content);
+err_fd:
+    close(fd);
+    return rc;
 }

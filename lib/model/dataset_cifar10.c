@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "model/cifar.h"
 #include "model/dataset.h"
@@ -73,7 +74,7 @@ static int read_batch(const struct location *location, const char *file, struct 
     struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
     if (!batch)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
-    int rc = ddp_dataset_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
+    int rc = ddp_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
     if (rc == 0) {
         rc = location->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
                               : ddp_cifar_decode_pickle(bytes, n, path, batch, err);

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "bench/selftest.h"
+#include "run/selftest.h"
 #include "record/journal_line.h"
 #include "record/noise.h"
 
