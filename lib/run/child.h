@@ -15,10 +15,6 @@
 
 #include "base/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ddp_child {
     char *const *argv;      /* NULL-terminated */
     const char *const *env; /* NULL-terminated "K=V": set or replaced in the environment */
@@ -56,7 +52,4 @@ struct ddp_argv {
 int ddp_argv_split(const char *text, struct ddp_argv *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_argv_release(struct ddp_argv *words);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

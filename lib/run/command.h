@@ -13,10 +13,6 @@
 #include "launch/launcher.h"
 #include "record/record.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ddp_cmd;
 
 /* One run of the program. */
@@ -199,7 +195,4 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
 #define DDP_DEFAULT_RANKS_MAX 8
 int ddp_world_default_ranks(const struct ddp_app *app);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -20,10 +20,6 @@
 #include "record/verdict_record.h"
 #include "run/child.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* One of the two commands. */
 struct ddp_gate_side {
     const char *text; /* the command line */
@@ -112,7 +108,4 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
                         double min_effect, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "run/gate_pairs.h"
 #include "run/outputs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ddp_gate_values {
     struct ddp_verdict_outputs outputs;
     const char *command[2];
@@ -48,7 +44,4 @@ struct ddp_compare {
 int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "report/report.h"
 #include "run/command.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
  * table on stdout if no format was given and stdout is free. Checks the targets but does not create
  * them. Returns DDP_EUSAGE or DDP_ECREATE. */
@@ -50,7 +46,4 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "bench/plan.h"
 #include "run/command.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The values of a collective command. */
 struct ddp_collective_values {
     struct ddp_world_options world; /* must be the first member, see command.h */
@@ -30,7 +26,4 @@ extern const struct ddp_job ddp_points_job;
 /* Returns the plan for `ranks` ranks, made by prepare. values: struct ddp_collective_values. */
 const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -203,6 +203,50 @@ out:
     return rc;
 }
 
+/* The progress of a self-test, shown on stderr. */
+struct progress {
+    int done, all, first, pair;
+    bool injected, begun;
+    struct ddp_log *log; /* NULL: show nothing */
+    int64_t since_ns;
+};
+
+static void show(struct progress *p, int pairs)
+{
+    char left[32] = "";
+    const double gates = p->done - p->first + (double)p->pair / pairs;
+    if (!p->log)
+        return;
+    if (gates > 0) {
+        const double took = (double)(ddp_now_ns() - p->since_ns);
+        char time[24];
+        ddp_format_ns(took / gates * (p->all - p->first - gates), time, sizeof time);
+        snprintf(left, sizeof left, ", about %s left", time);
+    }
+    ddp_log_progress(p->log, "self-test: gate %d of %d (%s), pair %d of %d%s", p->done + 1, p->all,
+                     p->injected ? "delay injected" : "A/A", p->pair + 1, pairs, left);
+}
+
+static void begin_gate(struct progress *p, int done, int all, bool injected)
+{
+    if (!p->begun) {
+        p->since_ns = ddp_now_ns();
+        p->first = done;
+    }
+    p->begun = true;
+    p->done = done;
+    p->all = all;
+    p->injected = injected;
+}
+
+static void on_child(void *arg, int pair, int pairs, int side)
+{
+    struct progress *p = arg;
+    (void)side;
+    p->pair = pair;
+    show(p, pairs);
+}
+
 /* Runs the gates that test lacks. Returns DDP_EMISMATCH if the cells change, and the errors of
  * ddp_gate_measure and ddp_journal_append. */
 static int run_gates(const struct ddp_selftest_setup *setup, struct ddp_journal *journal,
@@ -215,8 +259,7 @@ static int run_gates(const struct ddp_selftest_setup *setup, struct ddp_journal 
         const int mine = index[injected]++;
         if (is_done(test, injected, mine))
             continue;
-        if (setup->on_gate)
-            setup->on_gate(setup->arg, i, all, injected);
+        begin_gate(setup->gate.arg, i, all, injected);
         DDP_TRY(run_gate(setup, injected, mine, journal, test, err));
     }
     return 0;
@@ -431,50 +474,6 @@ bool ddp_selftest_holds(const struct ddp_noise *noise)
  * minutes. With smaller messages the timer could not resolve 1 % of the time. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
 
-struct progress {
-    int done, all, first, pair;
-    bool injected, begun;
-    struct ddp_log *log; /* NULL: show nothing */
-    int64_t since_ns;
-};
-
-static void show(struct progress *p, int pairs)
-{
-    char left[32] = "";
-    const double gates = p->done - p->first + (double)p->pair / pairs;
-    if (!p->log)
-        return;
-    if (gates > 0) {
-        const double took = (double)(ddp_now_ns() - p->since_ns);
-        char time[24];
-        ddp_format_ns(took / gates * (p->all - p->first - gates), time, sizeof time);
-        snprintf(left, sizeof left, ", about %s left", time);
-    }
-    ddp_log_progress(p->log, "self-test: gate %d of %d (%s), pair %d of %d%s", p->done + 1, p->all,
-                     p->injected ? "delay injected" : "A/A", p->pair + 1, pairs, left);
-}
-
-static void on_gate(void *arg, int done, int all, bool injected)
-{
-    struct progress *p = arg;
-    if (!p->begun) {
-        p->since_ns = ddp_now_ns();
-        p->first = done;
-    }
-    p->begun = true;
-    p->done = done;
-    p->all = all;
-    p->injected = injected;
-}
-
-static void on_child(void *arg, int pair, int pairs, int side)
-{
-    struct progress *p = arg;
-    (void)side;
-    p->pair = pair;
-    show(p, pairs);
-}
-
 /* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
  * is unknown or cannot be quoted. */
 static int own_command(char *out, size_t bytes, struct ddp_err *err)
@@ -607,9 +606,7 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
                                        .same = (int)v->gates.v[0],
                                        .injected = v->gates.n > 1 ? (int)v->gates.v[1] : 0,
                                        .effect = v->inject / 100,
-                                       .gate = *gate,
-                                       .on_gate = on_gate,
-                                       .arg = &progress};
+                                       .gate = *gate};
     setup.gate.on_child = on_child;
     setup.gate.arg = &progress;
     DDP_TRY(ddp_noise_floor_make_folder(v->noise_file, path, err));

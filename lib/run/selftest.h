@@ -12,10 +12,6 @@
 #include "record/noise.h"
 #include "run/gate_pairs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define DDP_SELFTEST_GATES_MAX 100000
 
 struct ddp_selftest_setup {
@@ -27,9 +23,6 @@ struct ddp_selftest_setup {
     double effect; /* the injected delay as a fraction: 0.10 = 10 % */
     /* Template of every gate (gate.h). The self-test sets side, seed and injects itself. */
     struct ddp_gate_setup gate;
-    /* Optional: called before each gate, to show progress. */
-    void (*on_gate)(void *arg, int done, int all, bool injected);
-    void *arg;
 };
 
 struct ddp_selftest {
@@ -62,7 +55,4 @@ int ddp_selftest_least_gates(void);
  * report another cell. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include "run/command.h"
 #include "run/sweep_plan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* A cell with one number of ranks. */
 struct ddp_sweep_item {
     const struct ddp_cmd *cmd;
@@ -154,7 +150,4 @@ int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *rec
  * the whole run, including errors of writing. */
 void ddp_sweep_collector_closed(struct ddp_sweep_values *v, int code);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -52,14 +52,24 @@ static int refuse(const struct ddp_sweep_values *v, int run, const char *what, c
                     clean);
 }
 
+/* Returns the part of an argument that follows the option's name, "" or "=VALUE". Returns NULL if
+ * the arguments lack the option. */
+static const char *find_option(int argc, char *const *argv, const char *option)
+{
+    const size_t n = strlen(option);
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i] + 2;
+        if (strncmp(arg, option, n) == 0 && (arg[n] == '\0' || arg[n] == '='))
+            return arg + n;
+    }
+    return NULL;
+}
+
 /* Returns the value of --option in a cell's arguments, or NULL. */
 static const char *value_of(const struct ddp_sweep_cell *cell, const char *option)
 {
-    const size_t n = strlen(option);
-    for (int i = 1; i < cell->argc; i++)
-        if (strncmp(cell->argv[i] + 2, option, n) == 0 && cell->argv[i][n + 2] == '=')
-            return cell->argv[i] + n + 3;
-    return NULL;
+    const char *rest = find_option(cell->argc, cell->argv, option);
+    return rest && *rest ? rest + 1 : NULL;
 }
 
 static bool sweep_has(const struct ddp_app *app, const char *option)
@@ -73,17 +83,13 @@ static bool sweep_has(const struct ddp_app *app, const char *option)
 static int refuse_sweep_option(const struct ddp_app *app, const struct ddp_sweep_values *v,
                                const struct ddp_sweep_cell *cell, struct ddp_err *err)
 {
-    for (int i = 1; i < cell->argc; i++) {
-        const char *arg = cell->argv[i] + 2;
-        for (int k = 0; sweep_options[k]; k++) {
-            const size_t n = strlen(sweep_options[k]);
-            if (strncmp(arg, sweep_options[k], n) != 0 || (arg[n] != '\0' && arg[n] != '='))
-                continue;
-            refuse(v, cell->run, "a single run cannot set the option", sweep_options[k], err);
-            if (!sweep_has(app, sweep_options[k]))
-                return ddp_hint(err, "this option works only outside a sweep");
-            return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", sweep_options[k]);
-        }
+    for (const char *const *option = sweep_options; *option; option++) {
+        if (!find_option(cell->argc, cell->argv, *option))
+            continue;
+        refuse(v, cell->run, "a single run cannot set the option", *option, err);
+        if (!sweep_has(app, *option))
+            return ddp_hint(err, "this option works only outside a sweep");
+        return ddp_hint(err, "give it to the sweep: ddpbench sweep --%s ...", *option);
     }
     return 0;
 }
@@ -194,20 +200,11 @@ static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
     return 0;
 }
 
-/* Returns true if the item's arguments contain the option. */
 static bool has_option(const struct ddp_sweep_item *item, const char *option)
 {
-    const size_t n = strlen(option);
-    for (int i = 1; i < item->argc; i++) {
-        const char *arg = item->argv[i] + 2;
-        if (strncmp(arg, option, n) == 0 && (arg[n] == '\0' || arg[n] == '='))
-            return true;
-    }
-    return false;
+    return find_option(item->argc, item->argv, option) != NULL;
 }
 
-/* Fills *err with the error `cause` of the item's command, preceded by the item's place in the
- * configuration. */
 int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                      const struct ddp_err *cause, struct ddp_err *err)
 {
@@ -251,7 +248,9 @@ static int open_item(const struct ddp_app *app, const struct ddp_sweep_values *v
     struct ddp_opt_result parsed;
     struct ddp_err cause = DDP_ERR_INIT;
     char *argv[DDP_SWEEP_KEYS_MAX + 8];
-    item->values = ddp_calloc(1, item->cmd->values_bytes);
+    /* The values contain large arrays that are mostly unused. Unlike calloc, a mapping leaves the
+     * unused pages without memory. */
+    item->values = ddp_alloc_pages(item->cmd->values_bytes);
     if (!item->values)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a run of the sweep");
     int argc = gather_arguments(v, item, argv);
@@ -295,7 +294,7 @@ void ddp_sweep_release_items(struct ddp_sweep_values *v)
     for (int i = 0; i < v->count; i++) {
         if (v->items[i].values)
             v->items[i].cmd->job->release(v->items[i].values);
-        free(v->items[i].values);
+        ddp_free_pages(v->items[i].values, v->items[i].cmd->values_bytes);
     }
     free(v->items);
 }

@@ -20,10 +20,6 @@
 
 #include "base/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define DDP_SWEEP_FILE_MAX  ((size_t)1 << 20)
 #define DDP_SWEEP_CELLS_MAX 10000
 #define DDP_SWEEP_KEYS_MAX  48
@@ -55,7 +51,4 @@ int ddp_sweep_plan_parse(const char *text, size_t bytes, const char *name,
                          struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_plan_release(struct ddp_sweep_plan *plan);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "run/command.h"
 #include "train/trainer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* AUTO: the device whose memory the backend exchanges. */
 enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
 
@@ -55,7 +51,4 @@ extern const struct ddp_job ddp_training_job;
 const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
                                                        struct ddp_dataset_request *request);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
