@@ -22,9 +22,9 @@ static const struct ddp_opt rows[] = {
      "this text", 0, 0, NULL, NULL, NULL},
     DDP_OPT_END};
 
-static const char *const verdict_words[DDP_VERDICT_COUNT] = {"FAIL", "WARN", "OK"};
+static const char *const verdict_words[DDP_SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
 
-void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
+void ddp_doctor_find(struct ddp_doctor *d, enum ddp_severity verdict, const char *subject,
                      const char *advice, const char *fmt, ...)
 {
     struct ddp_finding f = {.verdict = verdict};
@@ -43,7 +43,7 @@ void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char 
     d->findings[d->count++] = f;
 }
 
-static int count_verdicts(const struct ddp_doctor *d, enum ddp_verdict verdict)
+static int count_verdicts(const struct ddp_doctor *d, enum ddp_severity verdict)
 {
     int n = 0;
     for (int i = 0; i < d->count; i++)
@@ -60,7 +60,7 @@ static void print_finding(const struct ddp_finding *f, const char *where, FILE *
 
 static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
 {
-    for (int v = 0; v < DDP_VERDICT_COUNT; v++)
+    for (int v = 0; v < DDP_SEVERITY_COUNT; v++)
         for (int i = 0; i < d->count; i++)
             if ((int)d->findings[i].verdict == v)
                 print_finding(&d->findings[i], where, out);
@@ -97,7 +97,7 @@ static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err
     ddp_json_count(doc, "failures", count_verdicts(d, DDP_FAIL));
     ddp_json_count(doc, "warnings", count_verdicts(d, DDP_WARN));
     cJSON *list = ddp_json_arr(doc, "findings");
-    for (int v = 0; v < DDP_VERDICT_COUNT; v++) {
+    for (int v = 0; v < DDP_SEVERITY_COUNT; v++) {
         for (int i = 0; i < d->count; i++) {
             const struct ddp_finding *f = &d->findings[i];
             if ((int)f->verdict != v)

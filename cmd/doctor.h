@@ -8,10 +8,10 @@
 
 /* DDP_FAIL: ddpbench cannot work here. DDP_WARN: ddpbench works, but measurements or features
  * suffer. The worst verdict comes first. */
-enum ddp_verdict { DDP_FAIL, DDP_WARN, DDP_FINE, DDP_VERDICT_COUNT };
+enum ddp_severity { DDP_FAIL, DDP_WARN, DDP_FINE, DDP_SEVERITY_COUNT };
 
 struct ddp_finding {
-    enum ddp_verdict verdict;
+    enum ddp_severity verdict;
     char subject[32], fact[400], advice[400];
 };
 
@@ -25,7 +25,7 @@ struct ddp_doctor {
 };
 
 /* Adds a finding, unless there are DDP_FINDINGS_MAX already. advice says what to do, or is "". */
-void ddp_doctor_find(struct ddp_doctor *d, enum ddp_verdict verdict, const char *subject,
+void ddp_doctor_find(struct ddp_doctor *d, enum ddp_severity verdict, const char *subject,
                      const char *advice, const char *fmt, ...) DDP_PRINTF(5, 6);
 
 /* doctor_world.c: the launcher, and the ways in which ranks can reach each other. */

@@ -41,7 +41,7 @@ static void find_no_device(struct ddp_doctor *d, const struct ddp_backend *b, co
     struct ddp_err absent = DDP_ERR_INIT;
     const char *library = b->library ? b->library() : NULL;
     const char *advice = needed ? why->hint : "";
-    enum ddp_verdict verdict = needed ? DDP_FAIL : DDP_FINE;
+    enum ddp_severity verdict = needed ? DDP_FAIL : DDP_FINE;
     if (!library && b->load && b->load(&absent) != 0 && ddp_conf_get(DDP_CONF_NCCL_LIB)) {
         advice = "correct DDPBENCH_NCCL_LIB, or unset it";
         verdict = needed ? DDP_FAIL : DDP_WARN;
