@@ -1,7 +1,7 @@
 # Building: every .c file of lib/ except the modules goes into the core library, cmd/*.c into the binary.
 
 MODULE_SRC := lib/comm/mpi/backend_mpi.c
-FAULT_SRC := lib/base/fault.c lib/base/fault_parse.c # left out of a normal build
+FAULT_SRC := lib/base/fault.c # left out of a normal build
 LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
 # The helper that `ddpbench kernels` starts is a separate binary, because it needs the C++ library.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc

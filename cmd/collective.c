@@ -1,5 +1,4 @@
 /* The functions that all collective commands share. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,44 +9,6 @@
 #include "coll/coll_auto.h"
 #include "collective_timing.h"
 #include "comm/hosts.h"
-
-static const char *dtype_word(int i)
-{
-    return i < DDP_DTYPE_COUNT ? ddp_dtype_name((enum ddp_dtype)i) : NULL;
-}
-static const char *op_word(int i)
-{
-    return i < DDP_OP_COUNT ? ddp_op_name((enum ddp_op)i) : NULL;
-}
-static const char *placement_word(int i)
-{
-    return i < DDP_PLACEMENT_COUNT    ? ddp_placement_name((enum ddp_placement)i)
-           : i == DDP_PLACEMENT_COUNT ? "both"
-                                      : NULL;
-}
-static const char *memory_word(int i)
-{
-    return i < DDP_MEMORY_COUNT ? ddp_memory_name((enum ddp_memory)i) : NULL;
-}
-static const char *check_word(int i)
-{
-    return i <= DDP_CHECK_ALL ? ddp_check_name((enum ddp_check)i) : NULL;
-}
-/* Accepts the number of checked iterations, as nccl-tests' -c does. */
-static int check_alias(const char *text)
-{
-    char *end;
-    errno = 0;
-    long n = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
-    if (n < 0 || *end != '\0' || errno != 0)
-        return -1;
-    return n == 0 ? DDP_CHECK_OFF : n == 1 ? DDP_CHECK_ONCE : DDP_CHECK_ALL;
-}
-const struct ddp_opt_choices ddp_dtype_choices = {dtype_word, ddp_dtype_parse};
-const struct ddp_opt_choices ddp_op_choices = {op_word, ddp_op_parse};
-const struct ddp_opt_choices ddp_placement_choices = {placement_word, NULL};
-const struct ddp_opt_choices ddp_memory_choices = {memory_word, NULL};
-const struct ddp_opt_choices ddp_check_choices = {check_word, check_alias};
 
 /* Fails if two options define the sizes in different ways, because neither may be ignored. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,

@@ -11,19 +11,6 @@
 #define MAX_TIME_S        5
 #define BLOCKS            20 /* number of blocks (--block) without -n */
 
-static const char *start_choice(int i)
-{
-    return i < DDP_START_COUNT ? ddp_start_name((enum ddp_start)i) : NULL;
-}
-static const char *order_choice(int i)
-{
-    static const char *const choices[DDP_ORDER_COUNT] = {
-        [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given"};
-    return i < DDP_ORDER_COUNT ? choices[i] : NULL;
-}
-const struct ddp_opt_choices ddp_start_choices = {.choice = start_choice};
-const struct ddp_opt_choices ddp_order_choices = {.choice = order_choice};
-
 /* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
 {

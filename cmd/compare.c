@@ -13,24 +13,17 @@ struct compare_values {
 };
 
 static const struct ddp_opt rows[] = {
-    {.name = "min-effect",
-     .kind = DDP_OPT_DOUBLE,
-     .offset = offsetof(struct compare_values, min_effect),
-     .value = "PCT",
-     .group = "Statistics",
-     .help =
-         "smallest slow-down in percent that counts; never below 10, because stored results were "
-         "measured at different times (default: the larger of 10 and this machine's noise floor)",
-     .min = 0.1,
-     .max = 1000},
-    DDP_NOISE_FLOOR_ROW(struct compare_values),
-    DDP_VERDICT_ROWS(struct compare_values),
-    {.name = "help",
-     .short_name = 'h',
-     .kind = DDP_OPT_FLAG,
-     .offset = offsetof(struct compare_values, help),
-     .group = "Output",
-     .help = "print this text and exit"},
+    DDP_OPT_HEADING("Statistics"),
+    DDP_OPT(
+        DOUBLE, "min-effect", 0, offsetof(struct compare_values, min_effect), "PCT", NULL,
+        "smallest slow-down in percent that counts; never below 10, because stored results were "
+        "measured at different times (default: the larger of 10 and this machine's noise floor)",
+        .min = 0.1, .max = 1000),
+    DDP_OPT_INCLUDE(ddp_noise_floor_rows, offsetof(struct compare_values, noise_file)),
+    DDP_OPT_INCLUDE(ddp_verdict_rows, offsetof(struct compare_values, outputs)),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct compare_values, help), NULL, NULL,
+            "print this text and exit"),
     DDP_OPT_END,
 };
 
@@ -60,11 +53,12 @@ const struct ddp_cmd ddp_cmd_compare = {
     .details =
         "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
         "cannot be told: an interval is too wide, a result is incomplete, or BASE has a\n"
-        "training run or a cell that was not judged. Exits with 65 when a result has wrong data\n"
-        "or a point without valid iterations. A cell is slower only if the interval of its ratio\n"
-        "lies above the larger of 10 % and --min-effect (default: this machine's noise\n"
-        "floor). Stored results were measured at different times, so compare cannot tell a\n"
-        "change of the code from a change of the machine. `ddpbench gate` can: it runs pairs.",
+        "training run or a cell that was not judged. Exits with 65 when a result has wrong\n"
+        "data or a point without valid iterations. A cell is slower only if the interval of\n"
+        "its ratio lies above the larger of 10 % and --min-effect (default: this machine's\n"
+        "noise floor). Stored results were measured at different times, so compare cannot tell\n"
+        "a change of the code from a change of the machine. `ddpbench gate` can: it runs\n"
+        "pairs.",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

@@ -5,15 +5,6 @@
 #include "base/mem.h"
 #include "plain.h"
 
-struct completion_values {
-    bool help;
-};
-
-static const struct ddp_opt rows[] = {{"help", 'h', DDP_OPT_FLAG,
-                                       offsetof(struct completion_values, help), NULL, NULL,
-                                       "Output", "this text", 0, 0, NULL, NULL, NULL},
-                                      DDP_OPT_END};
-
 static void put_commands(FILE *out)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
@@ -22,14 +13,30 @@ static void put_commands(FILE *out)
 
 static void put_options(FILE *out, const struct ddp_cmd *cmd)
 {
-    for (const struct ddp_opt *r = cmd->rows; r->name; r++)
-        fprintf(out, "%s--%s", r == cmd->rows ? "" : " ", r->name);
+    struct ddp_opt row;
+    for (int i = 0; ddp_opt_get(cmd->rows, i, &row); i++)
+        fprintf(out, "%s--%s", i ? " " : "", row.name);
 }
 
-static void put_choices(FILE *out, const struct ddp_opt_choices *choices)
+static void put_choices(FILE *out, const struct ddp_opt *row)
 {
-    for (int i = 0; choices->choice(i); i++)
-        fprintf(out, "%s%s", i ? " " : "", choices->choice(i));
+    for (int i = 0; ddp_opt_choice(row, i); i++)
+        fprintf(out, "%s%s", i ? " " : "", ddp_opt_choice(row, i));
+}
+
+/* Prints a case for each option that has choices: "'COMMAND --OPTION') BEFORE CHOICES AFTER". */
+static void put_cases(FILE *out, const char *indent, const char *before, const char *after)
+{
+    struct ddp_opt row;
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
+        for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++) {
+            if (!ddp_opt_choice(&row, 0))
+                continue;
+            fprintf(out, "%s'%s --%s') %s", indent, (*c)->name, row.name, before);
+            put_choices(out, &row);
+            fputs(after, out);
+        }
+    }
 }
 
 /* Prints a command's pattern for a case statement: its name and aliases. */
@@ -82,15 +89,7 @@ static void print_bash(FILE *out)
           "    else\n"
           "        case \"${COMP_WORDS[1]} $prev\" in\n",
           out);
-    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
-            if (!r->choices)
-                continue;
-            fprintf(out, "        '%s --%s') words=\"", (*c)->name, r->name);
-            put_choices(out, r->choices);
-            fputs("\" ;;\n", out);
-        }
-    }
+    put_cases(out, "        ", "words=\"", "\" ;;\n");
     fputs("        *)\n"
           "            case ${COMP_WORDS[1]} in\n",
           out);
@@ -121,6 +120,7 @@ static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const
 
 static void print_zsh(FILE *out)
 {
+    struct ddp_opt row;
     fputs("#compdef ddpbench\n"
           "_ddpbench() {\n"
           "    local -a entries\n"
@@ -135,15 +135,7 @@ static void print_zsh(FILE *out)
           "    fi\n"
           "    case \"${words[2]} ${words[CURRENT-1]}\" in\n",
           out);
-    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
-            if (!r->choices)
-                continue;
-            fprintf(out, "    '%s --%s') compadd -- ", (*c)->name, r->name);
-            put_choices(out, r->choices);
-            fputs("; return ;;\n", out);
-        }
-    }
+    put_cases(out, "    ", "compadd -- ", "; return ;;\n");
     fputs("    esac\n"
           "    case ${words[2]} in\n",
           out);
@@ -151,8 +143,8 @@ static void print_zsh(FILE *out)
         fputs("    ", out);
         put_names(out, *c);
         fputs(") entries=(", out);
-        for (const struct ddp_opt *r = (*c)->rows; r->name; r++)
-            put_zsh_entry(out, "--", r->name, r->help);
+        for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++)
+            put_zsh_entry(out, "--", row.name, row.help);
         fputs("); compadd --", out);
         put_operands(out, *c);
         fputs(" ;;\n", out);
@@ -167,6 +159,7 @@ static void print_zsh(FILE *out)
 
 static void print_fish(FILE *out)
 {
+    struct ddp_opt row;
     fputs("# ddpbench completion for fish\n", out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
         fprintf(out, "complete -c ddpbench -n __fish_use_subcommand -a %s -d '", (*c)->name);
@@ -175,20 +168,20 @@ static void print_fish(FILE *out)
                 (*c)->name);
         put_operands(out, *c);
         fputs("'\n", out);
-        for (const struct ddp_opt *r = (*c)->rows; r->name; r++) {
+        for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++) {
             fprintf(out, "complete -c ddpbench -n '__fish_seen_subcommand_from %s' -l %s",
-                    (*c)->name, r->name);
-            if (r->short_name)
-                fprintf(out, " -s %c", r->short_name);
-            if (r->choices) {
+                    (*c)->name, row.name);
+            if (row.short_name)
+                fprintf(out, " -s %c", row.short_name);
+            if (ddp_opt_choice(&row, 0)) {
                 fputs(" -x -a '", out);
-                put_choices(out, r->choices);
+                put_choices(out, &row);
                 fputc('\'', out);
-            } else if (r->kind != DDP_OPT_FLAG) {
+            } else if (row.kind != DDP_OPT_FLAG) {
                 fputs(" -r", out);
             }
             fputs(" -d '", out);
-            put_quoted(out, r->help);
+            put_quoted(out, row.help);
             fputs("'\n", out);
         }
     }
@@ -228,8 +221,8 @@ const struct ddp_cmd ddp_cmd_completion = {
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
                "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct completion_values),
-    .help_offset = offsetof(struct completion_values, help),
+    .rows = ddp_plain_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

@@ -1,36 +1,58 @@
 /* `ddpbench doctor` reports problems of this machine or job: one line per finding, worst first. */
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/conf.h"
 #include "base/mem.h"
-#include "doctor.h"
+#include "base/sysinfo.h"
+#include "base/unit.h"
+#include "device/cuda/nvml.h"
+#include "device/device.h"
+#include "kernels.h"
+#include "model/blas.h"
+#include "model/dataset.h"
 #include "plain.h"
 #include "run/rank_error.h"
 
 /* A rank waits at most this long for the other ranks. */
-#define LINGER_US 6000000
+#define LINGER_US        6000000
+#define MEMORY_LOW_BYTES ((int64_t)1 << 30)
+/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments there. */
+#define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
+#define FINDINGS_MAX      48
 
-struct doctor_values {
-    bool json, help;
+/* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. The
+ * worst comes first. */
+enum severity { FAIL, WARN, FINE, SEVERITY_COUNT };
+
+struct finding {
+    enum severity verdict;
+    char subject[32], fact[400], advice[400];
 };
 
-static const struct ddp_opt rows[] = {
-    {"json", 0, DDP_OPT_FLAG, offsetof(struct doctor_values, json), NULL, NULL, "Output",
-     "print JSON", 0, 0, NULL, NULL, NULL},
-    {"help", 'h', DDP_OPT_FLAG, offsetof(struct doctor_values, help), NULL, NULL, "Output",
-     "this text", 0, 0, NULL, NULL, NULL},
-    DDP_OPT_END};
+struct doctor {
+    struct ddp_app *app;
+    struct ddp_sysinfo info;
+    struct finding findings[FINDINGS_MAX];
+    int count;
+};
 
-static const char *const verdict_words[DDP_SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
+static const char *const verdict_words[SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
 
-void ddp_doctor_find(struct ddp_doctor *d, enum ddp_severity verdict, const char *subject,
-                     const char *advice, const char *fmt, ...)
+/* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "". */
+static void DDP_PRINTF(5, 6) find(struct doctor *d, enum severity verdict, const char *subject,
+                                  const char *advice, const char *fmt, ...)
 {
-    struct ddp_finding f = {.verdict = verdict};
+    struct finding f = {.verdict = verdict};
     char fact[sizeof f.fact];
     va_list args;
-    if (d->count == DDP_FINDINGS_MAX)
+    if (d->count == FINDINGS_MAX)
         return;
     va_start(args, fmt);
     vsnprintf(fact, sizeof fact, fmt, args);
@@ -43,7 +65,343 @@ void ddp_doctor_find(struct ddp_doctor *d, enum ddp_severity verdict, const char
     d->findings[d->count++] = f;
 }
 
-static int count_verdicts(const struct ddp_doctor *d, enum ddp_severity verdict)
+/* The launcher, and the ways in which ranks can reach each other. */
+
+static void check_launcher(struct doctor *d)
+{
+    const struct ddp_launcher *l = &d->app->launcher;
+    char seen[320] = "";
+    size_t used = 0;
+    for (const char *const *v = ddp_launcher_variables(); *v && used < sizeof seen; v++)
+        if (getenv(*v))
+            used += (size_t)snprintf(seen + used, sizeof seen - used, "%s%s=%.24s", used ? " " : "",
+                                     *v, getenv(*v));
+    if (d->app->launcher_error.code != 0)
+        find(d, FAIL, "launcher", d->app->launcher_error.hint, "%s", d->app->launcher_error.text);
+    else if (l->kind != DDP_LAUNCHER_NONE)
+        find(d, FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name, l->rank_info.rank,
+             l->rank_info.size, seen);
+    else if (seen[0])
+        find(d, WARN, "launcher", "unset them if they are left over",
+             "none, though a launcher's variables are set: %s", seen);
+    else
+        find(d, FINE, "launcher", "", "none: ddpbench starts its own ranks");
+}
+
+/* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
+ * (`needed`). If DDPBENCH_NCCL_LIB names a library that does not load, it is a warning. */
+static void find_no_device(struct doctor *d, const struct ddp_backend *b, const char *subject,
+                           const struct ddp_err *why, bool needed)
+{
+    struct ddp_err absent = DDP_ERR_INIT;
+    const char *library = b->library ? b->library() : NULL;
+    const char *advice = needed ? why->hint : "";
+    enum severity verdict = needed ? FAIL : FINE;
+    if (!library && b->load && b->load(&absent) != 0 && ddp_conf_get(DDP_CONF_NCCL_LIB)) {
+        advice = "correct DDPBENCH_NCCL_LIB, or unset it";
+        verdict = needed ? FAIL : WARN;
+    }
+    const char *about = library ? library : absent.text[0] ? absent.text : "no library";
+    const bool same = strcmp(about, why->text) == 0;
+    find(d, verdict, subject, advice, "not usable: %s%s%s", why->text, same ? "" : "; ",
+         same ? "" : about);
+}
+
+static void check_backends(struct doctor *d)
+{
+    bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
+    bool torchrun =
+        d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* ranks of torchrun can use only GPUs */
+    char dir[4200];
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
+    for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
+        struct ddp_err why = DDP_ERR_INIT;
+        char subject[32];
+        bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
+        /* Skip backend mpi unless mpiexec or srun started this process. check_mpi reports
+         * whether its modules exist. */
+        if (needs_launcher && (!launched || torchrun))
+            continue;
+        snprintf(subject, sizeof subject, "backend %s", (*b)->name);
+        const char *library = (*b)->library ? (*b)->library() : NULL;
+        if ((*b)->probe(dir, &why) == 0)
+            find(d, FINE, subject, "", "usable: %s%s%s%s", (*b)->summary, library ? " (" : "",
+                 library ? library : "", library ? ")" : "");
+        else if ((*b)->caps & DDP_CAP_DEVICE)
+            find_no_device(d, *b, subject, &why, torchrun);
+        else if (needs_launcher || !launched)
+            find(d, FAIL, subject, why.hint, "%s", why.text);
+    }
+}
+
+static bool on_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[4096];
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+        int length = snprintf(file, sizeof file, "%.*s/%s", (int)n, path, name);
+        if (length > 0 && (size_t)length < sizeof file && access(file, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
+static bool module_exists(const char *dir, const char *flavour)
+{
+    char file[4300];
+    snprintf(file, sizeof file, "%s/ddpbench-mpi-%s.so", dir, flavour);
+    return access(file, R_OK) == 0;
+}
+
+static void check_mpi(struct doctor *d)
+{
+    static const struct {
+        const char *flavour, *name, *package, *programs[2];
+    } known[] = {
+        {"openmpi", "Open MPI", "libopenmpi-dev", {"mpiexec.openmpi", "ompi_info"}},
+        {"mpich", "MPICH", "libmpich-dev", {"mpiexec.mpich", "mpichversion"}},
+    };
+    char dir[4200], advice[200];
+    bool any = false;
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
+    for (size_t i = 0; i < DDP_COUNT_OF(known); i++) {
+        bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
+        bool module = module_exists(dir, known[i].flavour);
+        any |= installed || module;
+        snprintf(advice, sizeof advice,
+                 "install %s, then `make MPI=1` (and `make install`) in ddpbench's sources",
+                 known[i].package);
+        if (installed && !module)
+            find(d, WARN, known[i].name, advice,
+                 "installed, but its module is not: its mpiexec will be refused");
+        else if (module && !installed)
+            find(d, WARN, known[i].name, "install it, or ignore this",
+                 "its module is installed, but its mpiexec is not on the PATH");
+        else if (module)
+            find(d, FINE, known[i].name, "",
+                 "module ddpbench-mpi-%s.so and its mpiexec are installed", known[i].flavour);
+    }
+    if (!any)
+        find(d, FINE, "MPI", "",
+             "no MPI is installed; ranks of one host do not "
+             "need it");
+}
+
+/* Reports the GPU clocks, because times of a GPU with reduced clocks cannot be compared. */
+static void find_throttled(struct doctor *d)
+{
+    struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
+    struct ddp_err why = DDP_ERR_INIT;
+    int count = 0;
+    if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, &why) != 0)
+        find(d, WARN, "nvml", "results will have no facts about the GPUs", "%s", why.text);
+    for (int i = 0; i < count; i++) {
+        const struct ddp_gpu_facts *g = &gpus[i];
+        const bool slowed = strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
+                            strstr(g->throttle, "slowdown");
+        find(d, slowed ? WARN : FINE, "gpu clocks", slowed ? "check its cooling and power" : "",
+             "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
+             g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
+             g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
+    }
+}
+
+/* A missing GPU is no problem here. check_backends checks whether GPUs are needed. */
+static void check_gpus(struct doctor *d)
+{
+    for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {
+        struct ddp_err why = DDP_ERR_INIT;
+        struct ddp_device_info info;
+        if (strcmp((*device)->name, "cuda") != 0)
+            continue;
+        if ((*device)->probe(&why) != 0) {
+            find(d, FINE, "gpu", why.hint, "%s", why.text);
+            continue;
+        }
+        for (int i = 0; i < (*device)->count(); i++) {
+            if ((*device)->info(i, &info, &why) != 0)
+                find(d, WARN, "gpu", why.hint, "%s", why.text);
+            else
+                find(d, FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d processors, %s", i, info.name,
+                     info.bus, (double)info.memory_bytes / (1 << 30), info.multiprocessors,
+                     info.runtime);
+        }
+    }
+    find_throttled(d);
+}
+
+static void check_kernels(struct doctor *d)
+{
+    char path[4300];
+    struct ddp_err why = DDP_ERR_INIT;
+    if (ddp_kernels_find(d->app, path, sizeof path, &why) == 0)
+        find(d, FINE, "kernels", "", "`ddpbench kernels` can run: %s", path);
+    else
+        find(d, DDP_GBENCH ? WARN : FINE, "kernels", why.hint, "%s", why.text);
+}
+
+/* The machine, and the requirements of training. */
+
+static void check_cores(struct doctor *d)
+{
+    const struct ddp_launcher *l = &d->app->launcher;
+    int cores = d->info.cores;
+    const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
+    if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
+        find(d, WARN, "cores", "use as many ranks as cores, or check the binding",
+             "%d ranks on this host, %d usable cores: ranks take turns, so times "
+             "include the scheduler",
+             l->rank_info.local_size, cores);
+    else if (cores < 2)
+        find(d, WARN, "cores", "give the container or job a second core",
+             "one usable core (%s): ranks take turns, so times include the scheduler", cpu);
+    else
+        find(d, FINE, "cores", "", "%d usable (%s)", cores, cpu);
+    if (d->info.cpu_quota < cores)
+        find(d, WARN, "cpu limit", "raise the limit, or use fewer ranks",
+             "the control group allows the time of %.3g cores, but %d can be used: "
+             "busy ranks are throttled",
+             d->info.cpu_quota, cores);
+}
+
+static void check_noise(struct doctor *d)
+{
+    double load = d->info.load;
+    if (isnan(load))
+        find(d, FINE, "load", "", "unknown");
+    else if (load > d->info.cores * 0.5)
+        find(d, WARN, "load", "wait, or stop other programs",
+             "load average %.2f on %d cores: times will be noisy", load, d->info.cores);
+    else
+        find(d, FINE, "load", "", "load average %.2f", load);
+    if (!d->info.governor[0])
+        find(d, FINE, "governor", "", "not visible; in a virtual machine the host sets the clock");
+    else if (strcmp(d->info.governor, "performance") != 0)
+        find(d, WARN, "governor", "cpupower frequency-set -g performance",
+             "'%s': the processor's clock may change during a measurement", d->info.governor);
+    else
+        find(d, FINE, "governor", "", "performance");
+}
+
+static void check_memfd(struct doctor *d)
+{
+    int fd = memfd_create("ddpbench-doctor", MFD_CLOEXEC);
+    char *page = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, 4096) == 0)
+        page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        find(d, FAIL, "shared memory",
+             "a seccomp filter may forbid it: ddpbench cannot start ranks of its own",
+             "memfd_create or mmap: %s", strerror(errno));
+    } else {
+        page[0] = 1;
+        munmap(page, 4096);
+        find(d, FINE, "shared memory", "", "memfd works");
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static void check_huge_pages(struct doctor *d)
+{
+    const char *thp = d->info.thp, *shmem = d->info.shmem_thp;
+    if (!thp[0] && !shmem[0]) {
+        find(d, FINE, "huge pages", "", "this kernel shows none");
+        return;
+    }
+    bool shmem_off = strcmp(shmem, "never") == 0 || strcmp(shmem, "deny") == 0;
+    bool thp_off = strcmp(thp, "never") == 0;
+    if (shmem_off)
+        find(d, WARN, "huge pages",
+             "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled (root)",
+             "'%s' for shared memory: large messages in registered memory use small "
+             "pages",
+             shmem);
+    if (thp_off)
+        find(d, WARN, "huge pages",
+             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)",
+             "'never' for private memory: large messages use small pages");
+    if (!shmem_off && !thp_off)
+        find(d, FINE, "huge pages", "", "'%s' for shared, '%s' for private memory", shmem, thp);
+}
+
+static void check_dev_shm(struct doctor *d)
+{
+    struct statvfs fs;
+    char size[24];
+    if (statvfs("/dev/shm", &fs) != 0) {
+        find(d, WARN, "/dev/shm", "mount it if MPI is used; ddpbench alone does not need it",
+             "cannot be used: %s", strerror(errno));
+        return;
+    }
+    uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    ddp_format_size(bytes >> 20 << 20, size, sizeof size);
+    if (bytes < DEV_SHM_LOW_BYTES)
+        find(d, WARN, "/dev/shm",
+             "docker run --shm-size=1g if MPI is used; ddpbench alone does not need it",
+             "only %s free", size);
+    else
+        find(d, FINE, "/dev/shm", "", "%s free", size);
+}
+
+static void check_shared_memory(struct doctor *d)
+{
+    check_memfd(d);
+    check_huge_pages(d);
+    check_dev_shm(d);
+}
+
+static void check_memory(struct doctor *d)
+{
+    char total[24], available[24];
+    if (d->info.memory_bytes < 0 || d->info.available_bytes < 0) {
+        find(d, WARN, "memory", "check that /proc is mounted",
+             "unknown: ddpbench cannot refuse runs that do not fit");
+        return;
+    }
+    ddp_format_size((uint64_t)d->info.memory_bytes >> 20 << 20, total, sizeof total);
+    ddp_format_size((uint64_t)d->info.available_bytes >> 20 << 20, available, sizeof available);
+    bool low = d->info.available_bytes < MEMORY_LOW_BYTES;
+    find(d, low ? WARN : FINE, "memory",
+         low ? "stop other programs, or raise the limit: large messages are refused" : "",
+         "%s available of %s", available, total);
+}
+
+static void check_training(struct doctor *d)
+{
+    const char *given = ddp_conf_get(DDP_CONF_DATA_DIR);
+    bool any = given != NULL;
+    for (const struct ddp_dataset_reader *const *r = ddp_dataset_readers(); *r; r++)
+        any |= ddp_dataset_default_dir(*r) != NULL;
+    for (const struct ddp_dataset_reader *const *r = ddp_dataset_readers(); *r; r++) {
+        char subject[32], advice[160];
+        const char *dir = ddp_dataset_default_dir(*r);
+        if (!(*r)->dirs)
+            continue; /* generated, so always available */
+        snprintf(subject, sizeof subject, "data %s", (*r)->name);
+        snprintf(advice, sizeof advice, "%s%s%s", (*r)->package ? "apt-get install " : "",
+                 (*r)->package ? (*r)->package : "",
+                 (*r)->package ? ", or train --data DIR" : "train --data DIR, if you need it");
+        if (dir)
+            find(d, FINE, subject, "", "in %s", dir);
+        else
+            find(d, any || !(*r)->package ? FINE : WARN, subject, advice, "not found");
+    }
+    if (given)
+        find(d, access(given, R_OK | X_OK) == 0 ? FINE : WARN, "data folder",
+             access(given, R_OK | X_OK) == 0 ? "" : "correct DDPBENCH_DATA_DIR",
+             "DDPBENCH_DATA_DIR is %.200s%s", given,
+             access(given, R_OK | X_OK) == 0 ? "" : ", which cannot be read");
+    struct ddp_err why = DDP_ERR_INIT;
+    if (ddp_blas_load(NULL, &why) == 0)
+        find(d, FINE, "BLAS", "", "%s", ddp_blas_name());
+    else
+        find(d, WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
+}
+
+static int count_verdicts(const struct doctor *d, enum severity verdict)
 {
     int n = 0;
     for (int i = 0; i < d->count; i++)
@@ -52,15 +410,15 @@ static int count_verdicts(const struct ddp_doctor *d, enum ddp_severity verdict)
 }
 
 /* `where` is printed before each subject: "" or "HOST: ". */
-static void print_finding(const struct ddp_finding *f, const char *where, FILE *out)
+static void print_finding(const struct finding *f, const char *where, FILE *out)
 {
     fprintf(out, "%-4s  %s%s: %s%s%s\n", verdict_words[f->verdict], where, f->subject, f->fact,
             f->advice[0] ? "; " : "", f->advice);
 }
 
-static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
+static void print_text(const struct doctor *d, const char *where, FILE *out)
 {
-    for (int v = 0; v < DDP_SEVERITY_COUNT; v++)
+    for (int v = 0; v < SEVERITY_COUNT; v++)
         for (int i = 0; i < d->count; i++)
             if ((int)d->findings[i].verdict == v)
                 print_finding(&d->findings[i], where, out);
@@ -68,12 +426,12 @@ static void print_text(const struct ddp_doctor *d, const char *where, FILE *out)
 
 /* Prints the failures that neither local rank 0 nor DDP_RANK_ERROR_LINES other ranks have claimed.
  */
-static void print_failures(const struct ddp_doctor *d, const char *where, FILE *out)
+static void print_failures(const struct doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {
-        struct ddp_finding f = d->findings[i];
-        const int place = f.verdict == DDP_FAIL ? ddp_rank_error_claim(f.fact) : 0;
-        if (f.verdict != DDP_FAIL || place == DDP_RANK_ERROR_LINES)
+        struct finding f = d->findings[i];
+        const int place = f.verdict == FAIL ? ddp_rank_error_claim(f.fact) : 0;
+        if (f.verdict != FAIL || place == DDP_RANK_ERROR_LINES)
             continue;
         if (place > 0) {
             snprintf(f.fact, sizeof f.fact, "%s", ddp_rank_error_same(place));
@@ -83,23 +441,23 @@ static void print_failures(const struct ddp_doctor *d, const char *where, FILE *
     }
 }
 
-static void claim_failures(const struct ddp_doctor *d)
+static void claim_failures(const struct doctor *d)
 {
     for (int i = 0; i < d->count; i++)
-        if (d->findings[i].verdict == DDP_FAIL)
+        if (d->findings[i].verdict == FAIL)
             ddp_rank_error_claim_all(d->findings[i].fact);
 }
 
-static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err)
+static int print_json(const struct doctor *d, FILE *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
     ddp_json_str(doc, "host", d->info.host);
-    ddp_json_count(doc, "failures", count_verdicts(d, DDP_FAIL));
-    ddp_json_count(doc, "warnings", count_verdicts(d, DDP_WARN));
+    ddp_json_count(doc, "failures", count_verdicts(d, FAIL));
+    ddp_json_count(doc, "warnings", count_verdicts(d, WARN));
     cJSON *list = ddp_json_arr(doc, "findings");
-    for (int v = 0; v < DDP_SEVERITY_COUNT; v++) {
+    for (int v = 0; v < SEVERITY_COUNT; v++) {
         for (int i = 0; i < d->count; i++) {
-            const struct ddp_finding *f = &d->findings[i];
+            const struct finding *f = &d->findings[i];
             if ((int)f->verdict != v)
                 continue;
             cJSON *item = ddp_json_append(list);
@@ -112,19 +470,19 @@ static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err
     return ddp_print_json(doc, out, err);
 }
 
-static void examine(struct ddp_doctor *d)
+static void examine(struct doctor *d)
 {
     ddp_sysinfo_read(&d->info);
-    ddp_doctor_launcher(d);
-    ddp_doctor_backends(d);
-    ddp_doctor_mpi(d);
-    ddp_doctor_gpus(d);
-    ddp_doctor_cores(d);
-    ddp_doctor_noise(d);
-    ddp_doctor_shared_memory(d);
-    ddp_doctor_memory(d);
-    ddp_doctor_training(d);
-    ddp_doctor_kernels(d);
+    check_launcher(d);
+    check_backends(d);
+    check_mpi(d);
+    check_gpus(d);
+    check_cores(d);
+    check_noise(d);
+    check_shared_memory(d);
+    check_memory(d);
+    check_training(d);
+    check_kernels(d);
 }
 
 /* Local rank 0 of each host prints all findings of the host. The other ranks give local rank 0
@@ -132,7 +490,7 @@ static void examine(struct ddp_doctor *d)
  * could not be detected, rank 0 takes the part of local rank 0. A launcher ends the job when the
  * first rank fails, so each rank stays until all ranks of its host have printed. A failing rank
  * that cannot see all ranks of the job stays for LINGER_US. */
-static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
+static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
     char who[256], where[288];
@@ -156,7 +514,7 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
     const int64_t until_us = ddp_now_ns() / 1000 + LINGER_US;
     const bool all_printed = ddp_rank_error_wait(d->app, LINGER_US);
     const int64_t left_us = until_us - ddp_now_ns() / 1000;
-    if (count_verdicts(d, DDP_FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
+    if (count_verdicts(d, FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
         usleep((useconds_t)left_us);
     return rc;
 }
@@ -164,15 +522,14 @@ static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *e
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    const struct doctor_values *v = values;
+    const struct ddp_plain_values *v = values;
     if (parsed->operand_count)
         return ddp_fail(err, DDP_EUSAGE, "doctor takes no operand '%.64s'", parsed->operands[0]);
-    struct ddp_doctor *d = ddp_calloc(1, sizeof *d);
-    if (!d)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the findings");
+    struct doctor *d;
+    DDP_TRY(DDP_NEW(&d, 1, err));
     d->app = app;
     examine(d);
-    int rc = 0, failures = count_verdicts(d, DDP_FAIL);
+    int rc = 0, failures = count_verdicts(d, FAIL);
     if (ddp_rank_error_is_shared(app))
         rc = print_shared(d, v->json, err);
     else if (v->json)
@@ -198,8 +555,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "rank of the host lacks names its rank. With --json each host prints a document,\n"
         "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
         "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct doctor_values),
-    .help_offset = offsetof(struct doctor_values, help),
+    .rows = ddp_plain_json_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

@@ -18,13 +18,11 @@ struct kernels_values {
 };
 
 static const struct ddp_opt rows[] = {
-    DDP_KERNELS_SIZE_ROW(offsetof(struct kernels_values, size)),
-    {.name = "help",
-     .short_name = 'h',
-     .kind = DDP_OPT_FLAG,
-     .offset = offsetof(struct kernels_values, help),
-     .group = "Output",
-     .help = "print this text and exit"},
+    DDP_OPT_HEADING("Kernels"),
+    DDP_KERNELS_SIZE(offsetof(struct kernels_values, size)),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', offsetof(struct kernels_values, help), NULL, NULL,
+            "print this text and exit"),
     DDP_OPT_END,
 };
 
@@ -99,9 +97,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         return ddp_hint(err, "flags of Google Benchmark need '=': --benchmark_filter=REGEX");
     }
     DDP_TRY(ddp_kernels_find(app, path, sizeof path, err));
-    char **argv = ddp_calloc((size_t)app->argc + 4, sizeof *argv);
-    if (!argv)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a command line");
+    char **argv;
+    DDP_TRY(DDP_NEW(&argv, (size_t)app->argc + 4, err));
     snprintf(build, sizeof build, "--build=%s", ddp_build_commit());
     put_sizes(&v->size, sizes, sizeof sizes);
     int count = 0;

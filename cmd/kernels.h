@@ -6,15 +6,12 @@
 
 #define DDP_KERNELS_HELPER "ddpbench-kernels"
 
-/* Row of option --size for both programs; `at` is the offset of a struct ddp_size_list. */
-#define DDP_KERNELS_SIZE_ROW(at)                                                                   \
-    {                                                                                              \
-        .name = "size", .kind = DDP_OPT_SIZE_LIST, .offset = at, .value = "S[,S...]",              \
-        .initial = "256K,16M", .group = "Kernels",                                                 \
-        .help = "size of each array, a multiple of 8 bytes; the first default fits the caches, "   \
-                "the second does not",                                                             \
-        .min = 4096, .max = 17179869184.0                                                          \
-    }
+/* The option --size of both programs; `at` is the offset of a struct ddp_size_list. */
+#define DDP_KERNELS_SIZE(at)                                                                       \
+    DDP_OPT(SIZE_LIST, "size", 0, at, "S[,S...]", "256K,16M",                                      \
+            "size of each array, a multiple of 8 bytes; the first default fits the caches, "       \
+            "the second does not",                                                                 \
+            .min = 4096, .max = 17179869184.0)
 
 /* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */

@@ -22,13 +22,10 @@ struct helper_values {
 };
 
 static const struct ddp_opt rows[] = {
-    DDP_KERNELS_SIZE_ROW(offsetof(struct helper_values, size)),
-    {.name = "build",
-     .kind = DDP_OPT_STRING,
-     .offset = offsetof(struct helper_values, build),
-     .value = "COMMIT",
-     .group = "Kernels",
-     .help = "commit of the binary that started this one"},
+    DDP_OPT_HEADING("Kernels"),
+    DDP_KERNELS_SIZE(offsetof(struct helper_values, size)),
+    DDP_OPT(STRING, "build", 0, offsetof(struct helper_values, build), "COMMIT", NULL,
+            "commit of the binary that started this one"),
     DDP_OPT_END,
 };
 
@@ -172,13 +169,11 @@ static int run_all(const struct helper_values *v, struct ddp_err *err)
                                         "cannot write to stdout"};
     struct arrays arrays = {.level = chosen_level()};
     const int kernels = count_kernels(), count = kernels * v->size.n;
-    struct bound_case *bound = ddp_calloc((size_t)count, sizeof *bound);
-    struct ddp_gbench_case *cases = ddp_calloc((size_t)count, sizeof *cases);
-    int rc = DDP_ENOMEM;
-    if (!bound || !cases) {
-        ddp_fail(err, rc, "no memory for the list of kernels");
-        goto out;
-    }
+    struct bound_case *bound = NULL;
+    struct ddp_gbench_case *cases = NULL;
+    int rc;
+    DDP_TRY_GOTO(DDP_NEW(&bound, (size_t)count, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&cases, (size_t)count, err), out);
     for (int i = 0; i < count; i++) {
         const struct ddp_kernel_case *kernel = &ddp_kernel_cases()[i / v->size.n];
         const uint64_t bytes = v->size.v[i % v->size.n];

@@ -17,17 +17,6 @@
 #include "plain.h"
 #include "report/report.h"
 
-struct list_values {
-    bool json, help;
-};
-
-static const struct ddp_opt rows[] = {{"json", 0, DDP_OPT_FLAG, offsetof(struct list_values, json),
-                                       NULL, NULL, "Output", "print JSON", 0, 0, NULL, NULL, NULL},
-                                      {"help", 'h', DDP_OPT_FLAG,
-                                       offsetof(struct list_values, help), NULL, NULL, "Output",
-                                       "this text", 0, 0, NULL, NULL, NULL},
-                                      DDP_OPT_END};
-
 /* The destination of the entries. */
 struct listing {
     struct ddp_app *app;
@@ -234,7 +223,7 @@ static bool wanted(const struct ddp_opt_result *parsed, const char *kind)
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
-    const struct list_values *v = values;
+    const struct ddp_plain_values *v = values;
     struct listing l = {.app = app};
     DDP_TRY(check_operands(parsed, err));
     if (v->json) {
@@ -257,12 +246,12 @@ const struct ddp_cmd ddp_cmd_list = {
     .summary =
         "every backend, algorithm, compressor, device, reporter, data set, model and strategy",
     .operands = "[KIND...]",
-    .details =
-        "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
-        "model, sync, helper (default: all). `here` is no, with a reason, for a backend, device,\n"
-        "simd, dataset or helper that cannot be used here. Other kinds are not checked.\n",
-    .rows = rows,
-    .values_bytes = sizeof(struct list_values),
-    .help_offset = offsetof(struct list_values, help),
+    .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
+               "model, sync, helper (default: all). `here` is no, with a reason, for a backend,\n"
+               "device, simd, dataset or helper that cannot be used here. Other kinds are not\n"
+               "checked.\n",
+    .rows = ddp_plain_json_rows,
+    .values_bytes = sizeof(struct ddp_plain_values),
+    .help_offset = offsetof(struct ddp_plain_values, help),
     .run = run,
 };

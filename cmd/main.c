@@ -63,10 +63,7 @@ static int unknown_command(const char *name, struct ddp_err *err)
                         name);
     }
     ddp_fail(err, DDP_EUSAGE, "unknown command '%s'", name);
-    const char *near = ddp_nearest(name, command_name, NULL);
-    if (near)
-        return ddp_hint(err, "did you mean '%s'? `ddpbench help` lists the commands", near);
-    return ddp_hint(err, "`ddpbench help` lists the commands");
+    return ddp_hint_nearest(err, name, command_name, NULL, "`ddpbench help` lists the commands");
 }
 
 /* Returns argv[0..argc) without the arguments for another program (is_foreign). *count receives the

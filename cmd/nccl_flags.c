@@ -24,7 +24,6 @@ static const struct {
 enum action {
     COPY,   /* becomes the option `ours`, if the command has it */
     SIZE,   /* like COPY, for a size */
-    LIST,   /* like COPY; "all" becomes the list of all choices */
     ONLY,   /* not translated; accepted only with the value `ours`, which is how ddpbench works */
     FACTOR, /* like COPY; 1 is dropped */
     MEMORY  /* 1 becomes --memory registered, 0 is dropped */
@@ -54,8 +53,8 @@ static const struct flag flags[] = {
     {'N', "run_cycles", ONLY, "1", "use `ddpbench sweep --launches N`"},
     {'p', "parallel_init", ONLY, "0", cuda_only},
     {'c', "check", COPY, "check", NULL},
-    {'o', "op", LIST, "op", NULL},
-    {'d', "datatype", LIST, "dtype", NULL},
+    {'o', "op", COPY, "op", NULL},
+    {'d', "datatype", COPY, "dtype", NULL},
     {'r', "root", COPY, "root", NULL},
     {'z', "blocking", ONLY, "0", "ddpbench waits for every operation and times it alone"},
     {'y', "stream_null", ONLY, "0", cuda_only},
@@ -97,22 +96,13 @@ static const struct flag *find_flag(const char *arg, const char **attached)
     return NULL;
 }
 
-static const struct ddp_opt *find_row(const struct ddp_cmd *cmd, const char *name)
-{
-    const struct ddp_opt *row = cmd->rows;
-    while (row->name && strcmp(row->name, name) != 0)
-        row++;
-    return row->name ? row : NULL;
-}
-
 static int add(struct ddp_nccl_line *line, const char *name, const char *value, struct ddp_err *err)
 {
     const size_t bytes = strlen(name) + strlen(value) + 4;
     if (line->argc + 1 == (int)DDP_COUNT_OF(line->argv))
         return ddp_fail(err, DDP_EUSAGE, "the command line is too long");
-    char *arg = malloc(bytes);
-    if (!arg)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the command line");
+    char *arg;
+    DDP_TRY(DDP_NEW(&arg, bytes, err));
     if (name[0])
         snprintf(arg, bytes, "--%s=%s", name, value);
     else
@@ -136,16 +126,6 @@ static int add_size(struct ddp_nccl_line *line, const char *name, const char *va
     return add(line, name, n < sizeof text ? text : value, err);
 }
 
-static int add_list(struct ddp_nccl_line *line, const struct ddp_opt *row, const char *value,
-                    struct ddp_err *err)
-{
-    char all[256];
-    if (strcmp(value, "all") != 0)
-        return add(line, row->name, value, err);
-    ddp_opt_choices_join(row->choices, ",", all, sizeof all);
-    return add(line, row->name, all, err);
-}
-
 static int refuse(const struct flag *f, const char *value, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE, "-%c %s (--%s of nccl-tests) has no meaning here", f->letter, value,
@@ -166,7 +146,7 @@ static bool has(const struct ddp_nccl_line *line, const char *name)
 static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char *value,
                     struct ddp_nccl_line *line, struct ddp_err *err)
 {
-    const struct ddp_opt *row = f->action == ONLY ? NULL : find_row(cmd, f->ours);
+    struct ddp_opt row;
     switch (f->action) {
     case ONLY:
         return strcmp(value, f->ours) == 0 && f->ours[0] ? 0 : refuse(f, value, err);
@@ -179,12 +159,11 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
         return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
     case SIZE:
         return add_size(line, f->ours, value, err);
-    case LIST: /* all_gather_perf accepts -o and ignores it */
-        return row ? add_list(line, row, value, err) : 0;
     default:
         if (f->letter == 'T' && strcmp(value, "0") == 0)
             return 0; /* 0 means no timeout in nccl-tests, but ddpbench always has a timeout */
-        return row ? add(line, f->ours, value, err) : 0;
+        /* all_gather_perf accepts -o and ignores it */
+        return ddp_opt_find(cmd->rows, f->ours, &row) ? add(line, f->ours, value, err) : 0;
     }
 }
 

@@ -4,6 +4,20 @@
 
 #include "kernels.h"
 
+#define AT(member) offsetof(struct ddp_plain_values, member)
+
+const struct ddp_opt ddp_plain_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "this text"),
+    DDP_OPT_END,
+};
+const struct ddp_opt ddp_plain_json_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "json", 0, AT(json), NULL, NULL, "print JSON"),
+    DDP_OPT_INCLUDE(ddp_plain_rows, 0),
+    DDP_OPT_END,
+};
+
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
     {10, "regression: NEW is slower than BASE"},
@@ -48,26 +62,14 @@ const char ddp_units_text[] =
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
 
-int ddp_refuse_operand(const char *what, const char *text,
-                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                       struct ddp_err *err)
+int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
+                       const void *ctx, struct ddp_err *err)
 {
-    char legal[512];
-    size_t used = 0;
-    legal[0] = '\0';
-    for (int i = 0; candidate(ctx, i) && used < sizeof legal; i++)
-        used += (size_t)snprintf(legal + used, sizeof legal - used, "%s%s", i ? ", " : "",
-                                 candidate(ctx, i));
-    const char *near = text ? ddp_nearest(text, candidate, ctx) : NULL;
     if (text)
         ddp_fail(err, DDP_EUSAGE, "no %s '%.64s'", what, text);
     else
         ddp_fail(err, DDP_EUSAGE, "which %s?", what);
-    if (near)
-        ddp_hint(err, "did you mean '%s'? legal: %s", near, legal);
-    else
-        ddp_hint(err, "legal: %s", legal);
-    return DDP_EUSAGE;
+    return ddp_hint_nearest(err, text ? text : "", candidate, ctx, NULL);
 }
 
 int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)

@@ -6,12 +6,17 @@
 #include "base/json.h"
 #include "cmd.h"
 
+/* The options of most of these commands. ddp_plain_json_rows includes the others. */
+struct ddp_plain_values {
+    bool json, help;
+};
+extern const struct ddp_opt ddp_plain_rows[], ddp_plain_json_rows[];
+
 /* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
  * nearest one. If text is NULL (the user gave no operand), the message is "which <what>?". Returns
  * DDP_EUSAGE. */
-int ddp_refuse_operand(const char *what, const char *text,
-                       const char *(*candidate)(const void *ctx, int i), const void *ctx,
-                       struct ddp_err *err);
+int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
+                       const void *ctx, struct ddp_err *err);
 
 /* Each returns the i-th legal operand of a command, or NULL past the last. The functions can be the
  * `candidate` of ddp_refuse_operand and ignore ctx. */
@@ -34,8 +39,5 @@ void ddp_exit_print(FILE *out);
 
 /* Help text about sizes, bandwidths and times, in wrapped lines. */
 extern const char ddp_units_text[];
-
-/* Prints the whole manual page, ddpbench.1, in man(7) macros. */
-void ddp_help_man(FILE *out);
 
 #endif

@@ -116,34 +116,20 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
 #define AT(field) offsetof(struct ddp_sweep_values, field)
 
 static const struct ddp_opt rows[] = {
-    {.name = "launches",
-     .kind = DDP_OPT_INT,
-     .offset = AT(launches),
-     .value = "N",
-     .initial = "1",
-     .group = "Sweep",
-     .help = "measure everything N times, each time with newly started ranks; under mpiexec run "
-             "the command N times, because each run measures once",
-     .min = 1,
-     .max = DDP_JOURNAL_LAUNCH_MAX},
-    {.name = "journal",
-     .kind = DDP_OPT_STRING,
-     .offset = AT(journal_path),
-     .value = "FILE",
-     .group = "Sweep",
-     .help = "record finished points in FILE and keep it (default: FILE.journal beside the result "
-             "of --json, removed when the result is complete)"},
-    {.name = "restart",
-     .kind = DDP_OPT_FLAG,
-     .offset = AT(restart),
-     .group = "Sweep",
-     .help = "discard the finished points in the journal"},
-    {.name = "dry-run",
-     .kind = DDP_OPT_FLAG,
-     .offset = AT(dry_run),
-     .group = "Output",
-     .help = "print the plan, the memory it needs and an estimate of its time; measure nothing"},
-    DDP_WORLD_ROWS(struct ddp_sweep_values),
+    DDP_OPT_HEADING("Sweep"),
+    DDP_OPT(INT, "launches", 0, AT(launches), "N", "1",
+            "measure everything N times, each time with newly started ranks; under mpiexec run the "
+            "command N times, because each run measures once",
+            .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX),
+    DDP_OPT(STRING, "journal", 0, AT(journal_path), "FILE", NULL,
+            "record finished points in FILE and keep it (default: FILE.journal beside the result "
+            "of --json, removed when the result is complete)"),
+    DDP_OPT(FLAG, "restart", 0, AT(restart), NULL, NULL,
+            "discard the finished points in the journal"),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "dry-run", 0, AT(dry_run), NULL, NULL,
+            "print the plan, the memory it needs and an estimate of its time; measure nothing"),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
 

@@ -78,7 +78,7 @@ static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_r
     const struct ddp_model_defaults *d = &model_of(v)->defaults;
     if (!given(parsed, "optimizer"))
         v->optimizer = ddp_optimizer_find(d->optimizer);
-    const char *name = ddp_optimizer_name((enum ddp_optimizer)v->optimizer);
+    const char *name = ddp_optimizer_names[v->optimizer];
     if (v->optimizer == DDP_OPTIM_ADAM && given(parsed, "momentum"))
         return ddp_fail(err, DDP_EUSAGE, "--momentum is for the optimizer 'sgd', not 'adam'");
     if (strcmp(name, d->optimizer) != 0 && !given(parsed, "lr")) {

@@ -66,3 +66,37 @@ none() {
     [ -z "$(find lib/bench -name 'plan_impl.h' -o -name 'plan_algorithms.c' -o -name 'sampler_*')" ]
     [ "$(find lib/run cmd -name 'sweep*.c' | wc -l)" -le 6 ]
 }
+
+@test "option tables are arrays of rows, not macros, and choices are arrays of names" {
+    none '#define \w+_ROWS?\b' cmd/*.h
+    none 'struct ddp_opt_choices' cmd/*.[ch] lib/base/opt.h
+    none '\.kind = DDP_OPT_|\{"[a-z-]+", (0|.[a-z].), DDP_OPT_' cmd/*.[ch]
+    # Only the names of models, data sets and aggregations come from a registry.
+    [ "$(cat cmd/*.c | grep -cE '^static const char \*\w+_(word|choice)\(int')" -le 3 ]
+}
+
+@test "the collectives are one table" {
+    [ "$(grep -c '^COLLECTIVE(' cmd/collectives.c)" -eq 10 ]
+    for symbol in $(sed -n 's/^COLLECTIVE(\(\w*\),.*/\1/p' cmd/collectives.c); do
+        [ ! -e "cmd/$symbol.c" ]
+        grep -q "DDP_COMMAND($symbol)" cmd/command_list.h
+    done
+}
+
+@test "an unknown name is reported by one function" {
+    none 'ddp_nearest\(' cmd/*.c lib/bench/*.c lib/base/conf.c lib/base/fault*.c
+    none 'char legal\[[0-9]+\]' cmd/*.c lib/base/*.c lib/bench/*.c
+}
+
+@test "lib/base is one file for each thing, and names no parser twice" {
+    for gone in opt_parse.c opt_set.c opt_row.h json_scan.c json_print.c json_impl.h fault_parse.c \
+        fault_impl.h sysinfo_cgroup.c sysinfo_cgroup.h interference.c interference.h cache.c cache.h; do
+        [ ! -e "lib/base/$gone" ]
+    done
+    none 'ddp_opt_set\(|DDP_OPT_CUSTOM|ddp_strbuf_clear' lib/base/*.[ch]
+}
+
+@test "an allocation that fails is reported by DDP_NEW" {
+    none 'ENOMEM, "no memory' lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
+    grep -q '#define DDP_NEW' lib/base/mem.h
+}

@@ -4,33 +4,22 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-
-/* The kinds of the factor busbw / algbw. */
-enum factor { FACTOR_NONE, FACTOR_ONE, FACTOR_SHARD, FACTOR_TWICE_SHARD };
-
+/* The factor busbw / algbw of n ranks is `whole` + `shards` * (n - 1) / n. */
 static const struct {
     const char *name;
-    enum factor factor;
+    int whole, shards;
+    bool reduces, has_root, no_in_place;
 } colls[DDP_COLL_COUNT] = {
-    [DDP_ALLREDUCE] = {"allreduce", FACTOR_TWICE_SHARD},
-    [DDP_REDUCE_SCATTER] = {"reduce-scatter", FACTOR_SHARD},
-    [DDP_ALL_GATHER] = {"all-gather", FACTOR_SHARD},
-    [DDP_BROADCAST] = {"broadcast", FACTOR_ONE},
-    [DDP_REDUCE] = {"reduce", FACTOR_ONE},
-    [DDP_ALL_TO_ALL] = {"all-to-all", FACTOR_SHARD},
-    [DDP_GATHER] = {"gather", FACTOR_SHARD},
-    [DDP_SCATTER] = {"scatter", FACTOR_SHARD},
-    [DDP_SEND_RECV] = {"send-recv", FACTOR_ONE},
-    [DDP_BARRIER] = {"barrier", FACTOR_NONE},
-};
-
-/* Aliases that differ from the names in more than dashes and underscores. */
-static const struct {
-    const char *name;
-    enum ddp_coll coll;
-} aliases[] = {
-    {"bcast", DDP_BROADCAST},
+    [DDP_ALLREDUCE] = {"allreduce", .shards = 2, .reduces = true},
+    [DDP_REDUCE_SCATTER] = {"reduce-scatter", .shards = 1, .reduces = true},
+    [DDP_ALL_GATHER] = {"all-gather", .shards = 1},
+    [DDP_BROADCAST] = {"broadcast", .whole = 1, .has_root = true},
+    [DDP_REDUCE] = {"reduce", .whole = 1, .reduces = true, .has_root = true},
+    [DDP_ALL_TO_ALL] = {"all-to-all", .shards = 1},
+    [DDP_GATHER] = {"gather", .shards = 1, .has_root = true},
+    [DDP_SCATTER] = {"scatter", .shards = 1, .has_root = true},
+    [DDP_SEND_RECV] = {"send-recv", .whole = 1, .no_in_place = true},
+    [DDP_BARRIER] = {"barrier", .no_in_place = true},
 };
 
 const char *ddp_coll_name(enum ddp_coll coll)
@@ -64,42 +53,28 @@ int ddp_coll_parse(const char *name)
     for (int i = 0; i < DDP_COLL_COUNT; i++)
         if (same_letters(name, colls[i].name))
             return i;
-    for (size_t i = 0; i < DDP_COUNT_OF(aliases); i++)
-        if (strcmp(name, aliases[i].name) == 0)
-            return (int)aliases[i].coll;
-    return -1;
+    return strcmp(name, "bcast") == 0 ? DDP_BROADCAST : -1;
 }
 
 bool ddp_coll_reduces(enum ddp_coll coll)
 {
-    return coll == DDP_ALLREDUCE || coll == DDP_REDUCE || coll == DDP_REDUCE_SCATTER;
+    return colls[coll].reduces;
 }
 
 bool ddp_coll_has_root(enum ddp_coll coll)
 {
-    return coll == DDP_BROADCAST || coll == DDP_REDUCE || coll == DDP_GATHER || coll == DDP_SCATTER;
+    return colls[coll].has_root;
 }
 
 bool ddp_coll_has_in_place(enum ddp_coll coll)
 {
-    return coll != DDP_SEND_RECV && coll != DDP_BARRIER;
+    return !colls[coll].no_in_place;
 }
 
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks)
 {
     assert((unsigned)coll < DDP_COLL_COUNT);
-    if (ranks < 2)
+    if (ranks < 2 || coll == DDP_BARRIER)
         return NAN;
-    double shard = (double)(ranks - 1) / ranks;
-    switch (colls[coll].factor) {
-    case FACTOR_ONE:
-        return 1;
-    case FACTOR_SHARD:
-        return shard;
-    case FACTOR_TWICE_SHARD:
-        return 2 * shard;
-    case FACTOR_NONE:
-        break;
-    }
-    return NAN;
+    return colls[coll].whole + colls[coll].shards * ((double)(ranks - 1) / ranks);
 }

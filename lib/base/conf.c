@@ -83,13 +83,8 @@ int ddp_conf_check(struct ddp_err *err)
         char name[64] = "";
         memcpy(name, *entry, n < sizeof name ? n : sizeof name - 1);
         ddp_fail(err, DDP_EUSAGE, "unknown environment variable '%s'", name);
-        const char *near = ddp_nearest(name, row_name, rows);
-        if (near)
-            ddp_hint(err, "did you mean '%s'? `ddpbench help environment` lists all variables",
-                     near);
-        else
-            ddp_hint(err, "unset it; `ddpbench help environment` lists all variables");
-        return DDP_EUSAGE;
+        return ddp_hint_nearest(err, name, row_name, rows,
+                                "`ddpbench help environment` lists all variables");
     }
     const char *simd = ddp_conf_get(DDP_CONF_SIMD);
     if (simd && ddp_simd_parse(simd) < 0) {

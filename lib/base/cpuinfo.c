@@ -1,9 +1,14 @@
 #include "base/cpuinfo.h"
 
+#include <limits.h>
+#include <pthread.h>
 #include <sched.h>
-#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 static const char *const names[DDP_SIMD_COUNT] = {
     [DDP_SIMD_SCALAR] = "scalar",
@@ -67,4 +72,98 @@ int ddp_cpu_usable_cores(void)
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (int)online : 1;
+}
+
+#define INDICES 8 /* maximum number of caches read per processor; four is usual */
+#define WORD    4096
+
+/* Stores the first word of an attribute file of a cache in `out`, cut to out_bytes. Stores "" if
+ * the file cannot be read. */
+static void read_word(const char *sys, int cpu, int index, const char *file, char *out,
+                      size_t out_bytes)
+{
+    char path[PATH_MAX], word[WORD] = "";
+    out[0] = '\0';
+    const int n = snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/cache/index%d/%s", sys,
+                           cpu, index, file);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (f == NULL)
+        return;
+    if (fscanf(f, "%4095s", word) == 1)
+        snprintf(out, out_bytes, "%s", word);
+    fclose(f);
+}
+
+/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size. */
+static size_t parse_size(const char *text)
+{
+    unsigned long long n = 0;
+    char unit = ' ';
+    if (sscanf(text, "%llu%c", &n, &unit) < 1 || n > SIZE_MAX >> 30)
+        return 0;
+    const char *units = " KMG", *found = strchr(units, unit);
+    return found ? (size_t)n << 10 * (found - units) : 0;
+}
+
+/* Returns the number of processors in a list, at least 1. For example, "0-3,8" gives 5. */
+static int count_cpus(const char *list)
+{
+    long long count = 0, first, last;
+    int used = 0;
+    for (const char *at = list; sscanf(at, "%lld%n", &first, &used) == 1;) {
+        at += used;
+        last = first;
+        if (sscanf(at, "-%lld%n", &last, &used) == 1)
+            at += used;
+        count += last >= first && last - first < INT_MAX ? last - first + 1 : 0;
+        if (*at != ',')
+            break;
+        at++;
+    }
+    return (int)DDP_MAX(1, DDP_MIN(count, INT_MAX));
+}
+
+bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out)
+{
+    char word[WORD];
+    int highest = 2;
+    *out = (struct ddp_cache){0};
+    for (int i = 0; i < INDICES; i++) {
+        int level = 0;
+        read_word(sys, cpu, i, "level", word, sizeof word);
+        if (sscanf(word, "%d", &level) != 1 || level <= highest)
+            continue;
+        read_word(sys, cpu, i, "type", word, sizeof word);
+        if (strcmp(word, "Unified") != 0 && strcmp(word, "Data") != 0)
+            continue;
+        read_word(sys, cpu, i, "size", word, sizeof word);
+        const size_t bytes = parse_size(word);
+        if (bytes == 0)
+            continue;
+        highest = level;
+        read_word(sys, cpu, i, "shared_cpu_list", word, sizeof word);
+        *out = (struct ddp_cache){bytes, count_cpus(word)};
+    }
+    return out->bytes > 0;
+}
+
+static struct ddp_cache here;
+
+static void find_here(void)
+{
+    ddp_cache_read("/sys", DDP_MAX(sched_getcpu(), 0), &here);
+}
+
+size_t ddp_cache_share_of(const struct ddp_cache *cache, int ranks)
+{
+    if (cache->bytes == 0)
+        return SIZE_MAX;
+    return cache->bytes / (size_t)DDP_MAX(1, DDP_MIN(ranks, cache->sharers));
+}
+
+size_t ddp_cache_share(int ranks)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_here);
+    return ddp_cache_share_of(&here, ranks);
 }

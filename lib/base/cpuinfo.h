@@ -1,7 +1,10 @@
-/* The SIMD levels and the number of cores that this process can use. A processor with one level
- * also has all lower levels. */
+/* The SIMD levels, the number of cores and the cache that this process can use. A processor with
+ * one SIMD level also has all lower levels. */
 #ifndef DDP_BASE_CPUINFO_H
 #define DDP_BASE_CPUINFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +21,23 @@ const char *ddp_simd_name(enum ddp_simd level);
 int ddp_simd_parse(const char *name);
 /* Returns the number of cores that this process may run on (sched_getaffinity), at least 1. */
 int ddp_cpu_usable_cores(void);
+
+/* The last-level cache, as Linux reports it. A copy that fits in the cache is not done by stores
+ * that bypass the cache. Only caches of level 3 or above count, because a virtual machine that
+ * reports only lower levels hides the last level of its processor. */
+struct ddp_cache {
+    size_t bytes;
+    int sharers; /* processors that share the cache, at least 1 */
+};
+/* Reads the last-level cache of processor `cpu`. sys is "/sys", except in tests. If Linux reports
+ * no such cache, returns false and sets *out to zeros. */
+bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out);
+
+/* Returns the bytes of cache per rank if `ranks` ranks run on neighbouring cores. Returns SIZE_MAX
+ * if the cache is unknown. */
+size_t ddp_cache_share_of(const struct ddp_cache *cache, int ranks);
+/* Like ddp_cache_share_of, for the cache of this machine. The cache is read only once. */
+size_t ddp_cache_share(int ranks);
 
 #ifdef __cplusplus
 }

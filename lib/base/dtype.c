@@ -5,17 +5,15 @@
 
 #include "base/mem.h"
 
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[DDP_DTYPE_COUNT] = {
-    [DDP_F32] = {"f32", 4}, [DDP_F16] = {"f16", 2}, [DDP_BF16] = {"bf16", 2},
-    [DDP_F64] = {"f64", 8}, [DDP_I32] = {"i32", 4}, [DDP_U8] = {"u8", 1},
-};
+const char *const ddp_dtype_names[] = {
+    [DDP_F32] = "f32", [DDP_F16] = "f16", [DDP_BF16] = "bf16",     [DDP_F64] = "f64",
+    [DDP_I32] = "i32", [DDP_U8] = "u8",   [DDP_DTYPE_COUNT] = NULL};
 
-static const char *const ops[DDP_OP_COUNT] = {
-    [DDP_SUM] = "sum", [DDP_AVG] = "avg", [DDP_PROD] = "prod", [DDP_MIN] = "min", [DDP_MAX] = "max",
-};
+static const size_t sizes[DDP_DTYPE_COUNT] = {
+    [DDP_F32] = 4, [DDP_F16] = 2, [DDP_BF16] = 2, [DDP_F64] = 8, [DDP_I32] = 4, [DDP_U8] = 1};
+
+const char *const ddp_op_names[] = {[DDP_SUM] = "sum", [DDP_AVG] = "avg", [DDP_PROD] = "prod",
+                                    [DDP_MIN] = "min", [DDP_MAX] = "max", [DDP_OP_COUNT] = NULL};
 
 static const struct {
     const char *name;
@@ -30,25 +28,25 @@ static const struct {
 size_t ddp_dtype_size(enum ddp_dtype dtype)
 {
     assert((unsigned)dtype < DDP_DTYPE_COUNT);
-    return dtypes[dtype].size;
+    return sizes[dtype];
 }
 
 const char *ddp_dtype_name(enum ddp_dtype dtype)
 {
     assert((unsigned)dtype < DDP_DTYPE_COUNT);
-    return dtypes[dtype].name;
+    return ddp_dtype_names[dtype];
 }
 
 const char *ddp_op_name(enum ddp_op op)
 {
     assert((unsigned)op < DDP_OP_COUNT);
-    return ops[op];
+    return ddp_op_names[op];
 }
 
 int ddp_dtype_parse(const char *name)
 {
     for (int i = 0; i < DDP_DTYPE_COUNT; i++)
-        if (strcmp(name, dtypes[i].name) == 0)
+        if (strcmp(name, ddp_dtype_names[i]) == 0)
             return i;
     for (size_t i = 0; i < DDP_COUNT_OF(dtype_aliases); i++)
         if (strcmp(name, dtype_aliases[i].name) == 0)
@@ -59,7 +57,7 @@ int ddp_dtype_parse(const char *name)
 int ddp_op_parse(const char *name)
 {
     for (int i = 0; i < DDP_OP_COUNT; i++)
-        if (strcmp(name, ops[i]) == 0)
+        if (strcmp(name, ddp_op_names[i]) == 0)
             return i;
     if (strcmp(name, "average") == 0 || strcmp(name, "mean") == 0)
         return DDP_AVG;

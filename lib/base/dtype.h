@@ -12,6 +12,9 @@ extern "C" {
 enum ddp_dtype { DDP_F32, DDP_F16, DDP_BF16, DDP_F64, DDP_I32, DDP_U8, DDP_DTYPE_COUNT };
 enum ddp_op { DDP_SUM, DDP_AVG, DDP_PROD, DDP_MIN, DDP_MAX, DDP_OP_COUNT };
 
+/* The canonical names, by value, ending with NULL. */
+extern const char *const ddp_dtype_names[], *const ddp_op_names[];
+
 /* Returns the size of one element in bytes. */
 size_t ddp_dtype_size(enum ddp_dtype dtype);
 /* Returns the canonical name: "f32", "f16", "bf16", "f64", "i32", "u8". */

@@ -12,7 +12,7 @@
  * fault` shows them.
  *
  * A fault point is a line DDP_FAULT(...) in the code. In a normal build (DDP_FAULTS is 0) this line
- * is the constant 0. fault.c and fault_parse.c are then not compiled, and setting DDPBENCH_FAULT is
+ * is the constant 0. fault.c is then not compiled, and setting DDPBENCH_FAULT is
  * an error (conf.h). */
 #ifndef DDP_BASE_FAULT_H
 #define DDP_BASE_FAULT_H

@@ -1,17 +1,23 @@
-/* Builds and parses JSON documents, and computes their digest. json_scan.c checks the text of a
- * document, and json_print.c prints a document. */
+/* Builds, prints and parses JSON documents, and computes their digest. cJSON holds a document in
+ * memory. Its parser is lenient, so a text is scanned strictly before. Its printer is not used,
+ * because it indents by tabs and prints large counts as 1e+15. */
 #include "base/json.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_impl.h"
 #include "base/mem.h"
 
 #define DIGEST_PREFIX "fnv1a64:"
+/* Value of `valueint` that marks an object or array with a missing member. */
+#define INCOMPLETE (-1)
+/* Largest number of values in one document. cJSON needs about 64 bytes per value, so the values of
+ * a document need at most about 1 GiB. */
+#define MAX_VALUES (16u << 20)
 
 /* Marks the object or array if memory ran out for a new member. Printing a marked document fails,
  * so that no document with a missing member is printed. The mark lies in a field that cJSON uses
@@ -19,7 +25,7 @@
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
-        obj->valueint = DDP_JSON_INCOMPLETE;
+        obj->valueint = INCOMPLETE;
     return item;
 }
 
@@ -90,6 +96,375 @@ cJSON *ddp_json_append(cJSON *arr)
     return added(arr, item);
 }
 
+/* The value of `indent` for documents on one line. */
+#define ONE_LINE SIZE_MAX
+
+/* Returns false if a part of the item is missing or has a type that cannot be printed. */
+static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out);
+
+static void print_number(double v, struct ddp_strbuf *out)
+{
+    char text[32];
+    if (!isfinite(v)) {
+        ddp_strbuf_add(out, "null");
+        return;
+    }
+    if (v == floor(v) && fabs(v) <= 0x1p53) {
+        ddp_strbuf_addf(out, "%.0f", v + 0.0); /* + 0.0 turns -0 into 0 */
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    ddp_strbuf_add(out, text);
+}
+
+/* Returns the number of leading bytes that need no escape. Control characters from U+0080 to U+009F
+ * are escaped, because terminals obey them. '<' is escaped, because "</script" would end a script
+ * that embeds the document. */
+static size_t plain_bytes(const char *s)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    size_t n = 0;
+    while (u[n] >= 0x20 && u[n] != '"' && u[n] != '\\' && u[n] != '<' && u[n] != 0x7F &&
+           !(u[n] == 0xC2 && u[n + 1] >= 0x80 && u[n + 1] < 0xA0))
+        n++;
+    return n;
+}
+
+static void print_string(const char *s, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\"");
+    for (; *s; s++) {
+        size_t plain = plain_bytes(s);
+        ddp_strbuf_add_n(out, s, plain);
+        s += plain;
+        if (*s == '\0')
+            break;
+        if (*s == '"' || *s == '\\')
+            ddp_strbuf_addf(out, "\\%c", *s);
+        else if (*s == '\n')
+            ddp_strbuf_add(out, "\\n");
+        else if (*s == '\t')
+            ddp_strbuf_add(out, "\\t");
+        else if ((unsigned char)*s == 0xC2) /* the second byte is the code point */
+            ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*++s);
+        else
+            ddp_strbuf_addf(out, "\\u%04x", (unsigned char)*s);
+    }
+    ddp_strbuf_add(out, "\"");
+}
+
+static bool all_plain(const cJSON *array)
+{
+    for (const cJSON *c = array->child; c; c = c->next)
+        if (cJSON_IsObject(c) || cJSON_IsArray(c))
+            return false;
+    return true;
+}
+
+static void new_line(size_t indent, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\n");
+    ddp_strbuf_pad(out, indent);
+}
+
+static bool print_members(const cJSON *item, size_t indent, struct ddp_strbuf *out)
+{
+    bool object = cJSON_IsObject(item), whole = true;
+    bool one_line = indent == ONE_LINE || (!object && all_plain(item));
+    const size_t inner = indent == ONE_LINE ? ONE_LINE : indent + 2;
+    if (item->valueint == INCOMPLETE)
+        return false;
+    ddp_strbuf_add(out, object ? "{" : "[");
+    for (const cJSON *c = item->child; c && whole; c = c->next) {
+        if (c != item->child)
+            ddp_strbuf_add(out, one_line ? ", " : ",");
+        if (!one_line)
+            new_line(inner, out);
+        if (object) {
+            print_string(c->string, out);
+            ddp_strbuf_add(out, ": ");
+        }
+        whole = print_item(c, inner, out);
+    }
+    if (item->child && !one_line)
+        new_line(indent, out);
+    ddp_strbuf_add(out, object ? "}" : "]");
+    return whole;
+}
+
+static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
+{
+    if (cJSON_IsObject(item) || cJSON_IsArray(item))
+        return print_members(item, indent, out);
+    if (cJSON_IsNumber(item))
+        print_number(item->valuedouble, out);
+    else if (cJSON_IsRaw(item)) /* a number that the caller formatted */
+        ddp_strbuf_add(out, item->valuestring);
+    else if (cJSON_IsString(item))
+        print_string(item->valuestring, out);
+    else if (cJSON_IsBool(item))
+        ddp_strbuf_add(out, cJSON_IsTrue(item) ? "true" : "false");
+    else if (cJSON_IsNull(item))
+        ddp_strbuf_add(out, "null");
+    else
+        return false;
+    return true;
+}
+
+static int print_document(const cJSON *doc, size_t indent, struct ddp_strbuf *out,
+                          struct ddp_err *err)
+{
+    bool whole = print_item(doc, indent, out);
+    ddp_strbuf_add(out, "\n");
+    if (!whole || out->failed)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to print a JSON document");
+    return DDP_OK;
+}
+
+int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    return print_document(doc, 0, out, err);
+}
+
+int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    return print_document(doc, ONE_LINE, out, err);
+}
+
+struct scan {
+    const char *text, *name;
+    size_t bytes;
+    size_t at; /* the current byte */
+    unsigned values;
+    int depth;
+    char stack[DDP_JSON_MAX_DEPTH]; /* '{' or '[' for each open value */
+    struct ddp_err *err;
+};
+
+/* Returns the current byte, or NUL at the end. A NUL inside the text is always an error, so callers
+ * need not tell the two cases apart. */
+static char peek(const struct scan *s)
+{
+    return s->at < s->bytes ? s->text[s->at] : '\0';
+}
+
+static int refuse(const struct scan *s, const char *why)
+{
+    return ddp_fail(s->err, DDP_EINPUT, "'%s' is not legal JSON at byte %zu: %s", s->name, s->at,
+                    why);
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->at < s->bytes && memchr(" \t\r\n", s->text[s->at], 4))
+        s->at++;
+}
+
+/* Returns the value of the four hexadecimal digits of \uXXXX, or -1. */
+static int hex4(const struct scan *s, size_t at)
+{
+    int v = 0;
+    if (at + 4 > s->bytes)
+        return -1;
+    for (size_t i = at; i < at + 4; i++) {
+        int c = tolower((unsigned char)s->text[i]);
+        if (!isxdigit(c))
+            return -1;
+        v = v * 16 + (isdigit(c) ? c - '0' : c - 'a' + 10);
+    }
+    return v;
+}
+
+static int scan_escape(struct scan *s)
+{
+    s->at++;
+    char c = peek(s);
+    if (c != 'u') {
+        if (c == '\0' || !strchr("\"\\/bfnrt", c))
+            return refuse(s, "unknown escape");
+        s->at++;
+        return DDP_OK;
+    }
+    int v = hex4(s, s->at + 1);
+    s->at += 5;
+    if (v <= 0)
+        return refuse(s, v < 0 ? "\\u needs four hexadecimal digits" : "\\u0000 is refused");
+    if (v >= 0xDC00 && v <= 0xDFFF)
+        return refuse(s, "a low surrogate without a high surrogate");
+    if (v >= 0xD800 && v <= 0xDBFF) {
+        int low = s->at + 6 <= s->bytes && memcmp(s->text + s->at, "\\u", 2) == 0
+                      ? hex4(s, s->at + 2)
+                      : -1;
+        if (low < 0xDC00 || low > 0xDFFF)
+            return refuse(s, "a high surrogate without a low surrogate");
+        s->at += 6;
+    }
+    return DDP_OK;
+}
+
+static int scan_string(struct scan *s)
+{
+    if (peek(s) != '"')
+        return refuse(s, "a string was expected");
+    s->at++;
+    while (peek(s) != '"') {
+        if (s->at >= s->bytes)
+            return refuse(s, "the string does not end");
+        if (peek(s) == '\\') {
+            DDP_TRY(scan_escape(s));
+            continue;
+        }
+        size_t n = ddp_utf8_length(s->text + s->at, s->bytes - s->at);
+        if (n == 0)
+            return refuse(s, "not UTF-8");
+        if ((unsigned char)s->text[s->at] < 0x20)
+            return refuse(s, "a control character in a string");
+        s->at += n;
+    }
+    s->at++;
+    return DDP_OK;
+}
+
+static size_t scan_digits(struct scan *s)
+{
+    size_t start = s->at;
+    while (isdigit((unsigned char)peek(s)))
+        s->at++;
+    return s->at - start;
+}
+
+static int scan_number(struct scan *s)
+{
+    size_t start = s->at;
+    s->at += peek(s) == '-';
+    bool zero = peek(s) == '0';
+    size_t digits = scan_digits(s);
+    if (digits == 0 || (zero && digits > 1))
+        return refuse(s, "not a value");
+    if (peek(s) == '.') {
+        s->at++;
+        if (scan_digits(s) == 0)
+            return refuse(s, "a number ends in a decimal point");
+    }
+    if (peek(s) == 'e' || peek(s) == 'E') {
+        s->at++;
+        s->at += peek(s) == '+' || peek(s) == '-';
+        if (scan_digits(s) == 0)
+            return refuse(s, "a number has an empty exponent");
+    }
+    /* cJSON copies a number into a buffer of 64 bytes and ignores the rest. */
+    if (s->at - start > 60)
+        return refuse(s, "a number of more than 60 characters");
+    return DDP_OK;
+}
+
+static int scan_word(struct scan *s, const char *word)
+{
+    size_t n = strlen(word);
+    if (s->bytes - s->at < n || memcmp(s->text + s->at, word, n) != 0)
+        return refuse(s, "not a value");
+    s->at += n;
+    return DDP_OK;
+}
+
+/* Scans a value that is not an object or array. */
+static int scan_plain(struct scan *s)
+{
+    switch (peek(s)) {
+    case '"':
+        return scan_string(s);
+    case 't':
+        return scan_word(s, "true");
+    case 'f':
+        return scan_word(s, "false");
+    case 'n':
+        return scan_word(s, "null");
+    default:
+        return scan_number(s);
+    }
+}
+
+static int scan_key(struct scan *s)
+{
+    skip_space(s);
+    DDP_TRY(scan_string(s));
+    skip_space(s);
+    if (peek(s) != ':')
+        return refuse(s, "':' was expected");
+    s->at++;
+    return DDP_OK;
+}
+
+/* Scans the text after a value and closes the objects and arrays that end there. Sets *more to
+ * whether another value of an open object or array follows. */
+static int scan_after_value(struct scan *s, bool *more)
+{
+    *more = false;
+    while (s->depth > 0) {
+        skip_space(s);
+        char open = s->stack[s->depth - 1];
+        if (peek(s) == ',') {
+            s->at++;
+            *more = true;
+            return open == '{' ? scan_key(s) : DDP_OK;
+        }
+        if (peek(s) != (open == '{' ? '}' : ']'))
+            return refuse(s, open == '{' ? "',' or '}' was expected" : "',' or ']' was expected");
+        s->at++;
+        s->depth--;
+    }
+    return DDP_OK;
+}
+
+/* Scans an opening bracket. Sets *inside to true if a value follows, and to false if the object or
+ * array is empty. */
+static int scan_open(struct scan *s, bool *inside)
+{
+    char open = peek(s);
+    if (s->depth == DDP_JSON_MAX_DEPTH)
+        return refuse(s, "nested too deeply");
+    s->at++;
+    skip_space(s);
+    *inside = peek(s) != (open == '{' ? '}' : ']');
+    if (!*inside) {
+        s->at++;
+        return DDP_OK;
+    }
+    s->stack[s->depth++] = open;
+    return open == '{' ? scan_key(s) : DDP_OK;
+}
+
+/* Checks that text[bytes] is one JSON document (RFC 8259) within the limits above and in json.h. If
+ * not, returns DDP_EINPUT. The check refuses \u0000, because cJSON would end the string there. It
+ * does not recurse or allocate. */
+static int scan_document(const char *text, size_t bytes, const char *name, struct ddp_err *err)
+{
+    struct scan s = {.text = text, .name = name, .bytes = bytes, .err = err};
+    if (bytes > DDP_JSON_MAX_BYTES)
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes; the limit is %u", name, bytes,
+                        DDP_JSON_MAX_BYTES);
+    for (bool more = true; more;) { /* each turn consumes a bracket or a value, so the loop ends */
+        skip_space(&s);
+        if (++s.values > MAX_VALUES)
+            return refuse(&s, "too many values");
+        bool inside = false;
+        if (peek(&s) == '{' || peek(&s) == '[')
+            DDP_TRY(scan_open(&s, &inside));
+        else
+            DDP_TRY(scan_plain(&s));
+        if (!inside)
+            DDP_TRY(scan_after_value(&s, &more));
+    }
+    skip_space(&s);
+    if (s.at != bytes)
+        return refuse(&s, "bytes after the document");
+    return DDP_OK;
+}
+
 static int compare_keys(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -135,7 +510,7 @@ static int check_all_keys(const cJSON *item, const char *name, struct ddp_err *e
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err)
 {
-    DDP_TRY(ddp_json_scan(text, bytes, name, err));
+    DDP_TRY(scan_document(text, bytes, name, err));
     cJSON *doc = cJSON_ParseWithLength(text, bytes);
     /* the scan accepted the text as JSON, so only memory can be missing */
     if (!doc)

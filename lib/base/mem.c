@@ -23,6 +23,13 @@ void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes)
     return realloc(ptr, bytes ? bytes : 1);
 }
 
+int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char *where)
+{
+    size_t bytes = SIZE_MAX;
+    ddp_mul_size(n, elem_bytes, &bytes);
+    return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes (%s)", bytes, where);
+}
+
 /* Rounds `bytes` up to whole pages, at least one. Returns 0 on overflow. */
 static size_t round_pages(size_t bytes, size_t page)
 {

@@ -1,11 +1,13 @@
 /* Memory: allocation with overflow checks, page-aligned memory, and prefetch. If memory is
- * exhausted, the functions return NULL and the caller reports the error. */
+ * exhausted, the functions return NULL and the caller reports the error; DDP_NEW reports it. */
 #ifndef DDP_BASE_MEM_H
 #define DDP_BASE_MEM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/err.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +40,15 @@ static inline __attribute__((always_inline)) void ddp_prefetch(const void *array
 /* Returns a zeroed array of n elements, which the caller releases with free(). Returns NULL on
  * overflow or if memory is exhausted. If n is 0, returns a valid pointer. */
 void *ddp_calloc(size_t n, size_t elem_bytes);
+/* Fills *err with "no memory for BYTES bytes (WHERE)". Returns DDP_ENOMEM. */
+int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char *where);
+/* Sets *ptr to a new array of n elements, as ddp_calloc does: DDP_TRY(DDP_NEW(&table, n, err)).
+ * Returns DDP_ENOMEM, with the number of bytes and the calling function in *err, if memory is
+ * exhausted; *ptr is then NULL. */
+#define DDP_NEW(ptr, n, err)                                                                       \
+    ((*(ptr) = ddp_calloc(n, sizeof **(ptr))) != NULL                                              \
+         ? DDP_OK                                                                                  \
+         : ddp_fail_memory(err, n, sizeof **(ptr), __func__))
 /* Resizes a block to n elements, with an overflow check. If it returns NULL, the old block stays
  * valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);

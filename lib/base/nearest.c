@@ -1,13 +1,15 @@
-/* Finds the candidate for "did you mean ...?". The distance of two words is their optimal string
- * alignment distance: the Damerau-Levenshtein distance in which no letter is edited twice. An
- * insertion, deletion, replacement or swap of neighbours costs 1. */
+#include "base/nearest.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/opt.h"
 
-enum { LENGTH_MAX = 63 };
+enum { LENGTH_MAX = 63 }; /* longest name that is compared */
 
+/* Returns the optimal string alignment distance of two words: the Damerau-Levenshtein distance in
+ * which no letter is edited twice. An insertion, deletion, replacement or swap of neighbours costs
+ * 1. */
 static int distance(const char *a, size_t na, const char *b, size_t nb)
 {
     int d[3][LENGTH_MAX + 1]; /* rows i, i-1 and i-2 of the table; row i is d[i % 3] */
@@ -28,8 +30,7 @@ static int distance(const char *a, size_t na, const char *b, size_t nb)
     return d[na % 3][nb];
 }
 
-const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
-                        const void *ctx)
+const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *ctx)
 {
     size_t n = strlen(text);
     if (n == 0 || n > LENGTH_MAX)
@@ -53,4 +54,41 @@ const char *ddp_nearest(const char *text, const char *(*candidate)(const void *c
         }
     }
     return best;
+}
+
+/* Joins all candidates to "a, b, c". Text that does not fit is cut and ends in "...". */
+static void join(ddp_candidate *candidate, const void *ctx, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; candidate(ctx, i) && used < out_bytes; i++)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? ", " : "",
+                                 candidate(ctx, i));
+    if (used >= out_bytes)
+        memcpy(out + out_bytes - 4, "...", 4);
+}
+
+int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candidate,
+                     const void *ctx, const char *advice)
+{
+    char legal[sizeof err->hint] = "legal: ";
+    const char *near = ddp_nearest(text, candidate, ctx);
+    if (!advice) {
+        const size_t n = strlen(legal);
+        join(candidate, ctx, legal + n, sizeof legal - n);
+        advice = legal;
+    }
+    if (!near)
+        return ddp_hint(err, "%s", advice);
+    return ddp_hint(err, "did you mean '%s'?%s%s", near, advice[0] ? " " : "", advice);
+}
+
+int ddp_fail_unknown(struct ddp_err *err, const char *kind, const char *text, const char *where,
+                     ddp_candidate *candidate, const void *ctx)
+{
+    char legal[sizeof err->text];
+    join(candidate, ctx, legal, sizeof legal);
+    ddp_fail(err, DDP_EUSAGE, "unknown %s '%.64s'%s; legal: %s", kind, text, where, legal);
+    ddp_hint_nearest(err, text, candidate, ctx, "");
+    return DDP_EUSAGE;
 }

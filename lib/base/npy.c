@@ -133,22 +133,19 @@ static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
     return npy->columns > 0 ? NULL : "it has no columns";
 }
 
-/* Reads n bytes at offset, or fewer if the file ends before. Returns the number of bytes, or -1
- * with errno set. */
-static ssize_t read_at(int fd, void *out, size_t n, size_t offset)
+/* Reads n bytes at offset, or fewer if the file ends before. *got receives the number of bytes. */
+static int read_at(const struct ddp_npy *npy, void *out, size_t n, size_t offset, size_t *got,
+                   struct ddp_err *err)
 {
-    size_t got = 0;
-    while (got < n) {
-        ssize_t r = pread(fd, (char *)out + got, n - got, (off_t)(offset + got));
-        if (r < 0 && errno == EINTR)
-            continue;
+    ssize_t r = 1;
+    for (*got = 0; *got < n && r != 0; *got += (size_t)r) {
+        do
+            r = pread(npy->fd, (char *)out + *got, n - *got, (off_t)(offset + *got));
+        while (r < 0 && errno == EINTR);
         if (r < 0)
-            return -1;
-        if (r == 0)
-            break;
-        got += (size_t)r;
+            return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
     }
-    return (ssize_t)got;
+    return 0;
 }
 
 /* Checks the header and the length of an open file. */
@@ -157,14 +154,12 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
     unsigned char prefix[PREFIX_BYTES];
     char header[HEADER_MAX];
     struct stat st;
-    size_t values, bytes;
+    size_t values, bytes, got;
     if (fstat(npy->fd, &st) != 0)
         return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
     if (!S_ISREG(st.st_mode))
         return ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", npy->path);
-    ssize_t got = read_at(npy->fd, prefix, sizeof prefix, 0);
-    if (got < 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
+    DDP_TRY(read_at(npy, prefix, sizeof prefix, 0, &got, err));
     if (got != PREFIX_BYTES || memcmp(prefix, magic, 6) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not an NPY file", npy->path);
     if (memcmp(prefix, magic, sizeof magic) != 0)
@@ -174,10 +169,8 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
     if (n > sizeof header)
         return ddp_fail(err, DDP_EINPUT, "'%s' has a header of %zu bytes, which is too long",
                         npy->path, n);
-    got = read_at(npy->fd, header, n, PREFIX_BYTES);
-    if (got < 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
-    const char *wrong = (size_t)got == n ? parse(header, n, npy) : "it is truncated";
+    DDP_TRY(read_at(npy, header, n, PREFIX_BYTES, &got, err));
+    const char *wrong = got == n ? parse(header, n, npy) : "it is truncated";
     if (wrong != NULL)
         return ddp_fail(err, DDP_EINPUT, "'%s' cannot be used: %s", npy->path, wrong);
     npy->data_offset = PREFIX_BYTES + n;
@@ -214,10 +207,9 @@ int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out
 {
     assert(row < npy->rows && first <= npy->columns && n <= npy->columns - first);
     size_t offset = npy->data_offset + (row * npy->columns + first) * sizeof(float);
-    ssize_t got = read_at(npy->fd, out, n * sizeof(float), offset);
-    if (got < 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
-    if ((size_t)got != n * sizeof(float))
+    size_t got;
+    DDP_TRY(read_at(npy, out, n * sizeof(float), offset, &got, err));
+    if (got != n * sizeof(float))
         return ddp_fail(err, DDP_EINPUT, "'%s' has become shorter", npy->path);
     return 0;
 }

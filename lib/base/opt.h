@@ -1,5 +1,5 @@
 /* Options of commands. One row of a table defines the command-line flag of an option, its
- * configuration key, default, range and help text.
+ * configuration key, default, range and help text. A row may also include another table.
  *
  * A command owns a struct of values, and each row has the offset of the option's field in this
  * struct. ddp_opt_defaults() sets the defaults with the parser that also reads the user's text, so
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 
 #ifdef __cplusplus
@@ -33,12 +34,14 @@ enum ddp_opt_kind {
     DDP_OPT_DOUBLE,      /* double in [min, max] */
     DDP_OPT_SIZE,        /* uint64_t bytes in [min, max], read by ddp_parse_size */
     DDP_OPT_STRING,      /* const char *; points into the parsed text */
-    DDP_OPT_ENUM,        /* int: the index in `choices` */
+    DDP_OPT_ENUM,        /* int: the index of a choice */
     DDP_OPT_INT_LIST,    /* struct ddp_int_list */
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
-    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices in `choices`; "all" gives every choice */
+    DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices of choices; "all" gives every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
-    DDP_OPT_CUSTOM       /* any type; set by `parse` */
+    /* Rows that are no option: */
+    DDP_OPT_GROUP, /* `name` is the heading in help of the rows that follow in this table */
+    DDP_OPT_ROWS   /* stands for the rows of `include`; their offsets begin at `offset` */
 };
 
 struct ddp_int_list {
@@ -54,80 +57,83 @@ struct ddp_string_list {
     char v[DDP_OPT_LIST_MAX][DDP_OPT_ITEM_MAX];
 };
 
-/* The choices of an option. They are functions because the choices may come from a registry. */
-struct ddp_opt_choices {
-    /* Returns the i-th choice, or NULL past the end. */
-    const char *(*choice)(int i);
-    /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
-    int (*alias)(const char *text);
-};
-
+/* A row of a table. Write it with the macros below. */
 struct ddp_opt {
-    const char *name; /* long name, without dashes */
-    char short_name;  /* a letter, or 0 */
     enum ddp_opt_kind kind;
+    const char *name;  /* long name, without dashes; NULL: the end of the table */
+    char short_name;   /* a letter, or 0 */
     size_t offset;     /* offset of the field in the command's struct */
     const char *value; /* placeholder in help ("N", "S[,S...]"); NULL for flags */
     /* The default as text. If NULL, the field keeps the caller's value and help shows no
      * default. */
     const char *initial;
-    const char *group; /* heading in help */
     const char *help;
     /* The legal range of numbers and sizes. If both are 0, any value >= 0 is legal. */
     double min, max;
-    const struct ddp_opt_choices *choices;
-    /* For DDP_OPT_CUSTOM: sets the field from the text. */
-    int (*parse)(const char *text, void *field, struct ddp_err *err);
-    const char *alias; /* a second long name, or NULL */
+    const char *const *choices; /* the names of the choices, ending with NULL */
+    /* Instead of choices, if they come from a registry: returns the i-th, or NULL past the end. */
+    const char *(*choice)(int i);
+    /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
+    int (*spelling)(const char *text);
+    const struct ddp_opt *include;
+    /* Filled by ddp_opt_get and ddp_opt_find. */
+    const char *group; /* heading in help */
+    int index;         /* position among all options, included ones too */
 };
+
+/* An option: DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20", "timed iterations"). More members may
+ * follow the help text, for example .min = 1, .max = 100 or .choices = names. */
+#define DDP_OPT(kind_, name_, letter, at, value_, initial_, ...)                                   \
+    {                                                                                              \
+        .kind = DDP_OPT_##kind_, .name = name_, .short_name = letter, .offset = at,                \
+        .value = value_, .initial = initial_, .help = __VA_ARGS__                                  \
+    }
+#define DDP_OPT_HEADING(text)                                                                      \
+    {                                                                                              \
+        .kind = DDP_OPT_GROUP, .name = text                                                        \
+    }
+/* The rows of another table, for a struct at offset `at` of the command's struct. */
+#define DDP_OPT_INCLUDE(rows_, at)                                                                 \
+    {                                                                                              \
+        .kind = DDP_OPT_ROWS, .name = "", .offset = at, .include = rows_                           \
+    }
 #define DDP_OPT_END                                                                                \
     {                                                                                              \
         .name = NULL                                                                               \
     }
 
-/* Sets the field of the option `name` from text, which is NULL for a flag. */
-int ddp_opt_set(const struct ddp_opt *rows, void *values, const char *name, const char *text,
-                struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets the field of every row to its default. */
+/* Copies option i of a table to *out. Returns false past the last option. */
+bool ddp_opt_get(const struct ddp_opt *rows, int i, struct ddp_opt *out);
+/* Copies the option with this long name to *out. Returns false if there is none. */
+bool ddp_opt_find(const struct ddp_opt *rows, const char *name, struct ddp_opt *out);
+/* Returns the name of the row's i-th choice, or NULL past the last. */
+const char *ddp_opt_choice(const struct ddp_opt *row, int i);
+
+/* Sets the field of every option to its default. */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;
 
 struct ddp_opt_result {
     /* The arguments that are not options, in order. All arguments after "--" are operands. */
     const char *operands[64];
     int operand_count;
-    uint64_t given[2]; /* bit i is set if the user named row i */
+    uint64_t given[2]; /* bit i is set if the user named the option with index i */
 };
-/* Parses argv[1..argc). The table has at most 128 rows. */
+/* Parses argv[1..argc). The table has at most 128 options. */
 int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void *values,
                   struct ddp_opt_result *result, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the user named the option. */
 bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *result,
                    const char *name);
 
-/* Returns the long name of the i-th row, or NULL past the end. Pass this function and `rows` to
- * ddp_nearest. */
-const char *ddp_opt_candidate(const void *rows, int i);
-/* Joins the choices by `separator`, for example to "sum, avg, prod". Text that does not fit is cut
- * and ends in "...". */
-void ddp_opt_choices_join(const struct ddp_opt_choices *words, const char *separator, char *out,
-                          size_t out_bytes);
-
-/* Appends the description of one row, without a newline: help, choices, default and range. */
+/* Appends the description of an option, without a newline: help, choices, default and range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
-/* Returns the heading of a row, or "Options" if the row has none. */
-const char *ddp_opt_group(const struct ddp_opt *row);
 /* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`,
  * unless one word is. The current line already has `column` characters. Further lines begin at
  * column `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
-/* Appends the help text of all rows, by group, wrapped at 80 columns. */
+/* Appends the help text of all options, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
-
-/* Returns the candidate nearest to `text` by edit distance (nearest.c), or NULL if none is near
- * enough to suggest. candidate(ctx, i) returns the i-th candidate, or NULL past the end. */
-const char *ddp_nearest(const char *text, const char *(*candidate)(const void *ctx, int i),
-                        const void *ctx);
 
 #ifdef __cplusplus
 }

@@ -58,20 +58,18 @@ static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 /* Returns whether the help text already contains all choices. */
 static bool help_has_choices(const struct ddp_opt *row)
 {
-    for (int i = 0; row->choices->choice(i); i++)
-        if (!strstr(row->help, row->choices->choice(i)))
+    for (int i = 0; ddp_opt_choice(row, i); i++)
+        if (!strstr(row->help, ddp_opt_choice(row, i)))
             return false;
     return true;
 }
 
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
 {
-    char words[256], range[80];
+    char range[80];
     ddp_strbuf_add(out, row->help);
-    if (row->choices && !help_has_choices(row)) {
-        ddp_opt_choices_join(row->choices, ", ", words, sizeof words);
-        ddp_strbuf_addf(out, ": %s", words);
-    }
+    for (int i = 0; !help_has_choices(row) && ddp_opt_choice(row, i); i++)
+        ddp_strbuf_addf(out, "%s%s", i ? ", " : ": ", ddp_opt_choice(row, i));
     range_text(row, range, sizeof range);
     const char *initial = row->initial && !strstr(row->help, "(default") ? row->initial : NULL;
     if (initial && range[0])
@@ -106,23 +104,19 @@ static void help_row(const struct ddp_opt *row, struct ddp_strbuf *out)
     ddp_strbuf_release(&text);
 }
 
-const char *ddp_opt_group(const struct ddp_opt *row)
-{
-    return row->group ? row->group : "Options";
-}
-
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out)
 {
-    /* Groups appear in the order of their first row. */
-    for (const struct ddp_opt *first = rows; first->name; first++) {
+    struct ddp_opt first, row;
+    /* Groups appear in the order of their first option. */
+    for (int i = 0; ddp_opt_get(rows, i, &first); i++) {
         bool seen = false;
-        for (const struct ddp_opt *row = rows; row < first && !seen; row++)
-            seen = strcmp(ddp_opt_group(row), ddp_opt_group(first)) == 0;
+        for (int j = 0; j < i && !seen && ddp_opt_get(rows, j, &row); j++)
+            seen = strcmp(row.group, first.group) == 0;
         if (seen)
             continue;
-        ddp_strbuf_addf(out, "%s%s:\n", out->length ? "\n" : "", ddp_opt_group(first));
-        for (const struct ddp_opt *row = first; row->name; row++)
-            if (strcmp(ddp_opt_group(row), ddp_opt_group(first)) == 0)
-                help_row(row, out);
+        ddp_strbuf_addf(out, "%s%s:\n", out->length ? "\n" : "", first.group);
+        for (int j = i; ddp_opt_get(rows, j, &row); j++)
+            if (strcmp(row.group, first.group) == 0)
+                help_row(&row, out);
     }
 }

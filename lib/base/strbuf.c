@@ -73,13 +73,6 @@ void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n)
     sb->text[sb->length] = '\0';
 }
 
-void ddp_strbuf_clear(struct ddp_strbuf *sb)
-{
-    sb->length = 0;
-    if (sb->text)
-        sb->text[0] = '\0';
-}
-
 void ddp_strbuf_release(struct ddp_strbuf *sb)
 {
     free(sb->text);

@@ -25,8 +25,6 @@ void ddp_strbuf_add_n(struct ddp_strbuf *sb, const char *text, size_t n);
 void ddp_strbuf_addf(struct ddp_strbuf *sb, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Appends n spaces. */
 void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n);
-/* Sets the length to 0 and keeps the memory. */
-void ddp_strbuf_clear(struct ddp_strbuf *sb);
 void ddp_strbuf_release(struct ddp_strbuf *sb);
 
 /* Returns the length (1 to 4) of the UTF-8 sequence at the start of text [left], or 0 if the

@@ -1,16 +1,270 @@
 #include "base/sysinfo.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cpuinfo.h"
+#include "base/mem.h"
 #include "base/strbuf.h"
-#include "base/sysinfo_cgroup.h"
+
+/* A limit of at least this size means "no limit". Version 1 of control groups writes a huge limit
+ * instead of "max". */
+#define NO_LIMIT ((int64_t)1 << 60)
+
+/* The file names of one version of control groups. */
+struct version {
+    const char *limit, *usage, *reclaimable;
+};
+static const struct version memory_v2 = {"memory.max", "memory.current", "inactive_file"};
+static const struct version memory_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                         "total_inactive_file"};
+
+static FILE *open_in(const char *folder, const char *file)
+{
+    char path[PATH_MAX + 64];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, file);
+    return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+}
+
+/* Returns the number in a file, or -1 if the file has none ("max") or cannot be read. */
+static int64_t read_number(const char *folder, const char *file)
+{
+    long long v = -1;
+    FILE *f = open_in(folder, file);
+    if (!f)
+        return -1;
+    if (fscanf(f, "%lld", &v) != 1)
+        v = -1;
+    fclose(f);
+    return v;
+}
+
+/* Returns a field of a file with lines "NAME NUMBER", or -1 if it is missing. */
+static int64_t read_field(const char *folder, const char *file, const char *field)
+{
+    char name[64];
+    long long v;
+    int64_t found = -1;
+    FILE *f = open_in(folder, file);
+    while (f && found < 0 && fscanf(f, "%63s %lld", name, &v) == 2)
+        if (strcmp(name, field) == 0)
+            found = v;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Lowers the memory limits in *out to the limits of this folder. */
+static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
+{
+    int64_t limit = read_number(folder, v->limit);
+    if (limit < 0 || limit >= NO_LIMIT)
+        return;
+    if (out->memory_bytes < 0 || limit < out->memory_bytes)
+        out->memory_bytes = limit;
+    int64_t usage = read_number(folder, v->usage);
+    if (usage < 0)
+        return;
+    int64_t reclaimable = read_field(folder, "memory.stat", v->reclaimable);
+    int64_t held = DDP_MAX(usage - DDP_MAX(reclaimable, 0), 0);
+    int64_t left = DDP_MAX(limit - held, 0);
+    if (out->available_bytes < 0 || left < out->available_bytes)
+        out->available_bytes = left;
+}
+
+static void apply_quota(int64_t quota, int64_t period, struct ddp_cgroup *out)
+{
+    if (quota > 0 && period > 0)
+        out->cpu_quota = fmin(out->cpu_quota, (double)quota / (double)period);
+}
+
+static void apply_cpu_v2(const char *folder, struct ddp_cgroup *out)
+{
+    long long quota, period;
+    FILE *f = open_in(folder, "cpu.max");
+    if (!f)
+        return;
+    if (fscanf(f, "%lld %lld", &quota, &period) == 2) /* "max 100000" is no limit */
+        apply_quota(quota, period, out);
+    fclose(f);
+}
+
+static void apply_cpu_v1(const char *folder, struct ddp_cgroup *out)
+{
+    apply_quota(read_number(folder, "cpu.cfs_quota_us"), read_number(folder, "cpu.cfs_period_us"),
+                out);
+}
+
+static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *out)
+{
+    if (memory)
+        apply_memory(v2 ? &memory_v2 : &memory_v1, folder, out);
+    else if (v2)
+        apply_cpu_v2(folder, out);
+    else
+        apply_cpu_v1(folder, out);
+}
+
+/* Applies the limits of every folder from the group up to the mount, because the process must obey
+ * all of them. Skips missing folders. In a container the path of the group may be missing. */
+static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
+                          const char *group, struct ddp_cgroup *out)
+{
+    char folder[PATH_MAX];
+    int n = snprintf(folder, sizeof folder, "%s%s%s", mount, controller, group);
+    if (n < 0 || (size_t)n >= sizeof folder)
+        return;
+    size_t top = strlen(mount) + strlen(controller);
+    while (strlen(folder) > top) {
+        apply(v2, memory, folder, out);
+        *strrchr(folder, '/') = '\0';
+    }
+    apply(v2, memory, folder, out);
+}
+
+/* Returns whether `word` is in the comma-separated list [n]. */
+static bool list_has(const char *list, size_t n, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *s = list; s < list + n;) {
+        size_t step = 0;
+        while (s + step < list + n && s[step] != ',')
+            step++;
+        if (step == length && strncmp(s, word, length) == 0)
+            return true;
+        s += step + 1;
+    }
+    return false;
+}
+
+/* A line "ID:controllers:/path" of the membership file. In version 2 the list of controllers is
+ * empty. */
+struct group {
+    char line[PATH_MAX];
+    const char *list, *path; /* path: "" for the root */
+    size_t list_bytes;
+    bool v2;
+};
+
+/* Reads the next line. Returns false if there is none, also if f is NULL. */
+static bool next_group(FILE *f, struct group *g)
+{
+    while (f && fgets(g->line, sizeof g->line, f)) {
+        g->line[strcspn(g->line, "\n")] = '\0';
+        const char *list = strchr(g->line, ':');
+        const char *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            continue;
+        g->list = list + 1;
+        g->list_bytes = (size_t)(path - g->list);
+        g->v2 = g->list_bytes == 0;
+        g->path = strcmp(path, ":/") == 0 ? "" : path + 1;
+        return true;
+    }
+    return false;
+}
+
+static bool controls(const struct group *g, const char *controller)
+{
+    return g->v2 || list_has(g->list, g->list_bytes, controller);
+}
+
+void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out)
+{
+    struct group g;
+    *out = (struct ddp_cgroup){.memory_bytes = -1, .available_bytes = -1, .cpu_quota = NAN};
+    FILE *f = fopen(membership, "re");
+    while (next_group(f, &g)) {
+        if (controls(&g, "memory"))
+            apply_folders(g.v2, true, mount, g.v2 ? "" : "/memory", g.path, out);
+        if (controls(&g, "cpu"))
+            apply_folders(g.v2, false, mount, g.v2 ? "" : "/cpu", g.path, out);
+    }
+    if (f)
+        fclose(f);
+}
+
+/* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
+ * (proc(5)). */
+static double read_steal_ms(const char *path)
+{
+    unsigned long long v[8];
+    double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return NAN;
+    int n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
+                   &v[4], &v[5], &v[6], &v[7]);
+    fclose(f);
+    return n == 8 && ticks_per_s > 0 ? (double)v[7] * 1e3 / ticks_per_s : NAN;
+}
+
+/* Returns the throttled time from folder/cpu.stat. Version 2 of control groups counts microseconds,
+ * and version 1 counts nanoseconds. */
+static double read_throttled_ms(const char *folder)
+{
+    const int64_t us = read_field(folder, "cpu.stat", "throttled_usec");
+    const int64_t ns = us < 0 ? read_field(folder, "cpu.stat", "throttled_time") : us * 1000;
+    return ns < 0 ? NAN : (double)ns / 1e6;
+}
+
+/* Returns the throttled time of a group. If the group has no file cpu.stat, returns the throttled
+ * time of the mount itself. In a container the path of the group may be missing under the mount. */
+static double throttled_by(const struct group *g, const char *mount)
+{
+    char folder[PATH_MAX];
+    const char *const paths[] = {g->path, ""};
+    double ms = NAN;
+    for (size_t i = 0; i < DDP_COUNT_OF(paths) && isnan(ms); i++) {
+        int n = snprintf(folder, sizeof folder, "%s%s%s", mount, g->v2 ? "" : "/cpu", paths[i]);
+        if (n > 0 && (size_t)n < sizeof folder)
+            ms = read_throttled_ms(folder);
+    }
+    return ms;
+}
+
+void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
+                                struct ddp_interference *out)
+{
+    struct group g;
+    struct rusage usage;
+    *out = (struct ddp_interference){.throttled_ms = NAN, .involuntary_switches = -1};
+    out->steal_ms = read_steal_ms(stat);
+    FILE *f = fopen(membership, "re");
+    while (isnan(out->throttled_ms) && next_group(f, &g))
+        if (controls(&g, "cpu"))
+            out->throttled_ms = throttled_by(&g, mount);
+    if (f)
+        fclose(f);
+    if (getrusage(RUSAGE_THREAD, &usage) == 0)
+        out->involuntary_switches = usage.ru_nivcsw;
+}
+
+void ddp_interference_read(struct ddp_interference *out)
+{
+    ddp_interference_read_from("/proc/stat", "/proc/self/cgroup", "/sys/fs/cgroup", out);
+}
+
+void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
+{
+    /* On some hypervisors the steal time is known to run backwards. */
+    after->steal_ms = isnan(before->steal_ms) || isnan(after->steal_ms)
+                          ? NAN
+                          : fmax(0, after->steal_ms - before->steal_ms);
+    after->throttled_ms -= before->throttled_ms;
+    if (before->involuntary_switches < 0 || after->involuntary_switches < 0)
+        after->involuntary_switches = -1;
+    else
+        after->involuntary_switches -= before->involuntary_switches;
+}
 
 /* Stores the first line of a small file in `out`, without the newline. Stores "" if the file cannot
  * be read. */

@@ -30,6 +30,38 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out);
  * owns the text. */
 const char *ddp_sysinfo_environment(size_t i);
 
+/* The memory and processor limits of this process's control groups (versions 1 and 2). */
+struct ddp_cgroup {
+    /* The lowest memory limit between this process's group and the root; -1: none known. */
+    int64_t memory_bytes;
+    /* The smallest amount of memory that is still free below one of these limits. Page cache that
+     * can be dropped counts as free. -1: no limit, or unknown. */
+    int64_t available_bytes;
+    double cpu_quota; /* in cores; NaN: no limit, or unknown */
+};
+
+/* Reads the limits. Except in tests, `membership` is /proc/self/cgroup and `mount` is
+ * /sys/fs/cgroup. */
+void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out);
+
+/* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
+ * by a control group, and involuntary context switches. Read the counters before and after the
+ * measurement and subtract. Values that cannot be read are NaN or -1. */
+struct ddp_interference {
+    double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
+    double throttled_ms;          /* of this process's control group */
+    int64_t involuntary_switches; /* of this thread */
+};
+
+/* Reads the counters. Do not call this function in timed regions, because it opens files. */
+void ddp_interference_read(struct ddp_interference *out);
+/* Like ddp_interference_read, but reads the given files, for tests. The usual paths are /proc/stat
+ * for `stat`, /proc/self/cgroup for `membership` and /sys/fs/cgroup for `mount`. */
+void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
+                                struct ddp_interference *out);
+/* Subtracts *before from *after. A difference of which one value is unknown is unknown. */
+void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
+
 #ifdef __cplusplus
 }
 #endif

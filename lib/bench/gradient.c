@@ -80,11 +80,10 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         if (is_file(name))
             continue;
         if (find_distribution(name) < 0) {
-            const char *near = ddp_nearest(name, source_name, NULL);
             ddp_fail(err, DDP_EUSAGE,
                      "--gradient '%.128s' is unknown; legal: normal, heavy-tail, FILE.npy[,...]",
                      name);
-            return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
+            return ddp_hint_nearest(err, name, source_name, NULL, "");
         }
         if (source->n > 1)
             return ddp_fail(err, DDP_EUSAGE,

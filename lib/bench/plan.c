@@ -110,18 +110,12 @@ static const char *algorithm_choice(const void *ctx, int i)
 
 static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
 {
-    char legal[256] = "", of[80];
-    const char *choice, *text = ddp_plan_method(m->options, m->index);
-    const bool plain = strcmp(text, "none") == 0;
-    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
-        size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", choice);
-    }
-    snprintf(of, sizeof of, "%s%s%.32s", ddp_coll_name(m->options->coll),
-             plain ? "" : " --compress ", plain ? "" : text);
-    const char *near = ddp_nearest(name, algorithm_choice, m);
-    ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' of %s; legal: %s", name, of, legal);
-    return near ? ddp_hint(err, "did you mean '%s'?", near) : DDP_EUSAGE;
+    char of[80];
+    const char *method = ddp_plan_method(m->options, m->index);
+    const bool plain = strcmp(method, "none") == 0;
+    snprintf(of, sizeof of, " of %s%s%.32s", ddp_coll_name(m->options->coll),
+             plain ? "" : " --compress ", plain ? "" : method);
+    return ddp_fail_unknown(err, "algorithm", name, of, algorithm_choice, m);
 }
 
 static bool has_algorithm(const struct method *m, const char *name)

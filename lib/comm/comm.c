@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cache.h"
+#include "base/cpuinfo.h"
 #include "base/clock.h"
 #include "base/coll_kind.h"
 #include "base/fault.h"

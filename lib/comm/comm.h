@@ -76,7 +76,7 @@ struct ddp_comm {
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
-    size_t cache_share; /* bytes of last-level cache per rank of the world (base/cache.h) */
+    size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
     /* Long waits sleep, so that this thread does not take the core from a computing thread. */
     bool sleeps_in_waits;
 };

@@ -24,6 +24,9 @@
 #include "base/strbuf.h"
 #include "launch/launch_impl.h"
 
+const char *const ddp_launch_names[] = {
+    [DDP_LAUNCH_PROCESSES] = "processes", [DDP_LAUNCH_THREADS] = "threads", NULL};
+
 /* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call them,
  * because ranks end with _exit, which calls no handlers. exit would also flush the stdio buffers
  * copied from the parent. */

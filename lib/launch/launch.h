@@ -28,6 +28,7 @@ extern "C" {
 #define DDP_MESSAGE_MAX     (64u << 20)
 
 enum ddp_launch_mode { DDP_LAUNCH_PROCESSES, DDP_LAUNCH_THREADS };
+extern const char *const ddp_launch_names[]; /* "processes", "threads", NULL */
 
 /* The data that a rank gets from the launcher. */
 struct ddp_launch_rank {

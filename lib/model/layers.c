@@ -27,8 +27,4 @@ const struct ddp_layers *ddp_layers_find(const char *device)
     return NULL;
 }
 
-const char *ddp_conv_way_name(enum ddp_conv_way way)
-{
-    static const char *const names[] = {"auto", "cudnn", "im2col"};
-    return names[way];
-}
+const char *const ddp_conv_names[] = {"auto", "cudnn", "im2col", NULL};

@@ -127,7 +127,7 @@ void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *la
 /* How a device computes convolutions: by a library (cuDNN) or as products of unfolded images. AUTO
  * uses the library if it is available. */
 enum ddp_conv_way { DDP_CONV_AUTO, DDP_CONV_LIBRARY, DDP_CONV_UNFOLD };
-const char *ddp_conv_way_name(enum ddp_conv_way way); /* "auto", "cudnn", "im2col" */
+extern const char *const ddp_conv_names[]; /* by enum ddp_conv_way; "auto", "cudnn", "im2col" */
 
 struct ddp_layers_setup {
     const struct ddp_device *device;

@@ -17,9 +17,8 @@ struct ddp_layers_context {
 static int cpu_open(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
                     struct ddp_err *err)
 {
-    struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
-    if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
+    struct ddp_layers_context *c;
+    DDP_TRY(DDP_NEW(&c, 1, err));
     c->kernels = ddp_nn_kernels(ddp_nn_simd());
     *out = c;
     return 0;

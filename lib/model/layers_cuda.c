@@ -90,9 +90,8 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
 static int open_library(struct ddp_layers_context *c, struct ddp_err *err)
 {
     void *functions[DDP_COUNT_OF(names)];
-    struct library *l = ddp_calloc(1, sizeof *l);
-    if (l == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for cuBLAS");
+    struct library *l;
+    DDP_TRY(DDP_NEW(&l, 1, err));
     c->library = l;
     DDP_TRY(ddp_cuda_library_open(&cublas, functions, err));
     memcpy(&l->api, functions, sizeof functions); /* the members have the order of the names */

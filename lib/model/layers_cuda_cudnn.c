@@ -232,9 +232,8 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
 {
     struct state *s = c->conv_state;
     size_t bytes = 0;
-    struct ddp_conv_plan *p = ddp_calloc(1, sizeof *p);
-    if (p == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a convolution");
+    struct ddp_conv_plan *p;
+    DDP_TRY(DDP_NEW(&p, 1, err));
     p->state = s;
     p->shape = *shape;
     cudnnStatus_t rc = describe(p);
@@ -318,11 +317,10 @@ static const struct ddp_conv_library convolutions = {
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
 {
     void *functions[DDP_COUNT_OF(names)];
-    struct state *s = ddp_calloc(1, sizeof *s);
+    struct state *s;
     int rc;
     static_assert(sizeof s->api == sizeof functions, "see memcpy");
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for cuDNN");
+    DDP_TRY(DDP_NEW(&s, 1, err));
     c->conv_state = s;
     DDP_TRY_GOTO(ddp_cuda_library_open(&cudnn, functions, err), err_state);
     memcpy(&s->api, functions, sizeof functions); /* the members have the order of the names */

@@ -24,9 +24,8 @@ int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
 {
     const struct ddp_device *d = setup->device;
     const size_t batch = (size_t)setup->batch;
-    struct ddp_layers_context *c = ddp_calloc(1, sizeof *c);
-    if (c == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the layers");
+    struct ddp_layers_context *c;
+    DDP_TRY(DDP_NEW(&c, 1, err));
     c->device = d;
     c->stream = setup->stream;
     c->kernels = kernels;

@@ -30,10 +30,7 @@ const struct ddp_model_class *ddp_model_find(const char *name)
     return NULL;
 }
 
-const char *ddp_init_name(enum ddp_init init)
-{
-    return init == DDP_INIT_HE ? "he" : "glorot";
-}
+const char *const ddp_init_names[] = {"he", "glorot", NULL};
 
 void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init, uint64_t seed,
                            float *params)

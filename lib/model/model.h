@@ -101,8 +101,7 @@ struct ddp_model_class {
 
 const struct ddp_model_class *const *ddp_models(void); /* NULL-terminated */
 const struct ddp_model_class *ddp_model_find(const char *name);
-/* Returns "he" or "glorot". */
-const char *ddp_init_name(enum ddp_init init);
+extern const char *const ddp_init_names[]; /* by enum ddp_init; "he", "glorot", NULL */
 /* Initialises params [parameter_count]. He: uniform in +-sqrt(6 / fan_in). Glorot: uniform in
  * +-sqrt(6 / (fan_in + fan_out)). Biases become 0, batch normalisation's gamma 1. */
 void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init, uint64_t seed,

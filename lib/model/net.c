@@ -195,9 +195,8 @@ static int fill_state(struct ddp_model *m, struct ddp_err *err)
     const size_t count = m->cls->state_count;
     if (count == 0)
         return 0;
-    float *state = ddp_calloc(count, sizeof *state);
-    if (state == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for running statistics");
+    float *state;
+    DDP_TRY(DDP_NEW(&state, count, err));
     for (int i = 0; i < m->count; i++)
         for (int c = 0; m->nodes[i].spec->kind == DDP_LAYER_BATCH_NORM && c < m->nodes[i].shape.c;
              c++)
@@ -212,9 +211,8 @@ int ddp_net_create(const struct ddp_model_class *cls, const struct ddp_model_tar
                    struct ddp_err *err)
 {
     int rc;
-    struct ddp_model *m = ddp_calloc(1, sizeof *m);
-    if (!m)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the model");
+    struct ddp_model *m;
+    DDP_TRY(DDP_NEW(&m, 1, err));
     m->cls = cls;
     m->kernels = ddp_nn_kernels(ddp_nn_simd());
     m->batch = batch;

@@ -9,26 +9,29 @@
 #include "base/strbuf.h"
 #include "record/record.h"
 
+const char *const ddp_placement_names[] = {"in", "out", "both", NULL};
+const char *const ddp_memory_names[] = {"registered", "private", "window", NULL};
+const char *const ddp_check_names[] = {"off", "once", "all", NULL};
+const char *const ddp_start_names[] = {"barrier", "window", NULL};
+
 const char *ddp_placement_name(enum ddp_placement p)
 {
-    return p == DDP_IN_PLACE ? "in" : "out";
+    return ddp_placement_names[p];
 }
 
 const char *ddp_memory_name(enum ddp_memory m)
 {
-    return m == DDP_MEMORY_REGISTERED ? "registered"
-           : m == DDP_MEMORY_WINDOW   ? "window"
-                                      : "private";
+    return ddp_memory_names[m];
 }
 
 const char *ddp_check_name(enum ddp_check c)
 {
-    return c == DDP_CHECK_OFF ? "off" : c == DDP_CHECK_ONCE ? "once" : "all";
+    return ddp_check_names[c];
 }
 
 const char *ddp_start_name(enum ddp_start s)
 {
-    return s == DDP_START_WINDOW ? "window" : "barrier";
+    return ddp_start_names[s];
 }
 
 const char *ddp_stop_name(enum ddp_stop s)

@@ -14,7 +14,7 @@
 #include "base/gpu_facts.h"
 #include "base/dtype.h"
 #include "base/err.h"
-#include "base/interference.h"
+#include "base/sysinfo.h"
 #include "stats/series.h"
 #include "stats/summary.h"
 
@@ -41,6 +41,9 @@ const char *ddp_stop_name(enum ddp_stop s);   /* "count", "precision", "max-time
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
 const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
+/* The same names, by value, ending with NULL. DDP_PLACEMENT_COUNT is "both". */
+extern const char *const ddp_placement_names[],
+    *const ddp_memory_names[], *const ddp_check_names[], *const ddp_start_names[];
 
 /* A point as requested, without any measured value. Equal specs have equal ids. */
 struct ddp_point_spec {

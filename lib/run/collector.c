@@ -135,7 +135,7 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     set_text(r->world_backend, sizeof r->world_backend, w->backend->name);
     set_text(r->launcher, sizeof r->launcher, w->app->launcher.name);
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
-        set_text(r->launch, sizeof r->launch, ddp_launch_choices.choice(w->options->launch));
+        set_text(r->launch, sizeof r->launch, ddp_launch_names[w->options->launch]);
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);

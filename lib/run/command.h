@@ -49,8 +49,6 @@ struct ddp_world_options {
     bool quiet, verbose, help;
 };
 
-extern const struct ddp_opt_choices ddp_launch_choices, ddp_progress_choices;
-
 /* Returns true in the process that prints notes before the run begins. This is the parent of the
  * ranks or, under an outside launcher, rank 0. */
 static inline bool ddp_app_is_root(const struct ddp_app *app)

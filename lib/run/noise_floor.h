@@ -6,14 +6,6 @@
 #include "run/command.h"
 #include "record/noise.h"
 
-/* Option row for a values struct `type` with a member `noise_file`. */
-#define DDP_NOISE_FLOOR_ROW(type)                                                                  \
-    {                                                                                              \
-        .name = "noise-floor", .kind = DDP_OPT_STRING, .offset = offsetof(type, noise_file),       \
-        .value = "FILE", .group = "Statistics",                                                    \
-        .help = "file of this machine's noise floor (default: one per machine and build in "       \
-                "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"                          \
-    }
 
 /* Writes the path of the noise floor's file. `given` is the value of --noise-floor, or NULL for the
  * default path. If neither XDG_STATE_HOME nor HOME is an absolute path, there is no default path

@@ -34,10 +34,9 @@ static int add_format(struct ddp_report_set *set, const char *text,
              text);
     const struct ddp_reporter *reporter = ddp_reporter_find(name);
     if (!reporter) {
-        const char *near = ddp_nearest(name, reporter_name, NULL);
         ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
-        return ddp_hint(err, "%s%s%s`ddpbench list reporters` shows them",
-                        near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+        return ddp_hint_nearest(err, name, reporter_name, NULL,
+                                "`ddpbench list reporters` shows them");
     }
     return ddp_report_add(set, reporter, equals ? equals + 1 : "-", style, err);
 }

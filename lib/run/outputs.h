@@ -20,19 +20,6 @@ struct ddp_verdict_outputs {
     struct ddp_string_list formats;
 };
 
-/* Option rows for a values struct `type` with a member `outputs`. */
-#define DDP_VERDICT_ROWS(type)                                                                     \
-    {.name = "json",                                                                               \
-     .kind = DDP_OPT_STRING,                                                                       \
-     .offset = offsetof(type, outputs.json),                                                       \
-     .value = "FILE",                                                                              \
-     .group = "Output",                                                                            \
-     .help = "write the verdict as JSON (- for stdout, instead of the table)"},                    \
-    {                                                                                              \
-        .name = "format", .kind = DDP_OPT_STRING_LIST, .offset = offsetof(type, outputs.formats),  \
-        .value = "NAME[=FILE]", .group = "Output",                                                 \
-        .help = "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"    \
-    }
 
 /* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
  * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.

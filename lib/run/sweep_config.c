@@ -36,11 +36,10 @@ static bool takes_list(void *arg, const char *command, const char *option)
     const struct ddp_cmd *cmd = find_command(arg, command);
     if (!cmd || strcmp(option, "ranks") == 0)
         return false;
-    for (const struct ddp_opt *row = cmd->rows; row->name; row++)
-        if (strcmp(row->name, option) == 0 || (row->alias && strcmp(row->alias, option) == 0))
-            return row->kind == DDP_OPT_INT_LIST || row->kind == DDP_OPT_SIZE_LIST ||
-                   row->kind == DDP_OPT_ENUM_LIST || row->kind == DDP_OPT_STRING_LIST;
-    return false;
+    struct ddp_opt row;
+    return ddp_opt_find(cmd->rows, option, &row) &&
+           (row.kind == DDP_OPT_INT_LIST || row.kind == DDP_OPT_SIZE_LIST ||
+            row.kind == DDP_OPT_ENUM_LIST || row.kind == DDP_OPT_STRING_LIST);
 }
 
 static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *subject,
@@ -74,10 +73,8 @@ static const char *value_of(const struct ddp_sweep_cell *cell, const char *optio
 
 static bool sweep_has(const struct ddp_app *app, const char *option)
 {
-    for (const struct ddp_opt *row = app->cmd->rows; row->name; row++)
-        if (strcmp(row->name, option) == 0)
-            return true;
-    return false;
+    struct ddp_opt row;
+    return ddp_opt_find(app->cmd->rows, option, &row);
 }
 
 static int refuse_sweep_option(const struct ddp_app *app, const struct ddp_sweep_values *v,
@@ -105,9 +102,8 @@ static int read_cell(const struct ddp_app *app, const struct ddp_sweep_values *v
                                     .argc = cell->argc,
                                     .argv = cell->argv};
     if (!item->cmd) {
-        const char *near = ddp_nearest(cell->argv[0], command_name, app);
         refuse(v, cell->run, "a sweep cannot run the command", cell->argv[0], err);
-        return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
+        return ddp_hint_nearest(err, cell->argv[0], command_name, app, "");
     }
     DDP_TRY(refuse_sweep_option(app, v, cell, err));
     backend = backend ? backend : v->world.backend;

@@ -265,10 +265,8 @@ static int check_top(const struct reader *r, const cJSON *doc)
         while (top_key(NULL, i) && strcmp(top_key(NULL, i), item->string) != 0)
             i++;
         if (!top_key(NULL, i)) {
-            const char *near = ddp_nearest(item->string, top_key, NULL);
             bad(r, item->string, "is not a key of a sweep");
-            return ddp_hint(r->err, "%s%s%slegal: description, runs", near ? "did you mean '" : "",
-                            near ? near : "", near ? "'? " : "");
+            return ddp_hint_nearest(r->err, item->string, top_key, NULL, NULL);
         }
         if (i == 0 && !cJSON_IsString(item))
             return bad(r, "description", "must be a string");

@@ -18,15 +18,6 @@
 #include "launch/segment.h"
 #include "run/sweep.h"
 
-static const char *launch_choice(int i)
-{
-    return i == DDP_LAUNCH_PROCESSES ? "processes" : i == DDP_LAUNCH_THREADS ? "threads" : NULL;
-}
-static const char *progress_choice(int i)
-{
-    static const char *const choices[] = {"auto", "always", "never"};
-    return i < 3 ? choices[i] : NULL;
-}
 const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name)
 {
     for (; *commands; commands++) {
@@ -39,26 +30,11 @@ const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, cons
     return NULL;
 }
 
-const struct ddp_opt_choices ddp_launch_choices = {.choice = launch_choice};
-const struct ddp_opt_choices ddp_progress_choices = {.choice = progress_choice};
-
 static const char *backend_name(const void *ctx, int i)
 {
     (void)ctx;
     const struct ddp_backend *const *all = ddp_backend_all();
     return i == 0 ? "auto" : all[i - 1] ? all[i - 1]->name : NULL;
-}
-
-static int unknown_backend(const char *name, struct ddp_err *err)
-{
-    char legal[256] = "";
-    for (int i = 0; backend_name(NULL, i); i++) {
-        size_t n = strlen(legal);
-        snprintf(legal + n, sizeof legal - n, "%s%s", i ? ", " : "", backend_name(NULL, i));
-    }
-    const char *near = ddp_nearest(name, backend_name, NULL);
-    ddp_fail(err, DDP_EUSAGE, "unknown backend '%s'; legal: %s", name, legal);
-    return near ? ddp_hint(err, "did you mean '%s'?", near) : err->code;
 }
 
 bool ddp_world_is_own(const struct ddp_world *w)
@@ -156,7 +132,7 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
         name = choose_auto(w);
     w->backend = ddp_backend_find(name);
     if (!w->backend)
-        return unknown_backend(name, err);
+        return ddp_fail_unknown(err, "backend", name, "", backend_name, NULL);
     bool wants_launcher = w->backend->caps & DDP_CAP_LAUNCHED;
     bool any_launcher = w->backend->caps & DDP_CAP_ANY_LAUNCHER;
     if (wants_launcher && !launched) {
@@ -236,7 +212,7 @@ int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks, struct ddp_er
         return 0;
     w->backend = ddp_backend_find(name);
     if (!w->backend)
-        return unknown_backend(name, err);
+        return ddp_fail_unknown(err, "backend", name, "", backend_name, NULL);
     DDP_TRY(w->backend->probe(w->module_dir, err));
     return check_device(w, err);
 }

@@ -13,17 +13,12 @@
 #define BETA2   0.999f
 #define EPSILON 1e-8f
 
-static const char *const names[DDP_OPTIM_COUNT] = {"sgd", "adam"};
-
-const char *ddp_optimizer_name(enum ddp_optimizer kind)
-{
-    return names[kind];
-}
+const char *const ddp_optimizer_names[] = {"sgd", "adam", NULL};
 
 int ddp_optimizer_find(const char *name)
 {
     for (int i = 0; i < DDP_OPTIM_COUNT; i++)
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, ddp_optimizer_names[i]) == 0)
             return i;
     return -1;
 }

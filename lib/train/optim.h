@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 enum ddp_optimizer { DDP_OPTIM_SGD, DDP_OPTIM_ADAM, DDP_OPTIM_COUNT };
-const char *ddp_optimizer_name(enum ddp_optimizer kind); /* "sgd", "adam" */
-int ddp_optimizer_find(const char *name); /* returns the enum value, or -1 if unknown */
+extern const char *const ddp_optimizer_names[]; /* "sgd", "adam", NULL */
+int ddp_optimizer_find(const char *name);       /* returns the enum value, or -1 if unknown */
 /* Returns the bytes of optimiser state for n parameters. SGD needs 4n (velocity), Adam needs 8n
  * (first and second moment). */
 size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);

@@ -10,10 +10,7 @@
 #define STREAM_EPOCH  ((uint64_t)1 << 32)
 #define STREAM_SHARDS ((uint64_t)1 << 63)
 
-const char *ddp_partition_name(enum ddp_partition kind)
-{
-    return kind == DDP_PARTITION_BATCH ? "batch" : "shard";
-}
+const char *const ddp_partition_names[] = {"batch", "shard", NULL};
 
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n)
 {

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 enum ddp_partition { DDP_PARTITION_BATCH, DDP_PARTITION_SHARD };
-const char *ddp_partition_name(enum ddp_partition kind); /* "batch", "shard" */
+extern const char *const ddp_partition_names[]; /* "batch", "shard", NULL */
 
 struct ddp_partition_plan {
     enum ddp_partition kind;

@@ -19,11 +19,11 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     snprintf(run->dataset, sizeof run->dataset, "%s", o->data->name);
     snprintf(run->data_path, sizeof run->data_path, "%s", o->data->path);
     run->data_hash = o->data->hash;
-    snprintf(run->optimizer, sizeof run->optimizer, "%s", ddp_optimizer_name(o->optimizer));
+    snprintf(run->optimizer, sizeof run->optimizer, "%s", ddp_optimizer_names[o->optimizer]);
     snprintf(run->sync, sizeof run->sync, "%s", o->sync_text ? o->sync_text : o->sync->name);
-    snprintf(run->init, sizeof run->init, "%s", ddp_init_name(o->init));
-    snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_name(o->init_sync));
-    snprintf(run->partition, sizeof run->partition, "%s", ddp_partition_name(o->partition));
+    snprintf(run->init, sizeof run->init, "%s", ddp_init_names[o->init]);
+    snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_names[o->init_sync]);
+    snprintf(run->partition, sizeof run->partition, "%s", ddp_partition_names[o->partition]);
     const struct ddp_layers *layers =
         o->layers != NULL ? o->layers : ddp_layers_find(run_device(o));
     snprintf(run->blas, sizeof run->blas, "%s", layers->library());

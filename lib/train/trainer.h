@@ -42,7 +42,7 @@ enum ddp_init_sync {
     DDP_INIT_AVERAGE,   /* each rank draws from its own seed, and the ranks average */
     DDP_INIT_SEED       /* all ranks draw from the common seed, without communication */
 };
-const char *ddp_init_sync_name(enum ddp_init_sync sync); /* "broadcast", "average", "seed" */
+extern const char *const ddp_init_sync_names[]; /* "broadcast", "average", "seed", NULL */
 
 struct ddp_train_options {
     const struct ddp_model_class *model;

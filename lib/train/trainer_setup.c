@@ -22,11 +22,7 @@ int ddp_train_batch(const struct ddp_train_options *options, int ranks)
     return options->global_batch / ranks + up;
 }
 
-const char *ddp_init_sync_name(enum ddp_init_sync sync)
-{
-    static const char *const names[] = {"broadcast", "average", "seed"};
-    return names[sync];
-}
+const char *const ddp_init_sync_names[] = {"broadcast", "average", "seed", NULL};
 
 int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
 {

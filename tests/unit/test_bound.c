@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/interference.h"
+#include "base/sysinfo.h"
 #include "base/mem.h"
 #include "bench/bound.h"
 #include "bench/memory_baseline.h"

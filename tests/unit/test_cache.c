@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/cache.h"
+#include "base/cpuinfo.h"
 
 static char sys[] = "/tmp/test_cache.XXXXXX";
 
@@ -63,6 +63,9 @@ static int make_tree(void **state)
     make_cache(2, 0, "x", "Unified", "1M", "2");
     make_cache(2, 1, "2", "Unified", "1M", "2");
     make_cache(3, 0, "3", "Unified", "48K", "garbage");
+    make_cache(4, 0, "3", "Unified", "3G", "4");
+    make_cache(5, 0, "3", "Unified", "3X", "5");
+    make_cache(6, 0, "3", "Unified", "4096", "6");
     return 0;
 }
 
@@ -87,6 +90,10 @@ static void test_read(void **state)
     assert_true(ddp_cache_read(sys, 3, &cache));
     assert_int_equal(cache.bytes, 48 << 10);
     assert_int_equal(cache.sharers, 1);
+    assert_true(ddp_cache_read(sys, 4, &cache));
+    assert_true(cache.bytes == (size_t)3 << 30);
+    assert_true(ddp_cache_read(sys, 6, &cache));
+    assert_int_equal(cache.bytes, 4096);
 }
 
 static void test_not_reported(void **state)
@@ -95,6 +102,7 @@ static void test_not_reported(void **state)
     struct ddp_cache cache = {7, 7};
     assert_false(ddp_cache_read(sys, 2, &cache));
     assert_int_equal(cache.bytes, 0);
+    assert_false(ddp_cache_read(sys, 5, &cache)); /* a unit that is not known */
     assert_false(ddp_cache_read(sys, 99, &cache));
     assert_false(ddp_cache_read("/nowhere", 0, &cache));
 }

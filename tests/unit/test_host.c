@@ -15,7 +15,6 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
-#include "base/sysinfo_cgroup.h"
 #include "names.h"
 
 static void test_conf(void **state)

@@ -13,6 +13,14 @@
 #include "base/opt.h"
 #include "names.h"
 
+struct innermost {
+    bool unused;
+    int64_t depth;
+};
+struct inner {
+    bool unused, wet;
+    struct innermost innermost;
+};
 struct values {
     bool quiet, verbose;
     int64_t iters, seed;
@@ -23,58 +31,54 @@ struct values {
     struct ddp_int_list ranks, dtypes;
     struct ddp_size_list sizes;
     struct ddp_string_list algorithms;
-    int parity;
+    struct inner inner;
+    bool last;
 };
 
-static const char *memory_word(int i)
+static const char *const memory_names[] = {"registered", "private", NULL};
+static const char *dtype_choice(int i)
 {
-    static const char *const words[] = {"registered", "private"};
-    return i < 2 ? words[i] : NULL;
-}
-static const char *dtype_word(int i)
-{
-    return i < DDP_DTYPE_COUNT ? ddp_dtype_name((enum ddp_dtype)i) : NULL;
-}
-static const struct ddp_opt_choices memory_words = {memory_word, NULL};
-static const struct ddp_opt_choices dtype_words = {dtype_word, ddp_dtype_parse};
-
-static int parse_parity(const char *text, void *field, struct ddp_err *err)
-{
-    if (strcmp(text, "even") != 0 && strcmp(text, "odd") != 0)
-        return ddp_fail(err, DDP_EUSAGE, "'%s' is neither even nor odd", text);
-    *(int *)field = text[0] == 'o';
-    return 0;
+    return ddp_dtype_names[i];
 }
 
 #define AT(member) offsetof(struct values, member)
+static const struct ddp_opt innermost_rows[] = {
+    DDP_OPT(INT, "depth", 'D', offsetof(struct innermost, depth), "N", "3", "how deep"),
+    DDP_OPT_END,
+};
+static const struct ddp_opt inner_rows[] = {
+    DDP_OPT_HEADING("Inner"),
+    DDP_OPT(FLAG, "wet", 'w', offsetof(struct inner, wet), NULL, NULL, "with water"),
+    DDP_OPT_INCLUDE(innermost_rows, offsetof(struct inner, innermost)),
+    DDP_OPT_END,
+};
 static const struct ddp_opt rows[] = {
-    {"quiet", 'q', DDP_OPT_FLAG, AT(quiet), NULL, NULL, "Output", "errors only", 0, 0, NULL, NULL,
-     NULL},
-    {"verbose", 'v', DDP_OPT_FLAG, AT(verbose), NULL, NULL, "Output", "more", 0, 0, NULL, NULL,
-     NULL},
-    {"iters", 'n', DDP_OPT_INT, AT(iters), "N", "20", "Measurement", "timed iterations a point", 1,
-     1e6, NULL, NULL, "iterations"},
-    {"seed", 0, DDP_OPT_INT, AT(seed), "N", "1", NULL, "of everything random", 0, 0x1p53 - 1, NULL,
-     NULL, NULL},
-    {"lr", 0, DDP_OPT_DOUBLE, AT(lr), "F", "0.5", "Measurement", "learning rate", 0, 0, NULL, NULL,
-     NULL},
-    {"max-bytes", 'e', DDP_OPT_SIZE, AT(max_bytes), "S", "64M", "Measurement", "largest size", 4,
-     0x1p40, NULL, NULL, NULL},
-    {"json", 0, DDP_OPT_STRING, AT(json), "FILE", NULL, "Output", "as JSON", 0, 0, NULL, NULL,
-     NULL},
-    {"memory", 0, DDP_OPT_ENUM, AT(memory), "WHERE", "private", "Measurement", "of the buffers", 0,
-     0, &memory_words, NULL, NULL},
-    {"ranks", 0, DDP_OPT_INT_LIST, AT(ranks), "N[,N...]", NULL, "Measurement", "rank counts", 1,
-     256, NULL, NULL, NULL},
-    {"dtype", 'd', DDP_OPT_ENUM_LIST, AT(dtypes), "T[,T...]", "f32", "Measurement", "element types",
-     0, 0, &dtype_words, NULL, NULL},
-    {"size", 0, DDP_OPT_SIZE_LIST, AT(sizes), "S[,S...]", NULL, "Measurement",
-     "exact message sizes", 0, 0, NULL, NULL, NULL},
-    {"algorithm", 0, DDP_OPT_STRING_LIST, AT(algorithms), "NAME[,NAME]", "auto", "Measurement",
-     "how", 0, 0, NULL, NULL, NULL},
-    {"parity", 'p', DDP_OPT_CUSTOM, AT(parity), "WHICH", "even", "Measurement", "even or odd", 0, 0,
-     NULL, parse_parity, NULL},
-    DDP_OPT_END};
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "errors only"),
+    DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL, "more"),
+    DDP_OPT_HEADING("Measurement"),
+    DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20", "timed iterations a point", .min = 1,
+            .max = 1e6),
+    DDP_OPT_HEADING("Options"),
+    DDP_OPT(INT, "seed", 0, AT(seed), "N", "1", "of everything random", .max = 0x1p53 - 1),
+    DDP_OPT_HEADING("Measurement"),
+    DDP_OPT(DOUBLE, "lr", 0, AT(lr), "F", "0.5", "learning rate"),
+    DDP_OPT(SIZE, "max-bytes", 'e', AT(max_bytes), "S", "64M", "largest size", .min = 4,
+            .max = 0x1p40),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL, "as JSON"),
+    DDP_OPT_HEADING("Measurement"),
+    DDP_OPT(ENUM, "memory", 0, AT(memory), "WHERE", "private", "of the buffers",
+            .choices = memory_names),
+    DDP_OPT(INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL, "rank counts", .min = 1, .max = 256),
+    DDP_OPT(ENUM_LIST, "dtype", 'd', AT(dtypes), "T[,T...]", "f32", "element types",
+            .choice = dtype_choice, .spelling = ddp_dtype_parse),
+    DDP_OPT(SIZE_LIST, "size", 0, AT(sizes), "S[,S...]", NULL, "exact message sizes"),
+    DDP_OPT(STRING_LIST, "algorithm", 0, AT(algorithms), "NAME[,NAME]", "auto", "how"),
+    DDP_OPT_INCLUDE(inner_rows, AT(inner)),
+    DDP_OPT(FLAG, "last", 'l', AT(last), NULL, NULL, "the last one"),
+    DDP_OPT_END,
+};
 
 /* Parses a command line given as one string, split at blanks. "''" is the empty argument. */
 static int parse(const char *line, struct values *v, struct ddp_opt_result *r, struct ddp_err *err)
@@ -122,16 +126,14 @@ static void test_defaults(void **state)
 
 static void test_every_way_to_write_one(void **state)
 {
-    static const char *const lines[] = {
-        "--iters 5", "--iters=5",          "-n 5", "-n5", "-qn5", "-q -n 5", "--iterations 5",
-        "-qvn 5",    "--iters 9 --iters 5"};
+    static const char *const lines[] = {"--iters 5", "--iters=5", "-n 5",   "-n5",
+                                        "-qn5",      "-q -n 5",   "-qvn 5", "--iters 9 --iters 5"};
     for (size_t i = 0; i < DDP_COUNT_OF(lines); i++) {
         struct values v;
         struct ddp_opt_result r;
         accepted(lines[i], &v, &r);
         assert_int_equal(v.iters, 5);
         assert_true(ddp_opt_given(rows, &r, "iters"));
-        assert_true(ddp_opt_given(rows, &r, "iterations"));
         assert_false(ddp_opt_given(rows, &r, "seed"));
         assert_int_equal(v.quiet, lines[i][1] == 'q');
     }
@@ -142,7 +144,7 @@ static void test_every_kind(void **state)
     struct values v;
     struct ddp_opt_result r;
     accepted("--lr 1e-3 -e 1.5G --json - --memory registered --ranks 1,2,8 -d half,bf16 "
-             "--size 0,64M,8 --algorithm ring,auto --parity odd",
+             "--size 0,64M,8 --algorithm ring,auto",
              &v, &r);
     assert_true(v.lr == 1e-3);
     assert_true(v.max_bytes == 3ull << 29);
@@ -158,7 +160,6 @@ static void test_every_kind(void **state)
     assert_int_equal(v.sizes.v[1], 64 << 20);
     assert_int_equal(v.algorithms.n, 2);
     assert_string_equal(v.algorithms.v[1], "auto");
-    assert_int_equal(v.parity, 1);
     accepted("--dtype all", &v, &r);
     assert_int_equal(v.dtypes.n, DDP_DTYPE_COUNT);
     assert_int_equal(v.dtypes.v[DDP_DTYPE_COUNT - 1], DDP_DTYPE_COUNT - 1);
@@ -224,7 +225,6 @@ static void test_mistakes(void **state)
         {"--ranks ''", "'--ranks'", ""},
         {"--ranks 1,", "'--ranks'", ""},
         {"--ranks 0", "'--ranks'|'0'|256", ""},
-        {"--parity none", "'--parity'|'none'", ""},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
         struct values v;
@@ -240,28 +240,36 @@ static void test_mistakes(void **state)
     }
 }
 
+/* Parses `--name=text`, whose length is not limited. */
+static int parse_one(const char *name, const char *text, struct values *v)
+{
+    char arg[2048];
+    struct ddp_opt_result r;
+    struct ddp_err err = DDP_ERR_INIT;
+    snprintf(arg, sizeof arg, "--%s=%s", name, text);
+    return ddp_opt_parse(rows, 2, (char *[]){arg, arg}, v, &r, &err);
+}
+
 static void test_bounds(void **state)
 {
     struct values v;
     struct ddp_opt_result r;
-    struct ddp_err err = DDP_ERR_INIT;
     char text[1024] = "1";
     for (int i = 1; i < DDP_OPT_LIST_MAX; i++)
         strcat(text, ",1");
-    assert_int_equal(ddp_opt_set(rows, &v, "ranks", text, &err), 0);
+    assert_int_equal(parse_one("ranks", text, &v), 0);
     assert_int_equal(v.ranks.n, DDP_OPT_LIST_MAX);
     strcat(text, ",1");
-    assert_int_equal(ddp_opt_set(rows, &v, "ranks", text, &err), DDP_EUSAGE);
+    assert_int_equal(parse_one("ranks", text, &v), DDP_EUSAGE);
 
     char name[DDP_OPT_ITEM_MAX + 1];
     memset(name, 'a', sizeof name);
     name[DDP_OPT_ITEM_MAX - 1] = '\0';
-    err = DDP_ERR_INIT;
-    assert_int_equal(ddp_opt_set(rows, &v, "algorithm", name, &err), 0);
+    assert_int_equal(parse_one("algorithm", name, &v), 0);
     assert_string_equal(v.algorithms.v[0], name);
     name[DDP_OPT_ITEM_MAX - 1] = 'a';
     name[DDP_OPT_ITEM_MAX] = '\0';
-    assert_int_equal(ddp_opt_set(rows, &v, "algorithm", name, &err), DDP_EUSAGE);
+    assert_int_equal(parse_one("algorithm", name, &v), DDP_EUSAGE);
 
     char line[512] = "x";
     for (int i = 1; i <= 62; i++)
@@ -270,17 +278,50 @@ static void test_bounds(void **state)
     assert_int_equal(r.operand_count, 63);
 }
 
-static void test_set_by_name(void **state)
+/* An item of a list is never cut: a number keeps its last digits, or it is refused. */
+static void test_long_items(void **state)
 {
-    struct values v = {0};
-    struct ddp_err err = DDP_ERR_INIT;
-    assert_int_equal(ddp_opt_set(rows, &v, "iters", "7", &err), 0);
-    assert_int_equal(v.iters, 7);
-    assert_int_equal(ddp_opt_set(rows, &v, "quiet", NULL, &err), 0);
-    assert_true(v.quiet);
-    assert_int_equal(ddp_opt_set(rows, &v, "quite", NULL, &err), DDP_EUSAGE);
-    assert_true(text_names(err.text, "'quite'"));
-    assert_true(text_names(err.hint, "'quiet'"));
+    struct values v;
+    char text[DDP_OPT_ITEM_MAX + 8];
+    memset(text, '0', sizeof text);
+    strcpy(text + DDP_OPT_ITEM_MAX - 3, "12"); /* 255 bytes */
+    assert_int_equal(parse_one("ranks", text, &v), 0);
+    assert_int_equal(v.ranks.v[0], 12);
+    memset(text, '0', sizeof text);
+    strcpy(text + DDP_OPT_ITEM_MAX, "12"); /* the digits lie beyond the first 256 bytes */
+    text[0] = '1';
+    assert_int_equal(parse_one("ranks", text, &v), DDP_EUSAGE);
+    text[0] = '0';
+    text[DDP_OPT_ITEM_MAX - 1] = '7';
+    assert_int_equal(parse_one("ranks", text, &v), DDP_EUSAGE);
+}
+
+static void test_included_rows(void **state)
+{
+    struct values v;
+    struct ddp_opt_result r;
+    struct ddp_opt row;
+    accepted("", &v, &r);
+    assert_int_equal(v.inner.innermost.depth, 3);
+    assert_false(v.inner.wet || v.last);
+    accepted("--wet -D 7 -l", &v, &r);
+    assert_true(v.inner.wet && v.last);
+    assert_int_equal(v.inner.innermost.depth, 7);
+    assert_true(ddp_opt_given(rows, &r, "depth") && ddp_opt_given(rows, &r, "last"));
+    assert_false(ddp_opt_given(rows, &r, "iters"));
+    int count = 0;
+    while (ddp_opt_get(rows, count, &row))
+        assert_int_equal(row.index, count++);
+    assert_int_equal(count, 15);
+    assert_true(ddp_opt_find(rows, "depth", &row));
+    assert_int_equal(row.offset, offsetof(struct values, inner.innermost.depth));
+    assert_string_equal(row.group, "Options");
+    assert_true(ddp_opt_find(rows, "wet", &row));
+    assert_string_equal(row.group, "Inner");
+    assert_true(ddp_opt_find(rows, "last", &row));
+    assert_string_equal(row.group, "Measurement");
+    assert_int_equal(row.index, count - 1);
+    assert_false(ddp_opt_find(rows, "dept", &row));
 }
 
 static void test_help(void **state)
@@ -311,6 +352,35 @@ static void test_help(void **state)
 static const char *candidate(const void *ctx, int i)
 {
     return ((const char *const *)ctx)[i];
+}
+
+/* However long the list of names is, the message says that it goes on. */
+static void test_unknown(void **state)
+{
+    static const char *const few[] = {"red", "green", "blue", NULL};
+    const char *many[300];
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_fail_unknown(&err, "colour", "gren", "", candidate, few), DDP_EUSAGE);
+    assert_string_equal(err.text, "unknown colour 'gren'; legal: red, green, blue");
+    assert_string_equal(err.hint, "did you mean 'green'?");
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_fail_unknown(&err, "colour", "teal", " of the sky", candidate, few),
+                     DDP_EUSAGE);
+    assert_string_equal(err.text, "unknown colour 'teal' of the sky; legal: red, green, blue");
+    assert_string_equal(err.hint, "");
+    ddp_hint_nearest(&err, "rde", candidate, few, NULL);
+    assert_string_equal(err.hint, "did you mean 'red'? legal: red, green, blue");
+    err = DDP_ERR_INIT;
+    ddp_hint_nearest(&err, "teal", candidate, few, "see the list");
+    assert_string_equal(err.hint, "see the list");
+    for (size_t i = 0; i + 1 < DDP_COUNT_OF(many); i++)
+        many[i] = "colour";
+    many[DDP_COUNT_OF(many) - 1] = NULL;
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_fail_unknown(&err, "name", "teal", "", candidate, many), DDP_EUSAGE);
+    assert_string_equal(err.text + strlen(err.text) - 3, "...");
+    ddp_hint_nearest(&err, "teal", candidate, many, NULL);
+    assert_string_equal(err.hint + strlen(err.hint) - 3, "...");
 }
 
 static void test_nearest(void **state)
@@ -347,11 +417,12 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_every_way_to_write_one),
-        cmocka_unit_test(test_every_kind), cmocka_unit_test(test_lists_are_replaced),
-        cmocka_unit_test(test_operands),   cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_set_by_name),
-        cmocka_unit_test(test_help),       cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_every_way_to_write_one),
+        cmocka_unit_test(test_every_kind),    cmocka_unit_test(test_lists_are_replaced),
+        cmocka_unit_test(test_operands),      cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_long_items),
+        cmocka_unit_test(test_included_rows), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_help),          cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,19 +117,19 @@ static void test_bounds(void **state)
     }
     ddp_strbuf_add(&text, "}]}");
     refused(text.text, DDP_ECONFIG, "runs[0]");
-    ddp_strbuf_clear(&text);
+    ddp_strbuf_release(&text);
     ddp_strbuf_add(&text, "{\"runs\": [{\"command\": \"a\", \"x\": [0");
     for (int i = 1; i <= DDP_SWEEP_AXIS_MAX; i++)
         ddp_strbuf_addf(&text, ",%d", i);
     ddp_strbuf_add(&text, "]}]}");
     refused(text.text, DDP_ECONFIG, "runs[0]");
-    ddp_strbuf_clear(&text);
+    ddp_strbuf_release(&text);
     ddp_strbuf_add(&text, "{\"runs\": [{\"command\": \"a\"");
     for (int i = 0; i <= DDP_SWEEP_KEYS_MAX; i++)
         ddp_strbuf_addf(&text, ", \"x%d\": 1", i);
     ddp_strbuf_add(&text, "}]}");
     refused(text.text, DDP_ECONFIG, "runs[0]");
-    ddp_strbuf_clear(&text);
+    ddp_strbuf_release(&text);
     ddp_strbuf_add(&text, "{\"runs\": [{\"command\": \"a\", \"x\": \"");
     ddp_strbuf_pad(&text, DDP_SWEEP_VALUE_MAX + 1);
     ddp_strbuf_add(&text, "\"}]}");

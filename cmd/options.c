@@ -1,0 +1,59 @@
+/* Options of several commands. */
+#include "cmd.h"
+#include "run/outputs.h"
+
+static const char *const progress_names[] = {"auto", "always", "never", NULL};
+const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
+
+#define AT(member) offsetof(struct ddp_world_options, member)
+
+const struct ddp_opt ddp_world_rows[] = {
+    DDP_OPT_HEADING("World"),
+    DDP_OPT(INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
+            "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses the first N "
+            "(default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
+            .min = 1, .max = 256),
+    DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
+            "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`"),
+    DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,
+            "backend nccl: let ranks share a GPU, to check results only; no bandwidth is shown"),
+    DDP_OPT(ENUM, "launch", 0, AT(launch), "MODE", "processes",
+            "without mpiexec: start ranks as processes, or as threads of one process",
+            .choices = ddp_launch_names),
+    DDP_OPT(DOUBLE, "timeout", 'T', AT(timeout_s), "S", "60",
+            "deadline in seconds of every wait, including init and barriers", .min = 0.1,
+            .max = 86400),
+    DDP_OPT(INT, "seed", 0, AT(seed), "N", "1", "seed of all random numbers",
+            .max = 9007199254740991.0),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
+            "write the result as JSON (- for stdout, instead of the table)"),
+    DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
+            "one or more output formats; see `ddpbench list` (default table)"),
+    DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
+            "show progress on stderr; auto: only on a terminal", .choices = progress_names),
+    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
+    DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL, "print more on stderr"),
+    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_END,
+};
+
+#undef AT
+#define AT(field) offsetof(struct ddp_verdict_outputs, field)
+
+const struct ddp_opt ddp_verdict_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
+            "write the verdict as JSON (- for stdout, instead of the table)"),
+    DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
+            "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"),
+    DDP_OPT_END,
+};
+
+const struct ddp_opt ddp_noise_floor_rows[] = {
+    DDP_OPT_HEADING("Statistics"),
+    DDP_OPT(STRING, "noise-floor", 0, 0, "FILE", NULL,
+            "file of this machine's noise floor (default: one per machine and build in "
+            "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"),
+    DDP_OPT_END,
+};

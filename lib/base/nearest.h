@@ -1,0 +1,28 @@
+/* Errors about a name that is not one of the legal ones. */
+#ifndef DDP_BASE_NEAREST_H
+#define DDP_BASE_NEAREST_H
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Returns the i-th legal name, or NULL past the last. `ctx` is the caller's. */
+typedef const char *ddp_candidate(const void *ctx, int i);
+/* Returns the candidate nearest to `text` by edit distance, or NULL if none is near enough to
+ * suggest. */
+const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *ctx);
+/* Sets the hint "did you mean 'NEAREST'?", followed by `advice`. If advice is NULL, the list of all
+ * candidates follows. Returns err->code. */
+int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candidate,
+                     const void *ctx, const char *advice);
+/* Fills *err with the message "unknown KIND 'TEXT'WHERE; legal: ALL CANDIDATES" and the hint "did
+ * you mean 'NEAREST'?". `where` is "" or begins with a space. Returns DDP_EUSAGE. */
+int ddp_fail_unknown(struct ddp_err *err, const char *kind, const char *text, const char *where,
+                     ddp_candidate *candidate, const void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
