@@ -13,8 +13,6 @@
 #include "record/provenance.h"
 #include "report/report.h"
 
-static const struct ddp_report_style style = {false, 80};
-
 static inline int in_fresh_folder(void **state)
 {
     char *folder = strdup("/tmp/ddpbench-report-XXXXXX");
@@ -134,7 +132,7 @@ static inline int add(struct ddp_report_set *set, const char *name, const char *
                       struct ddp_err *err)
 {
     *err = DDP_ERR_INIT;
-    return ddp_report_add(set, ddp_reporter_find(name), path, &style, err);
+    return ddp_report_add(set, ddp_reporter_find(name), path, false, err);
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, in_fresh_folder, leave_folder)

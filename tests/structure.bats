@@ -54,7 +54,7 @@ none() {
 @test "each helper of the upper layers exists once" {
     for code in 'bool \w*is_root\(const struct ddp_app' 'int \w*local_ranks\(const struct ddp_app' \
         '^static bool was_reported\(' 'each needs a GPU, but' "uses no GPU\"" '"ddpbench-mpi-", 13' \
-        '^int ddp_open_file\('; do
+        '^int ddp_file_open\('; do
         [ "$(cat lib/*/*.[ch] cmd/*.[ch] | grep -vE ';$' | grep -cE -- "$code")" = 1 ] ||
             { echo "not once: $code"; return 1; }
     done

@@ -32,7 +32,7 @@ static int open_error(const char *path, struct ddp_err *err)
     return ddp_fail_errno(err, code, e, "cannot open '%s'", path);
 }
 
-int ddp_open_file(const char *path, int *fd, size_t *bytes, struct ddp_err *err)
+int ddp_file_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err)
 {
     int rc;
     struct stat st;
@@ -57,45 +57,37 @@ err_file:
     return rc;
 }
 
-static int read_exactly(int fd, const char *path, uint8_t *data, size_t bytes, struct ddp_err *err)
+int ddp_file_read_from(int fd, const char *path, size_t bytes, char **data, struct ddp_err *err)
 {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got = read(fd, data + done, bytes - done);
+    char *text = ddp_calloc(bytes + 1, 1);
+    int rc =
+        text ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of '%s'", bytes, path);
+    for (size_t done = 0; rc == 0 && done < bytes;) {
+        const ssize_t got = read(fd, text + done, bytes - done);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", path);
-        if (got == 0)
-            return ddp_fail(err, DDP_EINPUT, "'%s' became shorter while it was read", path);
-        done += (size_t)got;
+            rc = ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", path);
+        else if (got == 0)
+            rc = ddp_fail(err, DDP_EINPUT, "'%s' became shorter while it was read", path);
+        else
+            done += (size_t)got;
     }
-    return 0;
+    if (rc == 0)
+        *data = text;
+    else
+        free(text);
+    return rc;
 }
 
-int ddp_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes, struct ddp_err *err)
+int ddp_file_read(const char *path, size_t most, char **data, size_t *bytes, struct ddp_err *err)
 {
-    int fd, rc;
-    size_t size;
-    DDP_TRY(ddp_open_file(path, &fd, &size, err));
-    if (size > most) {
-        rc = ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, at most %zu are accepted", path, size,
-                      most);
-        goto err_fd;
-    }
-    uint8_t *content = ddp_calloc(size, 1);
-    if (!content) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of '%s'", size, path);
-        goto err_fd;
-    }
-    DDP_TRY_GOTO(read_exactly(fd, path, content, size, err), err_content);
-    close(fd);
-    *data = content;
-    *bytes = size;
-    return 0;
-
-err_content:
-    free(content);
-err_fd:
+    int fd;
+    DDP_TRY(ddp_file_open(path, &fd, bytes, err));
+    const int rc = *bytes > most
+                       ? ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, at most %zu are accepted",
+                                  path, *bytes, most)
+                       : ddp_file_read_from(fd, path, *bytes, data, err);
     close(fd);
     return rc;
 }

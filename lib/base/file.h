@@ -3,7 +3,6 @@
 #define DDP_BASE_FILE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
 
@@ -15,13 +14,17 @@ extern "C" {
  * of the call that failed. Bytes that were written before stay written. */
 int ddp_write_all(int fd, const void *bytes, size_t n);
 
-/* Opens a regular file to read it, and returns its descriptor and its size in *bytes. The file need
- * not be trusted. Errors: DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file,
- * DDP_EIO if the system fails, and DDP_ENOINPUT if it cannot be opened for another reason. */
-int ddp_open_file(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a whole file into *data [*bytes], which the caller frees with free(). Returns DDP_EINPUT if
- * the file is larger than `most` bytes, and the errors of ddp_open_file. */
-int ddp_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes,
+/* Opens a regular file for reading, and returns its descriptor and its size in *bytes. Returns
+ * DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file, DDP_EIO if the system
+ * fails, and DDP_ENOINPUT if it cannot be opened for another reason. */
+int ddp_file_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads `bytes` bytes from fd into *data, which ends in a further '\0'. path: for messages. The
+ * caller frees *data. Returns DDP_EIO, DDP_ENOMEM, or DDP_EINPUT if there are fewer bytes. */
+int ddp_file_read_from(int fd, const char *path, size_t bytes, char **data,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads a whole file. Returns the errors of both functions, and DDP_EINPUT if the file is larger
+ * than `most` bytes. */
+int ddp_file_read(const char *path, size_t most, char **data, size_t *bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

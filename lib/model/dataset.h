@@ -77,7 +77,7 @@ int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_datas
 /* Reads an IDX file of unsigned bytes, plain or gzipped, with `ndim` dimensions (at most
  * DDP_IDX_MAX_DIMS). dims [ndim] receives the dimensions. *data receives the bytes, whose number is
  * the product of the dimensions and at least 1. The caller frees *data with free(). Errors: those
- * of ddp_open_file, and DDP_EINPUT if the file is not IDX, empty, too large or truncated, or has
+ * of ddp_file_open, and DDP_EINPUT if the file is not IDX, empty, too large or truncated, or has
  * bytes after the data. Format: "THE IDX FILE FORMAT", yann.lecun.com/exdb/mnist. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,
                  struct ddp_err *err) DDP_MUST_CHECK;

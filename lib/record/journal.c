@@ -1,8 +1,9 @@
-/* Opens, reads and appends to the file of a journal. journal_line.c handles single lines. */
+/* Prints and parses the lines of a journal, and opens, reads and appends to its file. */
 #include "record/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +15,20 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "record/journal_line.h"
+#include "base/strbuf.h"
+#include "record/field.h"
+#include "record/noise.h"
 
 /* Beginning of every journal, even of one whose first line was cut off. */
 static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
+#define FORMAT "ddpbench-journal/3"
 
 struct ddp_journal {
     char *path;
     int fd;
     /* Number of bytes in complete lines. After a failed append, the file is cut to this length. */
     off_t bytes;
-    uint64_t chain; /* Check of the last line. */
+    int64_t lines; /* Complete lines. */
     /* created: this process created the file. broken: a failed append could not be cut off. */
     bool created, broken;
 };
@@ -43,40 +47,325 @@ void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const ch
     ddp_printable(value, facts->fact[i].value, sizeof facts->fact[i].value);
 }
 
-static int visit_line(const struct ddp_journal_line *line, uint64_t *chain, ddp_journal_visit visit,
-                      void *arg, struct ddp_err *err)
+/* The end of each line: `, "check": "fnv1a64:0123456789abcdef"}` */
+#define CHECK_KEY   ", \"check\": \"fnv1a64:"
+#define CHECK_END   "\"}"
+#define CHECK_BYTES (sizeof CHECK_KEY - 1 + 16 + sizeof CHECK_END - 1)
+
+static const char *const kinds[DDP_JOURNAL_KIND_COUNT] = {
+    [DDP_JOURNAL_BEGIN] = "begin",       [DDP_JOURNAL_POINT] = "point",
+    [DDP_JOURNAL_TRAIN] = "train",       [DDP_JOURNAL_EPOCH] = "epoch",
+    [DDP_JOURNAL_TRAIN_END] = "trained", [DDP_JOURNAL_CONTROL] = "control",
+    [DDP_JOURNAL_GATE] = "gate",         [DDP_JOURNAL_END] = "end",
+};
+
+/* The tables of the payloads. A point's samples follow its members, and a gate's values and ids. */
+static const struct payload {
+    const struct ddp_fields *fields;
+    size_t bytes;
+} payloads[DDP_JOURNAL_KIND_COUNT] = {
+    [DDP_JOURNAL_POINT] = {&ddp_point_fields, sizeof(struct ddp_point)},
+    [DDP_JOURNAL_TRAIN] = {&ddp_train_fields, sizeof(struct ddp_train_run)},
+    [DDP_JOURNAL_EPOCH] = {&ddp_epoch_fields, sizeof(struct ddp_epoch)},
+    [DDP_JOURNAL_TRAIN_END] = {&ddp_train_fields, sizeof(struct ddp_train_run)},
+    [DDP_JOURNAL_CONTROL] = {&ddp_control_fields, sizeof(struct ddp_control)},
+    [DDP_JOURNAL_GATE] = {&ddp_noise_gate_fields, sizeof(struct ddp_noise_gate)},
+};
+
+static const char *kind_name(int kind)
 {
-    struct ddp_journal_entry entry;
+    return kinds[kind];
+}
+
+/* The members of a line except its number, its payload and its check. */
+static const struct ddp_field entry_rows[] = {
+    {DDP_FIELD_AT(ddp_journal_entry, kind), DDP_FIELD_ENUM, .most = DDP_JOURNAL_KIND_COUNT - 1,
+     .choice = kind_name},
+    {DDP_FIELD_AT(ddp_journal_entry, launch), DDP_FIELD_COUNT, .least = 1,
+     .most = DDP_JOURNAL_LAUNCH_MAX},
+    {DDP_FIELD_AT(ddp_journal_entry, cell), DDP_FIELD_COUNT, .most = DDP_JOURNAL_CELL_MAX},
+    {DDP_FIELD_AT(ddp_journal_entry, id), DDP_FIELD_PATH},
+};
+static const struct ddp_fields entry_fields = {entry_rows, DDP_COUNT_OF(entry_rows)};
+
+static int no_memory(struct ddp_err *err)
+{
+    return ddp_fail(err, DDP_ENOMEM, "no memory for a line of the journal");
+}
+
+/* Prints doc as a line with its check, and deletes doc. */
+static int print_checked(cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
+{
+    int rc = doc ? ddp_json_print_line(doc, out, err) : no_memory(err);
+    cJSON_Delete(doc);
+    DDP_TRY(rc);
+    out->length -= 2; /* "}\n" */
+    const uint64_t check = ddp_fnv1a(DDP_FNV_INIT, out->text, out->length);
+    ddp_strbuf_addf(out, CHECK_KEY "%016llx" CHECK_END "\n", (unsigned long long)check);
+    return out->failed ? no_memory(err) : 0;
+}
+
+static int print_head(const struct ddp_journal_facts *facts, struct ddp_strbuf *out,
+                      struct ddp_err *err)
+{
+    cJSON *doc = cJSON_CreateObject();
+    ddp_json_str(doc, "journal", FORMAT);
+    cJSON *object = ddp_json_obj(doc, "facts");
+    for (int i = 0; i < facts->count; i++)
+        ddp_json_str(object, facts->fact[i].key, facts->fact[i].value);
+    return print_checked(doc, out, err);
+}
+
+/* Adds doubles as a list. NaN becomes null. */
+static void add_list(cJSON *data, const char *key, const double *values, size_t n)
+{
+    cJSON *list = ddp_json_arr(data, key);
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, isfinite(values[i]) ? cJSON_CreateNumber(values[i])
+                                                       : cJSON_CreateNull());
+}
+
+static void add_gate_lists(cJSON *data, const struct ddp_noise_gate *gate)
+{
+    const double *values = (const double *)(const void *)(gate + 1);
+    const size_t n = ddp_noise_gate_doubles(gate);
+    const char *id = (const char *)(values + n);
+    add_list(data, "values", values, n);
+    cJSON *ids = ddp_json_arr(data, "ids");
+    for (int c = 0; c < gate->cells; c++, id += DDP_NOISE_ID_BYTES)
+        cJSON_AddItemToArray(ids, cJSON_CreateString(id));
+}
+
+static int print_entry(const struct ddp_journal_entry *entry, int64_t number,
+                       struct ddp_strbuf *out, struct ddp_err *err)
+{
+    const struct payload *payload = &payloads[entry->kind];
+    cJSON *doc = cJSON_CreateObject();
+    ddp_json_count(doc, "line", number);
+    ddp_fields_store(&entry_fields, entry, doc);
+    if (payload->fields) {
+        cJSON *data = ddp_json_obj(doc, kinds[entry->kind]);
+        ddp_fields_store(payload->fields, entry->payload, data);
+        const struct ddp_point *point = entry->payload;
+        if (entry->kind == DDP_JOURNAL_POINT)
+            add_list(data, "samples", (const double *)(const void *)(point + 1),
+                     (size_t)point->sample_count);
+        else if (entry->kind == DDP_JOURNAL_GATE)
+            add_gate_lists(data, entry->payload);
+    }
+    return print_checked(doc, out, err);
+}
+
+/* A line to parse, without its newline. */
+struct line {
+    const char *text;
+    size_t bytes;
+    const char *where; /* "'FILE', line 7", for messages. */
+    int64_t number;    /* From 1. */
+};
+
+static int bad(const struct line *line, const char *why, struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EINPUT, "%s: %s", line->where, why);
+    return ddp_hint(err, "the journal was changed or damaged; use --restart to begin anew");
+}
+
+/* Verifies the check of a line and parses its object. */
+static int parse_checked(const struct line *line, cJSON **out, struct ddp_err *err)
+{
+    char end[CHECK_BYTES + 1];
+    if (line->bytes < CHECK_BYTES || line->text[0] != '{')
+        return bad(line, "not a line of a journal", err);
+    const size_t body = line->bytes - CHECK_BYTES;
+    const uint64_t check = ddp_fnv1a(DDP_FNV_INIT, line->text, body);
+    snprintf(end, sizeof end, CHECK_KEY "%016llx" CHECK_END, (unsigned long long)check);
+    if (memcmp(line->text + body, end, CHECK_BYTES) != 0)
+        return bad(line, "its checksum does not match the line", err);
+    return ddp_json_parse(line->text, line->bytes, line->where, out, err);
+}
+
+/* Returns the text at obj[key], or NULL. */
+static const char *text_of(const cJSON *obj, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+static const char *read_facts(const cJSON *doc, struct ddp_journal_facts *facts)
+{
+    const char *format = text_of(doc, "journal");
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(doc, "facts"), *item;
+    if (!format || strcmp(format, FORMAT) != 0)
+        return "not the head of a journal of this version";
+    if (!cJSON_IsObject(object) || cJSON_GetArraySize(object) > DDP_JOURNAL_FACTS_MAX)
+        return "the head has no facts, or too many";
+    cJSON_ArrayForEach(item, object)
+    {
+        if (!cJSON_IsString(item) && !cJSON_IsNull(item))
+            return "a fact is not a string";
+        ddp_journal_fact(facts, item->string, "%s", cJSON_IsString(item) ? item->valuestring : "");
+    }
+    return NULL;
+}
+
+static int read_head(const struct line *line, struct ddp_journal_facts *facts, struct ddp_err *err)
+{
+    cJSON *doc;
+    DDP_TRY(parse_checked(line, &doc, err));
+    const char *why = read_facts(doc, facts);
+    cJSON_Delete(doc);
+    return why ? bad(line, why, err) : 0;
+}
+
+/* Returns the item if it is a list with this key, else NULL. */
+static const cJSON *list_at(const cJSON *item, const char *key)
+{
+    return item && strcmp(item->string, key) == 0 && cJSON_IsArray(item) ? item : NULL;
+}
+
+/* Reads a list of `n` doubles. */
+static bool read_list(const cJSON *list, size_t n, double *out)
+{
+    const cJSON *item;
+    if ((size_t)cJSON_GetArraySize(list) != n)
+        return false;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsNumber(item) && !cJSON_IsNull(item))
+            return false;
+        *out++ = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    }
+    return true;
+}
+
+static bool read_ids(const cJSON *list, int n, char *out)
+{
+    const cJSON *item;
+    if (cJSON_GetArraySize(list) != n)
+        return false;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item) || strlen(item->valuestring) >= DDP_NOISE_ID_BYTES)
+            return false;
+        ddp_printable(item->valuestring, out, DDP_NOISE_ID_BYTES);
+        out += DDP_NOISE_ID_BYTES;
+    }
+    return true;
+}
+
+/* The struct that ddp_fields_load fills, before its lists are appended to it. */
+union loaded {
+    struct ddp_point point;
+    struct ddp_train_run run;
+    struct ddp_epoch epoch;
+    struct ddp_control control;
+    struct ddp_noise_gate gate;
+};
+
+/* Copies the struct into *payload, which has room for its lists, and reads the lists from `rest`.
+ */
+static const char *read_lists(struct ddp_journal_entry *entry, union loaded *loaded,
+                              const cJSON *rest, void **payload)
+{
+    const bool point = entry->kind == DDP_JOURNAL_POINT, gate = entry->kind == DDP_JOURNAL_GATE;
+    const cJSON *values = point ? list_at(rest, "samples") : gate ? list_at(rest, "values") : NULL;
+    const cJSON *ids = gate && values ? list_at(values->next, "ids") : NULL;
+    const cJSON *last = ids ? ids : values;
+    const size_t bytes = payloads[entry->kind].bytes;
+    if ((point && !values) || (gate && (!ids || loaded->gate.injected >= loaded->gate.cells)) ||
+        (last ? last->next : rest))
+        return "a list or value is missing or not valid";
+    if (point)
+        loaded->point.sample_count = cJSON_GetArraySize(values);
+    const size_t n = point  ? (size_t)loaded->point.sample_count
+                     : gate ? ddp_noise_gate_doubles(&loaded->gate)
+                            : 0;
+    if (values && (size_t)cJSON_GetArraySize(values) != n)
+        return "a list has the wrong length";
+    entry->payload_bytes = gate ? ddp_noise_gate_bytes(&loaded->gate) : bytes + n * sizeof(double);
+    entry->payload = *payload = ddp_calloc(1, entry->payload_bytes);
+    if (!*payload)
+        return "no memory for it";
+    memcpy(*payload, loaded, bytes);
+    double *doubles = (double *)(void *)((char *)*payload + bytes);
+    if ((values && !read_list(values, n, doubles)) ||
+        (ids && !read_ids(ids, loaded->gate.cells, (char *)(doubles + n))))
+        return "a list has a value that is not valid";
+    return NULL;
+}
+
+/* Reads the payload at `item`, the key of which is the kind. why: memory for the result. */
+static const char *read_payload(const cJSON *item, struct ddp_journal_entry *entry, void **payload,
+                                char why[96])
+{
+    const struct payload *expected = &payloads[entry->kind];
+    const cJSON *rest = NULL;
+    union loaded loaded;
+    memset(&loaded, 0, sizeof loaded);
+    if (!expected->fields)
+        return NULL;
+    if (!cJSON_IsObject(item) || strcmp(item->string, kinds[entry->kind]) != 0)
+        return "the data of this kind are missing";
+    const char *name = ddp_fields_load(expected->fields, item->child, &loaded, &rest);
+    if (!name)
+        return read_lists(entry, &loaded, rest, payload);
+    snprintf(why, 96, "'%s' is missing or out of range", name);
+    return why;
+}
+
+/* Reads an entry. *payload: the memory to which entry->payload points, or NULL. The caller passes
+ * *payload to free(). */
+static const char *read_entry(const cJSON *doc, int64_t number, struct ddp_journal_entry *entry,
+                              void **payload, char text[96])
+{
+    const cJSON *line = doc->child, *rest = NULL;
+    if (!line || strcmp(line->string, "line") != 0 || !cJSON_IsNumber(line))
+        return "not an entry of a journal";
+    if (line->valuedouble != (double)number)
+        return "a line before it is missing, or it is not in its place";
+    if (ddp_fields_load(&entry_fields, line->next, entry, &rest) != NULL)
+        return "invalid entry";
+    const cJSON *last = payloads[entry->kind].fields && rest ? rest->next : rest;
+    if (!last || last->next)
+        return "invalid entry";
+    return read_payload(rest, entry, payload, text);
+}
+
+static int visit_line(const struct line *line, ddp_journal_visit visit, void *arg,
+                      struct ddp_err *err)
+{
+    struct ddp_journal_entry entry = {.payload = NULL};
     void *payload = NULL;
-    DDP_TRY(ddp_journal_read(line, chain, &entry, &payload, err));
-    int rc = visit(arg, &entry, err);
+    char text[96];
+    cJSON *doc;
+    DDP_TRY(parse_checked(line, &doc, err));
+    const char *why = read_entry(doc, line->number, &entry, &payload, text);
+    cJSON_Delete(doc);
+    const int rc = why ? bad(line, why, err) : visit(arg, &entry, err);
     free(payload);
     return rc;
 }
 
-/* Like ddp_journal_parse. *chain: check of the last complete line. */
+/* Like ddp_journal_parse. *lines: number of complete lines. */
 static int parse(const char *text, size_t bytes, const char *name, struct ddp_journal_facts *facts,
-                 ddp_journal_visit visit, void *arg, size_t *whole, uint64_t *chain,
+                 ddp_journal_visit visit, void *arg, size_t *whole, int64_t *lines,
                  struct ddp_err *err)
 {
     const size_t begins = DDP_MIN(bytes, sizeof beginning - 1);
-    size_t at = 0, lines = 0;
+    size_t at = 0;
     *whole = 0;
-    *chain = DDP_FNV_INIT;
+    *lines = 0;
     facts->count = 0;
     /* Check this even if no line is complete, because another kind of file must not be taken for
      * the start of a journal. */
     if (memcmp(text, beginning, begins) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", name);
-    for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at)); lines++) {
+    for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at));) {
         char where[320];
         const size_t n = (size_t)(end - text) - at;
-        snprintf(where, sizeof where, "'%.250s', line %zu", name, lines + 1);
-        const struct ddp_journal_line line = {text + at, n, where};
-        if (lines == 0)
-            DDP_TRY(ddp_journal_read_head(&line, chain, facts, err));
-        else
-            DDP_TRY(visit_line(&line, chain, visit, arg, err));
+        const struct line line = {text + at, n, where, ++*lines};
+        snprintf(where, sizeof where, "'%.250s', line %lld", name, (long long)*lines);
+        DDP_TRY(*lines == 1 ? read_head(&line, facts, err) : visit_line(&line, visit, arg, err));
         at += n + 1;
         *whole = at;
     }
@@ -87,8 +376,8 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
                       struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
                       size_t *whole, struct ddp_err *err)
 {
-    uint64_t chain;
-    return parse(text, bytes, name, facts, visit, arg, whole, &chain, err);
+    int64_t lines;
+    return parse(text, bytes, name, facts, visit, arg, whole, &lines, err);
 }
 
 static int cannot(struct ddp_journal *j, int code, const char *what, int error, struct ddp_err *err)
@@ -96,7 +385,7 @@ static int cannot(struct ddp_journal *j, int code, const char *what, int error, 
     return ddp_fail_errno(err, code, error, "cannot %s '%s'", what, j->path);
 }
 
-/* Appends text[n] and syncs it to disk. Cuts off the remains of a failed write. */
+/* Appends the line text[n] and syncs it to disk. Cuts off the remains of a failed write. */
 static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_err *err)
 {
     if (j->broken)
@@ -106,6 +395,7 @@ static int append(struct ddp_journal *j, const char *text, size_t n, struct ddp_
         error = errno;
     if (error == 0) {
         j->bytes += (off_t)n;
+        j->lines++;
         return 0;
     }
     /* If the cut fails too, the next reader drops the incomplete line. */
@@ -117,12 +407,9 @@ int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_ent
                        struct ddp_err *err)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    uint64_t chain = journal->chain;
-    int rc = ddp_journal_print(entry, &chain, &line, err);
+    int rc = print_entry(entry, journal->lines + 1, &line, err);
     if (rc == 0)
         rc = append(journal, line.text, line.length, err);
-    if (rc == 0)
-        journal->chain = chain;
     ddp_strbuf_release(&line);
     return rc;
 }
@@ -159,28 +446,6 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
     if (!is_named(j))
         return ddp_fail(err, DDP_ECREATE, "another run has just removed '%s'; try again", j->path);
     j->bytes = st.st_size;
-    return 0;
-}
-
-static int read_file(struct ddp_journal *j, char **out, struct ddp_err *err)
-{
-    const size_t bytes = (size_t)j->bytes;
-    char *text = malloc(bytes + 1);
-    size_t at = 0;
-    if (!text)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
-    while (at < bytes) {
-        ssize_t n = pread(j->fd, text + at, bytes - at, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            int error = n < 0 ? errno : EIO;
-            free(text);
-            return cannot(j, DDP_EIO, "read", error, err);
-        }
-        at += (size_t)n;
-    }
-    *out = text;
     return 0;
 }
 
@@ -231,16 +496,16 @@ static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts
     struct ddp_journal_facts *then = malloc(sizeof *then);
     if (!then)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
-    int rc = read_file(j, &text, err);
+    int rc = ddp_file_read_from(j->fd, j->path, (size_t)j->bytes, &text, err);
     if (rc != 0)
         goto out_then;
     const char *end = memchr(text, '\n', (size_t)j->bytes);
     const size_t head = end ? (size_t)(end - text) + 1 : (size_t)j->bytes;
-    rc = parse(text, head, j->path, then, visit_nothing, NULL, whole, &j->chain, err);
+    rc = parse(text, head, j->path, then, visit_nothing, NULL, whole, &j->lines, err);
     if (rc == 0 && *whole > 0)
         rc = compare_facts(j, then, facts, err);
     if (rc == 0 && *whole > 0)
-        rc = parse(text, (size_t)j->bytes, j->path, then, visit, arg, whole, &j->chain, err);
+        rc = parse(text, (size_t)j->bytes, j->path, then, visit, arg, whole, &j->lines, err);
     free(text);
 out_then:
     free(then);
@@ -268,8 +533,8 @@ static int write_head(struct ddp_journal *j, const struct ddp_journal_facts *fac
                       struct ddp_err *err)
 {
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    j->chain = DDP_FNV_INIT;
-    int rc = ddp_journal_print_head(facts, &j->chain, &line, err);
+    j->lines = 0;
+    int rc = print_head(facts, &line, err);
     if (rc == 0)
         rc = append(j, line.text, line.length, err);
     ddp_strbuf_release(&line);

@@ -3,15 +3,14 @@
  *
  * The journal is an append-only text file with one JSON object per line. The first line is the
  * head. It holds facts about the run. Only a run with equal facts may continue the journal. Each
- * other line holds launch, cell and id in readable form, and most hold a struct of record.h or
- * noise.h as base64 bytes. The bytes depend on the build that wrote them, so the build is one of
- * the facts. The last key of a line is "check". Its value is the FNV-1a 64 hash of the line up to
- * the comma before this key. The hash is seeded with the check of the previous line, so a missing
- * or duplicate line is detected at the next line. A last line without a newline was cut off while
- * being written, and is dropped. Any other damaged line is an error that names the line.
+ * other line has the number of the line, so a missing or duplicate line is detected. It has launch,
+ * cell and id, and most lines have the members of a struct of record.h or noise.h, by their tables
+ * (field.h). The last key of a line is "check". Its value is the FNV-1a 64 hash of the line up to
+ * the comma before this key. A last line without a newline was cut off while being written, and is
+ * dropped. Any other damaged line is an error that names the line.
  *
- * The contents are untrusted, so enums, flags, texts and most counts are checked before the caller
- * gets them. The caller interprets the cells and decides which of them are done. */
+ * The contents are untrusted, so every value is checked by the tables before the caller gets it.
+ * The caller interprets the cells and decides which of them are done. */
 #ifndef DDP_RECORD_JOURNAL_H
 #define DDP_RECORD_JOURNAL_H
 

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "record/provenance.h"
+#include "stats/signflip.h"
 
 #define SCHEMA    "ddpbench-noise/1"
 #define MAX_BYTES 65536
@@ -49,45 +49,48 @@ size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate)
            (size_t)gate->cells * DDP_NOISE_ID_BYTES;
 }
 
-/* The members of the file by type. Writer and reader share these tables. Counts are >= 0. */
-static const struct {
-    const char *key;
-    size_t offset, bytes;
-} texts[] = {
-    {"measured", offsetof(struct ddp_noise, measured), sizeof((struct ddp_noise *)0)->measured},
-    {"command", offsetof(struct ddp_noise, command), sizeof((struct ddp_noise *)0)->command},
-};
-static const struct {
-    const char *key;
-    size_t offset;
-} counts[] =
-    {
-        {"pairs", offsetof(struct ddp_noise, pairs)},
-        {"cells", offsetof(struct ddp_noise, cells)},
-        {"same_gates", offsetof(struct ddp_noise, same)},
-        {"false_alarms", offsetof(struct ddp_noise, false_alarms)},
-        {"inconclusive", offsetof(struct ddp_noise, inconclusive)},
-        {"injected_gates", offsetof(struct ddp_noise, injected)},
-        {"found", offsetof(struct ddp_noise, found)},
-        {"elsewhere", offsetof(struct ddp_noise, elsewhere)},
-},
-  effects[] = {
-      {"injected_effect", offsetof(struct ddp_noise, injected_effect)},
-      {"min_effect", offsetof(struct ddp_noise, min_effect)},
-      {"noise_floor", offsetof(struct ddp_noise, noise_floor)},
-      {"detectable", offsetof(struct ddp_noise, detectable)},
-};
+#define MEMBER(member) DDP_FIELD_AT(ddp_noise, member)
 
-#define MEMBER(noise, offset) ((void *)((char *)(noise) + (offset)))
+/* The members of the file. An effect is a fraction. */
+static const struct ddp_field machine_rows[] = {
+    {DDP_FIELD_AT(ddp_noise_machine, cpu), DDP_FIELD_PATH, "cpu"},
+    {DDP_FIELD_AT(ddp_noise_machine, cores), DDP_FIELD_COUNT, "cores"},
+    {DDP_FIELD_AT(ddp_noise_machine, kernel), DDP_FIELD_PATH, "kernel"},
+    {DDP_FIELD_AT(ddp_noise_machine, build), DDP_FIELD_PATH, "build"},
+};
+static const struct ddp_field noise_rows[] = {
+    {MEMBER(measured), DDP_FIELD_PATH, "measured"},
+    {MEMBER(command), DDP_FIELD_PATH, "command"},
+    {MEMBER(pairs), DDP_FIELD_COUNT, "pairs"},
+    {MEMBER(cells), DDP_FIELD_COUNT, "cells"},
+    {MEMBER(same), DDP_FIELD_COUNT, "same_gates"},
+    {MEMBER(false_alarms), DDP_FIELD_COUNT, "false_alarms"},
+    {MEMBER(inconclusive), DDP_FIELD_COUNT, "inconclusive"},
+    {MEMBER(injected), DDP_FIELD_COUNT, "injected_gates"},
+    {MEMBER(found), DDP_FIELD_COUNT, "found"},
+    {MEMBER(elsewhere), DDP_FIELD_COUNT, "elsewhere"},
+    {MEMBER(injected_effect), DDP_FIELD_NUMBER, "injected_effect"},
+    {MEMBER(min_effect), DDP_FIELD_NUMBER, "min_effect"},
+    {MEMBER(noise_floor), DDP_FIELD_NUMBER, "noise_floor"},
+    {MEMBER(detectable), DDP_FIELD_NUMBER, "detectable"},
+};
+static const struct ddp_fields machine_fields = {machine_rows, DDP_COUNT_OF(machine_rows)};
+static const struct ddp_fields noise_fields = {noise_rows, DDP_COUNT_OF(noise_rows)};
+
+#define GATE(member) DDP_FIELD_AT(ddp_noise_gate, member), DDP_FIELD_COUNT
+static const struct ddp_field gate_rows[] = {
+    {GATE(index)},
+    {GATE(injected), .least = -1},
+    {GATE(pairs), .least = 1, .most = DDP_SIGNFLIP_MAX},
+    {GATE(cells), .least = 1, .most = DDP_NOISE_CELLS_MAX},
+    {GATE(rerun)},
+    {GATE(mixed)},
+};
+const struct ddp_fields ddp_noise_gate_fields = {gate_rows, DDP_COUNT_OF(gate_rows)};
 
 void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise)
 {
-    for (size_t i = 0; i < DDP_COUNT_OF(texts); i++)
-        ddp_json_str(obj, texts[i].key, MEMBER(noise, texts[i].offset));
-    for (size_t i = 0; i < DDP_COUNT_OF(counts); i++)
-        ddp_json_count(obj, counts[i].key, *(int *)MEMBER(noise, counts[i].offset));
-    for (size_t i = 0; i < DDP_COUNT_OF(effects); i++)
-        ddp_json_num(obj, effects[i].key, *(double *)MEMBER(noise, effects[i].offset));
+    ddp_fields_show(&noise_fields, noise, obj);
 }
 
 static int print(const struct ddp_noise *noise, struct ddp_strbuf *out, struct ddp_err *err)
@@ -96,11 +99,7 @@ static int print(const struct ddp_noise *noise, struct ddp_strbuf *out, struct d
     if (!doc)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the noise floor");
     ddp_json_str(doc, "schema", SCHEMA);
-    cJSON *machine = ddp_json_obj(doc, "machine");
-    ddp_json_str(machine, "cpu", noise->machine.cpu);
-    ddp_json_count(machine, "cores", noise->machine.cores);
-    ddp_json_str(machine, "kernel", noise->machine.kernel);
-    ddp_json_str(machine, "build", noise->machine.build);
+    ddp_fields_show(&machine_fields, &noise->machine, ddp_json_obj(doc, "machine"));
     ddp_noise_add(doc, noise);
     int rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
@@ -113,72 +112,41 @@ static int refuse(const char *name, const char *key, struct ddp_err *err)
     return ddp_hint(err, "remove the file and measure again: `ddpbench gate --selftest`");
 }
 
-static int read_text(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
-                     struct ddp_err *err)
+/* Reads all members of a table. */
+static int read_members(const struct ddp_fields *fields, const cJSON *doc, const char *name,
+                        void *out, struct ddp_err *err)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
-    out[0] = '\0';
-    if (!cJSON_IsString(item) && !cJSON_IsNull(item))
-        return refuse(name, key, err);
-    if (cJSON_IsString(item))
-        ddp_printable(item->valuestring, out, bytes);
+    for (size_t i = 0; i < fields->count; i++)
+        if (ddp_fields_read(fields, doc, fields->field[i].path, out) != NULL)
+            return refuse(name, fields->field[i].path, err);
     return 0;
 }
 
-static int read_count(const cJSON *obj, const char *key, const char *name, int *out,
-                      struct ddp_err *err)
+/* Effects lie between 0 and 1000. All but noise_floor may be missing. */
+static int check_effects(const struct ddp_noise *n, const char *name, struct ddp_err *err)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= INT_MAX) ||
-        item->valuedouble != floor(item->valuedouble))
-        return refuse(name, key, err);
-    *out = (int)item->valuedouble;
-    return 0;
+    const double effects[] = {n->injected_effect, n->min_effect, n->noise_floor, n->detectable};
+    for (size_t i = 0; i < DDP_COUNT_OF(effects); i++)
+        if (effects[i] < 0 || effects[i] > 1000)
+            return refuse(name, noise_rows[DDP_COUNT_OF(noise_rows) - 4 + i].path, err);
+    return isnan(n->noise_floor) ? refuse(name, "noise_floor", err) : 0;
 }
 
-/* Reads an effect from 0 to 1000, or NaN if it is null. */
-static int read_effect(const cJSON *obj, const char *key, const char *name, double *out,
-                       struct ddp_err *err)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
-    *out = NAN;
-    if (cJSON_IsNull(item))
-        return 0;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 1000))
-        return refuse(name, key, err);
-    *out = item->valuedouble;
-    return 0;
-}
-
-static int read_members(const cJSON *doc, const char *name, struct ddp_noise *n,
-                        struct ddp_err *err)
+static int read_document(const cJSON *doc, const char *name, struct ddp_noise *n,
+                         struct ddp_err *err)
 {
     const cJSON *machine = cJSON_GetObjectItemCaseSensitive(doc, "machine");
-    struct ddp_noise_machine *m = &n->machine;
-    char schema[32];
-    DDP_TRY(read_text(doc, "schema", name, schema, sizeof schema, err));
-    if (strcmp(schema, SCHEMA) != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has the schema '%s', expected '" SCHEMA "'", name,
-                        schema);
-    if (!cJSON_IsObject(machine) || cJSON_GetArraySize(machine) != 4)
+    const cJSON *schema = cJSON_GetObjectItemCaseSensitive(doc, "schema");
+    if (!cJSON_IsString(schema) || strcmp(schema->valuestring, SCHEMA) != 0)
+        return ddp_fail(err, DDP_EINPUT, "'%s' does not have the schema '" SCHEMA "'", name);
+    if (!cJSON_IsObject(machine) ||
+        (size_t)cJSON_GetArraySize(machine) != DDP_COUNT_OF(machine_rows))
         return refuse(name, "machine", err);
-    if ((size_t)cJSON_GetArraySize(doc) !=
-        3 + DDP_COUNT_OF(texts) + DDP_COUNT_OF(counts) + DDP_COUNT_OF(effects))
+    if ((size_t)cJSON_GetArraySize(doc) != 3 + DDP_COUNT_OF(noise_rows))
         return ddp_fail(err, DDP_EINPUT, "'%s' must have exactly the keys of a noise floor", name);
-    DDP_TRY(read_text(machine, "cpu", name, m->cpu, sizeof m->cpu, err));
-    DDP_TRY(read_count(machine, "cores", name, &m->cores, err));
-    DDP_TRY(read_text(machine, "kernel", name, m->kernel, sizeof m->kernel, err));
-    DDP_TRY(read_text(machine, "build", name, m->build, sizeof m->build, err));
-    for (size_t i = 0; i < DDP_COUNT_OF(texts); i++)
-        DDP_TRY(
-            read_text(doc, texts[i].key, name, MEMBER(n, texts[i].offset), texts[i].bytes, err));
-    for (size_t i = 0; i < DDP_COUNT_OF(counts); i++)
-        DDP_TRY(read_count(doc, counts[i].key, name, MEMBER(n, counts[i].offset), err));
-    for (size_t i = 0; i < DDP_COUNT_OF(effects); i++)
-        DDP_TRY(read_effect(doc, effects[i].key, name, MEMBER(n, effects[i].offset), err));
-    if (isnan(n->noise_floor))
-        return refuse(name, "noise_floor", err);
-    return 0;
+    DDP_TRY(read_members(&machine_fields, machine, name, &n->machine, err));
+    DDP_TRY(read_members(&noise_fields, doc, name, n, err));
+    return check_effects(n, name, err);
 }
 
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
@@ -188,7 +156,7 @@ int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp
     cJSON *doc = NULL;
     DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
-    int rc = read_members(doc, name, &n, err);
+    int rc = read_document(doc, name, &n, err);
     cJSON_Delete(doc);
     if (rc == 0)
         *out = n;
@@ -197,21 +165,13 @@ int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp
 
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
 {
-    char text[MAX_BYTES];
     struct ddp_noise_machine here;
-    struct stat st;
-    ssize_t n = -1;
-    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
-                              "cannot open '%s'", path);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_BYTES)
-        n = read(fd, text, sizeof text);
-    close(fd);
-    if (n < 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a noise floor", path);
-    DDP_TRY(ddp_noise_parse(text, (size_t)n, path, out, err));
+    char *text;
+    size_t bytes;
+    DDP_TRY(ddp_file_read(path, MAX_BYTES, &text, &bytes, err));
+    const int rc = ddp_noise_parse(text, bytes, path, out, err);
+    free(text);
+    DDP_TRY(rc);
     ddp_noise_machine_read(&here);
     if (ddp_noise_machine_key(&here) == ddp_noise_machine_key(&out->machine))
         return 0;

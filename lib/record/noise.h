@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "record/field.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +71,7 @@ struct ddp_noise_gate {
      * A/A gate. rerun, mixed: see run/gate_pairs.h. */
     int32_t index, injected, pairs, cells, rerun, mixed;
 };
+extern const struct ddp_fields ddp_noise_gate_fields;
 #define DDP_NOISE_ID_BYTES  192
 #define DDP_NOISE_CELLS_MAX 100000
 size_t ddp_noise_gate_doubles(const struct ddp_noise_gate *gate);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "record/field.h"
 #include "record/record.h"
 
 const char *const ddp_placement_names[] = {"in", "out", "both", NULL};
@@ -118,51 +119,31 @@ double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline ba
     return saved <= 0 ? 0 : more_ns > 0 ? saved / more_ns : INFINITY;
 }
 
+const char *ddp_status_name(enum ddp_status status)
+{
+    return status == DDP_STATUS_COMPLETE ? "complete"
+           : status == DDP_STATUS_FAILED ? "failed"
+                                         : "partial";
+}
+
 void ddp_point_init(struct ddp_point *p)
 {
-    struct ddp_summary none = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     memset(p, 0, sizeof *p);
-    p->time_ns = none;
+    ddp_fields_init(&ddp_point_fields, p);
     p->block = 1;
-    p->series.trend = p->series.autocorrelation = NAN;
-    p->interference = (struct ddp_interference){NAN, NAN, -1};
     snprintf(p->spec.compress, sizeof p->spec.compress, "none");
-    for (int i = 0; i < 3; i++)
-        p->rank_mean_ns[i] = p->phase_ns[i] = NAN;
-    p->injected_percent = p->wire_bytes_per_rank = NAN;
-    p->achieved_density = p->threshold = p->density = NAN;
-    p->overflow_count = -1;
-    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
-        p->dense_ns[i] = NAN;
-        p->break_even[i] = (struct ddp_break_even){NAN, NAN, NAN};
-    }
-    p->overlap = (struct ddp_overlap_times){NAN, NAN, NAN};
-    p->device_ns = p->skew_start_ns = p->skew_exit_ns = NAN;
-    p->pingpong_ns[0] = p->pingpong_ns[1] = NAN;
-    p->page_bytes = -1;
-    p->bound_GBps = p->bound_ns = p->bound_fraction = NAN;
-    p->check_elements = p->check_wrong = -1;
 }
 
 void ddp_epoch_init(struct ddp_epoch *e)
 {
     memset(e, 0, sizeof *e);
-    e->train_loss = e->train_accuracy = e->eval_loss = e->eval_accuracy = NAN;
-    e->seconds = e->compute_seconds = e->exchange_seconds = e->exposed_seconds = NAN;
-    e->images_per_second = e->wire_bytes_per_rank = e->achieved_density = NAN;
-    e->encode_seconds = e->decode_seconds = NAN;
-    e->overflow_count = -1;
-    e->peak_memory_bytes = -1;
+    ddp_fields_init(&ddp_epoch_fields, e);
 }
 
 void ddp_train_run_init(struct ddp_train_run *r)
 {
     memset(r, 0, sizeof *r);
-    r->max_steps = -1;
-    r->target_accuracy = NAN;
-    r->target_epoch = -1;
-    r->target_seconds = r->target_wire_bytes = NAN;
-    r->total_seconds = r->total_wire_bytes = NAN;
+    ddp_fields_init(&ddp_train_fields, r);
 }
 
 void ddp_record_init(struct ddp_record *record)
@@ -216,34 +197,6 @@ static void clean(char *text, size_t bytes)
     snprintf(text, bytes, "%s", printable);
 }
 #define CLEAN(field) clean(field, sizeof(field))
-
-static void clean_point(struct ddp_point *p)
-{
-    CLEAN(p->spec.backend);
-    CLEAN(p->spec.algorithm);
-    CLEAN(p->spec.compress);
-    CLEAN(p->algorithm_used);
-    CLEAN(p->feedback);
-    CLEAN(p->bound_kind);
-    CLEAN(p->dense_algorithm[DDP_BASELINE_F32]);
-    CLEAN(p->dense_algorithm[DDP_BASELINE_F16]);
-}
-
-static void clean_train(struct ddp_train_run *t)
-{
-    CLEAN(t->model);
-    CLEAN(t->dataset);
-    CLEAN(t->optimizer);
-    CLEAN(t->sync);
-    CLEAN(t->init);
-    CLEAN(t->init_sync);
-    CLEAN(t->partition);
-    CLEAN(t->blas);
-    CLEAN(t->device);
-    CLEAN(t->feedback);
-    CLEAN(t->aggregate);
-    CLEAN(t->algorithm);
-}
 
 static void clean_host(struct ddp_host *h)
 {
@@ -308,7 +261,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
     memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
     memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);
     record->points[at] = *p;
-    clean_point(&record->points[at]);
+    ddp_fields_printable(&ddp_point_fields, &record->points[at]);
     record->samples[at] = copy;
     record->point_count++;
     return 0;
@@ -347,7 +300,7 @@ int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *
         return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a training run");
     record->train = train;
     train[record->train_count] = *run;
-    clean_train(&train[record->train_count]);
+    ddp_fields_printable(&ddp_train_fields, &train[record->train_count]);
     train[record->train_count].epochs = NULL;
     train[record->train_count].epoch_count = 0;
     record->train_count++;
@@ -375,7 +328,7 @@ void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run 
     struct ddp_epoch *epochs = last->epochs;
     int count = last->epoch_count;
     *last = *run;
-    clean_train(last);
+    ddp_fields_printable(&ddp_train_fields, last);
     last->epochs = epochs;
     last->epoch_count = count;
 }
@@ -400,4 +353,44 @@ void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_
     memcpy(h->gpus, facts, (size_t)count * sizeof *facts);
     h->gpu_count = count;
     clean_host(h);
+}
+
+int ddp_record_best_busbw(const struct ddp_record *record)
+{
+    double best = NAN;
+    int at = -1;
+    for (int i = 0; i < record->point_count; i++) {
+        const struct ddp_point *p = &record->points[i];
+        const double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
+        if (busbw > best || (isnan(best) && isfinite(busbw))) {
+            best = busbw;
+            at = i;
+        }
+    }
+    return at;
+}
+
+#define RANKS_SEPARATE 1024 /* All numbers from 1023 on share the last entry. */
+
+void ddp_record_noise(const struct ddp_record *record, struct ddp_record_noise *out)
+{
+    double lowest[RANKS_SEPARATE], highest[RANKS_SEPARATE];
+    *out = (struct ddp_record_noise){NAN, NAN, 1, false, 0};
+    for (int n = 0; n < RANKS_SEPARATE; n++)
+        lowest[n] = highest[n] = NAN;
+    for (int i = 0; i < record->point_count; i++) {
+        const struct ddp_point *p = &record->points[i];
+        const struct ddp_summary *t = &p->time_ns;
+        const int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_SEPARATE - 1);
+        for (int j = 0; j < 2; j++) { /* fmin and fmax ignore a NaN. */
+            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]);
+            highest[n] = fmax(highest[n], p->pingpong_ns[j]);
+        }
+        out->pingpong_change = fmax(out->pingpong_change, highest[n] / lowest[n]);
+        out->pingpong_min_ns = fmin(out->pingpong_min_ns, lowest[n]);
+        out->pingpong_max_ns = fmax(out->pingpong_max_ns, highest[n]);
+        out->wide +=
+            fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > DDP_INTERVAL_WIDE * t->median;
+    }
+    out->pingpong_noisy = out->pingpong_change > DDP_PINGPONG_CHANGE_MAX;
 }

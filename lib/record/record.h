@@ -234,6 +234,8 @@ struct ddp_env_entry {
     char value[256];
 };
 
+const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
+
 struct ddp_verdict_record;
 
 struct ddp_record {
@@ -296,6 +298,28 @@ void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_
                          int count);
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
                         struct ddp_err *err) DDP_MUST_CHECK;
+/* The tables of the structs (record/field.h), in record_fields.c. A new member of such a struct
+ * needs a row there. */
+struct ddp_fields;
+extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
+    ddp_control_fields;
+
+/* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
+int ddp_record_best_busbw(const struct ddp_record *record);
+
+/* Signs that the machine was not quiet enough for the measured points. */
+struct ddp_record_noise {
+    /* Shortest and longest ping-pong of all points. NaN: none was measured. */
+    double pingpong_min_ns, pingpong_max_ns;
+    /* The largest factor by which the ping-pong changed among points with equal numbers of ranks.
+     * If it exceeds DDP_PINGPONG_CHANGE_MAX, ranks may have shared cores. */
+    double pingpong_change;
+    bool pingpong_noisy;
+    int wide; /* Points whose interval is wider than +-DDP_INTERVAL_WIDE of the median. */
+};
+#define DDP_PINGPONG_CHANGE_MAX 10
+#define DDP_INTERVAL_WIDE       0.5
+void ddp_record_noise(const struct ddp_record *record, struct ddp_record_noise *out);
 /* Initialise a struct with every optional value unknown. */
 void ddp_point_init(struct ddp_point *p);
 void ddp_epoch_init(struct ddp_epoch *e);

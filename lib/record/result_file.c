@@ -1,19 +1,19 @@
-/* Opens a result document and reads everything but its points, which result_points.c reads. */
+/* Opens and reads a result document. algbw and busbw are recomputed, and must agree with the
+ * stored figures. */
 #include "record/result_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "record/result_points.h"
+#include "record/field.h"
+#include "record/record.h"
+#include "stats/summary.h"
 
 static const char *const top_keys[] = {"schema",      "status",     "reason",   "label",   "tool",
                                        "command",     "started",    "finished", "seed",    "world",
@@ -160,36 +160,280 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
+/* Relative tolerance of recomputed figures. Files store 15 to 17 digits, and times in us. */
+#define SLACK 1e-9
+
+/* The point being read, for messages. `stored`: its values, with those that are not read unknown.
+ */
+struct reader {
+    const cJSON *point;
+    const char *file, *id;
+    struct ddp_point *stored;
+    struct ddp_err *err;
+};
+
+static int bad(const struct reader *r, const char *key, const char *why)
+{
+    return ddp_fail(r->err, DDP_EINPUT, "'%s': point '%s': '%s' %s", r->file, r->id, key, why);
+}
+
+/* Reads the value at `path` into r->stored. */
+static int read_path(const struct reader *r, const char *path)
+{
+    const char *why = ddp_fields_read(&ddp_point_fields, r->point, path, r->stored);
+    return why ? bad(r, path, why) : 0;
+}
+
+/* Reads the derived figure at `path`, null as NaN. */
+static int read_figure(const struct reader *r, const char *path, double *value)
+{
+    const cJSON *item = ddp_field_item(r->point, path);
+    *value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    return cJSON_IsNumber(item) || cJSON_IsNull(item) ? 0
+                                                      : bad(r, path, "is missing or not a number");
+}
+
+/* Compares a stored figure with a recomputed one. NaN equals only NaN. */
+static bool agree(double stored, double derived)
+{
+    if (isnan(stored) || isnan(derived))
+        return isnan(stored) && isnan(derived);
+    return fabs(stored - derived) <= SLACK * fabs(derived);
+}
+
+/* True if a <= b. Missing values (NaN) count as ordered. */
+static bool ordered(double a, double b)
+{
+    return isnan(a) || isnan(b) || a <= b;
+}
+
+static int check_times(const struct reader *r)
+{
+    const struct ddp_summary *t = &r->stored->time_ns;
+    if (t->median < 0)
+        return bad(r, "time_us.median", "is negative");
+    if (!ordered(t->min, t->p25) || !ordered(t->p25, t->p75) || !ordered(t->p75, t->max) ||
+        !ordered(t->min, t->median) || !ordered(t->median, t->max) ||
+        !ordered(t->ci95_lo, t->median) || !ordered(t->median, t->ci95_hi))
+        return bad(r, "time_us", "is not in order");
+    return 0;
+}
+
+/* Checks that algbw = size / time and busbw = algbw * factor. Either may be null. busbw must be
+ * null for compressed and partial exchanges. */
+static int check_bandwidths(const struct reader *r)
+{
+    const struct ddp_point *p = r->stored;
+    const cJSON *method = ddp_field_item(r->point, "compress.method");
+    const cJSON *ends = ddp_field_item(r->point, "busbw_ci95_GBps");
+    double algbw, busbw, lo = NAN, hi = NAN;
+    DDP_TRY(read_figure(r, "algbw_GBps", &algbw));
+    DDP_TRY(read_figure(r, "busbw_GBps", &busbw));
+    if (cJSON_IsArray(ends) && cJSON_GetArraySize(ends) == 2) {
+        lo = cJSON_GetNumberValue(ends->child);
+        hi = cJSON_GetNumberValue(ends->child->next);
+    }
+    if (!cJSON_IsNull(ends) && (isnan(lo) || isnan(hi)))
+        return bad(r, "busbw_ci95_GBps", "is not a pair of numbers");
+    if (!cJSON_IsString(method))
+        return bad(r, "compress.method", "is missing");
+    const double derived = (double)p->spec.size_bytes / p->time_ns.median; /* GB/s: bytes per ns */
+    if (!isnan(algbw) && !agree(algbw, derived))
+        return bad(r, "algbw_GBps", "is not size / time");
+    const bool reduced = strcmp(method->valuestring, "none") != 0 || p->spec.partial > 0;
+    const double factor = ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
+    if (!isnan(busbw) && (reduced || !agree(busbw, derived * factor)))
+        return bad(r, "busbw_GBps", "is not algbw times the factor");
+    if (!ordered(lo, busbw) || !ordered(busbw, hi))
+        return bad(r, "busbw_ci95_GBps", "does not contain busbw");
+    return 0;
+}
+
+/* Returns whether a name may begin with this character, which must be a letter or a digit. Rows of
+ * the table begin with a name, and GitHub Actions executes a line that begins with "::" or
+ * "##[". */
+static bool begins_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Stores the first point with wrong data or without valid iterations in result->flaw. No figure of
+ * the document may then be judged. */
+static void note_flaw(const struct reader *r, struct ddp_result *result)
+{
+    const long long wrong = r->stored->check_wrong;
+    if (wrong > 0)
+        result->wrong_data = true;
+    if (result->flaw[0])
+        return;
+    if (wrong > 0)
+        snprintf(result->flaw, sizeof result->flaw, "point '%s' has %lld wrong elements", r->id,
+                 wrong);
+    else if (r->stored->iterations < 1)
+        snprintf(result->flaw, sizeof result->flaw, "point '%s' has no valid iterations", r->id);
+}
+
+/* The values of a point that are needed, and those that documents of other tools may lack. Others
+ * are not read, so that a document of a newer version can be judged. */
+static const char *const needed[] = {"collective",       "iterations",  "ranks",
+                                     "size_bytes",       "partial",     "time_us.median",
+                                     "time_us.ci95",     "time_us.min", "time_us.p25",
+                                     "time_us.p75",      "time_us.max", "pingpong_ns.before",
+                                     "pingpong_ns.after"};
+static const char *const optional[] = {"check.wrong", "injected_percent", "launch"};
+
+static int read_point(const cJSON *item, const char *name, struct ddp_result *result,
+                      struct ddp_result_point *out, struct ddp_err *err)
+{
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
+    struct ddp_point p;
+    if (!cJSON_IsString(id) || !begins_name(id->valuestring[0]) ||
+        strlen(id->valuestring) >= sizeof out->id)
+        return ddp_fail(err, DDP_EINPUT, "'%s': a point has no valid id", name);
+    ddp_printable(id->valuestring, out->id, sizeof out->id);
+    const struct reader r = {.point = item, .file = name, .id = out->id, .stored = &p, .err = err};
+    ddp_point_init(&p);
+    for (size_t i = 0; i < DDP_COUNT_OF(needed); i++)
+        DDP_TRY(read_path(&r, needed[i]));
+    for (size_t i = 0; i < DDP_COUNT_OF(optional); i++)
+        if (ddp_field_item(item, optional[i]))
+            DDP_TRY(read_path(&r, optional[i]));
+    note_flaw(&r, result);
+    DDP_TRY(check_times(&r));
+    DDP_TRY(check_bandwidths(&r));
+    out->iterations = p.iterations;
+    out->injected_percent = p.injected_percent > 0 ? p.injected_percent : NAN;
+    out->launch = p.launch;
+    out->median_ns = p.time_ns.median;
+    out->ci95_lo_ns = p.time_ns.ci95_lo;
+    out->ci95_hi_ns = p.time_ns.ci95_hi;
+    memcpy(out->pingpong_ns, p.pingpong_ns, sizeof out->pingpong_ns);
+    return 0;
+}
+
+/* Compares by id, then by repetition. Only pointers are sorted, so the points stay in plan
+ * order. */
+static int compare_points(const void *a, const void *b)
+{
+    const struct ddp_result_point *const *x = a, *const *y = b;
+    int order = strcmp((*x)->id, (*y)->id);
+    return order ? order : ((*x)->launch > (*y)->launch) - ((*x)->launch < (*y)->launch);
+}
+
+/* Merges `same` [n], all points with one id, into the first of them. medians [n]: scratch. */
+static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
+                struct ddp_err *err)
+{
+    struct ddp_result_point *first = same[0];
+    struct ddp_summary s;
+    double pingpong[2] = {0, 0};
+    int64_t iterations = 0;
+    for (size_t i = 0; i < n; i++) {
+        medians[i] = same[i]->median_ns;
+        iterations += same[i]->iterations;
+        first->injected_percent = fmax(first->injected_percent, same[i]->injected_percent);
+        for (int k = 0; k < 2; k++)
+            pingpong[k] += same[i]->pingpong_ns[k] / (double)n;
+    }
+    if (ddp_summarize(medians, n, &s) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu launches", n);
+    first->median_ns = s.median;
+    first->ci95_lo_ns = s.ci95_lo;
+    first->ci95_hi_ns = s.ci95_hi;
+    first->iterations = iterations;
+    memcpy(first->pingpong_ns, pingpong, sizeof pingpong);
+    return 0;
+}
+
+static int fold_all(struct ddp_result *r, struct ddp_result_point **sorted, double *medians,
+                    const char *name, struct ddp_err *err)
+{
+    for (size_t i = 0, n; i < r->count; i += n) {
+        for (n = 1; i + n < r->count && strcmp(sorted[i]->id, sorted[i + n]->id) == 0; n++)
+            if (sorted[i + n]->launch == sorted[i + n - 1]->launch)
+                return ddp_fail(err, DDP_EINPUT, "'%s': point '%s' occurs twice", name,
+                                sorted[i]->id);
+        if (n > 1)
+            DDP_TRY(fold(&sorted[i], n, medians, err));
+        for (size_t k = 1; k < n; k++)
+            sorted[i + k]->id[0] = '\0';
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->points[i].id[0])
+            r->points[kept++] = r->points[i];
+    r->count = kept;
+    return 0;
+}
+
+/* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
+ * the repetitions' medians. Its interval is the interval of that median, which exists from six
+ * repetitions on. A repetition is one statistical sample, because iterations within one are not
+ * independent. */
+static int fold_launches(struct ddp_result *r, const char *name, struct ddp_err *err)
+{
+    struct ddp_result_point **sorted = ddp_calloc(r->count, sizeof *sorted);
+    double *medians = ddp_calloc(r->count, sizeof *medians);
+    int rc = sorted && medians ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", name);
+    for (size_t i = 0; i < r->count && rc == 0; i++)
+        sorted[i] = &r->points[i];
+    if (rc == 0 && r->count > 0) {
+        qsort(sorted, r->count, sizeof *sorted, compare_points);
+        rc = fold_all(r, sorted, medians, name, err);
+    }
+    free(sorted);
+    free(medians);
+    return rc;
+}
+
+static int read_points(const cJSON *doc, const char *name, struct ddp_result *out,
+                       struct ddp_err *err)
+{
+    const cJSON *points = cJSON_GetObjectItemCaseSensitive(doc, "points"), *item;
+    if (!cJSON_IsArray(points))
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'points' is missing or not a list", name);
+    size_t count = (size_t)cJSON_GetArraySize(points);
+    if (count > DDP_RESULT_MAX_POINTS)
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu points, more than the limit of %d", name,
+                        count, DDP_RESULT_MAX_POINTS);
+    out->points = ddp_calloc(count, sizeof *out->points);
+    if (!out->points)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);
+    cJSON_ArrayForEach(item, points)
+        DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
+    return fold_launches(out, name, err);
+}
+
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.
  * label: text before a number or a string; it replaces `true`. */
 static const struct {
-    const char *object, *key, *label;
+    const char *path, *label;
 } settings[] = {
-    {NULL, "model", ""},
-    {"sync", "strategy", ""},
-    {NULL, "ranks", "ranks "},
-    {"optimizer", "lr", "lr "},
-    {NULL, "seed", "seed "},
-    {NULL, "batch_per_rank", "batch "},
-    {NULL, "dataset", ""},
-    {NULL, "train_images", "images "},
-    {"optimizer", "name", ""},
-    {"optimizer", "momentum", "momentum "},
-    {"optimizer", "weight_decay", "weight-decay "},
-    {"optimizer", "max_steps", "max-steps "},
-    {NULL, "baseline", "baseline"},
-    {"sync", "feedback", "feedback "},
-    {"sync", "aggregate", ""},
-    {"sync", "algorithm", ""},
-    {"sync", "bucket_bytes", "bucket "},
-    {"sync", "overlap", "overlap"},
-    {"sync", "partition", "partition "},
-    {"sync", "init", "init "},
-    {"sync", "init_sync", ""},
-    {"compute", "device", ""},
-    {"compute", "graph", "graph"},
-    {"compute", "tf32", "tf32"},
-    {"data", "path", ""},
+    {"model", ""},
+    {"sync.strategy", ""},
+    {"ranks", "ranks "},
+    {"optimizer.lr", "lr "},
+    {"seed", "seed "},
+    {"batch_per_rank", "batch "},
+    {"dataset", ""},
+    {"train_images", "images "},
+    {"optimizer.name", ""},
+    {"optimizer.momentum", "momentum "},
+    {"optimizer.weight_decay", "weight-decay "},
+    {"optimizer.max_steps", "max-steps "},
+    {"baseline", "baseline"},
+    {"sync.feedback", "feedback "},
+    {"sync.aggregate", ""},
+    {"sync.algorithm", ""},
+    {"sync.bucket_bytes", "bucket "},
+    {"sync.overlap", "overlap"},
+    {"sync.partition", "partition "},
+    {"sync.init", "init "},
+    {"sync.init_sync", ""},
+    {"compute.device", ""},
+    {"compute.graph", "graph"},
+    {"compute.tf32", "tf32"},
+    {"data.path", ""},
 };
 
 /* Writes the name of a run, for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16
@@ -200,13 +444,12 @@ static int name_run(const cJSON *run, const char *name, char *out, size_t bytes,
     char text[192];
     size_t at = 0;
     DDP_TRY(text_of(run, "model", name, text, sizeof text, err));
-    if (!ddp_result_begins_name(text[0]))
+    if (!begins_name(text[0]))
         return ddp_fail(err, DDP_EINPUT, "'%s': a training run has no model", name);
     DDP_TRY(text_of(object_of(run, "sync"), "strategy", name, text, sizeof text, err));
     out[0] = '\0';
     for (size_t i = 0; i < DDP_COUNT_OF(settings); i++) {
-        const cJSON *object = settings[i].object ? object_of(run, settings[i].object) : run;
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, settings[i].key);
+        const cJSON *item = ddp_field_item(run, settings[i].path);
         if (cJSON_IsString(item))
             ddp_printable(item->valuestring, text, sizeof text);
         else if (cJSON_IsNumber(item))
@@ -271,7 +514,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
     DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
-    DDP_TRY_GOTO(ddp_result_read_points(doc, name, &r, err), err_doc);
+    DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_runs(doc, name, &r, err), err_doc);
     *out = r;
 err_doc:
@@ -281,51 +524,12 @@ err_doc:
     return rc;
 }
 
-static int read_whole(int fd, const char *path, char **text, size_t *bytes, struct ddp_err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot stat '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", path);
-    if (st.st_size > DDP_JSON_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a result", path);
-    size_t size = (size_t)st.st_size;
-    char *buffer = malloc(size + 1);
-    if (!buffer)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
-    *bytes = 0;
-    while (*bytes < size) {
-        ssize_t n = read(fd, buffer + *bytes, size - *bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int error = errno;
-            free(buffer);
-            return ddp_fail_errno(err, DDP_EIO, error, "cannot read '%s'", path);
-        }
-        if (n == 0)
-            break; /* The file shrank; the digest check will reject it. */
-        *bytes += (size_t)n;
-    }
-    buffer[*bytes] = '\0';
-    *text = buffer;
-    return 0;
-}
-
 int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
-                              "cannot open '%s'", path);
-    int rc = read_whole(fd, path, &text, &bytes, err);
-    close(fd);
-    DDP_TRY(rc);
-    rc = ddp_result_parse(text, bytes, path, out, err);
+    char *text;
+    size_t bytes;
+    DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
+    const int rc = ddp_result_parse(text, bytes, path, out, err);
     free(text);
     return rc;
 }

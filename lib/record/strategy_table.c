@@ -6,9 +6,112 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/strategy_alike.h"
+#include "record/field.h"
 
 #define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
+
+/* Settings of a run, except ranks, strategy and seed. `label` stands before the value. */
+static const struct {
+    const char *label, *path;
+} details[] = {
+    /* The network and its training. */
+    {"", "model"},
+    {"", "dataset"},
+    {"", "data.path"},
+    {"images ", "train_images"},
+    {"", "optimizer.name"},
+    {"lr ", "optimizer.lr"},
+    {"momentum ", "optimizer.momentum"},
+    {"weight decay ", "optimizer.weight_decay"},
+    {"init ", "sync.init"},
+    {"init-sync ", "sync.init_sync"},
+    {"partition ", "sync.partition"},
+    /* The other settings that define the task. */
+    {"batch ", "batch_per_rank"},
+    {"max-steps ", "optimizer.max_steps"},
+    /* How gradients are exchanged. */
+    {"feedback ", "sync.feedback"},
+    {"aggregate ", "sync.aggregate"},
+    {"algorithm ", "sync.algorithm"},
+    {"bucket-bytes ", "sync.bucket_bytes"},
+    {"overlap ", "sync.overlap"},
+};
+#define NET_END      11
+#define TASK_END     13
+#define DETAILS      ((int)DDP_COUNT_OF(details))
+#define DETAIL_BYTES 288
+
+static void print(const struct ddp_train_run *r, int which, char out[DETAIL_BYTES])
+{
+    const struct ddp_field *f = ddp_fields_find(&ddp_train_fields, details[which].path);
+    const char *label = details[which].label;
+    struct ddp_field_value v;
+    ddp_field_get(f, r, &v);
+    if (f->kind == DDP_FIELD_NUMBER || f->kind == DDP_FIELD_COUNT)
+        snprintf(out, DETAIL_BYTES, "%s%.9g", label,
+                 f->kind == DDP_FIELD_NUMBER ? v.number[0] : (double)v.count);
+    else if (f->kind == DDP_FIELD_BOOL)
+        snprintf(out, DETAIL_BYTES, "%s%s", label, v.count ? "on" : "off");
+    else
+        snprintf(out, DETAIL_BYTES, "%s%.255s", label, v.text);
+}
+
+static bool same(const struct ddp_train_run *a, const struct ddp_train_run *b, int which)
+{
+    char mine[DETAIL_BYTES], other[DETAIL_BYTES];
+    print(a, which, mine);
+    print(b, which, other);
+    return strcmp(mine, other) == 0;
+}
+
+static bool same_before(const struct ddp_train_run *a, const struct ddp_train_run *b, int end)
+{
+    for (int i = 0; i < end; i++)
+        if (!same(a, b, i))
+            return false;
+    return true;
+}
+
+/* True if the task (model, data, batch, optimiser and so on) is equal, so that accuracies and times
+ * may be compared. */
+static bool same_task(const struct ddp_train_run *a, const struct ddp_train_run *b)
+{
+    return same_before(a, b, TASK_END);
+}
+
+/* Like same_task, but ignores batch and steps, in which a run and its baseline on one rank may
+ * differ. */
+static bool same_net(const struct ddp_train_run *a, const struct ddp_train_run *b)
+{
+    return same_before(a, b, NET_END);
+}
+
+/* True if task, ranks, strategy and its options are equal. Such runs differ only in seed and
+ * repetition. */
+static bool same_row(const struct ddp_train_run *a, const struct ddp_train_run *b)
+{
+    return a->ranks == b->ranks && strcmp(a->sync, b->sync) == 0 && same_before(a, b, DETAILS);
+}
+
+/* Appends the first difference between the runs to label, for example ", feedback off". Appends
+ * nothing if the label already contains one of the differences. */
+static void add_difference(const struct ddp_train_run *run, const struct ddp_train_run *other,
+                           char *label, size_t label_bytes)
+{
+    char text[DETAIL_BYTES + 2] = ", ";
+    const size_t used = strlen(label);
+    int first = DETAILS;
+    for (int i = DETAILS - 1; i >= 0; i--) {
+        if (same(run, other, i))
+            continue;
+        print(run, i, text + 2);
+        if (strstr(label, text) != NULL)
+            return;
+        first = i;
+    }
+    if (first < DETAILS)
+        snprintf(label + used, label_bytes - used, "%s", text);
+}
 
 /* Totals and means of one run. */
 struct outcome {
@@ -40,7 +143,7 @@ static struct outcome outcome_of(const struct ddp_train_run *run)
 
 static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_row *row)
 {
-    return !run->baseline && ddp_runs_same_row(run, row->run);
+    return !run->baseline && same_row(run, row->run);
 }
 
 /* Returns the run of the row's reference with the seed and repetition of `run`, or NULL. */
@@ -51,7 +154,7 @@ static const struct ddp_train_run *partner(const struct ddp_record *r,
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *other = &r->train[i];
         if (!other->baseline && other->seed == run->seed && other->launch == run->launch &&
-            ddp_runs_same_row(other, row->reference_run))
+            same_row(other, row->reference_run))
             return other;
     }
     return NULL;
@@ -94,7 +197,7 @@ static double one_rank_rate(const struct ddp_record *r, const struct ddp_strateg
     for (int i = 0; i < r->train_count; i++) {
         const struct outcome o = outcome_of(&r->train[i]);
         if (r->train[i].baseline && r->train[i].epoch_count > 0 &&
-            ddp_runs_same_net(&r->train[i], row->run)) {
+            same_net(&r->train[i], row->run)) {
             images += o.images;
             seconds += o.seconds;
         }
@@ -187,7 +290,7 @@ static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row
 {
     const struct ddp_strategy_row *best = NULL;
     for (int i = 0; i < count; i++)
-        if (rows[i].ranks == row->ranks && ddp_runs_same_task(rows[i].run, row->run) &&
+        if (rows[i].ranks == row->ranks && same_task(rows[i].run, row->run) &&
             (best == NULL || (is_dense(&rows[i]) && !is_dense(best))))
             best = &rows[i];
     return best;
@@ -202,7 +305,7 @@ static void name_rows(struct ddp_strategy_row *rows, int count)
         for (int other = 0; other < count; other++)
             if (rows[other].ranks == row->ranks &&
                 strcmp(rows[other].run->sync, row->run->sync) == 0)
-                ddp_runs_add_difference(row->run, rows[other].run, row->sync, sizeof row->sync);
+                add_difference(row->run, rows[other].run, row->sync, sizeof row->sync);
     }
 }
 

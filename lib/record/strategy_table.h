@@ -3,7 +3,7 @@
  * A row contains the runs of one strategy on one number of ranks, one run per seed and repetition.
  * Runs with different models, batches, feedback and so on are in separate rows. The accuracy of a
  * run is the mean over at most its last three epochs, so that one lucky epoch does not decide. The
- * reference of a row is the first 'dense' row of the same task (strategy_alike.h) and number of
+ * reference of a row is the first 'dense' row of the same task and number of
  * ranks. If there is none, it is the first row of that task and number of ranks. Differences and
  * speeds relative to the reference are paired by seed and repetition, because seeds vary more than
  * strategies do. Missing figures are NaN. */

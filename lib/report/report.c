@@ -33,7 +33,7 @@ const struct ddp_reporter *ddp_reporter_find(const char *name)
 
 struct output {
     const struct ddp_reporter *reporter;
-    struct ddp_report_style style;
+    bool color;
     struct ddp_sink sink;
 };
 
@@ -75,7 +75,7 @@ bool ddp_report_has_stdout(const struct ddp_report_set *set)
 }
 
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
-                   const char *path, const struct ddp_report_style *style, struct ddp_err *err)
+                   const char *path, bool color, struct ddp_err *err)
 {
     struct output *outputs =
         ddp_realloc_array(set->outputs, (size_t)set->count + 1, sizeof *outputs);
@@ -84,7 +84,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
     set->outputs = outputs;
     struct output *added = &outputs[set->count];
     added->reporter = reporter;
-    added->style = *style;
+    added->color = color;
     DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->deadline_policy, err));
     for (int i = 0; i < set->count; i++) {
         if (!ddp_sink_same(&added->sink, &outputs[i].sink))
@@ -111,10 +111,24 @@ int ddp_report_protect(const struct ddp_report_set *set, const char *path, struc
     return 0;
 }
 
+/* Removes the escape codes of colours, which end in 'm'. */
+static void remove_colors(struct ddp_strbuf *text)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < text->length; i++)
+        if (text->text[i] == '\033')
+            i += strcspn(text->text + i, "m");
+        else
+            text->text[kept++] = text->text[i];
+    text->length = kept;
+}
+
 /* Writes the output of a reporter. `whole` says that the text is a document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;
+    if (!o->color && !whole)
+        remove_colors(text);
     if (text->failed)
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to write '%s'", o->sink.path);
     else if (whole)
@@ -157,12 +171,12 @@ static int print_piece(struct ddp_report_set *set, const struct ddp_record *reco
         struct ddp_strbuf text = DDP_STRBUF_INIT;
         if (o->reporter->document)
             continue;
-        if (piece == PIECE_BEGIN)
-            o->reporter->begin(record, &o->style, &text);
-        else if (piece == PIECE_POINT)
-            o->reporter->point(record, index, &o->style, &text);
-        else
-            o->reporter->epoch(record, run, index, &o->style, &text);
+        if (piece == PIECE_BEGIN && o->reporter->begin)
+            o->reporter->begin(record, &text);
+        else if (piece == PIECE_POINT && o->reporter->point)
+            o->reporter->point(record, index, &text);
+        else if (piece == PIECE_EPOCH && o->reporter->epoch)
+            o->reporter->epoch(record, run, index, &text);
         DDP_TRY(flush_text(o, &text, false, err));
     }
     return 0;
@@ -219,8 +233,8 @@ int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, 
         struct output *o = &set->outputs[i];
         struct ddp_strbuf text = DDP_STRBUF_INIT;
         int rc = 0;
-        if (!o->reporter->document) {
-            o->reporter->end(record, &o->style, &text);
+        if (o->reporter->end) {
+            o->reporter->end(record, &text);
             rc = flush_text(o, &text, false, err);
         }
         if (rc == 0)

@@ -20,25 +20,16 @@
 extern "C" {
 #endif
 
-/* Properties of the terminal. */
-struct ddp_report_style {
-    bool color; /* Escape codes are allowed. */
-    int width;  /* Columns of the terminal, 80 if unknown. */
-};
-
 struct ddp_reporter {
     const char *name, *summary;
-    /* True: render() writes the whole document. False: begin, point, epoch and end write pieces. */
+    /* True: render() writes the whole document. False: begin, point, epoch and end write pieces.
+     * Each may be NULL. Their escape codes for colour are removed where colour is not allowed. */
     bool document;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
-    void (*begin)(const struct ddp_record *record, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out);
-    void (*point)(const struct ddp_record *record, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out);
-    void (*epoch)(const struct ddp_record *record, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out);
-    void (*end)(const struct ddp_record *record, const struct ddp_report_style *style,
-                struct ddp_strbuf *out);
+    void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
+    void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
+    void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);
+    void (*end)(const struct ddp_record *record, struct ddp_strbuf *out);
 };
 
 /* Returns all reporters of report_list.h, NULL-terminated. */
@@ -52,12 +43,11 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_C
  * DDP_WRITE_DEADLINE_INIT. */
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
-/* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
- * to the same target (DDP_EUSAGE) fails before anything is measured. The target is not created or
- * changed before ddp_report_begin. */
+/* Adds a sink. color: escape codes are allowed. Checks the target immediately, so that a bad path
+ * (DDP_ECREATE) or a second output to the same target (DDP_EUSAGE) fails before anything is
+ * measured. The target is not created or changed before ddp_report_begin. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
-                   const char *path, const struct ddp_report_style *style,
-                   struct ddp_err *err) DDP_MUST_CHECK;
+                   const char *path, bool color, struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
  * would overwrite this file. Call this after all ddp_report_add and before ddp_report_begin. */
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,

@@ -1,32 +1,50 @@
 /* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
  * variable. Cells that do not apply or have no value are empty. A text that a spreadsheet would
- * take for a formula gets a leading apostrophe. */
+ * take for a formula gets a leading apostrophe. An interrupted run has fewer rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "record/field.h"
 #include "report/report.h"
 
-/* The columns, in the order of the cells in both kinds of rows. */
-static const char columns[] =
-    "kind,launch,collective,backend,algorithm,algorithm_used,dtype,op,root,placement,memory,ranks,"
-    "groups,"
-    "requested_bytes,size_bytes,count,compress,partial,order,iterations,warmup,invalid,start,stop,"
-    "block,injected_percent,time_median_us,"
-    "time_ci95_lo_us,time_ci95_hi_us,time_mean_us,time_stddev_us,time_min_us,time_p25_us,"
-    "time_p75_us,time_p95_us,time_p99_us,time_max_us,drifting,autocorrelated,algbw_GBps,busbw_GBps,"
-    "effective_GBps,"
-    "wire_bytes_per_rank,achieved_density,skew_start_us,skew_exit_us,pingpong_before_ns,"
-    "pingpong_after_ns,steal_ms,throttled_ms,involuntary_switches,bound,bound_GBps,bound_us,"
-    "bound_fraction,check,"
-    "check_elements,check_wrong,model,dataset,sync,seed,epoch,train_loss,train_accuracy,eval_loss,"
-    "eval_accuracy,seconds,compute_seconds,exchange_seconds,exposed_seconds,images_per_second\r\n";
+/* The first columns, whose order never changes. The other columns of the tables follow them. */
+static const char first_columns[] =
+    "kind launch collective backend algorithm algorithm_used dtype op root placement memory "
+    "ranks groups requested_bytes size_bytes count compress partial order iterations warmup "
+    "invalid start stop block injected_percent time_median_us time_ci95_lo_us,time_ci95_hi_us "
+    "time_mean_us time_stddev_us time_min_us time_p25_us time_p75_us time_p95_us time_p99_us "
+    "time_max_us drifting autocorrelated algbw_GBps busbw_GBps effective_GBps "
+    "wire_bytes_per_rank achieved_density skew_start_us skew_exit_us pingpong_before_ns "
+    "pingpong_after_ns steal_ms throttled_ms involuntary_switches bound bound_GBps bound_us "
+    "bound_fraction check check_elements check_wrong model dataset sync seed epoch train_loss "
+    "train_accuracy eval_loss eval_accuracy seconds compute_seconds exchange_seconds "
+    "exposed_seconds images_per_second";
+
+/* Copies the column at `at`, and returns the begin of the next one, or NULL at the end. */
+static const char *next_first(const char *at, char column[64])
+{
+    const size_t n = strcspn(at, " ");
+    snprintf(column, 64, "%.*s", (int)n, at);
+    return at[n] ? at + n + 1 : NULL;
+}
+
+/* The objects of a row. A column belongs to the first object whose table has it. The tables have no
+ * column "kind", and that of epochs has no "backend". */
+struct row {
+    const char *kind, *backend;
+    struct {
+        const struct ddp_fields *fields;
+        const void *object;
+    } part[2];
+};
 
 static void text_cell(struct ddp_strbuf *out, const char *text)
 {
-    char clean[128];
+    char clean[DDP_FIELD_TEXT_BYTES];
     ddp_printable(text, clean, sizeof clean);
     bool formula = clean[0] && strchr("=+-@", clean[0]);
     bool quote = strpbrk(clean, ",\"") != NULL;
@@ -58,149 +76,115 @@ static void count(struct ddp_strbuf *out, int64_t value)
     ddp_strbuf_add(out, ",");
 }
 
-static void empty(struct ddp_strbuf *out, int cells)
+/* Returns the field of this column, or NULL. */
+static const struct ddp_field *find(const struct ddp_fields *fields, const char *column)
 {
-    for (int i = 0; i < cells; i++)
+    for (size_t i = 0; fields && i < fields->count; i++)
+        if (fields->field[i].column && strcmp(fields->field[i].column, column) == 0)
+            return &fields->field[i];
+    return NULL;
+}
+
+static void value_cells(struct ddp_strbuf *out, const struct ddp_field *f, const void *object)
+{
+    struct ddp_field_value v;
+    ddp_field_get(f, object, &v);
+    switch (f->kind) {
+    case DDP_FIELD_NUMBER:
+    case DDP_FIELD_TIME:
+        number(out, v.number[0]);
+        return;
+    case DDP_FIELD_RANGE:
+    case DDP_FIELD_TIME_RANGE:
+        number(out, v.number[0]);
+        number(out, v.number[1]);
+        return;
+    case DDP_FIELD_BOOL:
+    case DDP_FIELD_COUNT:
+        count(out, v.count);
+        return;
+    default:
+        text_cell(out, v.text);
+    }
+}
+
+/* Adds the cells of a column, or the names of the column if `row` is NULL. */
+static void column_cells(const char *column, const struct row *row, struct ddp_strbuf *out)
+{
+    if (!row) {
+        ddp_strbuf_addf(out, "%s,", column);
+        return;
+    }
+    if (strcmp(column, "kind") == 0) {
+        text_cell(out, row->kind);
+        return;
+    }
+    for (size_t i = 0; i < DDP_COUNT_OF(row->part); i++) {
+        const struct ddp_field *f = find(row->part[i].fields, column);
+        if (f) {
+            value_cells(out, f, row->part[i].object);
+            return;
+        }
+    }
+    text_cell(out, strcmp(column, "backend") == 0 ? row->backend : "");
+    if (strchr(column, ','))
         ddp_strbuf_add(out, ",");
 }
 
-/* Replaces the comma after the last cell by a newline. */
-static void end_row(struct ddp_strbuf *out)
+static bool is_first(const char *column)
 {
+    char first[64];
+    for (const char *at = first_columns; at;) {
+        at = next_first(at, first);
+        if (strcmp(first, column) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds a row, or the head if `row` is NULL. */
+static void add_row(const struct row *row, struct ddp_strbuf *out)
+{
+    const struct ddp_fields *const tables[] = {&ddp_point_fields, &ddp_epoch_fields,
+                                               &ddp_train_fields};
+    char first[64];
+    for (const char *at = first_columns; at;) {
+        at = next_first(at, first);
+        column_cells(first, row, out);
+    }
+    for (size_t t = 0; t < DDP_COUNT_OF(tables); t++)
+        for (size_t i = 0; i < tables[t]->count; i++) {
+            const char *column = tables[t]->field[i].column;
+            if (column && !is_first(column) && !(t > 0 && find(tables[0], column)) &&
+                !(t > 1 && find(tables[1], column)))
+                column_cells(column, row, out);
+        }
     if (!out->failed && out->length > 0)
-        out->text[--out->length] = '\0';
+        out->text[--out->length] = '\0'; /* The comma after the last cell. */
     ddp_strbuf_add(out, "\r\n");
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     (void)r;
-    (void)style;
-    ddp_strbuf_add(out, columns);
+    add_row(NULL, out);
 }
 
-static void spec_cells(const struct ddp_point *p, struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    const struct ddp_point_spec *s = &p->spec;
-    text_cell(out, ddp_coll_name(s->coll));
-    text_cell(out, s->backend);
-    text_cell(out, s->algorithm);
-    text_cell(out, p->algorithm_used);
-    text_cell(out, ddp_dtype_name(s->dtype));
-    text_cell(out, ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "");
-    count(out, ddp_coll_has_root(s->coll) ? s->root : -1);
-    text_cell(out, ddp_placement_name(s->placement));
-    text_cell(out, ddp_memory_name(s->memory));
-    count(out, s->ranks);
-    count(out, s->groups > 0 ? s->groups : 1);
-    count(out, (int64_t)s->requested_bytes);
-    count(out, (int64_t)s->size_bytes);
-    count(out, (int64_t)s->count);
-    text_cell(out, s->compress);
-    count(out, s->partial > 0 ? s->partial : -1);
+    const struct row row = {
+        .kind = "point", .backend = "", .part = {{&ddp_point_fields, &r->points[index]}}};
+    add_row(&row, out);
 }
 
-static void time_cells(const struct ddp_summary *t, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
-    const double ns[] = {t->median, t->ci95_lo, t->ci95_hi, t->mean, t->stddev, t->min,
-                         t->p25,    t->p75,     t->p95,     t->p99,  t->max};
-    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
-        number(out, ns[i] / 1e3);
-}
-
-static void iteration_cells(const struct ddp_point *p, struct ddp_strbuf *out)
-{
-    count(out, p->of > 0 ? p->order : -1);
-    count(out, p->iterations);
-    count(out, p->warmup);
-    count(out, p->invalid);
-    text_cell(out, ddp_start_name(p->start));
-    text_cell(out, ddp_stop_name(p->stop));
-    count(out, p->block > 1 ? p->block : -1);
-    number(out, p->injected_percent);
-}
-
-static void series_cells(const struct ddp_series *s, struct ddp_strbuf *out)
-{
-    count(out, isnan(s->trend) ? -1 : s->drifting);
-    count(out, isnan(s->trend) ? -1 : s->autocorrelated);
-}
-
-static void condition_cells(const struct ddp_point *p, struct ddp_strbuf *out)
-{
-    number(out, p->skew_start_ns / 1e3);
-    number(out, p->skew_exit_ns / 1e3);
-    number(out, p->pingpong_ns[0]);
-    number(out, p->pingpong_ns[1]);
-    number(out, p->interference.steal_ms);
-    number(out, p->interference.throttled_ms);
-    count(out, p->interference.involuntary_switches);
-    text_cell(out, p->bound_kind);
-    number(out, p->bound_GBps);
-    number(out, p->bound_ns / 1e3);
-    number(out, p->bound_fraction);
-}
-
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)style;
-    const struct ddp_point *p = &r->points[index];
-    ddp_strbuf_add(out, "point,");
-    count(out, p->launch > 0 ? p->launch : -1);
-    spec_cells(p, out);
-    iteration_cells(p, out);
-    time_cells(&p->time_ns, out);
-    series_cells(&p->series, out);
-    number(out, ddp_point_algbw_GBps(p, p->time_ns.median));
-    number(out, ddp_point_busbw_GBps(p, p->time_ns.median));
-    number(out, ddp_point_effective_GBps(p, p->time_ns.median));
-    number(out, p->wire_bytes_per_rank);
-    number(out, p->achieved_density);
-    condition_cells(p, out);
-    text_cell(out, ddp_check_name(p->check));
-    count(out, p->check_elements);
-    count(out, p->check_wrong);
-    empty(out, 14);
-    end_row(out);
-}
-
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    (void)style;
     const struct ddp_train_run *t = &r->train[run];
-    const struct ddp_epoch *e = &t->epochs[index];
-    ddp_strbuf_add(out, "epoch,");
-    count(out, t->launch > 0 ? t->launch : -1);
-    empty(out, 1);
-    text_cell(out, r->world_backend);
-    empty(out, 7);
-    count(out, t->ranks);
-    empty(out, 30);
-    number(out, e->wire_bytes_per_rank);
-    number(out, e->achieved_density);
-    empty(out, 14);
-    text_cell(out, t->model);
-    text_cell(out, t->dataset);
-    text_cell(out, t->sync);
-    ddp_strbuf_addf(out, "%" PRIu64 ",%d,", t->seed, e->epoch);
-    const double values[] = {e->train_loss,       e->train_accuracy,  e->eval_loss,
-                             e->eval_accuracy,    e->seconds,         e->compute_seconds,
-                             e->exchange_seconds, e->exposed_seconds, e->images_per_second};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        number(out, values[i]);
-    end_row(out);
-}
-
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)style;
-    /* An interrupted run has fewer rows. The reason is on stderr. */
-    (void)out;
+    const struct row row = {
+        .kind = "epoch",
+        .backend = r->world_backend,
+        .part = {{&ddp_epoch_fields, &t->epochs[index]}, {&ddp_train_fields, t}}};
+    add_row(&row, out);
 }
 
 extern const struct ddp_reporter ddp_reporter_csv;
@@ -210,5 +194,4 @@ const struct ddp_reporter ddp_reporter_csv = {
     .begin = begin,
     .point = point,
     .epoch = epoch,
-    .end = end,
 };

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/verdict_record.h"
-#include "report/report.h"
-#include "report/table_verdict.h"
+#include "report/report_parts.h"
 
 #define NAMED 8
 
@@ -22,33 +20,6 @@ static void data(struct ddp_strbuf *out, const char *text)
         else
             ddp_strbuf_add_n(out, c, 1);
     }
-}
-
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)style;
-    (void)out;
-}
-
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)index;
-    (void)style;
-    (void)out;
-}
-
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)run;
-    (void)index;
-    (void)style;
-    (void)out;
 }
 
 /* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
@@ -100,10 +71,8 @@ static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n");
 }
 
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    (void)style;
     const struct ddp_verdict_record *v = r->verdict;
     if (v) {
         cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
@@ -126,8 +95,5 @@ extern const struct ddp_reporter ddp_reporter_github;
 const struct ddp_reporter ddp_reporter_github = {
     .name = "github",
     .summary = "annotations for GitHub Actions",
-    .begin = begin,
-    .point = point,
-    .epoch = epoch,
     .end = end,
 };

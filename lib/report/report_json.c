@@ -1,30 +1,323 @@
-/* The JSON document, schema ddpbench/1, as defined in results/schema/ddpbench-1.schema.json.
+/* The JSON document, schema ddpbench/1, as defined in results/schema/ddpbench-1.schema.json, and
+ * JSON lines.
  *
  * Every key is always present. A missing value is null. Most times are ns in the record and us in
- * the document. Their keys name the unit. To add a key, change record.h, this reporter and the
- * schema. The schema test fails until the three agree. */
+ * the document. Their keys name the unit. The keys of points, epochs and training runs come from
+ * the tables in record/record_fields.c. A new key needs a row there, and one in the schema.
+ * tests/unit/test_record_fields.c fails until the two agree. */
 #include "base/json.h"
-#include "report/json_head.h"
-#include "report/json_point.h"
-#include "report/json_train.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "record/field.h"
+#include "record/provenance.h"
+#include "record/strategy_table.h"
+#include "record/verdict_record.h"
 #include "report/report.h"
-#include "report/table_verdict.h"
+
+static void add_us(cJSON *obj, const char *key, double ns)
+{
+    ddp_json_num(obj, key, ns / 1e3);
+}
+
+static void add_tool(cJSON *doc, const struct ddp_record *r)
+{
+    const struct ddp_build *build = ddp_build_info();
+    cJSON *tool = ddp_json_obj(doc, "tool");
+    ddp_json_str(tool, "version", build->version);
+    ddp_json_str(tool, "commit", build->commit);
+    ddp_json_bool(tool, "dirty", build->dirty);
+    ddp_json_str(tool, "compiler", build->compiler);
+    ddp_json_str(tool, "cflags", build->cflags);
+    ddp_json_str(tool, "simd", r->simd);
+    cJSON *features = ddp_json_obj(tool, "features");
+    ddp_json_str(features, "mpi", r->feature_mpi);
+    ddp_json_str(features, "nccl", r->feature_nccl);
+    ddp_json_str(features, "cuda", r->feature_cuda);
+    ddp_json_str(features, "blas", r->feature_blas);
+}
+
+/* Adds an argument to an array, converted to valid JSON text by ddp_json_str. */
+static void add_string_item(cJSON *array, const char *text)
+{
+    cJSON *holder = cJSON_CreateObject();
+    ddp_json_str(holder, "s", text);
+    cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(holder, "s");
+    if (item && cJSON_IsNull(item)) {
+        cJSON_Delete(item);
+        item = cJSON_CreateString("");
+    }
+    cJSON_AddItemToArray(array, item);
+    cJSON_Delete(holder);
+}
+
+static void add_gpus(cJSON *host, const struct ddp_host *h)
+{
+    cJSON *gpus = ddp_json_arr(host, "gpus");
+    for (int i = 0; i < h->gpu_count; i++) {
+        const struct ddp_gpu_facts *g = &h->gpus[i];
+        cJSON *gpu = ddp_json_append(gpus);
+        ddp_json_str(gpu, "name", g->name);
+        ddp_json_str(gpu, "bus", g->bus);
+        ddp_json_str(gpu, "driver", g->driver);
+        ddp_json_count(gpu, "memory_bytes", g->memory_bytes);
+        ddp_json_count(gpu, "sm_clock_MHz", g->sm_clock_MHz);
+        ddp_json_count(gpu, "sm_clock_max_MHz", g->sm_clock_max_MHz);
+        ddp_json_count(gpu, "memory_clock_MHz", g->memory_clock_MHz);
+        ddp_json_count(gpu, "temperature_C", g->temperature_C);
+        ddp_json_num(gpu, "power_limit_W", g->power_limit_W >= 0 ? g->power_limit_W : NAN);
+        ddp_json_str(gpu, "throttle", g->throttle);
+    }
+}
+
+static void add_comm(cJSON *parent, const struct ddp_record *r)
+{
+    cJSON *comm = ddp_json_obj(parent, "comm_us");
+    add_us(comm, "init", r->comm_init_ns);
+    add_us(comm, "split", r->comm_split_ns);
+    add_us(comm, "destroy", r->comm_destroy_ns);
+}
+
+static void add_world(cJSON *doc, const struct ddp_record *r)
+{
+    cJSON *world = ddp_json_obj(doc, "world");
+    ddp_json_count(world, "ranks", r->world_ranks);
+    ddp_json_str(world, "backend", r->world_backend);
+    ddp_json_str(world, "launcher", r->launcher);
+    ddp_json_str(world, "launch", r->launch);
+    add_comm(world, r);
+    cJSON *hosts = ddp_json_arr(world, "hosts");
+    for (int i = 0; i < r->host_count; i++) {
+        const struct ddp_host *h = &r->hosts[i];
+        cJSON *host = cJSON_CreateObject();
+        ddp_json_str(host, "name", h->name);
+        ddp_json_count(host, "ranks", h->ranks);
+        ddp_json_str(host, "cpu", h->cpu);
+        ddp_json_count(host, "cores", h->cores);
+        ddp_json_count(host, "usable_cores", h->usable_cores > 0 ? h->usable_cores : -1);
+        ddp_json_count(host, "memory_bytes", h->memory_bytes);
+        ddp_json_str(host, "kernel", h->kernel);
+        ddp_json_str(host, "governor", h->governor);
+        ddp_json_num(host, "load", h->load);
+        add_gpus(host, h);
+        cJSON_AddItemToArray(hosts, host);
+    }
+}
+
+/* Adds the first keys of the document, from "schema" to "environment". */
+static void add_head(cJSON *doc, const struct ddp_record *r)
+{
+    ddp_json_str(doc, "schema", "ddpbench/1");
+    ddp_json_str(doc, "status", ddp_status_name(r->status));
+    ddp_json_str(doc, "reason", r->reason);
+    ddp_json_str(doc, "label", r->label);
+    add_tool(doc, r);
+    cJSON *command = ddp_json_obj(doc, "command");
+    ddp_json_str(command, "name", r->command);
+    cJSON *argv = ddp_json_arr(command, "argv");
+    for (int i = 0; i < r->argc; i++)
+        add_string_item(argv, r->argv[i]);
+    ddp_json_str(doc, "started", r->started);
+    ddp_json_str(doc, "finished", r->finished);
+    ddp_json_count(doc, "seed", r->seed);
+    add_world(doc, r);
+    cJSON *environment = ddp_json_obj(doc, "environment");
+    for (int i = 0; i < r->environment_count; i++) {
+        const struct ddp_env_entry *e = &r->environment[i];
+        if (e->value[0] == '\0') /* The variable is set but empty, which is a value. */
+            cJSON_AddStringToObject(environment, e->key, "");
+        else
+            ddp_json_str(environment, e->key, e->value);
+    }
+}
+
+/* Adds "timer", and "control": the memory-copy speeds. */
+static void add_controls(cJSON *doc, const struct ddp_record *r)
+{
+    cJSON *timer = ddp_json_obj(doc, "timer");
+    ddp_json_str(timer, "clock", "CLOCK_MONOTONIC");
+    ddp_json_num(timer, "cost_ns", r->timer_cost_ns);
+    ddp_json_num(timer, "resolution_ns", r->timer_resolution_ns);
+    cJSON *controls = ddp_json_arr(doc, "control");
+    for (int i = 0; i < r->control_count; i++)
+        ddp_fields_show(&ddp_control_fields, &r->controls[i], ddp_json_append(controls));
+}
+
+/* Adds the members of a point. `samples` is NULL or holds the times of its iterations, in ns. */
+static void add_point(cJSON *point, const struct ddp_point *p, const double *samples)
+{
+    ddp_fields_show(&ddp_point_fields, p, point);
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(point, "samples_us");
+    for (int64_t i = 0; samples && i < p->sample_count; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(samples[i] / 1e3));
+}
+
+/* Adds the members of a training run. */
+static void add_train(cJSON *train, const struct ddp_train_run *r)
+{
+    ddp_fields_show(&ddp_train_fields, r, train);
+    cJSON *epochs = cJSON_GetObjectItemCaseSensitive(train, "epochs");
+    for (int i = 0; i < r->epoch_count; i++)
+        ddp_fields_show(&ddp_epoch_fields, &r->epochs[i], ddp_json_append(epochs));
+}
+
+/* Adds {"mean", "min", "max"}, or null. */
+static void add_spread(cJSON *obj, const char *key, const struct ddp_spread *spread)
+{
+    if (isnan(spread->mean)) {
+        ddp_json_null(obj, key);
+        return;
+    }
+    cJSON *item = ddp_json_obj(obj, key);
+    ddp_json_num(item, "mean", spread->mean);
+    ddp_json_num(item, "min", spread->min);
+    ddp_json_num(item, "max", spread->max);
+}
+
+static cJSON *make_row(const struct ddp_strategy_row *row)
+{
+    char verdict[320];
+    cJSON *item = cJSON_CreateObject();
+    ddp_strategy_verdict(row, verdict, sizeof verdict);
+    ddp_json_str(item, "strategy", row->sync);
+    ddp_json_str(item, "reference", row->reference);
+    ddp_json_count(item, "ranks", row->ranks);
+    ddp_json_count(item, "runs", row->runs);
+    add_spread(item, "accuracy", &row->accuracy);
+    add_spread(item, "difference", &row->difference);
+    ddp_json_num(item, "images_per_second", row->images_per_second);
+    ddp_json_num(item, "speedup", row->speedup);
+    ddp_json_num(item, "efficiency", row->efficiency);
+    ddp_json_num(item, "step_seconds", row->step_seconds);
+    ddp_json_num(item, "exposed_seconds_per_step", row->exposed_step_seconds);
+    ddp_json_num(item, "wire_bytes_per_step", row->wire_bytes_per_step);
+    ddp_json_num(item, "achieved_density", row->achieved_density);
+    ddp_json_num(item, "reference_speedup", row->reference_speedup.mean);
+    if (row->pays == DDP_PAYS_UNKNOWN)
+        ddp_json_null(item, "pays");
+    else
+        ddp_json_bool(item, "pays", row->pays == DDP_PAYS_YES);
+    ddp_json_str(item, "verdict", verdict);
+    ddp_json_count(item, "peak_memory_bytes", row->peak_memory_bytes);
+    if (isnan(row->target_accuracy)) {
+        ddp_json_null(item, "target");
+        return item;
+    }
+    cJSON *target = ddp_json_obj(item, "target");
+    ddp_json_num(target, "accuracy", row->target_accuracy);
+    ddp_json_count(target, "reached", row->target_reached);
+    ddp_json_num(target, "seconds", row->target_seconds);
+    ddp_json_num(target, "wire_bytes_per_rank", row->target_wire_bytes);
+    return item;
+}
+
+/* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
+ * compare. Returns DDP_ENOMEM. */
+static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err *err)
+{
+    struct ddp_strategy_row *rows;
+    int count;
+    DDP_TRY(ddp_strategy_table(r, &rows, &count, err));
+    if (count == 0) {
+        ddp_json_null(doc, "comparison");
+        return 0;
+    }
+    cJSON *items = ddp_json_arr(doc, "comparison");
+    for (int i = 0; i < count; i++)
+        cJSON_AddItemToArray(items, make_row(&rows[i]));
+    free(rows);
+    return 0;
+}
+
+static void add_unjudged(cJSON *list, const struct ddp_unjudged *item)
+{
+    cJSON *obj = ddp_json_append(list);
+    ddp_json_str(obj, "name", item->name);
+    ddp_json_str(obj, "kind", item->train ? "train" : "cell");
+    ddp_json_str(obj, "side", item->base ? "base" : "new");
+}
+
+static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
+{
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "id", c->id);
+    ddp_json_str(item, "state", ddp_cell_state_name(c->cell.state));
+    ddp_json_count(item, "pairs", (int64_t)c->cell.pairs);
+    add_us(item, "base_us", c->base_ns);
+    add_us(item, "new_us", c->next_ns);
+    ddp_json_num(item, "ratio", c->cell.ratio);
+    ddp_json_num(item, "lower", c->cell.lower);
+    ddp_json_num(item, "upper", c->cell.upper);
+    ddp_json_num(item, "p", c->cell.p);
+    ddp_json_num(item, "p_holm", c->cell.p_holm);
+}
+
+static void add_side(cJSON *obj, const char *key, const char *command, const char *build)
+{
+    cJSON *side = ddp_json_obj(obj, key);
+    ddp_json_str(side, "command", command);
+    ddp_json_str(side, "build", build);
+}
+
+static void add_control(cJSON *obj, const char *key, double ratio, double p)
+{
+    cJSON *control = ddp_json_obj(obj, key);
+    ddp_json_num(control, "ratio", ratio);
+    ddp_json_num(control, "p", p);
+}
+
+/* Sets obj["verdict"] to an object, or to null if v is NULL. */
+static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
+{
+    if (!v) {
+        ddp_json_null(obj, "verdict");
+        return;
+    }
+    cJSON *verdict = ddp_json_obj(obj, "verdict");
+    ddp_json_str(verdict, "kind", v->kind);
+    ddp_json_str(verdict, "outcome", ddp_verdict_name(v->outcome));
+    ddp_json_str(verdict, "reason", v->reason);
+    ddp_json_num(verdict, "level", v->level);
+    ddp_json_num(verdict, "min_effect", v->min_effect);
+    ddp_json_str(verdict, "min_effect_from", v->effect_from);
+    ddp_json_num(verdict, "noise_floor", v->noise_floor);
+    ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
+    ddp_json_count(verdict, "pairs_rerun", v->rerun);
+    ddp_json_count(verdict, "pairs_mixed", v->mixed);
+    add_side(verdict, "base", v->base_command, v->base_build);
+    add_side(verdict, "new", v->next_command, v->next_build);
+    ddp_json_str(verdict, "fingerprint", v->fingerprint);
+    cJSON *control = ddp_json_obj(verdict, "control");
+    add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
+    add_control(control, "memory", v->memory_ratio, v->memory_p);
+    if (v->noise)
+        ddp_noise_add(ddp_json_obj(verdict, "selftest"), v->noise);
+    else
+        ddp_json_null(verdict, "selftest");
+    cJSON *list = ddp_json_arr(verdict, "cells");
+    for (size_t i = 0; i < v->count; i++)
+        add_cell(list, &v->cells[i]);
+    list = ddp_json_arr(verdict, "unjudged");
+    for (size_t i = 0; i < v->unjudged.count; i++)
+        add_unjudged(list, &v->unjudged.items[i]);
+}
 
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
     if (!doc)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the JSON document");
-    ddp_json_head(doc, record);
-    ddp_json_controls(doc, record);
+    add_head(doc, record);
+    add_controls(doc, record);
     cJSON *points = ddp_json_arr(doc, "points");
     for (int i = 0; i < record->point_count; i++)
-        cJSON_AddItemToArray(points, ddp_json_point(&record->points[i], record->samples[i]));
+        add_point(ddp_json_append(points), &record->points[i], record->samples[i]);
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < record->train_count; i++)
-        cJSON_AddItemToArray(train, ddp_json_train(&record->train[i]));
-    int rc = ddp_json_comparison(doc, record, err);
-    ddp_json_verdict(doc, record->verdict);
+        add_train(ddp_json_append(train), &record->train[i]);
+    int rc = add_comparison(doc, record, err);
+    add_verdict(doc, record->verdict);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
@@ -36,4 +329,88 @@ const struct ddp_reporter ddp_reporter_json = {
     .summary = "one document, schema ddpbench/1; valid after every point",
     .document = true,
     .render = render,
+};
+
+/* JSON lines: one object per line, for programs that read results during the measurement.
+ *
+ * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
+ * "point" and "epoch" follow. The last line has the kind "end". It tells how the run ended, and has
+ * the values that are known only then. The keys are those of the document (results/schema), except
+ * that "points" of the last line is the number of points, and "sync" of an epoch is the name of the
+ * strategy. A killed run has no "end". */
+static cJSON *open_line(const char *kind)
+{
+    cJSON *doc = cJSON_CreateObject();
+    ddp_json_str(doc, "kind", kind);
+    return doc;
+}
+
+/* Prints doc as a line and deletes it. A failure marks *out as failed. */
+static void close_line(cJSON *doc, struct ddp_strbuf *out)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (!doc || ddp_json_print_line(doc, out, &ignored) != 0)
+        out->failed = true;
+    cJSON_Delete(doc);
+}
+
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    cJSON *doc = open_line("run");
+    add_head(doc, r);
+    close_line(doc, out);
+}
+
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
+{
+    cJSON *doc = open_line("point");
+    add_point(doc, &r->points[index], r->samples[index]);
+    close_line(doc, out);
+}
+
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
+{
+    const struct ddp_train_run *t = &r->train[run];
+    cJSON *doc = open_line("epoch");
+    ddp_json_str(doc, "model", t->model);
+    ddp_json_str(doc, "dataset", t->dataset);
+    ddp_json_str(doc, "sync", t->sync);
+    ddp_json_count(doc, "ranks", t->ranks);
+    ddp_json_bool(doc, "baseline", t->baseline);
+    ddp_json_count(doc, "launch", t->launch > 0 ? t->launch : -1);
+    ddp_json_count(doc, "seed", (int64_t)t->seed);
+    ddp_fields_show(&ddp_epoch_fields, &t->epochs[index], doc);
+    close_line(doc, out);
+}
+
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    cJSON *doc = open_line("end");
+    ddp_json_str(doc, "status", ddp_status_name(r->status));
+    ddp_json_str(doc, "reason", r->reason);
+    ddp_json_str(doc, "finished", r->finished);
+    ddp_json_count(doc, "points", r->point_count);
+    add_comm(doc, r);
+    add_controls(doc, r);
+    cJSON *train = ddp_json_arr(doc, "train");
+    for (int i = 0; i < r->train_count; i++) {
+        cJSON *run = ddp_json_append(train);
+        add_train(run, &r->train[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(run, "epochs");
+    }
+    if (add_comparison(doc, r, &ignored) != 0)
+        out->failed = true;
+    add_verdict(doc, r->verdict);
+    close_line(doc, out);
+}
+
+extern const struct ddp_reporter ddp_reporter_jsonl;
+const struct ddp_reporter ddp_reporter_jsonl = {
+    .name = "jsonl",
+    .summary = "JSON lines, written as they arise: run, points and epochs, end",
+    .begin = begin,
+    .point = point,
+    .epoch = epoch,
+    .end = end,
 };

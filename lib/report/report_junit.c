@@ -7,9 +7,7 @@
 #include <stdio.h>
 
 #include "record/provenance.h"
-#include "record/verdict_record.h"
-#include "report/report.h"
-#include "report/table_verdict.h"
+#include "report/report_parts.h"
 
 /* Adds text escaped for XML 1.0, valid inside and outside of attributes. */
 static void escaped(struct ddp_strbuf *out, const char *text)

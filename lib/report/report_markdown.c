@@ -5,18 +5,7 @@
 
 #include "base/unit.h"
 #include "record/provenance.h"
-#include "report/markdown_verdict.h"
-#include "report/report.h"
-#include "report/table_strategies.h"
-
-/* Adds a number as a cell, or '-' if the number is missing. */
-static void cell(struct ddp_strbuf *out, int digits, double value)
-{
-    if (isfinite(value))
-        ddp_strbuf_addf(out, " %.*f |", digits, value);
-    else
-        ddp_strbuf_add(out, " - |");
-}
+#include "report/report_parts.h"
 
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
@@ -61,10 +50,10 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "| %s | %s | %s | %d | %s | %s |", ddp_coll_name(p->spec.coll), size,
                         p->spec.coll == DDP_BARRIER ? "-" : ddp_dtype_name(p->spec.dtype),
                         p->spec.ranks, p->algorithm_used, p->spec.compress);
-        cell(out, 2, p->time_ns.median / 1e3);
-        cell(out, 3, ddp_point_algbw_GBps(p, p->time_ns.median));
-        cell(out, 3, ddp_point_busbw_GBps(p, p->time_ns.median));
-        cell(out, 3, ddp_point_effective_GBps(p, p->time_ns.median));
+        ddp_markdown_number(out, 2, p->time_ns.median / 1e3);
+        ddp_markdown_number(out, 3, ddp_point_algbw_GBps(p, p->time_ns.median));
+        ddp_markdown_number(out, 3, ddp_point_busbw_GBps(p, p->time_ns.median));
+        ddp_markdown_number(out, 3, ddp_point_effective_GBps(p, p->time_ns.median));
         ddp_strbuf_add(out, "\n");
     }
     ddp_strbuf_add(out, "\n");
@@ -89,10 +78,10 @@ static void train(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "| %s | %d | %llu | %s | %s%s | %d |", t->sync, t->ranks,
                         (unsigned long long)t->seed, t->model, t->dataset,
                         t->synthetic ? " (synthetic)" : "", t->epoch_count);
-        cell(out, 4, accuracy);
-        cell(out, 2, seconds);
-        cell(out, 0, seconds > 0.0 ? images / seconds : NAN);
-        cell(out, 2, sent / 1e6);
+        ddp_markdown_number(out, 4, accuracy);
+        ddp_markdown_number(out, 2, seconds);
+        ddp_markdown_number(out, 0, seconds > 0.0 ? images / seconds : NAN);
+        ddp_markdown_number(out, 2, sent / 1e6);
         ddp_strbuf_add(out, "\n");
     }
     ddp_strbuf_add(out, "\n");

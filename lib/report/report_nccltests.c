@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "record/provenance.h"
-#include "report/report.h"
+#include "report/report_parts.h"
 
 static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
 
@@ -41,11 +41,9 @@ static int find_other_half(const struct ddp_record *r, int index, int from, int 
     return -1;
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
-    (void)style;
     ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
                     build->version, build->commit);
     ddp_strbuf_addf(out, "# Using devices\n");
@@ -116,10 +114,8 @@ static void table_comment(const struct ddp_point *before, const struct ddp_point
                     s->ranks, s->algorithm, ddp_memory_name(s->memory));
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    (void)style;
     const struct ddp_point *p = &r->points[index], *before = NULL;
     if (compressed(p)) {
         ddp_strbuf_addf(out, "# %llu bytes, %s, partial %d: %.2f us, no bus bandwidth\n",
@@ -137,21 +133,8 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
     row(&r->points[other_half], p, out);
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    (void)style;
-    const struct ddp_epoch *e = &r->train[run].epochs[index];
-    ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
-        ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
-    ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
-}
-
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
-{
-    (void)style;
     const struct ddp_point *before = NULL;
     int counted = 0;
     double sum = 0, wrong = 0;
@@ -175,11 +158,7 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
     ddp_strbuf_addf(out, "# Out of bounds values : %.0f %s\n", wrong,
                     wrong > 0 || r->status == DDP_STATUS_FAILED ? "FAILED" : "OK");
     ddp_strbuf_addf(out, "# Avg bus bandwidth    : %g \n#\n", counted ? sum / counted : 0.0);
-    if (r->status != DDP_STATUS_COMPLETE) {
-        char reason[sizeof r->reason];
-        ddp_printable(r->reason, reason, sizeof reason);
-        ddp_strbuf_addf(out, "# cut off: %s\n", reason);
-    }
+    ddp_comment_cut_off(r, out);
 }
 
 extern const struct ddp_reporter ddp_reporter_nccl_tests;
@@ -188,6 +167,6 @@ const struct ddp_reporter ddp_reporter_nccl_tests = {
     .summary = "columns of nccl-tests, for programs that parse them",
     .begin = begin,
     .point = point,
-    .epoch = epoch,
+    .epoch = ddp_comment_epoch,
     .end = end,
 };

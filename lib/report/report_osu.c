@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "record/provenance.h"
-#include "report/report.h"
+#include "report/report_parts.h"
 
 static const char *const osu_names[DDP_COLL_COUNT] = {
     [DDP_ALLREDUCE] = "Allreduce",  [DDP_REDUCE_SCATTER] = "Reduce_scatter",
@@ -25,14 +25,6 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0;
 }
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
-{
-    (void)r;
-    (void)style;
-    (void)out; /* point() writes the heads. */
-}
-
 static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *out)
 {
     ddp_strbuf_addf(out, "%s# OSU MPI %s Latency Test (columns; measured by ddpbench %s)\n",
@@ -48,10 +40,8 @@ static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *
         out, "\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n");
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    (void)style;
     const struct ddp_point *p = &r->points[index];
     if (index == 0 || !same_table(&r->points[index - 1].spec, &p->spec))
         head(&p->spec, index == 0, out);
@@ -60,34 +50,11 @@ static void point(const struct ddp_record *r, int index, const struct ddp_report
                     p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3, (long long)p->iterations);
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
-{
-    (void)style;
-    const struct ddp_epoch *e = &r->train[run].epochs[index];
-    ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
-        ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
-    ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
-}
-
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
-{
-    (void)style;
-    if (r->status == DDP_STATUS_COMPLETE)
-        return;
-    char reason[sizeof r->reason];
-    ddp_printable(r->reason, reason, sizeof reason);
-    ddp_strbuf_addf(out, "# cut off: %s\n", reason);
-}
-
 extern const struct ddp_reporter ddp_reporter_osu;
 const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
     .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
-    .begin = begin,
     .point = point,
-    .epoch = epoch,
-    .end = end,
+    .epoch = ddp_comment_epoch,
+    .end = ddp_comment_cut_off,
 };

@@ -38,7 +38,7 @@ struct ddp_sink {
     int fd, dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */
     dev_t device, dir_device;
-    ino_t inode, dir_inode; /* inode and device: of an existing regular file, else 0. */
+    ino_t inode, dir_inode; /* inode and device: of an existing target except /dev/null, else 0. */
     /* once: write a document only at the end. truncate: truncate the file before the first write.
      * broken: a write in place failed, so nothing more is written. */
     bool once, truncate, broken;
@@ -52,14 +52,14 @@ int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the target for the first write. From here on the target may change. Returns DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-/* True if both sinks would write to the same file or descriptor. */
+/* True if both sinks would write to the same file, pipe, device or descriptor. */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
 /* True if the sink would write to the file that `path` names, which may not exist yet. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
 /* Releases the sink and ignores errors. Allowed after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 
-/* sink_write.c. Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
+/* Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
 int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the contents of the target by text[n]. A sink that writes in place appends text[n].
@@ -68,10 +68,6 @@ int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Syncs the sink's descriptor, and closes it unless the kind is FD. Returns DDP_EIO. */
 int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-
-/* Creates an empty temporary file beside the target. The file stays locked (flock) until it is
- * closed. Stores its name in temp[NAME_MAX + 1]. Returns its descriptor, or -1 with errno. */
-int ddp_sink_create_beside(const struct ddp_sink *sink, char *temp);
 
 #ifdef __cplusplus
 }

@@ -1,24 +1,164 @@
 /* The table for people, in the style of nccl-tests. Lines that begin with '#' are explanations.
  * Each point or epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/unit.h"
 #include "record/provenance.h"
-#include "report/table_cells.h"
-#include "report/table_compressed.h"
-#include "report/table_overlap.h"
-#include "report/table_strategies.h"
-#include "report/table_verdict.h"
+#include "report/report_parts.h"
 
-static void begin(const struct ddp_record *r, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+void ddp_table_dim(struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\033[2m");
+}
+
+void ddp_table_bold(struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\033[1m");
+}
+
+void ddp_table_red(struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\033[31m");
+}
+
+void ddp_table_plain(struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "\033[0m");
+}
+
+void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
+{
+    const struct ddp_epoch *e = &r->train[run].epochs[index];
+    ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
+    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
+        ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
+    ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
+}
+
+void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    if (r->status == DDP_STATUS_COMPLETE)
+        return;
+    ddp_strbuf_add(out, "# cut off: ");
+    ddp_table_text(out, r->reason);
+    ddp_strbuf_add(out, "\n");
+}
+
+void ddp_table_text(struct ddp_strbuf *out, const char *text)
+{
+    char clean[2400];
+    ddp_printable(text, clean, sizeof clean);
+    ddp_strbuf_add(out, clean);
+}
+
+void ddp_table_cell(struct ddp_strbuf *out, int width, double value)
+{
+    if (!isfinite(value)) {
+        ddp_strbuf_addf(out, " %*s", width, "-");
+        return;
+    }
+    double size = fabs(value);
+    if (size > 0 && size < 0.001) {
+        ddp_strbuf_addf(out, " %*.2e", width, value);
+        return;
+    }
+    int digits = size >= 1000               ? 0
+                 : size >= 100              ? 1
+                 : size >= 10               ? 2
+                 : size >= 0.1 || size == 0 ? 3
+                                            : 5;
+    ddp_strbuf_addf(out, " %*.*f", width, digits, value);
+}
+
+void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value)
+{
+    if (value < 0)
+        ddp_strbuf_addf(out, " %*s", width, "-");
+    else
+        ddp_strbuf_addf(out, " %*lld", width, (long long)value);
+}
+
+void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t)
+{
+    if (isnan(t->ci95_lo))
+        ddp_strbuf_addf(out, " %6s", "-");
+    else
+        ddp_strbuf_addf(out, " %6.1f",
+                        fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) / t->median * 100);
+}
+
+void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
+{
+    if (spec->groups > 1)
+        snprintf(out, 24, "%dx%d", spec->groups, spec->ranks);
+    else
+        snprintf(out, 24, "%d", spec->ranks);
+}
+
+void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    char ranks[24];
+    ddp_table_ranks(s, ranks);
+    ddp_strbuf_addf(out, "%12llu %12llu %-5s %-4s %-9s %5s %-5s %-10s",
+                    (unsigned long long)s->size_bytes, (unsigned long long)s->count,
+                    s->coll == DDP_BARRIER ? "-" : ddp_dtype_name(s->dtype),
+                    ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-", p->algorithm_used, ranks,
+                    ddp_placement_name(s->placement), ddp_memory_name(s->memory));
+}
+
+/* Adds one note, separated from the previous ones by a comma. */
+static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...) DDP_PRINTF(3, 4);
+static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...)
+{
+    char text[48];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ddp_strbuf_addf(out, "%s%s", *any ? "," : " ", text);
+    *any = true;
+}
+
+static void notes(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    bool any = false;
+    if (!isnan(p->injected_percent))
+        note(out, &any, "injected:%g%%", p->injected_percent);
+    if (p->block > 1)
+        note(out, &any, "block:%lld", (long long)p->block);
+    if (p->invalid > 0)
+        note(out, &any, "invalid:%lld", (long long)p->invalid);
+    if (p->series.drifting)
+        note(out, &any, "drifting");
+    if (p->series.autocorrelated)
+        note(out, &any, "autocorrelated");
+    ddp_strbuf_add(out, any ? "\n" : " -\n");
+}
+
+void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    if (p->check_wrong > 0)
+        ddp_table_red(out);
+    ddp_table_count(out, 6, p->check_wrong);
+    if (p->check_wrong > 0)
+        ddp_table_plain(out);
+    if (isnan(p->pingpong_ns[1]))
+        ddp_strbuf_addf(out, " %8s", "-");
+    else
+        ddp_strbuf_addf(out, " %8.0f", p->pingpong_ns[1]);
+    notes(p, out);
+}
+
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
     char size[24];
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
@@ -53,12 +193,12 @@ static void begin(const struct ddp_record *r, const struct ddp_report_style *sty
             r->timer_cost_ns, r->timer_resolution_ns, r->simd);
     if (r->label[0])
         ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void point_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_add(
         out,
         "# time: of the slowest rank, as the median over the iterations, with its 95 % "
@@ -72,7 +212,220 @@ static void point_head(const struct ddp_report_style *style, struct ddp_strbuf *
         "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
         "#        (B)   (elements)                                                (us)   "
         "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
+}
+
+static const char *const baseline_name[DDP_BASELINE_COUNT] = {"dense f32", "fp16"};
+
+static void compressed_head(struct ddp_strbuf *out)
+{
+    ddp_table_dim(out);
+    ddp_strbuf_add(
+        out,
+        "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
+        "each of the slowest rank. sent: bytes that a rank sent.\n"
+        "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
+        "would need for this time (`ddpbench explain effective`).\n"
+        "# x f32, x f16: speed relative to the dense exchange in the same run; below 1: slower.\n"
+        "#       size        count compress         part fdbk algorithm ranks memory         time  "
+        " "
+        "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
+        "wrong pingpong notes\n"
+        "#        (B)   (elements)                                                         (us)   "
+        "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
+        "         (ns)\n");
+    ddp_table_plain(out);
+}
+
+static void compressed_row(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    char ranks[24];
+    ddp_table_ranks(s, ranks);
+    ddp_strbuf_addf(out, "%12llu %12llu %-16s", (unsigned long long)s->size_bytes,
+                    (unsigned long long)s->count, s->compress);
+    ddp_table_count(out, 4, s->partial > 0 ? s->partial : -1);
+    ddp_strbuf_addf(out, " %-4s %-9s %5s %-10s", p->feedback[0] ? p->feedback : "-",
+                    p->algorithm_used, ranks, ddp_memory_name(s->memory));
+    ddp_table_cell(out, 8, p->time_ns.median / 1e3);
+    ddp_table_interval(out, &p->time_ns);
+    for (int i = 0; i < 3; i++)
+        ddp_table_cell(out, 9, p->phase_ns[i] / 1e3);
+    ddp_table_count(out, 12,
+                    isfinite(p->wire_bytes_per_rank) ? llround(p->wire_bytes_per_rank) : -1);
+    ddp_table_cell(out, 7, p->achieved_density);
+    ddp_table_bold(out);
+    ddp_table_cell(out, 8, ddp_point_effective_GBps(p, p->time_ns.median));
+    ddp_table_plain(out);
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++)
+        ddp_table_cell(out, 6, ddp_point_speedup(p, (enum ddp_baseline)i));
+    ddp_table_count(out, 6, p->overflow_count);
+    ddp_table_tail(p, out);
+}
+
+/* Times that differ by a smaller fraction count as equal. */
+#define ALIKE 0.05
+
+static bool is_alike(double speedup)
+{
+    return speedup > 1 - ALIKE && speedup < 1 + ALIKE;
+}
+
+/* Adds, for example, "1.8x slower than dense f32 (12 ms against 6.6 ms by ring)". */
+static void add_ratio(const struct ddp_point *p, enum ddp_baseline baseline, struct ddp_strbuf *out)
+{
+    const double speedup = ddp_point_speedup(p, baseline);
+    const double ratio = speedup >= 1 ? speedup : 1 / speedup;
+    char own[24], dense[24];
+    ddp_format_ns(p->time_ns.median, own, sizeof own);
+    ddp_format_ns(p->dense_ns[baseline], dense, sizeof dense);
+    if (is_alike(speedup))
+        ddp_strbuf_addf(out, "as fast as %s", baseline_name[baseline]);
+    else
+        ddp_strbuf_addf(out, "%.*fx %s than %s", ratio < 10 ? 1 : 0, ratio,
+                        speedup >= 1 ? "faster" : "slower", baseline_name[baseline]);
+    ddp_strbuf_addf(out, " (%s against %s by %s)", own, dense, p->dense_algorithm[baseline]);
+}
+
+/* Adds, for example, "3.2 GB/s" or "12 MB/s". */
+static void add_speed(double GBps, struct ddp_strbuf *out)
+{
+    const double value = GBps >= 1 ? GBps : GBps * 1e3;
+    ddp_strbuf_addf(out, "%.*f %s", value < 10 ? 1 : 0, value, GBps >= 1 ? "GB/s" : "MB/s");
+}
+
+/* Adds whether the method is faster than dense f32 here and, if not, on which links it would be. */
+static void add_verdict(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
+    const double f16 = ddp_point_speedup(p, DDP_BASELINE_F16);
+    const double below = ddp_point_pays_below_GBps(p, DDP_BASELINE_F32);
+    if (f32 >= 1 + ALIKE) {
+        ddp_strbuf_add(out, f16 <= 1 - ALIKE ? ": fp16 pays more here" : ": it pays here");
+        return;
+    }
+    ddp_strbuf_add(out, is_alike(f32) ? ": it gains nothing here" : ": it does not pay here");
+    if (below == 0) {
+        ddp_strbuf_addf(out,
+                        ", nor on any link, because it sends at least as many bytes as a dense "
+                        "ring of %d ranks",
+                        p->spec.ranks);
+    } else if (isfinite(below)) {
+        ddp_strbuf_add(out, "; it would pay on links below about ");
+        add_speed(below, out);
+        ddp_strbuf_add(out, " per rank");
+    }
+}
+
+/* Adds, for example, ": 0.5 measured" or, after another density, ", 0.5 measured". */
+static void add_density(struct ddp_strbuf *out, const char **before, const char *what,
+                        double density)
+{
+    if (!isfinite(density))
+        return;
+    ddp_strbuf_addf(out, "%s%.2g %s", *before, density, what);
+    *before = ", ";
+}
+
+/* Adds the break-even densities that are known. */
+static void add_break_even(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    for (int i = 0; i < DDP_BASELINE_COUNT; i++) {
+        const struct ddp_break_even *even = &p->break_even[i];
+        if (!isfinite(even->predicted) && !isfinite(even->estimated))
+            continue;
+        const char *before = ": ";
+        ddp_strbuf_addf(out, "#   break-even density against %s", baseline_name[i]);
+        add_density(out, &before, "from the bytes alone", even->predicted);
+        add_density(out, &before, "estimated from the times above", even->estimated);
+        add_density(out, &before, "measured", even->measured);
+        ddp_strbuf_add(out, "\n");
+    }
+}
+
+static bool same_method(const struct ddp_point *a, const struct ddp_point *b)
+{
+    return strcmp(a->spec.compress, b->spec.compress) == 0 && a->spec.partial == b->spec.partial &&
+           a->spec.ranks == b->spec.ranks && a->spec.groups == b->spec.groups &&
+           a->spec.op == b->spec.op && strcmp(a->spec.algorithm, b->spec.algorithm) == 0;
+}
+
+/* True if the point has the largest size of its method. Among several such points, the last one
+ * counts. */
+static bool stands_for_method(const struct ddp_record *r, int index)
+{
+    const struct ddp_point *p = &r->points[index];
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *other = &r->points[i];
+        if (i == index || !ddp_point_is_reduced(&other->spec) || !same_method(p, other))
+            continue;
+        if (other->spec.size_bytes > p->spec.size_bytes ||
+            (other->spec.size_bytes == p->spec.size_bytes && i > index))
+            return false;
+    }
+    return true;
+}
+
+/* Adds a sentence and the break-even densities for the largest size of each combination of
+ * compressor, algorithm, operation and number of ranks. Skips points without a dense exchange. */
+static void compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        char size[24];
+        if (!ddp_point_is_reduced(&p->spec) || isnan(p->dense_ns[DDP_BASELINE_F32]) ||
+            !stands_for_method(r, i))
+            continue;
+        ddp_format_size(p->spec.size_bytes, size, sizeof size);
+        ddp_strbuf_addf(out, "# %s", p->spec.compress);
+        if (p->spec.partial > 0)
+            ddp_strbuf_addf(out, ", one of %d chunks", p->spec.partial);
+        if (p->spec.op != DDP_SUM)
+            ddp_strbuf_addf(out, ", %s", ddp_op_name(p->spec.op));
+        if (strcmp(p->spec.algorithm, "auto") != 0)
+            ddp_strbuf_addf(out, ", %s", p->spec.algorithm);
+        ddp_strbuf_addf(out, ", %s on %d ranks: ", size, p->spec.ranks);
+        add_ratio(p, DDP_BASELINE_F32, out);
+        if (isfinite(p->dense_ns[DDP_BASELINE_F16])) {
+            ddp_strbuf_add(out, ", ");
+            add_ratio(p, DDP_BASELINE_F16, out);
+        }
+        add_verdict(p, out);
+        ddp_strbuf_add(out, "\n");
+        add_break_even(p, out);
+    }
+}
+
+static void overlap_head(struct ddp_strbuf *out)
+{
+    ddp_table_dim(out);
+    ddp_strbuf_add(
+        out,
+        "# pure: time of one operation alone on the slowest rank, as a median with its 95 % "
+        "interval. compute: arithmetic alone, about as\n"
+        "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
+        "the "
+        "shorter one,\n"
+        "# (pure + compute - total) / min(pure, compute).\n"
+        "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
+        "compute     total  overlap    busbw  wrong pingpong notes\n"
+        "#        (B)   (elements)                                                (us)   +-%      "
+        "(us)      (us)        %   (GB/s)           (ns)\n");
+    ddp_table_plain(out);
+}
+
+static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    ddp_table_spec(p, out);
+    ddp_table_cell(out, 8, p->time_ns.median / 1e3);
+    ddp_table_interval(out, &p->time_ns);
+    ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);
+    ddp_table_cell(out, 9, p->overlap.total_ns / 1e3);
+    ddp_table_bold(out);
+    ddp_table_cell(out, 8, p->overlap.percent);
+    ddp_table_plain(out);
+    ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, p->time_ns.median));
+    ddp_table_tail(p, out);
 }
 
 /* Each kind of point has its own columns. A new head is printed whenever the kind changes. REDUCED:
@@ -89,8 +442,7 @@ static bool begins_kind(const struct ddp_record *r, int index)
     return index == 0 || kind_of(&r->points[index].spec) != kind_of(&r->points[index - 1].spec);
 }
 
-static void dense_row(const struct ddp_point *p, const struct ddp_report_style *style,
-                      struct ddp_strbuf *out)
+static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const struct ddp_summary *t = &p->time_ns;
     ddp_table_spec(p, out);
@@ -100,35 +452,31 @@ static void dense_row(const struct ddp_point *p, const struct ddp_report_style *
     ddp_table_cell(out, 9, t->p95 / 1e3);
     ddp_table_count(out, 5, p->iterations);
     ddp_table_cell(out, 8, ddp_point_algbw_GBps(p, t->median));
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, t->median));
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     if (isnan(p->bound_fraction))
         ddp_strbuf_addf(out, " %6s", "-");
     else
         ddp_strbuf_addf(out, " %6.0f", p->bound_fraction * 100);
-    ddp_table_tail(p, style, out);
+    ddp_table_tail(p, out);
 }
 
-static void point(const struct ddp_record *r, int index, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index];
-    static void (*const heads[])(const struct ddp_report_style *, struct ddp_strbuf *) = {
-        point_head, ddp_table_compressed_head, ddp_table_overlap_head};
-    static void (*const rows[])(const struct ddp_point *, const struct ddp_report_style *,
-                                struct ddp_strbuf *) = {dense_row, ddp_table_compressed_row,
-                                                        ddp_table_overlap_row};
+    static void (*const heads[])(struct ddp_strbuf *) = {point_head, compressed_head, overlap_head};
+    static void (*const rows[])(const struct ddp_point *,
+                                struct ddp_strbuf *) = {dense_row, compressed_row, overlap_row};
     const enum kind kind = kind_of(&p->spec);
     if (begins_kind(r, index))
-        heads[kind](style, out);
-    rows[kind](p, style, out);
+        heads[kind](out);
+    rows[kind](p, out);
 }
 
-static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_style *style,
-                       struct ddp_strbuf *out)
+static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     ddp_strbuf_addf(out,
                     "# train %s (%lld parameters, init %s) on %s (%lld + %lld images), %d rank%s x "
                     "batch %lld%s\n",
@@ -150,7 +498,7 @@ static void epoch_head(const struct ddp_train_run *t, const struct ddp_report_st
         "B)\n"
         "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
         "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
 /* Adds a number in `width` columns with `digits` decimals, or '-' if the number is missing. */
@@ -162,20 +510,19 @@ static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
         ddp_strbuf_addf(out, " %*s", width, "-");
 }
 
-static void epoch(const struct ddp_record *r, int run, int index,
-                  const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_train_run *t = &r->train[run];
     const struct ddp_epoch *e = &t->epochs[index];
     if (index == 0)
-        epoch_head(t, style, out);
+        epoch_head(t, out);
     ddp_strbuf_addf(out, "%7d", e->epoch);
     fixed(out, 11, 6, e->train_loss);
     fixed(out, 9, 4, e->train_accuracy);
     fixed(out, 10, 6, e->eval_loss);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     fixed(out, 9, 4, e->eval_accuracy);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     fixed(out, 9, 3, e->seconds);
     fixed(out, 9, 0, e->images_per_second);
     fixed(out, 11, 3, e->exchange_seconds);
@@ -220,98 +567,65 @@ static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
             steal, throttled, switches);
 }
 
-/* Above these thresholds the machine was noisy. The first is the factor by which the ping-pong time
- * changed, the second the half width of the interval relative to the median. */
-#define PINGPONG_CHANGE_MAX 10
-#define INTERVAL_WIDE       0.5
-#define RANKS_SEPARATE      1024 /* All numbers from 1023 on share the last entry. */
-
-/* Returns the largest factor by which the ping-pong changed among points with equal numbers of
- * ranks. */
-static double pingpong_change(const struct ddp_record *r)
+static void noise_foot(const struct ddp_record *r, const struct ddp_record_noise *noise,
+                       struct ddp_strbuf *out)
 {
-    double lowest[RANKS_SEPARATE], highest[RANKS_SEPARATE], change = 1;
-    for (int n = 0; n < RANKS_SEPARATE; n++)
-        lowest[n] = highest[n] = NAN;
-    for (int i = 0; i < r->point_count; i++) {
-        const struct ddp_point *p = &r->points[i];
-        int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_SEPARATE - 1);
-        for (int j = 0; j < 2; j++) {
-            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]); /* fmin and fmax ignore a NaN. */
-            highest[n] = fmax(highest[n], p->pingpong_ns[j]);
-        }
-        change = fmax(change, highest[n] / lowest[n]);
-    }
-    return change;
-}
-
-static void noise_foot(const struct ddp_record *r, struct ddp_strbuf *out)
-{
-    double change = pingpong_change(r);
-    int wide = 0;
-    for (int i = 0; i < r->point_count; i++) {
-        const struct ddp_summary *t = &r->points[i].time_ns;
-        wide += fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > INTERVAL_WIDE * t->median;
-    }
-    if (change > PINGPONG_CHANGE_MAX)
+    if (isfinite(noise->pingpong_min_ns))
+        ddp_strbuf_addf(
+            out,
+            "# ping-pong: %.0f to %.0f ns; if it changes, ranks may have migrated: compare "
+            "only points with similar ping-pong times\n",
+            noise->pingpong_min_ns, noise->pingpong_max_ns);
+    if (noise->pingpong_noisy)
         ddp_strbuf_addf(
             out,
             "# NOISY: the ping-pong changed by a factor of %.0f: ranks may have shared cores with "
             "other processes or with each other\n",
-            change);
-    if (wide > 0)
+            noise->pingpong_change);
+    if (noise->wide > 0)
         ddp_strbuf_addf(out,
                         "# NOISY: %d of %d points have a 95 %% interval wider than +-%.0f %%: do "
                         "not compare them\n",
-                        wide, r->point_count, INTERVAL_WIDE * 100);
+                        noise->wide, r->point_count, DDP_INTERVAL_WIDE * 100);
+}
+
+static void best_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    const int best = ddp_record_best_busbw(r);
+    char size[24], ranks[24];
+    if (best < 0)
+        return;
+    const struct ddp_point *p = &r->points[best];
+    ddp_format_size(p->spec.size_bytes, size, sizeof size);
+    ddp_table_ranks(&p->spec, ranks);
+    ddp_strbuf_addf(
+        out, "# best busbw: %.4g GB/s at %s, %s ranks, %s, %s, %s\n",
+        ddp_point_busbw_GBps(p, p->time_ns.median), size, ranks, ddp_dtype_name(p->spec.dtype),
+        p->spec.placement == DDP_IN_PLACE ? "in place" : "out of place", p->algorithm_used);
 }
 
 static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    double best = NAN, lowest = NAN, highest = NAN;
-    int best_at = 0, checked = 0;
+    struct ddp_record_noise noise;
     double elements = 0, wrong = 0;
+    int checked = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
-        if (busbw > best || (isnan(best) && isfinite(busbw))) {
-            best = busbw;
-            best_at = i;
-        }
-        if (p->check_elements >= 0) {
-            checked++;
-            elements += (double)p->check_elements;
-            wrong += (double)p->check_wrong;
-        }
-        for (int j = 0; j < 2; j++) {
-            lowest = fmin(lowest, p->pingpong_ns[j]); /* fmin and fmax ignore a NaN */
-            highest = fmax(highest, p->pingpong_ns[j]);
-        }
+        if (p->check_elements < 0)
+            continue;
+        checked++;
+        elements += (double)p->check_elements;
+        wrong += (double)p->check_wrong;
     }
-    if (isfinite(best)) {
-        char size[24];
-        ddp_format_size(r->points[best_at].spec.size_bytes, size, sizeof size);
-        const struct ddp_point *p = &r->points[best_at];
-        char ranks[24];
-        ddp_table_ranks(&p->spec, ranks);
-        ddp_strbuf_addf(out, "# best busbw: %.4g GB/s at %s, %s ranks, %s, %s, %s\n", best, size,
-                        ranks, ddp_dtype_name(p->spec.dtype),
-                        p->spec.placement == DDP_IN_PLACE ? "in place" : "out of place",
-                        p->algorithm_used);
-    }
-    ddp_table_compressed_verdicts(r, out);
+    ddp_record_noise(r, &noise);
+    best_foot(r, out);
+    compressed_verdicts(r, out);
     if (checked > 0)
         ddp_strbuf_addf(out, "# verified: %d of %d points, %.0f elements, %.0f wrong\n", checked,
                         r->point_count, elements, wrong);
     else
         ddp_strbuf_add(out, "# verified: nothing (--check off)\n");
-    if (isfinite(lowest))
-        ddp_strbuf_addf(
-            out,
-            "# ping-pong: %.0f to %.0f ns; if it changes, ranks may have migrated: compare "
-            "only points with similar ping-pong times\n",
-            lowest, highest);
-    noise_foot(r, out);
+    noise_foot(r, &noise, out);
     conditions_foot(r, out);
 }
 
@@ -333,10 +647,9 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "# target accuracy %g was not reached\n", t->target_accuracy);
 }
 
-static void end(const struct ddp_record *r, const struct ddp_report_style *style,
-                struct ddp_strbuf *out)
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     if (r->point_count > 0)
         points_foot(r, out);
     for (int i = 0; i < r->train_count; i++)
@@ -344,15 +657,15 @@ static void end(const struct ddp_record *r, const struct ddp_report_style *style
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
-    ddp_table_plain(style, out);
-    ddp_table_strategies(r, style, out);
+    ddp_table_plain(out);
+    ddp_table_strategies(r, out);
     if (r->verdict)
-        ddp_table_verdict(r->verdict, style, out);
+        ddp_table_verdict(r->verdict, out);
     if (r->status != DDP_STATUS_COMPLETE) {
-        char reason[sizeof r->reason];
-        ddp_printable(r->reason, reason, sizeof reason);
-        ddp_strbuf_addf(out, "# %s: %s\n",
-                        r->status == DDP_STATUS_FAILED ? "FAILED" : "interrupted, partial", reason);
+        ddp_strbuf_add(out,
+                       r->status == DDP_STATUS_FAILED ? "# FAILED: " : "# interrupted, partial: ");
+        ddp_table_text(out, r->reason);
+        ddp_strbuf_add(out, "\n");
     }
 }
 

@@ -1,5 +1,4 @@
-#include "report/table_strategies.h"
-
+/* The comparison of strategies, as a text table and in Markdown. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 #include "base/mem.h"
 #include "record/strategy_table.h"
-#include "report/table_cells.h"
+#include "report/report_parts.h"
 
 /* The columns of the text table and of the Markdown table. */
 #define CELL_BYTES 32
@@ -88,15 +87,28 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
     return *count > 0;
 }
 
-/* Adds a sentence per strategy (ddp_strategy_verdict). */
+/* Adds a name in which a path may have any characters. */
+static void markdown_text(struct ddp_strbuf *out, const char *text)
+{
+    for (; *text; text++)
+        ddp_strbuf_add_n(out, strchr("|`<[]!@", *text) ? "?" : text, 1);
+}
+
+/* Adds a sentence per strategy (ddp_strategy_verdict), after a mark: "# ", or "- " in Markdown. */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {
     for (int i = 0; i < count; i++) {
         char text[320];
         ddp_strategy_verdict(&rows[i], text, sizeof text);
-        if (text[0] != '\0')
-            ddp_strbuf_addf(out, "%s%s\n", mark, text);
+        if (text[0] == '\0')
+            continue;
+        ddp_strbuf_add(out, mark);
+        if (mark[0] == '#')
+            ddp_strbuf_add(out, text);
+        else
+            markdown_text(out, text);
+        ddp_strbuf_add(out, "\n");
     }
 }
 
@@ -109,20 +121,19 @@ static int name_width(const struct ddp_strategy_row *rows, int count)
     return width;
 }
 
-void ddp_table_strategies(const struct ddp_record *r, const struct ddp_report_style *style,
-                          struct ddp_strbuf *out)
+void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_strategy_row *rows;
     int count;
     if (!rows_of(r, &rows, &count, out))
         return;
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     const int width = name_width(rows, count);
     ddp_strbuf_addf(out, "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
     for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
         ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
     ddp_strbuf_add(out, "\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     for (int i = 0; i < count; i++) {
         ddp_strbuf_addf(out, "  %-*s %5d", width, rows[i].sync, rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
@@ -150,7 +161,9 @@ void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_add(out, "--:|");
     ddp_strbuf_add(out, "\n");
     for (int i = 0; i < count; i++) {
-        ddp_strbuf_addf(out, "| %s | %d |", rows[i].sync, rows[i].ranks);
+        ddp_strbuf_add(out, "| ");
+        markdown_text(out, rows[i].sync);
+        ddp_strbuf_addf(out, " | %d |", rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
             char text[CELL_BYTES];
             format(&columns[c], &rows[i], text);

@@ -1,11 +1,9 @@
-#include "report/table_verdict.h"
-
+/* A verdict as a text table and in Markdown. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/json_values.h"
-#include "report/table_cells.h"
+#include "report/report_parts.h"
 
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes)
 {
@@ -39,10 +37,9 @@ static void text_line(const char *mark, const char *text, struct ddp_strbuf *out
     ddp_strbuf_add(out, "\n");
 }
 
-static void head(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                 struct ddp_strbuf *out)
+static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     text_line("# base: ", v->base_command, out);
     text_line("#       ", v->base_build, out);
     text_line("# new:  ", v->next_command, out);
@@ -68,11 +65,10 @@ static void head(const struct ddp_verdict_record *v, const struct ddp_report_sty
     }
     ddp_strbuf_add(out, "# cell                                                         base(us)  "
                         "  new(us)   ratio   lower   upper        p     Holm\n");
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
 }
 
-static void row(const struct ddp_verdict_cell *c, const char *state,
-                const struct ddp_report_style *style, struct ddp_strbuf *out)
+static void row(const struct ddp_verdict_cell *c, const char *state, struct ddp_strbuf *out)
 {
     char id[sizeof c->id];
     ddp_printable(c->id, id, sizeof id);
@@ -86,10 +82,10 @@ static void row(const struct ddp_verdict_cell *c, const char *state,
     p_value(out, c->cell.p_holm);
     ddp_strbuf_add(out, " ");
     if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_red(style, out);
+        ddp_table_red(out);
     ddp_strbuf_add(out, state);
     if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_plain(style, out);
+        ddp_table_plain(out);
     ddp_strbuf_add(out, "\n");
 }
 
@@ -100,16 +96,15 @@ static void control(const char *what, double ratio, double p, struct ddp_strbuf 
 }
 
 /* Adds the results of a self-test, which has no cells. */
-static void noise(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     const struct ddp_noise *n = v->noise;
-    ddp_table_dim(style, out);
+    ddp_table_dim(out);
     text_line("# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
     ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
                     n->cells, n->min_effect * 100);
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     ddp_strbuf_addf(out,
                     "A/A gates                %6d\n  false alarms           %6d\n"
                     "  inconclusive           %6d\n",
@@ -132,36 +127,34 @@ static void noise(const struct ddp_verdict_record *v, const struct ddp_report_st
     text_line("# ", v->effect_from, out);
 }
 
-static void cells(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                  struct ddp_strbuf *out)
+static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    head(v, style, out);
+    head(v, out);
     for (size_t i = 0; i < v->count; i++)
-        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), style, out);
+        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
     for (size_t i = 0; i < v->unjudged.count; i++) {
         struct ddp_verdict_cell c;
         char state[64];
         ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
-        row(&c, state, style, out);
+        row(&c, state, out);
     }
     control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
     control("memory copy", v->memory_ratio, v->memory_p, out);
 }
 
-void ddp_table_verdict(const struct ddp_verdict_record *v, const struct ddp_report_style *style,
-                       struct ddp_strbuf *out)
+void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     if (v->noise)
-        noise(v, style, out);
+        noise(v, out);
     else
-        cells(v, style, out);
+        cells(v, out);
     if (v->pairs > 0 && !v->noise)
         ddp_strbuf_addf(
             out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
             v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
-    ddp_table_bold(style, out);
+    ddp_table_bold(out);
     ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
-    ddp_table_plain(style, out);
+    ddp_table_plain(out);
     text_line(": ", v->reason, out);
 }
 
@@ -174,74 +167,111 @@ void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_ce
     snprintf(state, bytes, "not judged: %s", ddp_unjudged_kind(item));
 }
 
-static void add_unjudged(cJSON *list, const struct ddp_unjudged *item)
+void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
 {
-    cJSON *obj = ddp_json_append(list);
-    ddp_json_str(obj, "name", item->name);
-    ddp_json_str(obj, "kind", item->train ? "train" : "cell");
-    ddp_json_str(obj, "side", item->base ? "base" : "new");
-}
-
-static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
-{
-    cJSON *item = ddp_json_append(list);
-    ddp_json_str(item, "id", c->id);
-    ddp_json_str(item, "state", ddp_cell_state_name(c->cell.state));
-    ddp_json_count(item, "pairs", (int64_t)c->cell.pairs);
-    ddp_json_us(item, "base_us", c->base_ns);
-    ddp_json_us(item, "new_us", c->next_ns);
-    ddp_json_num(item, "ratio", c->cell.ratio);
-    ddp_json_num(item, "lower", c->cell.lower);
-    ddp_json_num(item, "upper", c->cell.upper);
-    ddp_json_num(item, "p", c->cell.p);
-    ddp_json_num(item, "p_holm", c->cell.p_holm);
-}
-
-static void add_side(cJSON *obj, const char *key, const char *command, const char *build)
-{
-    cJSON *side = ddp_json_obj(obj, key);
-    ddp_json_str(side, "command", command);
-    ddp_json_str(side, "build", build);
-}
-
-static void add_control(cJSON *obj, const char *key, double ratio, double p)
-{
-    cJSON *control = ddp_json_obj(obj, key);
-    ddp_json_num(control, "ratio", ratio);
-    ddp_json_num(control, "p", p);
-}
-
-void ddp_json_verdict(cJSON *obj, const struct ddp_verdict_record *v)
-{
-    if (!v) {
-        ddp_json_null(obj, "verdict");
-        return;
-    }
-    cJSON *verdict = ddp_json_obj(obj, "verdict");
-    ddp_json_str(verdict, "kind", v->kind);
-    ddp_json_str(verdict, "outcome", ddp_verdict_name(v->outcome));
-    ddp_json_str(verdict, "reason", v->reason);
-    ddp_json_num(verdict, "level", v->level);
-    ddp_json_num(verdict, "min_effect", v->min_effect);
-    ddp_json_str(verdict, "min_effect_from", v->effect_from);
-    ddp_json_num(verdict, "noise_floor", v->noise_floor);
-    ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
-    ddp_json_count(verdict, "pairs_rerun", v->rerun);
-    ddp_json_count(verdict, "pairs_mixed", v->mixed);
-    add_side(verdict, "base", v->base_command, v->base_build);
-    add_side(verdict, "new", v->next_command, v->next_build);
-    ddp_json_str(verdict, "fingerprint", v->fingerprint);
-    cJSON *control = ddp_json_obj(verdict, "control");
-    add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
-    add_control(control, "memory", v->memory_ratio, v->memory_p);
-    if (v->noise)
-        ddp_noise_add(ddp_json_obj(verdict, "selftest"), v->noise);
+    char clean[2400];
+    ddp_printable(text, clean, sizeof clean);
+    for (char *c = clean; *c; c++)
+        /* Some viewers ignore the backticks, so HTML is made harmless too. */
+        if (*c == '|' || *c == '`' || *c == '<')
+            *c = '?';
+    if (clean[0])
+        ddp_strbuf_addf(out, "`%s`", clean);
     else
-        ddp_json_null(verdict, "selftest");
-    cJSON *list = ddp_json_arr(verdict, "cells");
-    for (size_t i = 0; i < v->count; i++)
-        add_cell(list, &v->cells[i]);
-    list = ddp_json_arr(verdict, "unjudged");
-    for (size_t i = 0; i < v->unjudged.count; i++)
-        add_unjudged(list, &v->unjudged.items[i]);
+        ddp_strbuf_add(out, "-");
+}
+
+void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value)
+{
+    if (isfinite(value))
+        ddp_strbuf_addf(out, " %.*f |", digits, value);
+    else
+        ddp_strbuf_add(out, " - |");
+}
+
+static void markdown_row(const struct ddp_verdict_cell *c, const char *state,
+                         struct ddp_strbuf *out)
+{
+    const bool slower = c->cell.state == DDP_CELL_SLOWER;
+    ddp_strbuf_add(out, "| ");
+    ddp_markdown_code(out, c->id);
+    ddp_strbuf_add(out, " |");
+    ddp_markdown_number(out, 2, c->base_ns / 1e3);
+    ddp_markdown_number(out, 2, c->next_ns / 1e3);
+    ddp_markdown_number(out, 3, c->cell.ratio);
+    ddp_markdown_number(out, 3, c->cell.lower);
+    ddp_markdown_number(out, 3, c->cell.upper);
+    ddp_markdown_number(out, 4, c->cell.p_holm);
+    ddp_strbuf_addf(out, " %s%s%s |\n", slower ? "**" : "", state, slower ? "**" : "");
+}
+
+static void markdown_rows(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "| cell | base (us) | new (us) | ratio | lower | upper | Holm | |\n"
+                        "|:--|--:|--:|--:|--:|--:|--:|:--|\n");
+    for (int slower = 1; slower >= 0; slower--)
+        for (size_t i = 0; i < v->count; i++)
+            if ((v->cells[i].cell.state == DDP_CELL_SLOWER) == slower)
+                markdown_row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
+    for (size_t i = 0; i < v->unjudged.count; i++) {
+        struct ddp_verdict_cell c;
+        char state[64];
+        ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
+        markdown_row(&c, state, out);
+    }
+    ddp_strbuf_add(out, "\n");
+}
+
+static void markdown_side(const char *what, const char *command, const char *build,
+                          struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "- %s: ", what);
+    ddp_markdown_code(out, command);
+    ddp_strbuf_add(out, ", ");
+    ddp_markdown_code(out, build);
+    ddp_strbuf_add(out, "\n");
+}
+
+static void markdown_control(const char *what, double ratio, double p, struct ddp_strbuf *out)
+{
+    if (!isnan(ratio))
+        ddp_strbuf_addf(out, "- control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
+}
+
+static void markdown_noise(const struct ddp_noise *n, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out,
+                    "| A/A gates | false alarms | inconclusive | gates with %.3g %% | found | "
+                    "elsewhere | noise floor (%%) | smallest found (%%) |\n"
+                    "|--:|--:|--:|--:|--:|--:|--:|--:|\n| %d | %d | %d | %d | %d | %d |",
+                    n->injected_effect * 100, n->same, n->false_alarms, n->inconclusive,
+                    n->injected, n->found, n->elsewhere);
+    ddp_markdown_number(out, 2, n->noise_floor * 100);
+    ddp_markdown_number(out, 2, n->detectable * 100);
+    ddp_strbuf_add(out, "\n\n");
+}
+
+void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "## %s\n\n", ddp_verdict_name(v->outcome));
+    ddp_markdown_code(out, v->reason);
+    ddp_strbuf_add(out, "\n\n");
+    if (v->noise)
+        markdown_noise(v->noise, out);
+    else
+        markdown_rows(v, out);
+    markdown_side("base", v->base_command, v->base_build, out);
+    if (!v->noise)
+        markdown_side("new", v->next_command, v->next_build, out);
+    if (v->pairs > 0)
+        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate" : "");
+    else
+        ddp_strbuf_add(out, "- stored results, measured at different times: weaker than a gate\n");
+    ddp_strbuf_addf(out,
+                    "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
+    ddp_markdown_code(out, v->effect_from);
+    ddp_strbuf_add(out, "\n");
+    markdown_control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
+    markdown_control("memory copy", v->memory_ratio, v->memory_p, out);
+    ddp_strbuf_add(out, "\n");
 }

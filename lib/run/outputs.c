@@ -2,20 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "record/provenance.h"
-
-static struct ddp_report_style stdout_style(bool color)
-{
-    struct ddp_report_style style = {.color = isatty(STDOUT_FILENO) && color, .width = 80};
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        style.width = size.ws_col;
-    return style;
-}
 
 static const char *reporter_name(const void *ctx, int i)
 {
@@ -26,7 +16,7 @@ static const char *reporter_name(const void *ctx, int i)
 
 /* Adds the reporter of one --format NAME[=FILE]. */
 static int add_format(struct ddp_report_set *set, const char *text,
-                      const struct ddp_report_style *style, struct ddp_err *err)
+                      bool color, struct ddp_err *err)
 {
     char name[64];
     const char *equals = strchr(text, '=');
@@ -38,19 +28,19 @@ static int add_format(struct ddp_report_set *set, const char *text,
         return ddp_hint_nearest(err, name, reporter_name, NULL,
                                 "`ddpbench list reporters` shows them");
     }
-    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", style, err);
+    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", color, err);
 }
 
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, bool color, struct ddp_err *err)
 {
-    struct ddp_report_style style = stdout_style(color);
+    color &= isatty(STDOUT_FILENO) != 0;
     if (json)
-        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, &style, err));
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, color, err));
     for (int i = 0; i < formats->n; i++)
-        DDP_TRY(add_format(set, formats->v[i], &style, err));
+        DDP_TRY(add_format(set, formats->v[i], color, err));
     if (formats->n == 0 && !ddp_report_has_stdout(set))
-        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", &style, err));
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", color, err));
     return 0;
 }
 

@@ -125,9 +125,6 @@ static void add_build(const struct ddp_record *r, struct ddp_journal_facts *fact
     ddp_journal_fact(facts, "mpi", "%s", r->feature_mpi);
     if (build->dirty)
         ddp_journal_fact(facts, "program", "%016llx", (unsigned long long)hash_program());
-    ddp_journal_fact(facts, "layout", "%zu %zu %zu %zu %d %d", sizeof(struct ddp_point),
-                     sizeof(struct ddp_epoch), sizeof(struct ddp_train_run),
-                     sizeof(struct ddp_control), DDP_COLL_COUNT, DDP_DTYPE_COUNT);
 }
 
 /* Adds the properties of each host that affect times, such as its usable cores and its kernel. The

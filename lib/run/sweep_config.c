@@ -297,11 +297,10 @@ void ddp_sweep_release_items(struct ddp_sweep_values *v)
 
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
-    uint8_t *text;
+    char *text;
     size_t bytes;
-    DDP_TRY(ddp_read_file(v->config_path, DDP_SWEEP_FILE_MAX, &text, &bytes, err));
-    int rc = ddp_sweep_plan_parse((const char *)text, bytes, v->config_path, takes_list, app,
-                                  &v->plan, err);
+    DDP_TRY(ddp_file_read(v->config_path, DDP_SWEEP_FILE_MAX, &text, &bytes, err));
+    int rc = ddp_sweep_plan_parse(text, bytes, v->config_path, takes_list, app, &v->plan, err);
     free(text);
     DDP_TRY(rc);
     for (int i = 0; i < v->plan.count; i++)

@@ -138,12 +138,25 @@ for row, p in zip(points, d["points"]):
         assert same(row[key], p[key]), (key, row[key], p[key])
     for key in "median", "mean", "min", "p95", "max":
         assert same(row[f"time_{key}_us"], p["time_us"][key]), key
+    assert same(row["phase_encode_us"], p["phase_us"]["encode"]) and same(row["dense_f32_us"], p["dense_us"]["f32"])
+    even = (p["break_even"] or {}).get("f16") or {}
+    assert same(row["break_even_f16_predicted"], even.get("predicted")), row["break_even_f16_predicted"]
+    assert row["feedback"] == (p["compress"]["feedback"] or "") and same(row["overflow_count"], p["overflow_count"])
 for row, e in zip(epochs, [e for t in d["train"] for e in t["epochs"]]):
     for key in "epoch", "train_loss", "eval_accuracy", "seconds", "images_per_second", "wire_bytes_per_rank":
         assert same(row[key], e[key]), (key, row[key], e[key])
     assert row["model"] == d["train"][0]["model"] and row["sync"] == "dense"
 END
     done
+}
+
+@test "csv: the first columns are those of version 0.1, and a barrier has no type" {
+    first=kind,launch,collective,backend,algorithm,algorithm_used,dtype,op,root,placement,memory,ranks,groups,requested_bytes
+    last=eval_accuracy,seconds,compute_seconds,exchange_seconds,exposed_seconds,images_per_second
+    "$ddpbench" barrier --ranks 2 -n 6 --format csv=r.txt -q
+    head -1 r.txt | cut -d, -f1-14 | grep -qx "$first"
+    [ "$(head -1 r.txt | cut -d, -f67-72)" = "$last" ]
+    [ "$(sed -n 2p r.txt | cut -d, -f1,3,7)" = "point,barrier," ]
 }
 
 @test "junit: as xml.etree reads it" {

@@ -103,6 +103,30 @@ END
     [ "$(grep -c '"kind": "trained"' j)" = 2 ]
 }
 
+@test "a training run is resumed although the path of its data has quotes and markup" {
+    "$PYTHON" - <<'END'
+import json, os, random, struct
+random.seed(1)
+folder = "it's \"mine\" & <yours> `|`"
+os.mkdir(folder)
+for name, n in ("train", 40), ("t10k", 20):
+    with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">IIII", 2051, n, 28, 28) + random.randbytes(n * 784))
+    with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as f:
+        f.write(struct.pack(">II", 2049, n) + bytes(i % 10 for i in range(n)))
+run = {"command": "train", "ranks": 1, "batch": 8, "data": folder, "sync": ["dense", "fp16"]}
+json.dump({"runs": [run]}, open("c.json", "w"))
+END
+    "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
+    json r.json '[t["data"]["path"] for t in d["train"]]' >paths
+    cut_journal end 1
+    "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
+    valid r.json
+    grep -q yours paths
+    [ "$(json r.json '[t["data"]["path"] for t in d["train"]]')" = "$(cat paths)" ]
+    [ "$(grep -c '"kind": "trained"' j)" = 2 ]
+}
+
 @test "a journal of another configuration, seed or build is refused; --restart starts anew" {
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
     cp j before

@@ -89,7 +89,7 @@ def journal(*lines):
             check = (check ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return f'{body}, "check": "fnv1a64:{check:016x}"}}\n'
 
-    head = '{"journal": "ddpbench-journal/1", "facts": {"configuration": "7", "mpi": null}'
+    head = '{"journal": "ddpbench-journal/3", "facts": {"configuration": "7", "mpi": null}'
     return b"\0" + "".join(line(body) for body in (head, *lines)).encode()
 
 
@@ -102,11 +102,12 @@ def texts():
           b' "partial": 4}, {"command": "train", "lr": 0.005, "overlap": "on", "samples": true, "x": [true, false]}]}')
     write("config", "one", b'{"runs": [{"command": "barrier"}]}')
     write("config", "unknown-key", b'{"runs": [{"command": "a"}], "rums": 1}')
-    entry = '{"kind": "%s", "launch": 1, "cell": 3, "id": "a b", "data": %s'
-    write("journal", "text", journal(entry % ("begin", "null"), entry % ("point", '"AAAA"'), entry % ("end", "null")))
-    write("journal", "cut", journal(entry % ("begin", "null"), entry % ("end", "null"))[:-7])
+    entry = '{"line": %d, "kind": "%s", "launch": 1, "cell": 3, "id": "a b"'
+    control = ', "control": {"ranks": 2, "bytes_per_rank": 64, "copy_GBps": 1.5, "read_GBps": null}'
+    write("journal", "text", journal(entry % (2, "begin"), entry % (3, "control") + control, entry % (4, "end")))
+    write("journal", "cut", journal(entry % (2, "begin"), entry % (3, "end"))[:-7])
     for i in range(5):
-        write("journal", f"struct-{i}", b"\1" + bytes([i]) + struct.pack("<H", 40) + bytes(range(8)))
+        write("journal", f"change-{i}", b"\1" + struct.pack("<H", 1000 * i) + b'": null, "x": 1')
     for i, word in enumerate(("allreduce", "bf16", "avg", "1e3", "-1.5", "0.005", "64M", "64MiB", "1.5G", "64MB", "1e6", "0",
                               "9223372036854775807", "9223372036854775808", "8 EiB", "0x10", "1e-3")):
         write("sizes", f"{i:02d}", bytes([0 if i < 3 else 1 if i < 6 else 2]) + word.encode())

@@ -4,16 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "record/journal_line.h"
+#include "journal_text.h"
+#include "record/journal.h"
 #include "record/noise.h"
 #include "report/report.h"
 
-#define CHECK_BYTES (sizeof ", \"check\": \"fnv1a64:0123456789abcdef\"}" - 1)
-#define POINTS_MAX  20
+#define POINTS_MAX 20
 
 struct world {
     struct ddp_record record;
@@ -67,21 +70,20 @@ static int take(void *arg, const struct ddp_journal_entry *entry, struct ddp_err
 
 static void show(const struct ddp_record *r)
 {
-    const struct ddp_report_style style = {true, 80};
     for (const struct ddp_reporter *const *p = ddp_reporter_all(); *p; p++) {
         struct ddp_strbuf out = DDP_STRBUF_INIT;
         struct ddp_err err = DDP_ERR_INIT;
-        if ((*p)->document) {
+        if ((*p)->document)
             require((*p)->render(r, &out, &err) == 0);
-        } else {
-            (*p)->begin(r, &style, &out);
-            for (int i = 0; i < r->point_count; i++)
-                (*p)->point(r, i, &style, &out);
-            for (int i = 0; i < r->train_count; i++)
-                for (int e = 0; e < r->train[i].epoch_count; e++)
-                    (*p)->epoch(r, i, e, &style, &out);
-            (*p)->end(r, &style, &out);
-        }
+        if ((*p)->begin)
+            (*p)->begin(r, &out);
+        for (int i = 0; (*p)->point && i < r->point_count; i++)
+            (*p)->point(r, i, &out);
+        for (int i = 0; (*p)->epoch && i < r->train_count; i++)
+            for (int e = 0; e < r->train[i].epoch_count; e++)
+                (*p)->epoch(r, i, e, &out);
+        if ((*p)->end)
+            (*p)->end(r, &out);
         require(!out.failed);
         ddp_strbuf_release(&out);
     }
@@ -104,105 +106,87 @@ static void read_journal(const char *text, size_t size)
     free(facts);
 }
 
-/* Writes the right checksum into every line. */
-static void repair(char *text, size_t size)
+/* Writes a journal with an entry of every kind that has a payload, and returns its text. The
+ * journal lies in memory. */
+static char *make_good(size_t *bytes)
 {
-    uint64_t chain = DDP_FNV_INIT;
-    char *end;
-    for (size_t at = 0; (end = memchr(text + at, '\n', size - at)); at = (size_t)(end - text) + 1) {
-        const size_t n = (size_t)(end - text) - at;
-        char right[CHECK_BYTES + 1];
-        if (n < CHECK_BYTES)
-            continue;
-        chain = ddp_fnv1a(chain, text + at, n - CHECK_BYTES);
-        snprintf(right, sizeof right, ", \"check\": \"fnv1a64:%016llx\"}",
-                 (unsigned long long)chain);
-        memcpy(end - CHECK_BYTES, right, CHECK_BYTES);
-    }
-}
-
-/* The structs of a journal. Their layout depends on the build, so no corpus has them: the target
- * makes a valid struct and overwrites it with the input, from an offset that the input names.
- * The samples follow the point. */
-union payload {
-    struct ddp_point point;
+    struct {
+        struct ddp_point point;
+        double samples[4];
+    } sampled = {.samples = {1, 2, 3, 4}};
+    struct {
+        struct ddp_noise_gate gate;
+        double values[6];
+        char id[DDP_NOISE_ID_BYTES];
+    } gate = {.gate = {.injected = -1, .pairs = 1, .cells = 1}, .id = "cell"};
     struct ddp_train_run run;
     struct ddp_epoch epoch;
-    struct ddp_control control;
-    struct ddp_noise_gate gate;
-    unsigned char bytes[sizeof(struct ddp_point) + 4 * sizeof(double)];
-};
-
-static size_t make_good(enum ddp_journal_kind kind, union payload *p)
-{
-    memset(p, 0, sizeof *p);
-    switch (kind) {
-    case DDP_JOURNAL_POINT:
-        ddp_point_init(&p->point);
-        p->point.spec.ranks = 2;
-        p->point.spec.size_bytes = 64;
-        p->point.time_ns.median = 1000;
-        p->point.sample_count = 4;
-        return sizeof p->bytes;
-    case DDP_JOURNAL_EPOCH:
-        ddp_epoch_init(&p->epoch);
-        p->epoch.epoch = 1;
-        return sizeof p->epoch;
-    case DDP_JOURNAL_CONTROL:
-        p->control.ranks = 2;
-        return sizeof p->control;
-    case DDP_JOURNAL_GATE: /* one pair, one cell */
-        p->gate = (struct ddp_noise_gate){.injected = -1, .pairs = 1, .cells = 1};
-        return ddp_noise_gate_bytes(&p->gate);
-    default:
-        ddp_train_run_init(&p->run);
-        p->run.ranks = 2;
-        return sizeof p->run;
-    }
-}
-
-static void add_struct(enum ddp_journal_kind kind, const uint8_t *data, size_t size,
-                       uint64_t *chain, struct ddp_strbuf *text)
-{
-    union payload p;
-    uint16_t at = 0;
-    struct ddp_err err = DDP_ERR_INIT;
-    const size_t bytes = make_good(kind, &p);
-    if (size >= sizeof at) {
-        memcpy(&at, data, sizeof at);
-        at %= (uint16_t)bytes;
-        memcpy(p.bytes + at, data + sizeof at, DDP_MIN(size - sizeof at, bytes - at));
-    }
-    struct ddp_journal_entry entry = {
-        .kind = kind, .launch = 1, .cell = 0, .id = "x", .payload = &p, .payload_bytes = bytes};
-    require(ddp_journal_print(&entry, chain, text, &err) == 0);
-}
-
-/* Makes entries for a run, one epoch, one point, one memcpy baseline and the end of the run. The
- * input overwrites one of them. */
-static void read_structs(const uint8_t *data, size_t size)
-{
-    static const enum ddp_journal_kind kinds[] = {DDP_JOURNAL_TRAIN,     DDP_JOURNAL_EPOCH,
-                                                  DDP_JOURNAL_POINT,     DDP_JOURNAL_CONTROL,
-                                                  DDP_JOURNAL_TRAIN_END, DDP_JOURNAL_GATE};
-    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    struct ddp_control control = {.ranks = 2};
+    ddp_point_init(&sampled.point);
+    sampled.point.spec.ranks = 2;
+    sampled.point.spec.size_bytes = 64;
+    sampled.point.time_ns.median = 1000;
+    sampled.point.sample_count = 4;
+    ddp_train_run_init(&run);
+    run.ranks = 2;
+    ddp_epoch_init(&epoch);
+    epoch.epoch = 1;
+    const struct ddp_journal_entry entries[] = {
+        {DDP_JOURNAL_TRAIN, 1, 0, "x", &run, sizeof run},
+        {DDP_JOURNAL_EPOCH, 1, 0, "x", &epoch, sizeof epoch},
+        {DDP_JOURNAL_POINT, 1, 0, "x", &sampled, sizeof sampled},
+        {DDP_JOURNAL_CONTROL, 1, 0, "x", &control, sizeof control},
+        {DDP_JOURNAL_TRAIN_END, 1, 0, "x", &run, sizeof run},
+        {DDP_JOURNAL_GATE, 1, 0, "x", &gate, ddp_noise_gate_bytes(&gate.gate)},
+    };
     struct ddp_journal_facts facts = {.count = 0};
     struct ddp_err err = DDP_ERR_INIT;
-    uint64_t chain = DDP_FNV_INIT;
-    require(ddp_journal_print_head(&facts, &chain, &text, &err) == 0);
-    for (size_t i = 0; i < DDP_COUNT_OF(kinds); i++) {
-        const bool ours = size > 0 && data[0] % DDP_COUNT_OF(kinds) == i;
-        add_struct(kinds[i], data + ours, ours ? size - 1 : 0, &chain, &text);
-    }
-    read_journal(text.text, text.length);
-    ddp_strbuf_release(&text);
+    struct ddp_journal *journal;
+    bool continued;
+    char path[64];
+    struct stat st;
+    const int fd = memfd_create("journal", MFD_CLOEXEC);
+    require(fd >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    require(ddp_journal_open(path, &facts, false, NULL, NULL, &journal, &continued, &err) == 0);
+    for (size_t i = 0; i < DDP_COUNT_OF(entries); i++)
+        require(ddp_journal_append(journal, &entries[i], &err) == 0);
+    ddp_journal_close(journal);
+    require(fstat(fd, &st) == 0);
+    *bytes = (size_t)st.st_size;
+    char *text = malloc(*bytes);
+    require(text != NULL && pread(fd, text, *bytes, 0) == st.st_size);
+    close(fd);
+    return text;
 }
 
-/* The first byte chooses between text and structs. */
+/* Overwrites a valid journal with the input, from an offset that the input names. Mutations of a
+ * short corpus rarely make a whole entry. */
+static void read_overwritten(const uint8_t *data, size_t size)
+{
+    static char *good, *text;
+    static size_t bytes;
+    uint16_t at = 0;
+    if (!good) {
+        good = make_good(&bytes);
+        text = malloc(bytes);
+        require(text != NULL);
+    }
+    memcpy(text, good, bytes);
+    if (size > sizeof at) {
+        memcpy(&at, data, sizeof at);
+        const size_t from = at % bytes;
+        memcpy(text + from, data + sizeof at, DDP_MIN(size - sizeof at, bytes - from));
+    }
+    repair_journal(text, bytes);
+    read_journal(text, bytes);
+}
+
+/* The first byte chooses between a text and changes of a valid journal. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > 0 && data[0] % 2 == 1) {
-        read_structs(data + 1, size - 1);
+        read_overwritten(data + 1, size - 1);
         return 0;
     }
     const size_t n = size > 0 ? size - 1 : 0;
@@ -210,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(text != NULL);
     memcpy(text, data + (size > 0), n);
     read_journal(text, n);
-    repair(text, n);
+    repair_journal(text, n);
     read_journal(text, n);
     free(text);
     return 0;

@@ -14,9 +14,8 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "run/selftest.h"
-#include "record/journal_line.h"
 #include "record/noise.h"
+#include "run/selftest.h"
 
 enum { CELLS = 2, PAIRS = 8 };
 
@@ -218,38 +217,6 @@ static void test_file(void **state)
     assert_int_equal(ddp_noise_write("/dev/null/x", &n, &err), DDP_ECREATE);
 }
 
-/* The noise payload passes through the journal unchanged. A payload that no run writes is
- * refused. */
-static void test_journal_payload(void **state)
-{
-    struct ddp_rng rng;
-    ddp_rng_init(&rng, 1, 1);
-    struct ddp_noise_gate *gate = make_gate(3, 1, 0.1, 0.01, &rng);
-    const size_t bytes = ddp_noise_gate_bytes(gate);
-    assert_null(ddp_journal_check_payload(DDP_JOURNAL_GATE, gate, bytes));
-    for (size_t less = 0; less < bytes; less++)
-        assert_non_null(ddp_journal_check_payload(DDP_JOURNAL_GATE, gate, less));
-    const struct ddp_noise_gate good = *gate;
-#define REFUSED(member, value)                                                                     \
-    do {                                                                                           \
-        gate->member = (value);                                                                    \
-        assert_non_null(ddp_journal_check_payload(DDP_JOURNAL_GATE, gate, bytes));                 \
-        *gate = good;                                                                              \
-    } while (0)
-    REFUSED(index, -1);
-    REFUSED(injected, -2);
-    REFUSED(injected, CELLS);
-    REFUSED(pairs, 0);
-    REFUSED(pairs, 41);
-    REFUSED(pairs, PAIRS + 1);
-    REFUSED(cells, 0);
-    REFUSED(cells, INT32_MAX);
-    REFUSED(rerun, -1);
-    memset((char *)gate + bytes - DDP_NOISE_ID_BYTES, 'x', DDP_NOISE_ID_BYTES);
-    assert_non_null(ddp_journal_check_payload(DDP_JOURNAL_GATE, gate, bytes));
-    free(gate);
-}
-
 /* A repeated gate and a gate of other cells are refused, because no self-test writes them. */
 static void test_visit(void **state)
 {
@@ -289,7 +256,6 @@ int main(void)
         cmocka_unit_test(test_least_gates),
         cmocka_unit_test(test_kinds_are_spread),
         cmocka_unit_test(test_file),
-        cmocka_unit_test(test_journal_payload),
         cmocka_unit_test(test_visit),
     };
     return cmocka_run_group_tests_name("noise floor", tests, NULL, NULL);

@@ -243,6 +243,28 @@ static void test_table_warns_of_noise(void **state)
     ddp_record_release(&r);
 }
 
+/* A break-even density that is unknown is not named. */
+static void test_table_names_known_densities(void **state)
+{
+    struct ddp_record r;
+    make_record(&r);
+    for (int i = 0; i < 2; i++) {
+        add_slow_point(&r, 2, 4096, 100, 500);
+        struct ddp_point *p = &r.points[i];
+        strcpy(p->spec.compress, i == 0 ? "topk:0.1" : "topk:0.2");
+        p->dense_ns[DDP_BASELINE_F32] = 1e5;
+        strcpy(p->dense_algorithm[DDP_BASELINE_F32], "direct");
+        p->break_even[DDP_BASELINE_F32].estimated = 0.25;
+        p->break_even[DDP_BASELINE_F32].predicted = i == 0 ? NAN : 0.5;
+    }
+    char *text = table_of(&r);
+    assert_int_equal(lines_that_name(text, "nan"), 0);
+    says(text, "break-even density against dense f32: 0.25 estimated");
+    says(text, "break-even density against dense f32: 0.5 from|, 0.25 estimated");
+    free(text);
+    ddp_record_release(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +274,7 @@ int main(void)
         IN_FOLDER(test_rows_are_printed_in_order),
         IN_FOLDER(test_table_small_numbers),
         IN_FOLDER(test_table_warns_of_noise),
+        IN_FOLDER(test_table_names_known_densities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

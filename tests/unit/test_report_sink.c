@@ -82,6 +82,14 @@ static void test_one_target_once(void **state)
     assert_int_equal(add(set, "json", "hard", &err), DDP_EUSAGE);
     assert_int_equal(add(set, "json", "/dev/null", &err), 0);
     assert_int_equal(add(set, "table", "/dev/null", &err), 0);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(link("pipe", "pipe2"), 0);
+    assert_int_equal(add(set, "json", "pipe", &err), 0);
+    assert_int_equal(add(set, "table", "pipe", &err), DDP_EUSAGE);
+    assert_int_equal(add(set, "csv", "pipe2", &err), DDP_EUSAGE);
+    assert_non_null(strstr(err.text, "pipe2"));
+    assert_int_equal(add(set, "json", "/dev/full", &err), 0);
+    assert_int_equal(add(set, "csv", "/dev/full", &err), DDP_EUSAGE);
     ddp_report_close(set);
 }
 

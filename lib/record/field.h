@@ -1,0 +1,94 @@
+/* Tables of the members of a struct. The JSON documents, the CSV cells and the lines of the journal
+ * are made from these tables, and the readers of documents and journals check values by them.
+ *
+ * A document shows a value at its path, with the unit that the path names. The journal stores every
+ * member under its own name, without any conversion. */
+#ifndef DDP_RECORD_FIELD_H
+#define DDP_RECORD_FIELD_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_field_kind {
+    DDP_FIELD_TEXT,       /* char[]. "" is missing. Markup is not allowed. */
+    DDP_FIELD_PATH,       /* Like TEXT, but with any characters, as in a file name. */
+    DDP_FIELD_BOOL,       /* bool */
+    DDP_FIELD_ENUM,       /* An enum from 0 to `most`. */
+    DDP_FIELD_COUNT,      /* An integer of 4 or 8 bytes. -1 is missing. */
+    DDP_FIELD_HASH,       /* uint64_t, shown as "fnv1a64:<16 hex digits>". */
+    DDP_FIELD_NUMBER,     /* double. NaN is missing. */
+    DDP_FIELD_TIME,       /* double in ns, shown in us. */
+    DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
+    DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
+    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if it does not apply. */
+    DDP_FIELD_LIST        /* No value. The caller fills the array at `path`. */
+};
+
+#define DDP_FIELD_TEXT_BYTES 512 /* No text of a table is longer. */
+
+struct ddp_field {
+    const char *name; /* The member, and its key in the journal. NULL: derived from others. */
+    size_t offset, bytes;
+    enum ddp_field_kind kind;
+    const char *path;   /* Path in a document, for example "time_us.median". NULL: not shown. */
+    const char *column; /* Column in CSV. A RANGE has two, separated by a comma. NULL: none. */
+    int64_t least;      /* Smallest value of a COUNT. -1: it may be missing. */
+    int64_t most;       /* Largest value of a COUNT or ENUM. For a COUNT, 0 means 2^53. */
+    int64_t from;       /* A smaller COUNT is shown as missing. */
+    bool (*applies)(const void *object);         /* NULL: always. */
+    const char *(*choice)(int value);            /* Name of a value of an ENUM. */
+    void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
+    double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
+    double (*upper)(const void *object);         /* Derived upper end of a RANGE. */
+};
+
+/* The table of a struct, in the order of its document. */
+struct ddp_fields {
+    const struct ddp_field *field;
+    size_t count;
+};
+
+/* The first three members of a row for a member of struct `type`. */
+#define DDP_FIELD_AT(type, member)                                                                 \
+    .name = #member, .offset = offsetof(struct type, member),                                      \
+    .bytes = sizeof(((struct type *)0)->member)
+
+/* A value as a document shows it. */
+struct ddp_field_value {
+    char text[DDP_FIELD_TEXT_BYTES]; /* A TEXT, PATH, ENUM or HASH. "": missing. */
+    int64_t count;    /* A COUNT or BOOL. -1: missing, or the field does not apply. */
+    double number[2]; /* The other kinds. NaN: missing. */
+};
+void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp_field_value *out);
+
+/* Sets every number to NaN, and every count that may be missing to -1. */
+void ddp_fields_init(const struct ddp_fields *fields, void *object);
+/* Makes every text printable (base/strbuf.h). */
+void ddp_fields_printable(const struct ddp_fields *fields, void *object);
+/* Adds the values of a document to `out`. */
+void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
+/* Adds every member to `out`, for the journal. */
+void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON *out);
+/* Reads the members from `in`, which must have exactly the keys of ddp_fields_store in their order,
+ * from `first` on. Sets *rest to the item after the last member. Texts become printable. Returns
+ * NULL, or the name of the first member that is missing or not valid. */
+const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first, void *object,
+                            const cJSON **rest);
+/* Reads one value of a document into its member. Returns NULL, or what is wrong with the value. */
+const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, const char *path,
+                            void *object);
+/* Returns the field with this path, or NULL. */
+const struct ddp_field *ddp_fields_find(const struct ddp_fields *fields, const char *path);
+/* Returns the value at a path such as "time_us.median", or NULL. */
+const cJSON *ddp_field_item(const cJSON *doc, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

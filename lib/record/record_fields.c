@@ -1,0 +1,309 @@
+/* The members of the structs of record.h: where documents and CSV show them, and which values they
+ * may have. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "record/field.h"
+#include "record/record.h"
+
+#define MANY           1000000
+#define TEXT           DDP_FIELD_TEXT
+#define BOOL           DDP_FIELD_BOOL
+#define ENUM           DDP_FIELD_ENUM
+#define COUNT          DDP_FIELD_COUNT
+#define HASH           DDP_FIELD_HASH
+#define NUMBER         DDP_FIELD_NUMBER
+#define TIME           DDP_FIELD_TIME
+#define OBJECT         DDP_FIELD_OBJECT
+#define P(member)      DDP_FIELD_AT(ddp_point, member)
+#define E(member)      DDP_FIELD_AT(ddp_epoch, member)
+#define T(member)      DDP_FIELD_AT(ddp_train_run, member)
+#define C(member)      DDP_FIELD_AT(ddp_control, member)
+#define DERIVED        .name = NULL, .offset = 0, .bytes = 0
+#define CHOICE(f, end) .most = (end)-1, .choice = f
+
+#define NAMES(name, type, function)                                                                \
+    static const char *name(int value)                                                             \
+    {                                                                                              \
+        return function((type)value);                                                              \
+    }
+NAMES(coll_name, enum ddp_coll, ddp_coll_name)
+NAMES(dtype_name, enum ddp_dtype, ddp_dtype_name)
+NAMES(op_name, enum ddp_op, ddp_op_name)
+NAMES(placement_name, enum ddp_placement, ddp_placement_name)
+NAMES(memory_name, enum ddp_memory, ddp_memory_name)
+NAMES(check_name, enum ddp_check, ddp_check_name)
+NAMES(start_name, enum ddp_start, ddp_start_name)
+NAMES(stop_name, enum ddp_stop, ddp_stop_name)
+
+/* Defines a function of a point, for the rows below. */
+#define POINT(type, name, expression)                                                              \
+    static type name(const void *object)                                                           \
+    {                                                                                              \
+        const struct ddp_point *p = object;                                                        \
+        return expression;                                                                         \
+    }
+POINT(bool, has_dtype, p->spec.coll != DDP_BARRIER)
+POINT(bool, has_op, ddp_coll_reduces(p->spec.coll))
+POINT(bool, has_root, ddp_coll_has_root(p->spec.coll))
+POINT(bool, has_order, p->of > 0)
+POINT(bool, has_series, !isnan(p->series.trend))
+/* Exchanges that are not sparse have no break-even density. */
+POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even[0].estimated))
+POINT(bool, has_overlap, !isnan(p->overlap.percent))
+POINT(bool, has_bound, p->bound_kind[0] != '\0')
+POINT(bool, has_samples, p->sample_count > 0)
+POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
+POINT(double, median_of, p->time_ns.median)
+POINT(double, algbw_of, ddp_point_algbw_GBps(p, p->time_ns.median))
+POINT(double, busbw_of, ddp_point_busbw_GBps(p, p->time_ns.median))
+POINT(double, effective_of, ddp_point_effective_GBps(p, p->time_ns.median))
+/* A longer time means a lower bandwidth, so the ends of the interval swap. */
+POINT(double, busbw_lo, ddp_point_busbw_GBps(p, p->time_ns.ci95_hi))
+POINT(double, busbw_hi, ddp_point_busbw_GBps(p, p->time_ns.ci95_lo))
+
+static void id_of(const void *point, char *out)
+{
+    ddp_point_id(&((const struct ddp_point *)point)->spec, out, DDP_FIELD_TEXT_BYTES);
+}
+
+/* The compressor without its argument. */
+static void method_of(const void *point, char *out)
+{
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", ((const struct ddp_point *)point)->spec.compress);
+    out[strcspn(out, ":")] = '\0';
+}
+
+static void source_of(double wire_bytes, bool counted, char *out)
+{
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", counted ? "counted" : "model");
+    if (isnan(wire_bytes))
+        out[0] = '\0';
+}
+
+static void point_source(const void *point, char *out)
+{
+    const struct ddp_point *p = point;
+    source_of(p->wire_bytes_per_rank, p->wire_counted, out);
+}
+
+static void epoch_source(const void *epoch, char *out)
+{
+    const struct ddp_epoch *e = epoch;
+    source_of(e->wire_bytes_per_rank, e->wire_counted, out);
+}
+
+static const struct ddp_field point_fields[] = {
+    {DERIVED, TEXT, "id", "id", .text = id_of},
+    {P(spec.coll), ENUM, "collective", "collective", CHOICE(coll_name, DDP_COLL_COUNT)},
+    {P(spec.backend), TEXT, "backend", "backend"},
+    {P(spec.algorithm), TEXT, "algorithm", "algorithm"},
+    {P(algorithm_used), TEXT, "algorithm_used", "algorithm_used"},
+    {P(spec.dtype), ENUM, "dtype", "dtype", CHOICE(dtype_name, DDP_DTYPE_COUNT),
+     .applies = has_dtype},
+    {P(spec.op), ENUM, "op", "op", CHOICE(op_name, DDP_OP_COUNT), .applies = has_op},
+    {P(spec.root), COUNT, "root", "root", .most = MANY, .applies = has_root},
+    {P(spec.placement), ENUM, "placement", "placement",
+     CHOICE(placement_name, DDP_PLACEMENT_COUNT)},
+    {P(spec.memory), ENUM, "memory", "memory", CHOICE(memory_name, DDP_MEMORY_COUNT)},
+    {P(spec.ranks), COUNT, "ranks", "ranks", .least = 1, .most = MANY},
+    {P(spec.groups), COUNT, .most = MANY},
+    {DERIVED, COUNT, "groups", "groups", .least = 1, .number = groups_of},
+    {P(spec.requested_bytes), COUNT, "requested_bytes", "requested_bytes"},
+    {P(spec.size_bytes), COUNT, "size_bytes", "size_bytes"},
+    {P(spec.count), COUNT, "count", "count"},
+    {P(spec.compress), TEXT, NULL, "compress"},
+    {DERIVED, TEXT, "compress.method", .text = method_of},
+    {P(density), NUMBER, "compress.density", "density"},
+    {P(threshold), NUMBER, "compress.threshold", "threshold"},
+    {P(feedback), TEXT, "compress.feedback", "feedback"},
+    {P(achieved_density), NUMBER, "compress.achieved_density", "achieved_density"},
+    {P(spec.graph), BOOL, "graph", "graph"},
+    {P(spec.partial), COUNT, "partial", "partial", .most = MANY, .from = 1},
+    {P(spec.overlap), BOOL},
+    {P(launch), COUNT, "launch", "launch", .most = MANY, .from = 1},
+    {P(order), COUNT, "order", "order", .applies = has_order},
+    {P(place), COUNT},
+    {P(of), COUNT},
+    {P(iterations), COUNT, "iterations", "iterations"},
+    {P(warmup), COUNT, "warmup", "warmup"},
+    {P(invalid), COUNT, "invalid", "invalid"},
+    {P(start), ENUM, "start", "start", CHOICE(start_name, DDP_START_COUNT)},
+    {P(stop), ENUM, "stop", "stop", CHOICE(stop_name, DDP_STOP_ITERS + 1)},
+    {P(block), COUNT, "block", "block", .from = 2},
+    {P(injected_percent), NUMBER, "injected_percent", "injected_percent"},
+    {P(time_ns.n), COUNT},
+    {P(time_ns.median), TIME, "time_us.median", "time_median_us"},
+    {P(time_ns.ci95_lo), DDP_FIELD_TIME_RANGE, "time_us.ci95", "time_ci95_lo_us,time_ci95_hi_us"},
+    {P(time_ns.mean), TIME, "time_us.mean", "time_mean_us"},
+    {P(time_ns.stddev), TIME, "time_us.stddev", "time_stddev_us"},
+    {P(time_ns.min), TIME, "time_us.min", "time_min_us"},
+    {P(time_ns.p25), TIME, "time_us.p25", "time_p25_us"},
+    {P(time_ns.p75), TIME, "time_us.p75", "time_p75_us"},
+    {P(time_ns.p95), TIME, "time_us.p95", "time_p95_us"},
+    {P(time_ns.p99), TIME, "time_us.p99", "time_p99_us"},
+    {P(time_ns.max), TIME, "time_us.max", "time_max_us"},
+    {P(rank_mean_ns[0]), TIME, "rank_mean_us.min", "rank_mean_min_us"},
+    {P(rank_mean_ns[1]), TIME, "rank_mean_us.avg", "rank_mean_avg_us"},
+    {P(rank_mean_ns[2]), TIME, "rank_mean_us.max", "rank_mean_max_us"},
+    {DERIVED, OBJECT, "series", .applies = has_series},
+    {P(series.drifting), BOOL, "series.drifting", "drifting", .applies = has_series},
+    {P(series.autocorrelated), BOOL, "series.autocorrelated", "autocorrelated",
+     .applies = has_series},
+    {P(series.trend), NUMBER, "series.trend", "trend"},
+    {P(series.autocorrelation), NUMBER, "series.autocorrelation", "autocorrelation",
+     .applies = has_series},
+    {DERIVED, NUMBER, "algbw_GBps", "algbw_GBps", .number = algbw_of},
+    {DERIVED, NUMBER, "busbw_GBps", "busbw_GBps", .number = busbw_of},
+    {DERIVED, DDP_FIELD_RANGE, "busbw_ci95_GBps", "busbw_ci95_lo_GBps,busbw_ci95_hi_GBps",
+     .number = busbw_lo, .upper = busbw_hi},
+    {DERIVED, NUMBER, "effective_GBps", "effective_GBps", .number = effective_of},
+    {P(wire_bytes_per_rank), NUMBER, "wire_bytes_per_rank", "wire_bytes_per_rank"},
+    {P(wire_counted), BOOL},
+    {DERIVED, TEXT, "wire_bytes_source", "wire_bytes_source", .text = point_source},
+    {P(phase_ns[0]), TIME, "phase_us.encode", "phase_encode_us"},
+    {P(phase_ns[1]), TIME, "phase_us.exchange", "phase_exchange_us"},
+    {P(phase_ns[2]), TIME, "phase_us.decode", "phase_decode_us"},
+    {P(dense_ns[DDP_BASELINE_F32]), TIME, "dense_us.f32", "dense_f32_us"},
+    {P(dense_ns[DDP_BASELINE_F16]), TIME, "dense_us.f16", "dense_f16_us"},
+    {P(dense_algorithm[DDP_BASELINE_F32]), TEXT, "dense_algorithm.f32", "dense_algorithm_f32"},
+    {P(dense_algorithm[DDP_BASELINE_F16]), TEXT, "dense_algorithm.f16", "dense_algorithm_f16"},
+    {DERIVED, OBJECT, "break_even", .applies = has_even},
+#define BREAK_EVEN(baseline, name, member)                                                         \
+    {                                                                                              \
+        P(break_even[baseline].member), NUMBER, "break_even." name "." #member,                    \
+            "break_even_" name "_" #member, .applies = has_even                                    \
+    }
+    BREAK_EVEN(DDP_BASELINE_F32, "f32", predicted),
+    BREAK_EVEN(DDP_BASELINE_F32, "f32", estimated),
+    BREAK_EVEN(DDP_BASELINE_F32, "f32", measured),
+    BREAK_EVEN(DDP_BASELINE_F16, "f16", predicted),
+    BREAK_EVEN(DDP_BASELINE_F16, "f16", estimated),
+    BREAK_EVEN(DDP_BASELINE_F16, "f16", measured),
+#undef BREAK_EVEN
+    {P(overflow_count), COUNT, "overflow_count", "overflow_count", .least = -1},
+    {DERIVED, OBJECT, "overlap", .applies = has_overlap},
+    {DERIVED, TIME, "overlap.pure_us", "overlap_pure_us", .applies = has_overlap,
+     .number = median_of},
+    {P(overlap.compute_ns), TIME, "overlap.compute_us", "overlap_compute_us"},
+    {P(overlap.total_ns), TIME, "overlap.total_us", "overlap_total_us"},
+    {P(overlap.percent), NUMBER, "overlap.percent", "overlap_percent"},
+    {P(device_ns), TIME, "device_us", "device_us"},
+    {P(correctness_only), BOOL},
+    {P(skew_start_ns), TIME, "skew_us.start", "skew_start_us"},
+    {P(skew_exit_ns), TIME, "skew_us.exit", "skew_exit_us"},
+    {P(pingpong_ns[0]), NUMBER, "pingpong_ns.before", "pingpong_before_ns"},
+    {P(pingpong_ns[1]), NUMBER, "pingpong_ns.after", "pingpong_after_ns"},
+    {P(page_bytes), COUNT, "page_bytes", "page_bytes", .least = -1},
+    {P(interference.steal_ms), NUMBER, "conditions.steal_ms", "steal_ms"},
+    {P(interference.throttled_ms), NUMBER, "conditions.throttled_ms", "throttled_ms"},
+    {P(interference.involuntary_switches), COUNT, "conditions.involuntary_switches",
+     "involuntary_switches", .least = -1},
+    {DERIVED, OBJECT, "bound", .applies = has_bound},
+    {P(bound_kind), TEXT, "bound.kind", "bound"},
+    {P(bound_GBps), NUMBER, "bound.GBps", "bound_GBps"},
+    {P(bound_ns), TIME, "bound.us", "bound_us"},
+    {P(bound_fraction), NUMBER, "bound.fraction", "bound_fraction"},
+    {P(check), ENUM, "check.mode", "check", CHOICE(check_name, DDP_CHECK_ALL + 1)},
+    {P(check_elements), COUNT, "check.elements", "check_elements", .least = -1},
+    {P(check_wrong), COUNT, "check.wrong", "check_wrong", .least = -1},
+    {DERIVED, DDP_FIELD_LIST, "samples_us", .applies = has_samples},
+};
+
+static const struct ddp_field epoch_fields[] = {
+    {E(epoch), COUNT, "epoch", "epoch", .least = 1},
+    {E(steps), COUNT, "steps", "steps"},
+    {E(train_loss), NUMBER, "train_loss", "train_loss"},
+    {E(train_accuracy), NUMBER, "train_accuracy", "train_accuracy"},
+    {E(eval_loss), NUMBER, "eval_loss", "eval_loss"},
+    {E(eval_accuracy), NUMBER, "eval_accuracy", "eval_accuracy"},
+    {E(seconds), NUMBER, "seconds", "seconds"},
+    {E(compute_seconds), NUMBER, "compute_seconds", "compute_seconds"},
+    {E(exchange_seconds), NUMBER, "exchange_seconds", "exchange_seconds"},
+    {E(exposed_seconds), NUMBER, "exposed_seconds", "exposed_seconds"},
+    {E(images_per_second), NUMBER, "images_per_second", "images_per_second"},
+    {E(encode_seconds), NUMBER, "encode_seconds", "encode_seconds"},
+    {E(decode_seconds), NUMBER, "decode_seconds", "decode_seconds"},
+    {E(wire_bytes_per_rank), NUMBER, "wire_bytes_per_rank", "wire_bytes_per_rank"},
+    {E(wire_counted), BOOL},
+    {DERIVED, TEXT, "wire_bytes_source", "wire_bytes_source", .text = epoch_source},
+    {E(achieved_density), NUMBER, "achieved_density", "achieved_density"},
+    {E(overflow_count), COUNT, "overflow_count", "overflow_count", .least = -1},
+    {E(peak_memory_bytes), COUNT, "peak_memory_bytes", "peak_memory_bytes", .least = -1},
+    {E(parameter_hash), HASH},
+};
+
+static bool has_ended(const void *run)
+{
+    return !isnan(((const struct ddp_train_run *)run)->total_seconds);
+}
+
+static bool has_target(const void *run)
+{
+    return !isnan(((const struct ddp_train_run *)run)->target_accuracy);
+}
+
+/* The final accuracy is that of the last epoch. */
+static double final_accuracy(const void *run)
+{
+    const struct ddp_train_run *r = run;
+    return r->epoch_count > 0 ? r->epochs[r->epoch_count - 1].eval_accuracy : NAN;
+}
+
+static const struct ddp_field train_fields[] = {
+    {T(model), TEXT, "model", "model"},
+    {T(parameters), COUNT, "parameters"},
+    {T(dataset), TEXT, "dataset", "dataset"},
+    {T(data_path), DDP_FIELD_PATH, "data.path"},
+    {T(data_hash), HASH, "data.hash"},
+    {T(synthetic), BOOL, "synthetic"},
+    {T(train_images), COUNT, "train_images"},
+    {T(eval_images), COUNT, "eval_images"},
+    {T(ranks), COUNT, "ranks", "ranks", .least = 1, .most = MANY},
+    {T(baseline), BOOL, "baseline", "baseline"},
+    {T(launch), COUNT, "launch", "launch", .most = MANY, .from = 1},
+    {T(batch_per_rank), COUNT, "batch_per_rank", "batch_per_rank"},
+    {T(device), TEXT, "compute.device"},
+    {T(blas), DDP_FIELD_PATH, "compute.library"},
+    {T(graph), BOOL, "compute.graph"},
+    {T(tf32), BOOL, "compute.tf32"},
+    {T(optimizer), TEXT, "optimizer.name", "optimizer"},
+    {T(lr), NUMBER, "optimizer.lr", "lr"},
+    {T(momentum), NUMBER, "optimizer.momentum", "momentum"},
+    {T(weight_decay), NUMBER, "optimizer.weight_decay", "weight_decay"},
+    {T(max_steps), COUNT, "optimizer.max_steps", .least = -1},
+    {T(sync), TEXT, "sync.strategy", "sync"},
+    {T(feedback), TEXT, "sync.feedback", "feedback"},
+    {T(aggregate), TEXT, "sync.aggregate", "aggregate"},
+    {T(algorithm), TEXT, "sync.algorithm"},
+    {T(bucket_bytes), COUNT, "sync.bucket_bytes", "bucket_bytes", .least = -1},
+    {T(overlap), BOOL, "sync.overlap", "overlap"},
+    {T(partition), TEXT, "sync.partition", "partition"},
+    {T(init), TEXT, "sync.init", "init"},
+    {T(init_sync), TEXT, "sync.init_sync", "init_sync"},
+    {T(seed), COUNT, "seed", "seed"},
+    {DERIVED, DDP_FIELD_LIST, "epochs"},
+    {DERIVED, OBJECT, "final", .applies = has_ended},
+    {DERIVED, NUMBER, "final.eval_accuracy", .number = final_accuracy},
+    {T(total_seconds), NUMBER, "final.seconds"},
+    {T(total_wire_bytes), NUMBER, "final.wire_bytes_per_rank"},
+    {DERIVED, OBJECT, "target", .applies = has_target},
+    {T(target_accuracy), NUMBER, "target.accuracy"},
+    {T(target_epoch), COUNT, "target.epoch", .least = -1},
+    {T(target_seconds), NUMBER, "target.seconds"},
+    {T(target_wire_bytes), NUMBER, "target.wire_bytes_per_rank"},
+};
+
+static const struct ddp_field control_fields[] = {
+    {C(ranks), COUNT, "ranks", .least = 1, .most = MANY},
+    {C(bytes_per_rank), COUNT, "bytes_per_rank"},
+    {C(copy_GBps), NUMBER, "copy_GBps"},
+    {C(read_GBps), NUMBER, "read_GBps"},
+};
+
+const struct ddp_fields ddp_point_fields = {point_fields, DDP_COUNT_OF(point_fields)};
+const struct ddp_fields ddp_epoch_fields = {epoch_fields, DDP_COUNT_OF(epoch_fields)};
+const struct ddp_fields ddp_train_fields = {train_fields, DDP_COUNT_OF(train_fields)};
+const struct ddp_fields ddp_control_fields = {control_fields, DDP_COUNT_OF(control_fields)};

@@ -1,0 +1,65 @@
+/* Parts of reports that several reporters show: cells of the tables for people, the comparison of
+ * strategies (record/strategy_table.h), and verdicts. */
+#ifndef DDP_REPORT_REPORT_PARTS_H
+#define DDP_REPORT_REPORT_PARTS_H
+
+#include "record/verdict_record.h"
+#include "report/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Switch the style of the text that follows, until ddp_table_plain. report.c removes the escape
+ * codes where colour is not allowed. */
+void ddp_table_dim(struct ddp_strbuf *out);
+void ddp_table_bold(struct ddp_strbuf *out);
+void ddp_table_red(struct ddp_strbuf *out);
+void ddp_table_plain(struct ddp_strbuf *out);
+/* Add a comment on an epoch, and the reason if the run did not complete, for formats that other
+ * programs defined. */
+void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
+void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
+/* Adds untrusted text in printable form. */
+void ddp_table_text(struct ddp_strbuf *out, const char *text);
+/* Adds a blank and a number in `width` columns, or '-' if the number is missing. The number has at
+ * least 3 significant digits. */
+void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
+/* Adds a blank and a count in `width` columns, or '-' if the count is negative. */
+void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
+/* Adds the longer side of the median's 95 % interval, in percent of the median. */
+void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
+/* Writes the number of ranks, for example "4x2" for 4 groups of 2. `out` has at least 24 bytes. */
+void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
+/* Adds the first columns of a row, from size to memory. */
+void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
+/* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
+ * the ping-pong time after the point, and notes on the iterations ("-" if there are none). */
+void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
+
+/* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these
+ * functions mark *out as failed. */
+void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
+void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
+
+/* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
+void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
+/* Fills the row of a cell or training run that was not judged. *cell has no figures. `state`
+ * becomes a text such as "not judged: cell of base". */
+void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
+                          char *state, size_t bytes);
+/* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
+void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
+/* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
+ * have no effect in a code span. The result may stand in a table cell. */
+void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
+/* Adds a number as a cell, or '-' if the number is missing. */
+void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value);
+/* Adds the outcome, a table of the cells (slower ones first) and the compared commands. For a
+ * self-test, the table has the results of its gates instead. */
+void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
