@@ -6,7 +6,6 @@
 #include "run/command.h"
 #include "record/noise.h"
 
-
 /* Writes the path of the noise floor's file. `given` is the value of --noise-floor, or NULL for the
  * default path. If neither XDG_STATE_HOME nor HOME is an absolute path, there is no default path
  * and out becomes "". Returns DDP_EUSAGE if the path is too long. */

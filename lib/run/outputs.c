@@ -15,8 +15,7 @@ static const char *reporter_name(const void *ctx, int i)
 }
 
 /* Adds the reporter of one --format NAME[=FILE]. */
-static int add_format(struct ddp_report_set *set, const char *text,
-                      bool color, struct ddp_err *err)
+static int add_format(struct ddp_report_set *set, const char *text, bool color, struct ddp_err *err)
 {
     char name[64];
     const char *equals = strchr(text, '=');

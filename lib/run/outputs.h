@@ -20,7 +20,6 @@ struct ddp_verdict_outputs {
     struct ddp_string_list formats;
 };
 
-
 /* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
  * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.
  * ddp_verdict_finish releases *record and *reports. */
