@@ -6,13 +6,9 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
-#include "bench/sampler.h"
 #include "coll/coll_auto.h"
 #include "collective_timing.h"
 #include "comm/hosts.h"
-#include "rank_baseline.h"
-
-#define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
 /* Fails if two options define the sizes in different ways, because neither may be ignored. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
@@ -65,6 +61,8 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     if (coll == DDP_BARRIER)
         choose_no_data(&v->bench);
     DDP_TRY(ddp_collective_timing(v, rows, parsed, err));
+    for (int i = 0; i < v->bench.gradient.n; i++)
+        v->world.protected_path[v->world.protected_count++] = v->bench.gradient.v[i];
     if (v->bench.step_bytes > 0)
         v->bench.step_factor = 0;
     if (coll == DDP_BARRIER || !ddp_opt_given(rows, parsed, "memory"))
@@ -72,23 +70,18 @@ int ddp_collective_check(enum ddp_coll coll, struct ddp_app *app, void *values,
     return ddp_plan_check(&v->bench, err);
 }
 
-/* Returns true in the process that prints notes before the run begins. This is the parent of the
- * ranks or, under an outside launcher, rank 0. */
-static bool is_root(const struct ddp_app *app)
-{
-    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
-}
-
 static void print_plan(const struct ddp_app *app, const struct ddp_collective_values *v,
-                       const char *backend, int ranks, int64_t available_bytes)
+                       const char *backend, int ranks)
 {
-    const struct ddp_bench_plan *plan = &v->plan;
+    struct ddp_sysinfo host;
+    const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
     char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
-    if (available_bytes >= 0)
-        ddp_format_size((uint64_t)available_bytes, have, sizeof have);
+    ddp_sysinfo_read(&host);
+    if (host.available_bytes >= 0)
+        ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
     ddp_format_size(compress, more, sizeof more);
     if (compress > 0)
         snprintf(extra, sizeof extra, " and %s to compress", more);
@@ -152,7 +145,7 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
     struct ddp_auto_query query = {
         .coll = v->bench.coll,
         .backend = ddp_backend_find(backend),
-        .registered = v->plan.memory == DDP_MEMORY_REGISTERED,
+        .registered = ddp_points_plan(v, count)->memory == DDP_MEMORY_REGISTERED,
         .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
     DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
@@ -185,174 +178,15 @@ static int explain_auto(const struct ddp_app *app, const struct ddp_collective_v
     return rc;
 }
 
-/* Makes the plan of every rank count, so that an error in any plan is reported before ranks start.
- * The plan of the largest count (`ranks`) remains in v. */
-static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
-                      struct ddp_err *err)
+int ddp_collective_show(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                        struct ddp_err *err)
 {
-    for (int i = 0; i <= v->world.ranks.n; i++) {
-        const int count = i < v->world.ranks.n ? (int)v->world.ranks.v[i] : ranks;
-        int of_a_group;
-        ddp_plan_release(&v->plan);
-        DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &of_a_group, err));
-        DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &v->plan, err));
-        DDP_TRY(ddp_plan_check_offline(&v->plan, ddp_backend_find(backend), err));
-    }
-    return 0;
-}
-
-int ddp_collective_prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
-                           struct ddp_err *err)
-{
-    struct ddp_collective_values *v = values;
-    struct ddp_sysinfo host;
-    bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    int local = own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
-    ddp_sysinfo_read(&host);
-    DDP_TRY(make_plans(v, backend, ranks, err));
-    DDP_TRY(ddp_plan_fits(&v->plan, local, host.available_bytes, err));
-    DDP_TRY(ddp_collective_check_inject(v, backend, ranks, err));
-    if (v->plan.rounding[0] && is_root(app))
-        ddp_logf(&app->log, DDP_LOG_NOTE, "%s", v->plan.rounding);
-    if (v->explain_auto) {
-        if (is_root(app))
-            DDP_TRY(explain_auto(app, v, backend, ranks, err));
-        return DDP_PREPARE_DONE;
-    }
-    if (!v->bench.dry_run)
+    const struct ddp_collective_values *v = values;
+    if (!v->explain_auto && !v->bench.dry_run)
         return 0;
-    if (is_root(app))
-        print_plan(app, v, backend, ranks, host.available_bytes);
+    if (ddp_app_is_root(app) && v->explain_auto)
+        DDP_TRY(explain_auto(app, v, backend, ranks, err));
+    else if (ddp_app_is_root(app))
+        print_plan(app, v, backend, ranks);
     return DDP_PREPARE_DONE;
-}
-
-int ddp_collective_gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
-{
-    const struct ddp_collective_values *v = values;
-    if (v->bench.overlap)
-        return ddp_fail(err, DDP_EUNAVAIL, "--overlap-compute does not run on GPUs yet");
-    out->graph = v->bench.graph;
-    out->window = v->bench.memory == DDP_MEMORY_WINDOW;
-    return 0;
-}
-
-bool ddp_collective_threads(const void *values)
-{
-    const struct ddp_collective_values *v = values;
-    return v->bench.overlap;
-}
-
-uint64_t ddp_collective_heap_bytes(const void *values, int ranks)
-{
-    const struct ddp_collective_values *v = values;
-    uint64_t bytes = 0;
-    (void)ranks;
-    if (v->plan.points && v->plan.memory == DDP_MEMORY_REGISTERED)
-        bytes = DDP_PLAN_BUFFERS * (v->plan.buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
-    if (v->plan.compress_registered > 0) /* each block begins on a huge page of its own */
-        bytes += v->plan.compress_registered +
-                 (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
-    return bytes;
-}
-
-/* Returns true if the note on an earlier skipped point also covers this point. This is so if both
- * have the same reason. It is also so if both have the same algorithm and, unless the user wrote
- * `--algorithm all`, the same element type and operation. */
-static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
-                         int index, const char *why)
-{
-    const struct ddp_point_spec *p = &plan->points[index];
-    const char *before;
-    for (int i = 0; i < index; i++) {
-        const struct ddp_point_spec *q = &plan->points[i];
-        if (!ddp_sampler_skips(sampler, i, &before))
-            continue;
-        if (strcmp(before, why) == 0 ||
-            (strcmp(q->algorithm, p->algorithm) == 0 &&
-             (plan->all_algorithms || (q->dtype == p->dtype && q->op == p->op))))
-            return true;
-    }
-    return false;
-}
-
-/* Reports why points are left out, but not twice for points that one note covers. */
-static void report_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
-                         const struct ddp_sampler *sampler)
-{
-    const char *why;
-    for (int i = 0; i < plan->count; i++) {
-        if (ddp_sampler_skips(sampler, i, &why) && !was_reported(plan, sampler, i, why))
-            ddp_emit_note(rank, "left out: %s", why);
-    }
-}
-
-static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
-                      struct ddp_sampler *sampler, struct ddp_err *err)
-{
-    int count;
-    const int *order = ddp_sampler_order(sampler, &count);
-    report_skips(rank, plan, sampler);
-    for (int i = 0; i < count; i++) {
-        const struct ddp_point_spec *spec = &plan->points[order[i]];
-        struct ddp_point point;
-        const double *samples;
-        char size[24], id[192];
-        ddp_point_id(spec, id, sizeof id);
-        if (rank->has && rank->has(rank->has_arg, id))
-            continue;
-        ddp_format_size(spec->size_bytes, size, sizeof size);
-        ddp_emit_progress(rank, "%s %s%s%s %s, %s (%d of %d)", ddp_coll_name(spec->coll),
-                          ddp_dtype_name(spec->dtype), ddp_coll_reduces(spec->coll) ? " " : "",
-                          ddp_coll_reduces(spec->coll) ? ddp_op_name(spec->op) : "", size,
-                          spec->algorithm, i + 1, count);
-        DDP_TRY(ddp_sampler_point(sampler, order[i], &point, &samples, err));
-        DDP_TRY(ddp_emit_point(rank, &point, samples, err));
-    }
-    return 0;
-}
-
-/* Chooses private memory instead of the default if the backend cannot provide registered memory.
- * Fails with DDP_EUNAVAIL if the user asked for registered memory. */
-static int choose_memory(const struct ddp_comm *comm, int *memory, struct ddp_err *err)
-{
-    char why[256];
-    if (ddp_comm_has_registered(comm, why, sizeof why))
-        return 0;
-    if (*memory == DDP_MEMORY_REGISTERED) {
-        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory here: %s",
-                 comm->backend->name, why);
-        return ddp_hint(err, "use --memory private");
-    }
-    *memory = DDP_MEMORY_PRIVATE;
-    return 0;
-}
-
-int ddp_collective_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
-{
-    const struct ddp_collective_values *v = values;
-    struct ddp_comm *comm = rank->comm;
-    struct ddp_sampler *sampler = NULL;
-    struct ddp_bench_options bench = v->bench;
-    struct ddp_bench_plan plan;
-    int of_a_group;
-    int rc = choose_memory(comm, &bench.memory, err);
-    if (rc == 0)
-        rc = ddp_plan_group_ranks(&bench, comm->size, &of_a_group, err);
-    if (rc == 0)
-        rc = ddp_plan_make(&bench, comm->backend->name, of_a_group, -1, &plan, err);
-    DDP_TRY(ddp_comm_agree(comm, rc, err));
-    rc = ddp_sampler_create(comm, &bench, &plan, &sampler, err);
-    if (rc == 0)
-        rc = ddp_rank_baseline(rank, err);
-    if (rc == 0)
-        rc = run_points(rank, &plan, sampler, err);
-    ddp_sampler_destroy(sampler);
-    ddp_plan_release(&plan);
-    return rc;
-}
-
-void ddp_collective_release(void *values)
-{
-    struct ddp_collective_values *v = values;
-    ddp_plan_release(&v->plan);
 }

@@ -63,38 +63,6 @@ int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt 
     return 0;
 }
 
-static bool has_point(const struct ddp_bench_plan *plan, const char *wanted)
-{
-    char id[192];
-    for (int i = 0; i < plan->count; i++) {
-        ddp_point_id(&plan->points[i], id, sizeof id);
-        if (strcmp(id, wanted) == 0)
-            return true;
-    }
-    return false;
-}
-
-int ddp_collective_check_inject(const struct ddp_collective_values *v, const char *backend,
-                                int ranks, struct ddp_err *err)
-{
-    const char *id = v->bench.inject_id;
-    bool found = !id[0] || has_point(&v->plan, id);
-    for (int i = 0; i < v->world.ranks.n && !found; i++) {
-        struct ddp_bench_plan plan;
-        int of_a_group;
-        if (v->world.ranks.v[i] == ranks)
-            continue;
-        DDP_TRY(ddp_plan_group_ranks(&v->bench, (int)v->world.ranks.v[i], &of_a_group, err));
-        DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, &plan, err));
-        found = has_point(&plan, id);
-        ddp_plan_release(&plan);
-    }
-    if (found)
-        return 0;
-    ddp_fail(err, DDP_EUSAGE, "--inject-delay: no point has the id '%s'", id);
-    return ddp_hint(err, "run the command with --dry-run to list all ids");
-}
-
 void ddp_collective_describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)
 {
     char limit[48] = "", block[48] = "";

@@ -11,10 +11,6 @@
  * timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 int ddp_collective_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                           const struct ddp_opt_result *parsed, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUSAGE when --inject-delay names no point of any rank count. `ranks` is the rank
- * count that v->plan was made for. */
-int ddp_collective_check_inject(const struct ddp_collective_values *v, const char *backend,
-                                int ranks, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a description for people, such as "20 iterations" or "iterations until 2 % precise, at
  * most 5 s and 10000". */
 void ddp_collective_describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes);

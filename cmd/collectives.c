@@ -203,14 +203,6 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                                 err);
 }
 
-/* Returns the i-th entry of --gradient, so that no output overwrites a gradient file. */
-static const char *protected_path(const void *values, int i)
-{
-    const struct ddp_string_list *gradient =
-        &((const struct ddp_collective_values *)values)->bench.gradient;
-    return i < gradient->n ? gradient->v[i] : NULL;
-}
-
 #define ITERATION                                                                                  \
     "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
@@ -227,15 +219,9 @@ static const char *protected_path(const void *values, int i)
                                              .operands = "",                                       \
                                              .values_bytes = sizeof(struct ddp_collective_values), \
                                              .help_offset = AT(world.help),                        \
-                                             .flags = DDP_CMD_NEEDS_WORLD | DDP_CMD_COLLECTIVE,    \
                                              .check = check,                                       \
-                                             .protected_path = protected_path,                     \
-                                             .prepare = ddp_collective_prepare,                    \
-                                             .heap_bytes = ddp_collective_heap_bytes,              \
-                                             .threads = ddp_collective_threads,                    \
-                                             .gpu = ddp_collective_gpu,                            \
-                                             .rank_main = ddp_collective_rank_main,                \
-                                             .release = ddp_collective_release,                    \
+                                             .show = ddp_collective_show,                          \
+                                             .job = &ddp_points_job,                               \
                                              .rows = __VA_ARGS__}
 #define NAMES(...)                                                                                 \
     .aliases = (const char *const[])                                                               \

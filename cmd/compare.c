@@ -1,12 +1,9 @@
 /* `ddpbench compare BASE NEW` compares two stored results, without running commands. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "bench/gate_compare.h"
-#include "noise_floor.h"
-#include "verdict_run.h"
+#include "cmd.h"
+#include "run/gate_run.h"
+#include "run/noise_floor.h"
 
 struct compare_values {
     struct ddp_verdict_outputs outputs;
@@ -30,82 +27,22 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
- * come from this machine. */
-static int choose_effect(const struct compare_values *v, const struct ddp_result *base,
-                         struct ddp_min_effect *out, struct ddp_err *err)
-{
-    const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
-    struct ddp_noise_machine machine;
-    ddp_noise_machine_read(&machine);
-    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, v->noise_file, out, err));
-    if (asked < DDP_COMPARE_EFFECT) {
-        out->effect = DDP_COMPARE_EFFECT;
-        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
-    }
-    if (isnan(out->noise_floor) ||
-        (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
-        return 0;
-    *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
-                                   .noise_floor = NAN};
-    snprintf(out->from, sizeof out->from,
-             "%s; the results come from another machine, whose noise floor is unknown",
-             isnan(asked) ? "the default" : "as asked");
-    return 0;
-}
-
-/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
- * labelled. */
-static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
-{
-    const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
-    snprintf(out, bytes, "%s%s%s%s%s%s", path, cut || marked ? " (" : "", cut ? r->status : "",
-             cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
-}
-
-static int check_document(const char *path, const struct ddp_result *r, struct ddp_err *err)
-{
-    if (r->flaw[0])
-        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, r->flaw);
-    return 0;
-}
-
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
     const struct compare_values *v = values;
-    struct ddp_result base = {.count = 0}, next = {.count = 0};
-    struct ddp_verdict_record verdict = {.count = 0};
-    struct ddp_min_effect min_effect;
-    struct ddp_record record;
-    struct ddp_report_set *reports;
-    int rc;
     if (parsed->operand_count != 2) {
         ddp_fail(err, DDP_EUSAGE, "compare takes two results, BASE and NEW, not %d",
                  parsed->operand_count);
         return ddp_hint(err, "ddpbench compare yesterday.json today.json");
     }
-    const char *const protected_paths[] = {parsed->operands[0], parsed->operands[1], v->noise_file,
-                                           NULL};
-    DDP_TRY_GOTO(ddp_result_read(parsed->operands[0], &base, err), out);
-    DDP_TRY_GOTO(ddp_result_read(parsed->operands[1], &next, err), out);
-    DDP_TRY_GOTO(check_document(parsed->operands[0], &base, err), out);
-    DDP_TRY_GOTO(check_document(parsed->operands[1], &next, err), out);
-    DDP_TRY_GOTO(choose_effect(v, &base, &min_effect, err), out);
-    DDP_TRY_GOTO(ddp_verdict_begin(app, &v->outputs, -1, protected_paths, &record, &reports, err),
-                 out);
-    rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
-    verdict.noise_floor = min_effect.noise_floor;
-    memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
-    name_result(parsed->operands[0], &base, verdict.base_command, sizeof verdict.base_command);
-    name_result(parsed->operands[1], &next, verdict.next_command, sizeof verdict.next_command);
-    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
-out:
-    free(verdict.unjudged.items);
-    free(verdict.cells);
-    ddp_result_release(&next);
-    ddp_result_release(&base);
-    return rc;
+    const struct ddp_compare compare = {
+        .path = {parsed->operands[0], parsed->operands[1]},
+        .outputs = &v->outputs,
+        .min_effect = v->min_effect > 0 ? v->min_effect / 100 : NAN,
+        .noise_file = v->noise_file,
+    };
+    return ddp_compare_run(app, &compare, err);
 }
 
 extern const struct ddp_cmd ddp_cmd_compare;

@@ -18,7 +18,7 @@
 #include "model/blas.h"
 #include "model/dataset.h"
 #include "plain.h"
-#include "rank_error.h"
+#include "run/rank_error.h"
 
 /* A rank waits at most this long for the other ranks. */
 #define LINGER_US        6000000
@@ -113,7 +113,7 @@ static void check_backends(struct doctor *d)
     bool torchrun =
         d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* ranks of torchrun can use only GPUs */
     char dir[4200];
-    ddp_module_dir(d->app, dir, sizeof dir);
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
@@ -165,7 +165,7 @@ static void check_mpi(struct doctor *d)
     };
     char dir[4200], advice[200];
     bool any = false;
-    ddp_module_dir(d->app, dir, sizeof dir);
+    ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
     for (size_t i = 0; i < DDP_COUNT_OF(known); i++) {
         bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
         bool module = module_exists(dir, known[i].flavour);

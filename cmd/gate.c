@@ -1,18 +1,8 @@
 /* `ddpbench gate` tests whether a new command is slower than a base command, for CI. */
-#include <errno.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/mem.h"
-#include "bench/gate.h"
-#include "bench/selftest.h"
-#include "gate_folder.h"
-#include "gate_selftest.h"
-#include "noise_floor.h"
+#include "cmd.h"
+#include "run/gate_run.h"
+#include "run/noise_floor.h"
+#include "run/selftest.h"
 #include "stats/signflip.h"
 
 #define AT(member) offsetof(struct ddp_gate_values, member)
@@ -59,76 +49,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-struct progress {
-    struct ddp_app *app;
-    bool shown, terminal;
-};
-
-static void on_child(void *arg, int pair, int pairs, int side)
-{
-    struct progress *p = arg;
-    if (!p->terminal)
-        return;
-    fprintf(stderr, "\r\033[Kgate: pair %d of %d, %s", pair + 1, pairs,
-            side == DDP_BASE ? "base" : "new");
-    fflush(stderr);
-    p->shown = true;
-}
-
-static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
-{
-    for (int i = 0; i < list->n; i++) {
-        if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
-            ddp_fail(err, DDP_EUSAGE, "'%s' is not of the form K=V", list->v[i]);
-            return ddp_hint(err,
-                            "put a value with a comma into the command: --new 'env K=a,b CMD'");
-        }
-        env[i] = list->v[i];
-    }
-    return 0;
-}
-
-static int make_side(const struct ddp_gate_values *v, int which, const char **env,
-                     struct ddp_gate_side *side, struct ddp_err *err)
-{
-    DDP_TRY(make_env(&v->env[which], env, err));
-    side->text = v->command[which] ? v->command[which] : v->command[DDP_BASE];
-    side->env = env;
-    return ddp_argv_split(side->text, &side->words, err);
-}
-
-/* Fails if the pairs are too few for any cell to be significant. Called after the first run of
- * base, when the number of cells is known. */
-static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
-{
-    size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
-    if ((size_t)data->pairs >= least)
-        return 0;
-    ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
-             data->pairs, data->count);
-    return ddp_hint(err, "use --pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
-                    DDP_VERDICT_LEVEL);
-}
-
-static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
-                   struct ddp_gate_setup *setup, struct ddp_verdict_record *verdict,
-                   struct ddp_err *err)
-{
-    struct progress progress = {.app = app, .terminal = !v->quiet && isatty(STDERR_FILENO)};
-    struct ddp_gate_data data = {.count = 0};
-    setup->on_child = on_child;
-    setup->arg = &progress;
-    int rc = ddp_gate_measure(setup, &data, err);
-    setup->on_child = NULL;
-    setup->arg = NULL;
-    if (progress.shown)
-        fputs("\r\033[K", stderr);
-    DDP_TRY(rc);
-    rc = ddp_gate_judge(setup, &data, verdict, err);
-    ddp_gate_release(&data);
-    return rc;
-}
-
 /* Refuses contradictory options before any file is opened. */
 static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
@@ -152,89 +72,12 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     return 0;
 }
 
-/* The data of one run. The record points into this struct. */
-struct work {
-    const char *env[2][DDP_OPT_LIST_MAX + 1];
-    struct ddp_gate_setup setup;
-    struct ddp_min_effect min_effect;
-    struct ddp_verdict_record verdict;
-    struct ddp_noise noise;
-    struct ddp_app shown;  /* a copy of app with the command line that results show */
-    char **argv, *made[4]; /* that command line, and the strings allocated for it */
-};
-
-static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
-{
-    const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
-    w->setup.pairs = (int)v->pairs;
-    w->setup.seed = (uint64_t)v->seed;
-    w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
-    w->setup.check = enough_pairs;
-    if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
-        w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
-        return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
-    }
-    DDP_TRY(ddp_min_effect_choose(asked, DDP_GATE_EFFECT, v->noise_file, &w->min_effect, err));
-    w->setup.min_effect = w->min_effect.effect;
-    for (int side = 0; side < 2; side++)
-        DDP_TRY(make_side(v, side, w->env[side], &w->setup.side[side], err));
-    return 0;
-}
-
-static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, struct work *w,
-                          struct ddp_err *err)
-{
-    struct ddp_gate_folder folder;
-    int rc;
-    DDP_TRY(ddp_gate_folder_make(&folder, err));
-    w->setup.folder = folder.path;
-    if (v->selftest)
-        rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
-    else
-        rc = measure(app, v, &w->setup, &w->verdict, err);
-    ddp_gate_folder_remove(&folder);
-    if (rc == 0 && !v->selftest) {
-        w->verdict.noise_floor = w->min_effect.noise_floor;
-        memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);
-    }
-    return rc;
-}
-
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err)
 {
     const struct ddp_gate_values *v = values;
-    const char *const protected_paths[] = {v->noise_file, NULL};
-    struct ddp_record record;
-    struct ddp_report_set *reports;
-    int rc;
     DDP_TRY(check(app, v, parsed, err));
-    struct work *w = ddp_calloc(1, sizeof *w);
-    if (!w)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
-    DDP_TRY_GOTO(prepare(v, w, err), out);
-    w->shown = *app;
-    w->shown.argv = w->argv = ddp_calloc((size_t)app->argc + 1, sizeof *w->argv);
-    if (!w->argv) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
-        goto out;
-    }
-    DDP_TRY_GOTO(ddp_gate_shown_argv(app, v, w->argv, w->made, err), out);
-    DDP_TRY_GOTO(
-        ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
-        out);
-    rc = work_in_folder(app, v, w, err);
-    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
-out:
-    free(w->verdict.unjudged.items);
-    free(w->verdict.cells);
-    free(w->argv);
-    for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
-        free(w->made[i]);
-    ddp_argv_release(&w->setup.side[DDP_BASE].words);
-    ddp_argv_release(&w->setup.side[DDP_NEXT].words);
-    free(w);
-    return rc;
+    return ddp_gate_run(app, v, err);
 }
 
 extern const struct ddp_cmd ddp_cmd_gate;

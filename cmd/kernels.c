@@ -1,16 +1,16 @@
 /* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. Google
  * Benchmark is a C++ library, so the benchmarks are in a separate binary (kernels_main.c), which
  * this command starts. */
-#include "kernels.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
-#include "bench/child.h"
 #include "comm/build_id.h"
+#include "kernels.h"
 #include "plain.h"
+#include "run/child.h"
 
 struct kernels_values {
     struct ddp_size_list size;
@@ -45,7 +45,7 @@ const char *ddp_kernels_flag(const void *ctx, int i)
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes, struct ddp_err *err)
 {
     char dir[4200];
-    ddp_module_dir(app, dir, sizeof dir);
+    ddp_conf_module_dir(app->binary_dir, dir, sizeof dir);
     snprintf(path, path_bytes, "%s/" DDP_KERNELS_HELPER, dir);
     if (access(path, X_OK) == 0)
         return 0;

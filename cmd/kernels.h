@@ -13,7 +13,7 @@
             "the second does not",                                                                 \
             .min = 4096, .max = 17179869184.0)
 
-/* Writes the path of the helper program, which is in the folder of ddp_module_dir. Returns
+/* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
                      struct ddp_err *err) DDP_MUST_CHECK;

@@ -44,7 +44,7 @@ static void entry(struct listing *l, const char *name, const char *reason, const
 static void list_backends(struct listing *l)
 {
     char dir[4200];
-    ddp_module_dir(l->app, dir, sizeof dir);
+    ddp_conf_module_dir(l->app->binary_dir, dir, sizeof dir);
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         bool usable = (*b)->probe(dir, &why) == 0;

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "cmd.h"
 #include "nccl_flags.h"
-#include "rank_error.h"
 #include "record/provenance.h"
+#include "run/rank_error.h"
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
 #include "command_list.h"
@@ -31,15 +31,7 @@ const struct ddp_cmd *const *ddp_commands(void)
 
 const struct ddp_cmd *ddp_command_find(const char *name)
 {
-    for (int i = 0; commands[i]; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-        for (const char *const *a = commands[i]->aliases; a && *a; a++) {
-            if (strcmp(*a, name) == 0)
-                return commands[i];
-        }
-    }
-    return NULL;
+    return ddp_command_in(commands, name);
 }
 
 static const char *command_name(const void *ctx, int i)
@@ -112,7 +104,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         if (prints_answer(app))
             ddp_help_command(cmd, app->out);
-    } else if (rc == 0 && (cmd->flags & DDP_CMD_NEEDS_WORLD)) {
+    } else if (rc == 0 && cmd->job) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
         app->log.level = world->quiet     ? DDP_LOG_ERROR
                          : world->verbose ? DDP_LOG_DEBUG
@@ -132,8 +124,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     } else if (err->code == DDP_EUSAGE) {
         ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
     }
-    if (cmd->release)
-        cmd->release(values);
+    if (cmd->job)
+        cmd->job->release(values);
 out:
     free(own);
     free(values);
@@ -204,6 +196,7 @@ int main(int argc, char **argv)
         .launcher_error = DDP_ERR_INIT,
         .argc = argc,
         .argv = argv,
+        .commands = commands,
     };
     /* A write to a closed pipe then returns an error instead of ending the process. */
     signal(SIGPIPE, SIG_IGN);

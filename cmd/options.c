@@ -1,5 +1,6 @@
 /* Options of several commands. */
 #include "cmd.h"
+#include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
@@ -34,5 +35,25 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL, "print more on stderr"),
     DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_END,
+};
+
+#undef AT
+#define AT(field) offsetof(struct ddp_verdict_outputs, field)
+
+const struct ddp_opt ddp_verdict_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
+            "write the verdict as JSON (- for stdout, instead of the table)"),
+    DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
+            "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"),
+    DDP_OPT_END,
+};
+
+const struct ddp_opt ddp_noise_floor_rows[] = {
+    DDP_OPT_HEADING("Statistics"),
+    DDP_OPT(STRING, "noise-floor", 0, 0, "FILE", NULL,
+            "file of this machine's noise floor (default: one per machine and build in "
+            "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"),
     DDP_OPT_END,
 };

@@ -1,9 +1,7 @@
 #include "plain.h"
 
-#include <dirent.h>
 #include <string.h>
 
-#include "base/conf.h"
 #include "kernels.h"
 
 #define AT(member) offsetof(struct ddp_plain_values, member)
@@ -85,31 +83,4 @@ int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
     ddp_strbuf_release(&text);
     cJSON_Delete(doc);
     return rc;
-}
-
-/* Returns true if the folder holds a backend module or the kernels' helper. */
-static bool has_module(const char *dir)
-{
-    bool found = false;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
-                strcmp(e->d_name, DDP_KERNELS_HELPER) == 0;
-    if (d)
-        closedir(d);
-    return found;
-}
-
-void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes)
-{
-    const char *dir = ddp_conf_get(DDP_CONF_MODULE_DIR);
-    if (dir)
-        snprintf(out, out_bytes, "%s", dir);
-    else if (has_module(app->binary_dir))
-        snprintf(out, out_bytes, "%s", app->binary_dir);
-    else { /* an installation has lib/ddpbench/ beside bin/ */
-        const char *slash = strrchr(app->binary_dir, '/');
-        snprintf(out, out_bytes, "%.*s/lib/ddpbench", slash ? (int)(slash - app->binary_dir) : 0,
-                 app->binary_dir);
-    }
 }

@@ -28,11 +28,6 @@ const char *ddp_kernels_flag(const void *ctx, int i);
 /* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
 int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Writes the path of the folder that holds the backend modules and the helper program of `ddpbench
- * kernels`. This is DDPBENCH_MODULE_DIR if that is set, else the binary's folder if one of these
- * files is there. Otherwise it is ../lib/ddpbench, where `make install` puts the files. */
-void ddp_module_dir(const struct ddp_app *app, char *out, size_t out_bytes);
-
 /* The exit codes and their meanings, in ascending order. The last row's meaning is NULL. */
 struct ddp_exit_row {
     int code;

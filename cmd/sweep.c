@@ -1,10 +1,14 @@
-/* `ddpbench sweep`: its options, and the functions that concern the whole sweep. */
+/* `ddpbench sweep`: its options, and the dry run. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "sweep.h"
+#include "base/sysinfo.h"
+#include "base/unit.h"
+#include "bench/plan.h"
+#include "cmd.h"
+#include "run/sweep.h"
 
 /* Chooses the default journal, FILE.journal beside the result FILE. A result that is not a regular
  * file gets no journal. */
@@ -41,65 +45,73 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
         return ddp_fail(err, DDP_EUSAGE,
                         "--restart: there is no journal without --json FILE or "
                         "--journal FILE");
-    return ddp_sweep_read(app, v, err);
+    DDP_TRY(ddp_sweep_read(app, v, err));
+    v->world.protected_path[v->world.protected_count++] = v->config_path;
+    if (ddp_sweep_journal_path(v))
+        v->world.protected_path[v->world.protected_count++] = ddp_sweep_journal_path(v);
+    return 0;
 }
 
-static const char *protected_path(const void *values, int i)
+static void print_head(const struct ddp_sweep_values *v, FILE *out)
 {
-    const struct ddp_sweep_values *v = values;
-    return i == 0 ? v->config_path : i == 1 ? ddp_sweep_journal_path(v) : NULL;
-}
-
-/* Returns the largest heap that any item of the current launch group needs. Before the launch
- * groups are made, all items with at most `ranks` ranks count. */
-static uint64_t heap_bytes(const void *values, int ranks)
-{
-    const struct ddp_sweep_values *v = values;
-    uint64_t most = 0;
-    if (v->current >= v->stage_count) {
-        for (int i = 0; i < v->count; i++)
-            if (v->items[i].ranks <= ranks)
-                most = DDP_MAX(most, v->items[i].heap_bytes);
-        return most;
+    struct ddp_sysinfo host;
+    char most[24], have[24] = "unknown", time[24], path[256];
+    uint64_t bytes = 0;
+    double seconds = 0;
+    int trained = 0;
+    for (int i = 0; i < v->count; i++) {
+        bytes = DDP_MAX(bytes, v->items[i].bytes);
+        seconds += v->items[i].seconds;
+        trained += ddp_sweep_item_plan(&v->items[i]) == NULL;
     }
-    const struct ddp_sweep_launch_group *stage = &v->stages[v->current];
-    for (int i = 0; i < stage->count; i++)
-        most = DDP_MAX(most, v->items[stage->items[i]].heap_bytes);
-    return most;
+    ddp_sysinfo_read(&host);
+    if (host.available_bytes >= 0)
+        ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
+    ddp_format_size(bytes, most, sizeof most);
+    ddp_format_ns(seconds * (double)v->launches * 1e9, time, sizeof time);
+    ddp_printable(v->config_path, path, sizeof path);
+    fprintf(out,
+            "# dry run of %s: %lld launch%s of %d points and %d training run%s, in %d start%s "
+            "of ranks\n",
+            path, (long long)v->launches, v->launches == 1 ? "" : "es", v->points, trained,
+            trained == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
+    fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
+    fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
 }
 
-static bool threads(const void *values)
+static void print_item(const struct ddp_sweep_item *item, FILE *out)
+{
+    const struct ddp_bench_plan *plan = ddp_sweep_item_plan(item);
+    char text[1024];
+    ddp_sweep_item_text(item, text, sizeof text);
+    if (!plan)
+        fprintf(out, "%s\n", text);
+    for (int k = 0; plan && k < plan->count; k++) {
+        ddp_point_id(&plan->points[k], text, sizeof text);
+        fprintf(out, "%s\n", text);
+    }
+}
+
+/* Prints the dry run. */
+static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                struct ddp_err *err)
 {
     const struct ddp_sweep_values *v = values;
-    for (int i = 0; i < v->count; i++)
-        if (v->items[i].threads)
-            return true;
-    return false;
+    (void)backend;
+    (void)ranks;
+    (void)err;
+    if (v->dry_run && ddp_app_is_root(app)) {
+        print_head(v, app->out);
+        for (int s = 0; s < v->stage_count; s++) {
+            const struct ddp_sweep_launch_group *stage = &v->stages[s];
+            fprintf(app->out, "# launch %d: %d rank%s over %s\n", stage->launch, stage->ranks,
+                    stage->ranks == 1 ? "" : "s", stage->backend);
+            for (int i = 0; i < stage->count; i++)
+                print_item(&v->items[stage->items[i]], app->out);
+        }
+    }
+    return v->dry_run ? DDP_PREPARE_DONE : 0;
 }
-
-static void release(void *values)
-{
-    struct ddp_sweep_values *v = values;
-    ddp_sweep_plan_release(&v->plan);
-    free(v->items);
-    for (int i = 0; i < v->data_count; i++)
-        ddp_dataset_release(&v->data[i].set);
-    free(v->data);
-    free(v->ids);
-    free(v->order);
-    free(v->measured);
-    free(v->stages);
-    free(v->done.keys);
-}
-
-static const struct ddp_cmd_launch_groups stages = {
-    .next = ddp_sweep_next,
-    .open = ddp_sweep_collector_open,
-    .share = ddp_sweep_share,
-    .keep = ddp_sweep_collector_keep,
-    .close = ddp_sweep_collector_close,
-    .closed = ddp_sweep_collector_closed,
-};
 
 #define AT(field) offsetof(struct ddp_sweep_values, field)
 
@@ -149,14 +161,7 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .rows = rows,
     .values_bytes = sizeof(struct ddp_sweep_values),
     .help_offset = AT(world.help),
-    .flags = DDP_CMD_NEEDS_WORLD,
     .check = check,
-    .protected_path = protected_path,
-    .prepare = ddp_sweep_prepare,
-    .heap_bytes = heap_bytes,
-    .threads = threads,
-    .gpu = ddp_sweep_gpu,
-    .rank_main = ddp_sweep_rank_main,
-    .release = release,
-    .stages = &stages,
+    .show = show,
+    .job = &ddp_sweep_job,
 };

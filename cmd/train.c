@@ -1,11 +1,98 @@
 /* `ddpbench train` trains a real model data-parallel, and measures its accuracy and speed with a
  * chosen gradient exchange. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
-#include "base/sysinfo.h"
-#include "base/unit.h"
 #include "train_options.h"
+
+/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option would have no
+ * effect. */
+static int needs_one(const struct ddp_train_values *v, const char *option,
+                     bool (*has)(const struct ddp_sync_class *cls), const char *what,
+                     struct ddp_err *err)
+{
+    for (int i = 0; i < v->job_count; i++)
+        if (has(v->jobs[i].cls))
+            return 0;
+    return ddp_fail(err, DDP_EUSAGE, "--%s has no effect with '%s', which %s", option,
+                    v->jobs[0].text, what);
+}
+
+static bool has_buckets(const struct ddp_sync_class *cls)
+{
+    return cls->buckets;
+}
+static bool has_aggregates(const struct ddp_sync_class *cls)
+{
+    return cls->aggregates;
+}
+static bool has_compressor(const struct ddp_sync_class *cls)
+{
+    return cls->compresses;
+}
+
+/* Returns true if the strategy exchanges data. */
+static bool has_exchange(const struct ddp_sync_class *cls)
+{
+    return cls->replicas_equal || cls->equal_part != NULL;
+}
+
+/* Dump files are named after ranks, so a second run would overwrite them. */
+static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
+                      const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    const int runs = v->job_count * v->seeds.n * DDP_MAX(v->world.ranks.n, 1);
+    if (v->dump_dir && runs > 1)
+        return ddp_fail(err, DDP_EUSAGE, "--dump-gradients records one run, not %d", runs);
+    if (!v->dump_dir && ddp_opt_given(cmd->rows, parsed, "dump-every"))
+        return ddp_fail(err, DDP_EUSAGE, "--dump-every has no effect without --dump-gradients");
+    return 0;
+}
+
+static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
+{
+    if (strcmp(v->algorithm, "auto") != 0)
+        DDP_TRY(needs_one(v, "algorithm", has_exchange, "exchanges nothing", err));
+    if (v->overlap)
+        DDP_TRY(needs_one(v, "overlap on", has_buckets, "exchanges no gradients", err));
+    if (v->bucket_bytes > 0)
+        DDP_TRY(needs_one(v, "bucket-bytes", has_buckets, "exchanges no gradients", err));
+    if (v->aggregate > 0)
+        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "sums no dense gradients", err));
+    if (v->feedback != DDP_FEEDBACK_AUTO)
+        DDP_TRY(needs_one(v, "feedback", has_compressor, "compresses nothing", err));
+    return 0;
+}
+
+/* Fills v->jobs and v->seeds. Returns DDP_EUSAGE if options contradict each other. */
+static int choose_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
+                       const struct ddp_opt_result *parsed, struct ddp_err *err)
+{
+    if (v->compare.n > 0 && ddp_opt_given(cmd->rows, parsed, "sync"))
+        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are mutually exclusive");
+    if (v->seeds.n > 0 && ddp_opt_given(cmd->rows, parsed, "seed"))
+        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are mutually exclusive");
+    v->job_count = v->compare.n > 0 ? v->compare.n : 1;
+    for (int i = 0; i < v->job_count; i++) {
+        const char *text = v->compare.n > 0 ? v->compare.v[i] : v->sync;
+        DDP_TRY(ddp_sync_parse(text, &v->jobs[i], err));
+        for (int other = 0; other < i; other++)
+            if (strcmp(v->jobs[other].text, text) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--compare has '%s' twice", text);
+    }
+    if (v->seeds.n == 0) {
+        v->seeds.n = 1;
+        v->seeds.v[0] = v->world.seed;
+    }
+    for (int i = 0; i < v->seeds.n; i++)
+        for (int other = 0; other < i; other++)
+            if (v->seeds.v[other] == v->seeds.v[i])
+                return ddp_fail(err, DDP_EUSAGE, "--seeds has %lld twice",
+                                (long long)v->seeds.v[i]);
+    DDP_TRY(check_dump(cmd, v, parsed, err));
+    return check_meaning(v, err);
+}
 
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
@@ -14,95 +101,10 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     if (parsed->operand_count > 0)
         return ddp_fail(err, DDP_EUSAGE, "train takes no operands; unexpected argument '%s'",
                         parsed->operands[0]);
-    DDP_TRY(ddp_train_values_jobs(app->cmd, v, parsed, err));
+    DDP_TRY(choose_jobs(app->cmd, v, parsed, err));
     if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
         v->target_accuracy = NAN;
     return ddp_train_values_complete(v, parsed, err);
-}
-
-/* Returns the number of ranks that share this machine's memory. */
-static int local_ranks(const struct ddp_app *app, int ranks)
-{
-    bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    return own ? ranks : DDP_MIN(ranks, app->launcher.rank_info.local_size);
-}
-
-static int check_memory(const struct ddp_train_options *o, int ranks, int local,
-                        struct ddp_err *err)
-{
-    struct ddp_sysinfo host;
-    uint64_t each = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
-    uint64_t need = each * (uint64_t)local;
-    char each_text[24], need_text[24], have_text[24];
-    ddp_sysinfo_read(&host);
-    if (host.available_bytes < 0 || need <= (uint64_t)host.available_bytes)
-        return 0;
-    ddp_format_size(each, each_text, sizeof each_text);
-    ddp_format_size(need, need_text, sizeof need_text);
-    ddp_format_size((uint64_t)host.available_bytes, have_text, sizeof have_text);
-    ddp_fail(err, DDP_ENOMEM, "does not fit: %d rank%s x %s for batches of %d = %s, available: %s",
-             local, local == 1 ? "" : "s", each_text, ddp_train_batch(o, ranks), need_text,
-             have_text);
-    return ddp_hint(err, "use a smaller --batch, or fewer --ranks");
-}
-
-static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
-                   struct ddp_err *err)
-{
-    struct ddp_train_values *v = values;
-    struct ddp_train_options o;
-    struct ddp_dataset_request request;
-    int most = ranks;
-    for (int i = 0; i < v->world.ranks.n; i++)
-        most = DDP_MAX(most, (int)v->world.ranks.v[i]);
-    DDP_TRY(ddp_train_values_device(v, ddp_backend_find(backend), most, err));
-    /* Load the data before the ranks are forked, so that the ranks share the pages. */
-    const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!v->data.train.pixels) /* otherwise the sweep has loaded the data */
-        DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
-    for (int job = 0; job < v->job_count; job++) {
-        ddp_train_values_options(v, job, 0, &o);
-        for (int i = 0; i < v->world.ranks.n; i++)
-            DDP_TRY(ddp_train_check(&o, (int)v->world.ranks.v[i], err));
-        DDP_TRY(ddp_train_check(&o, ranks, err));
-        DDP_TRY(check_memory(&o, ranks, local_ranks(app, ranks), err));
-    }
-    return 0;
-}
-
-static uint64_t heap_bytes(const void *values, int ranks)
-{
-    const struct ddp_train_values *v = values;
-    struct ddp_train_options o;
-    uint64_t most = 0;
-    for (int job = 0; job < v->job_count; job++) {
-        ddp_train_values_options(v, job, 0, &o);
-        most = DDP_MAX(most, ddp_train_heap_bytes(&o, ranks));
-    }
-    return most;
-}
-
-static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
-{
-    return ddp_train_run_all(rank, values, err);
-}
-
-static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
-{
-    (void)out;
-    return ddp_train_values_gpu(values, err);
-}
-
-static bool threads(const void *values)
-{
-    const struct ddp_train_values *v = values;
-    return v->overlap != 0;
-}
-
-static void release(void *values)
-{
-    struct ddp_train_values *v = values;
-    ddp_dataset_release(&v->data);
 }
 
 extern const struct ddp_cmd ddp_cmd_train;
@@ -133,12 +135,6 @@ const struct ddp_cmd ddp_cmd_train = {
     .rows = ddp_train_rows,
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),
-    .flags = DDP_CMD_NEEDS_WORLD,
     .check = check,
-    .prepare = prepare,
-    .heap_bytes = heap_bytes,
-    .threads = threads,
-    .gpu = gpu,
-    .rank_main = rank_main,
-    .release = release,
+    .job = &ddp_training_job,
 };

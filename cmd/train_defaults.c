@@ -4,12 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "launch/launch_in_subprocess.h"
 #include "train_options.h"
-
-#define CUDA_ANSWER_NS                                                                             \
-    INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
-                          */
 
 static bool given(const struct ddp_opt_result *parsed, const char *name)
 {
@@ -103,81 +98,8 @@ static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_r
     return 0;
 }
 
-const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
-                                                       struct ddp_dataset_request *request)
-{
-    const struct ddp_model_class *model = model_of(v);
-    *request = (struct ddp_dataset_request){.dir = v->dir,
-                                            .named = v->named,
-                                            .channels = model->channels,
-                                            .height = model->height,
-                                            .width = model->width,
-                                            .classes = model->classes,
-                                            .images = (size_t)v->images,
-                                            .seed = (uint64_t)v->world.seed};
-    return ddp_dataset_readers()[v->dataset];
-}
-
 /* Options that only a GPU uses. */
 static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
-
-static const struct ddp_device *find_cuda(void)
-{
-    const struct ddp_device *const *d = ddp_device_all();
-    while (*d && strcmp((*d)->name, "cuda") != 0)
-        d++;
-    return *d;
-}
-
-/* Checks that every strategy works with models on `model_device` (NULL: the processor). */
-static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
-                            const struct ddp_backend *backend, int ranks, struct ddp_err *err)
-{
-    for (int job = 0; job < v->job_count; job++) {
-        struct ddp_train_options o;
-        ddp_train_values_options(v, job, 0, &o);
-        o.device = model_device;
-        DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
-    }
-    return 0;
-}
-
-int ddp_train_values_gpu(const struct ddp_train_values *v, struct ddp_err *err)
-{
-    const struct ddp_device *model_device = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
-    return check_strategies(v, model_device, ddp_backend_find("nccl"), 2, err);
-}
-
-static int probe_cuda(void *unused, struct ddp_err *err)
-{
-    (void)unused;
-    return find_cuda()->probe(err);
-}
-
-/* Checks that CUDA works, unless the backend probes the GPUs or an outside launcher started the
- * ranks. Runs before the other checks of options, because without a GPU their errors do not matter.
- * The probe runs in a child process, because a CUDA driver would not survive the later fork of the
- * ranks. */
-static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
-{
-    char unused;
-    if (backend->caps & (DDP_CAP_DEVICE | DDP_CAP_LAUNCHED))
-        return 0;
-    return ddp_launch_in_subprocess(probe_cuda, &unused, sizeof unused, CUDA_ANSWER_NS, err);
-}
-
-int ddp_train_values_device(struct ddp_train_values *v, const struct ddp_backend *backend,
-                            int ranks, struct ddp_err *err)
-{
-    const bool moves_device = backend->caps & DDP_CAP_DEVICE;
-    const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
-    v->model_device = cuda ? find_cuda() : NULL;
-    if (!cuda && v->gpu_option)
-        return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
-    if (v->model_device)
-        DDP_TRY(check_cuda(backend, err));
-    return check_strategies(v, v->model_device, backend, ranks, err);
-}
 
 int ddp_train_values_complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
                               struct ddp_err *err)

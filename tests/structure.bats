@@ -111,3 +111,42 @@ count() {
     [ "$(count 'ddp_device_exchange|ddp_compressed_on_device' lib/bench/*.[ch] lib/train/*.[ch] lib/exchange/sync*.[ch])" -eq 0 ]
     [ "$(count 'ddp_compressed_on_device' lib/exchange/compressed.c)" -eq 1 ]
 }
+
+@test "cmd holds options, help and printing: ranks, sweep and gate are run by lib/run" {
+    [ -z "$(find cmd -name 'world*' -o -name 'sweep_*' -o -name 'gate_*' -o -name 'rank_*')" ]
+    [ -z "$(find lib/bench -name 'gate*' -o -name 'selftest*' -o -name 'child*' -o -name 'sweep_plan*')" ]
+    none 'ddp_(launch|comm_create|journal_open|sampler_create|train|gate_measure)\(' cmd/*.c
+    grep -q '^run: ' ci/check_layers.sh
+    none '^cmd: .*\b(train|launch|diag)\b' ci/check_layers.sh
+}
+
+@test "a run is a job: a sweep knows no command, and a command has no function for a single user" {
+    [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 3 ]
+    none 'ddp_cmd_train|ddp_cmd_launch_groups|DDP_CMD_(NEEDS_WORLD|COLLECTIVE)\b|ddp_(train|collective)_values' \
+        lib/run/sweep*.[ch] lib/run/world*.[ch] lib/run/collector.c cmd/main.c cmd/cmd.h
+    # `struct ddp_cmd` has run, check, show, and is_foreign of kernels.
+    [ "$(sed -n '/^struct ddp_cmd {/,/^};/p' lib/run/command.h | grep -c '(\*\w*)(')" = 4 ]
+}
+
+@test "a plan is made once, before ranks start" {
+    [ "$(grep -l 'ddp_plan_make(' lib/*/*.c cmd/*.c | tr '\n' ' ')" = 'lib/bench/plan.c lib/run/points.c ' ]
+    [ "$(grep -c 'ddp_plan_make(' lib/run/points.c)" = 1 ]
+    none 'ddp_sampler_point\(' cmd/*.c
+    none 'ddp_opt_parse\(' lib/run/sweep_run.c lib/run/sweep_prepare.c
+}
+
+@test "each helper of the upper layers exists once" {
+    for code in 'bool \w*is_root\(const struct ddp_app' 'int \w*local_ranks\(const struct ddp_app' \
+        '^static bool was_reported\(' 'each needs a GPU, but' "uses no GPU\"" '"ddpbench-mpi-", 13' \
+        '^int ddp_file_open\('; do
+        [ "$(cat lib/*/*.[ch] cmd/*.[ch] | grep -vE ';$' | grep -cE -- "$code")" = 1 ] ||
+            { echo "not once: $code"; return 1; }
+    done
+    none 'dataset_read_file' lib/*/*.[ch]
+    none '\\r\\033\[K' lib/run/*.c cmd/*.c
+}
+
+@test "plan and sampler are one file each, and sweep is at most six" {
+    [ -z "$(find lib/bench -name 'plan_impl.h' -o -name 'plan_algorithms.c' -o -name 'sampler_*')" ]
+    [ "$(find lib/run cmd -name 'sweep*.c' | wc -l)" -le 6 ]
+}

@@ -1,7 +1,9 @@
 #include "base/conf.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,4 +124,29 @@ char **ddp_conf_environment(const char *const *more)
     for (size_t j = 0; all && j < theirs; j++)
         all[n++] = (char *)more[j];
     return all;
+}
+
+/* Returns true if the folder holds a backend module or the helper of `ddpbench kernels`. */
+static bool has_module(const char *dir)
+{
+    bool found = false;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;)
+        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
+                strcmp(e->d_name, "ddpbench-kernels") == 0;
+    if (d)
+        closedir(d);
+    return found;
+}
+
+void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes)
+{
+    static const char *const below[] = {"", "/ddpbench", "/../lib/ddpbench"};
+    const char *given = ddp_conf_get(DDP_CONF_MODULE_DIR);
+    bool found = given != NULL;
+    snprintf(out, out_bytes, "%s", given ? given : "");
+    for (size_t i = 0; i < DDP_COUNT_OF(below) && !found; i++) {
+        snprintf(out, out_bytes, "%s%s", dir, below[i]);
+        found = has_module(out);
+    }
 }

@@ -34,6 +34,11 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
 /* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
+/* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
+ * kernels`. This is DDPBENCH_MODULE_DIR if that is set. Otherwise it is the first of `dir` (the
+ * folder of the program or library), dir/ddpbench and dir/../lib/ddpbench that holds one of these
+ * files. If none does, it is the last, where `make install` puts the files. */
+void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
  * is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or if DDPBENCH_FAULT is set
  * in a build without faults. */

@@ -57,6 +57,26 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
     ddp_strbuf_release(&line);
 }
 
+void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
+{
+    va_list args;
+    if (!ddp_log_ready(log->stream, 0))
+        return;
+    va_start(args, fmt);
+    fputs("\r\033[K", log->stream);
+    vfprintf(log->stream, fmt, args);
+    va_end(args);
+    fflush(log->stream);
+    log->progress_shown = true;
+}
+
+void ddp_log_clear_progress(struct ddp_log *log)
+{
+    if (log->progress_shown && ddp_log_ready(log->stream, 0))
+        fputs("\r\033[K", log->stream);
+    log->progress_shown = false;
+}
+
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err)
 {
     char rank[32];

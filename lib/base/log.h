@@ -20,6 +20,7 @@ struct ddp_log {
     FILE *stream;             /* usually stderr */
     enum ddp_log_level level; /* highest level written */
     bool color;               /* escape codes are allowed */
+    bool progress_shown;      /* the last line is progress, without a newline */
 };
 
 /* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
@@ -28,6 +29,10 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
 /* Returns whether the stream can accept a line within timeout_ms. A full pipe whose reader does not
  * read cannot. A stream without a file descriptor always can. */
 bool ddp_log_ready(FILE *stream, int timeout_ms);
+/* Shows a line of progress in place of the previous one. Does nothing if the stream cannot accept
+ * it. ddp_log_clear_progress removes the line. */
+void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
+void ddp_log_clear_progress(struct ddp_log *log);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
 /* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, writes neither. */

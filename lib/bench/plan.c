@@ -1,11 +1,13 @@
 /* The plan: turns options into points. */
+#include "bench/plan.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
 #include "base/unit.h"
-#include "bench/plan_impl.h"
 #include "coll/coll.h"
 
 /* The sizes [n] to measure, in order. */
@@ -92,6 +94,104 @@ static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
                     (long long)o->block, other);
 }
 
+/* One method of --compress; without --compress the only method is "none". */
+struct method {
+    const struct ddp_bench_options *options;
+    int index;
+};
+
+static const char *algorithm_choice(const void *ctx, int i)
+{
+    const struct method *m = ctx;
+    if (i < 2)
+        return i == 0 ? "auto" : "all";
+    return ddp_plan_algorithm(m->options, m->index, i - 2);
+}
+
+static int unknown_algorithm(const struct method *m, const char *name, struct ddp_err *err)
+{
+    char of[80];
+    const char *method = ddp_plan_method(m->options, m->index)->text;
+    const bool plain = strcmp(method, "none") == 0;
+    snprintf(of, sizeof of, " of %s%s%.32s", ddp_coll_name(m->options->coll),
+             plain ? "" : " --compress ", plain ? "" : method);
+    return ddp_fail_unknown(err, "algorithm", name, of, algorithm_choice, m);
+}
+
+static bool has_algorithm(const struct method *m, const char *name)
+{
+    const char *choice;
+    for (int i = 0; (choice = algorithm_choice(m, i)) != NULL; i++) {
+        if (strcmp(choice, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Checks that each name of --algorithm is an algorithm of every method of --compress. */
+static int check_algorithms(const struct ddp_bench_options *o, struct ddp_err *err)
+{
+    for (int i = 0; i < o->algorithms.n; i++) {
+        const char *name = o->algorithms.v[i];
+        if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--algorithm 'all' must stand alone: it includes every other one");
+        for (int j = 0; j < i; j++) {
+            if (strcmp(name, o->algorithms.v[j]) == 0)
+                return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
+        }
+        for (int m = 0; m < ddp_plan_methods(o); m++) {
+            const struct method method = {o, m};
+            if (!has_algorithm(&method, name))
+                return unknown_algorithm(&method, name, err);
+        }
+    }
+    return 0;
+}
+
+/* Lists the algorithms for a method. `all` becomes every algorithm of the collective or of the
+ * compressed exchange. */
+static int list_method(const struct ddp_bench_options *o, int method, struct ddp_string_list *out,
+                       struct ddp_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if (o->algorithms.n == 0) {
+        out->n = 1;
+        snprintf(out->v[0], sizeof out->v[0], "auto");
+        return 0;
+    }
+    *out = o->algorithms;
+    if (strcmp(o->algorithms.v[0], "all") != 0)
+        return 0;
+    const char *choice;
+    for (out->n = 0; (choice = ddp_plan_algorithm(o, method, out->n)) != NULL; out->n++) {
+        if (out->n == DDP_OPT_LIST_MAX)
+            return ddp_fail(err, DDP_EINTERNAL, "more than %d algorithms", DDP_OPT_LIST_MAX);
+        snprintf(out->v[out->n], sizeof out->v[0], "%s", choice);
+    }
+    return 0;
+}
+
+/* Sets *out [methods] to the algorithms of each method, with "all" expanded. Release it with
+ * free(). */
+static int list_algorithms(const struct ddp_bench_options *o, struct ddp_string_list **out,
+                           struct ddp_err *err)
+{
+    const int methods = ddp_plan_methods(o);
+    struct ddp_string_list *lists = ddp_calloc((size_t)methods, sizeof *lists);
+    if (!lists)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d methods", methods);
+    for (int m = 0; m < methods; m++) {
+        int rc = list_method(o, m, &lists[m], err);
+        if (rc != 0) {
+            free(lists);
+            return rc;
+        }
+    }
+    *out = lists;
+    return 0;
+}
+
 int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     char text[24];
@@ -120,7 +220,7 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
         return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
     }
     DDP_TRY(ddp_plan_check_compress(o, err));
-    return ddp_plan_check_algorithms(o, err);
+    return check_algorithms(o, err);
 }
 
 int ddp_plan_group_ranks(const struct ddp_bench_options *o, int ranks, int *out,
@@ -311,7 +411,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
                   int64_t available_bytes, struct ddp_bench_plan *out, struct ddp_err *err)
 {
     struct ddp_bench_plan plan = {0};
-    struct ddp_string_list *algorithms; /* [methods] */
+    struct ddp_string_list *algorithms = NULL; /* [methods] */
     struct sizes sizes = {0};
     DDP_TRY(ddp_plan_check(o, err));
     if (o->root < 0 || o->root >= ranks)
@@ -321,7 +421,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
-    DDP_TRY(ddp_plan_list_algorithms(o, &algorithms, err));
+    DDP_TRY(list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);
     if (rc != 0)
         goto out_algorithms;
@@ -358,8 +458,84 @@ out_algorithms:
     return rc;
 }
 
+int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
+                       struct ddp_bench_plan *out, struct ddp_err *err)
+{
+    char why[256];
+    const bool has = ddp_comm_has_registered(comm, why, sizeof why);
+    if (!has && asked == DDP_MEMORY_REGISTERED) {
+        ddp_fail(err, DDP_EUNAVAIL, "backend '%s' has no registered memory here: %s",
+                 comm->backend->name, why);
+        return ddp_hint(err, "use --memory private");
+    }
+    struct ddp_point_spec *points = ddp_calloc((size_t)plan->count, sizeof *points);
+    if (!points)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d points", plan->count);
+    *out = *plan;
+    out->points = points;
+    if (!has)
+        out->memory = DDP_MEMORY_PRIVATE;
+    for (int i = 0; i < plan->count; i++) {
+        points[i] = plan->points[i];
+        points[i].memory = out->memory;
+    }
+    return 0;
+}
+
 void ddp_plan_release(struct ddp_bench_plan *plan)
 {
     free(plan->points);
     *plan = (struct ddp_bench_plan){0};
+}
+
+static int check_offline(const struct ddp_point_spec *s, const struct ddp_backend *backend,
+                         bool registered, struct ddp_err *err)
+{
+    const size_t parts = ddp_coll_message_bytes(s->coll, s->ranks, 1, DDP_U8);
+    const struct ddp_coll_shape shape = {
+        .coll = s->coll,
+        .count = s->count / parts,
+        .dtype = s->dtype,
+        .op = s->op,
+        .root = s->root,
+        .in_place = s->placement == DDP_IN_PLACE,
+        .registered = registered,
+        .hosts = 1,
+    };
+    const struct ddp_coll_alg *alg = ddp_coll_find(s->coll, s->algorithm);
+    return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
+}
+
+/* Checks a point under an outside launcher. It is not yet known which ranks share memory. But it is
+ * known that an algorithm for registered memory refuses private memory. */
+static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
+{
+    const struct ddp_backend *shm = ddp_backend_find("shm");
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (s->memory == DDP_MEMORY_REGISTERED || check_offline(s, shm, true, &ignored) != 0)
+        return 0;
+    return check_offline(s, shm, false, err);
+}
+
+int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
+                           struct ddp_err *err)
+{
+    const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
+    /* Skip this check for `all`, because the sampler skips combinations that cannot run. Skip it if
+     * DDPBENCH_HOSTS simulates several hosts, because the check assumes one host. */
+    if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
+        ddp_conf_get(DDP_CONF_HOSTS) != NULL)
+        return 0;
+    for (int i = 0; i < plan->count; i++) {
+        const struct ddp_point_spec *s = &plan->points[i];
+        struct ddp_err why = DDP_ERR_INIT;
+        if (ddp_point_is_reduced(s)) /* compressed exchanges have other algorithms */
+            continue;
+        if ((launched ? check_launched_offline(s, &why)
+                      : check_offline(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)
+            continue;
+        ddp_fail(err, DDP_EUSAGE, "%s", why.text);
+        return why.hint[0] ? ddp_hint(err, "%s", why.hint) : DDP_EUSAGE;
+    }
+    return 0;
 }

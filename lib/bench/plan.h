@@ -105,6 +105,12 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
  * Ranks need not be started then. */
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Copies the plan for ranks that are connected, because only then it is known whether they can have
+ * registered memory. Without it the copy uses private memory, whatever the plan chose by default.
+ * asked: options->memory. Returns DDP_EUNAVAIL if the user chose registered memory. Release *out
+ * with ddp_plan_release. */
+int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
+                       struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* The following functions are in plan_compress.c and concern --compress and --partial. */

@@ -15,43 +15,21 @@
 #include "exchange/ddp_impl.h"
 #include "launch/launcher.h"
 
-static bool has_module(const char *dir)
-{
-    bool found = false;
-    DIR *d = opendir(dir);
-    for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;)
-        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0;
-    if (d != NULL)
-        closedir(d);
-    return found;
-}
-
-/* Finds the folder of the backend modules. In a build tree they lie beside the library, or beside
- * the program that contains the library. `make install` puts them in ddpbench/ or ../lib/ddpbench/
- * relative to the folder of the library or program. given: the folder that the user named, or NULL.
- */
+/* Finds the folder of the backend modules, from the folder of the library or of the program that
+ * contains the library. given: the folder that the user named, or NULL. */
 static void find_modules(const char *given, char *out, size_t out_bytes)
 {
-    static const char *const below[] = {"", "/ddpbench", "/../lib/ddpbench"};
     Dl_info self = {0};
     char dir[4200];
     if (dladdr((const void *)(uintptr_t)find_modules, &self) == 0 || self.dli_fname == NULL)
         self.dli_fname = "./libddp.so";
-    if (given == NULL)
-        given = ddp_conf_get(DDP_CONF_MODULE_DIR);
-    if (given != NULL) {
-        snprintf(out, out_bytes, "%s", given);
-        return;
-    }
     const char *slash = strrchr(self.dli_fname, '/');
     snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - self.dli_fname) : 1,
              slash != NULL ? self.dli_fname : ".");
-    for (size_t i = 0; i < DDP_COUNT_OF(below); i++) {
-        snprintf(out, out_bytes, "%s%s", dir, below[i]);
-        if (has_module(out))
-            return;
-    }
-    snprintf(out, out_bytes, "%s", dir);
+    if (given != NULL)
+        snprintf(out, out_bytes, "%s", given);
+    else
+        ddp_conf_module_dir(dir, out, out_bytes);
 }
 
 #define TIMEOUT_S      60.0

@@ -4,7 +4,7 @@
  * A noise floor is valid for one machine (processor, cores, kernel) and one compiler with its
  * flags, because other machines and builds have other noise. It stays valid for a new commit. The
  * file is JSON with a digest. It is untrusted, so its size is limited and every value is checked.
- * bench/selftest.h computes the contents; cmd/ chooses the path. */
+ * run/selftest.h computes the contents; run/noise_floor.h chooses the path. */
 #ifndef DDP_RECORD_NOISE_H
 #define DDP_RECORD_NOISE_H
 
@@ -64,11 +64,11 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise,
 
 /* A finished gate of the self-test, as stored in its journal. ddp_noise_gate_doubles() doubles
  * follow the struct. The first of them are the medians in ns [side][cell][pair], NaN if a launch
- * lacks the cell. Then come the covariates of bench/gate.h, ping-pong and memory: [2][side][pair].
- * The ids of the cells [cells][DDP_NOISE_ID_BYTES] follow the doubles. */
+ * lacks the cell. Then come the covariates of run/gate_pairs.h, ping-pong and memory:
+ * [2][side][pair]. The ids of the cells [cells][DDP_NOISE_ID_BYTES] follow the doubles. */
 struct ddp_noise_gate {
     /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
-     * A/A gate. rerun, mixed: see bench/gate.h. */
+     * A/A gate. rerun, mixed: see run/gate_pairs.h. */
     int32_t index, injected, pairs, cells, rerun, mixed;
 };
 extern const struct ddp_fields ddp_noise_gate_fields;

@@ -53,11 +53,11 @@ struct ddp_verdict_record {
      * noise_floor: stored for this machine, NaN if there is none. */
     double level, min_effect, noise_floor;
     char effect_from[640]; /* A sentence that says why min_effect has its value. */
-    /* rerun: how often a pair was measured again, because the ping-pong classes (bench/gate.h) of
-     * its two children differed. mixed: pairs kept although the classes differed. */
+    /* rerun: how often a pair was measured again, because the ping-pong classes (run/gate_pairs.h)
+     * of its two children differed. mixed: pairs kept although the classes differed. */
     int pairs, rerun, mixed;
-    /* Covariates (bench/gate.h): time of new divided by time of base, and p-value of a two-sided
-     * test. NaN: not measured. */
+    /* Covariates (run/gate_pairs.h): time of new divided by time of base, and p-value of a
+     * two-sided test. NaN: not measured. */
     double pingpong_ratio, pingpong_p, memory_ratio, memory_p;
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];

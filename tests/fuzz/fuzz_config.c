@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/sweep_plan.h"
+#include "run/sweep_plan.h"
 #include "fuzz/fuzz.h"
 
 static bool takes_list(void *arg, const char *command, const char *option)

@@ -375,3 +375,14 @@ END
     [[ "$status" = 0 || "$status" = 10 || "$status" = 12 ]]
     [ "$(json gate.json 'v["cells"][0]["base_us"] > 0')" = True ]
 }
+
+@test "no memory for the arguments of a child process is an error" {
+    cat >shim.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+char *strdup(const char *s) { return strcmp(s, "--json") == 0 ? NULL : strcpy(malloc(strlen(s) + 1), s); }
+END
+    cc -shared -fPIC -fno-builtin -o shim.so shim.c
+    LD_PRELOAD=$PWD/shim.so gate --base "$fake --points a=10" --new "$fake --points a=10"
+    [ "$status" = 71 ]
+}

@@ -14,8 +14,8 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "bench/selftest.h"
 #include "record/noise.h"
+#include "run/selftest.h"
 
 enum { CELLS = 2, PAIRS = 8 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "bench/sweep_plan.h"
+#include "run/sweep_plan.h"
 #include "names.h"
 
 /* Stands for the option tables of the commands. */

@@ -1,0 +1,55 @@
+/* Runs another program and waits until it ends. `gate` starts its child processes in this way, and
+ * `kernels` its helper binary.
+ *
+ * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null or
+ * that of this process. Its stderr is that of this process, or is kept in memory for an error
+ * message. SIGINT, SIGTERM and SIGHUP that this process receives meanwhile are passed on to the
+ * child's process group. After the timeout, the group gets SIGTERM. If the child is still running 5
+ * s after a signal, the group gets SIGKILL. If this process is killed, the child gets SIGTERM
+ * (launch/launch_program.h). */
+#ifndef DDP_RUN_CHILD_H
+#define DDP_RUN_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct ddp_child {
+    char *const *argv;      /* NULL-terminated */
+    const char *const *env; /* NULL-terminated "K=V": set or replaced in the environment */
+    int64_t timeout_ns;     /* 0: none */
+    bool keep_stdout;       /* the child writes to this process's stdout */
+    bool keep_stderr; /* the child writes to this process's stderr; last_messages stays empty */
+};
+
+/* How the child ended. */
+struct ddp_child_end {
+    int status; /* exit status, or 128 + the signal that ended the child */
+    int signal; /* the signal that this process received while it waited; 0: none */
+    bool timed_out;
+    int64_t took_ns;
+    char last_messages[512]; /* the end of the child's stderr, printable, on one line */
+};
+/* Returns 0 if the child was started, even if it failed. Returns DDP_EUNAVAIL if it could not be
+ * started, for example because there is no such program, and DDP_EIO on a system error. */
+int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+
+#define DDP_ARGV_MAX 256
+
+struct ddp_argv {
+    char **word; /* [count], then NULL: pointers into text */
+    int count;
+    char *text;
+};
+/* Splits a command line into arguments by rules like those of a POSIX shell, without running a
+ * shell. Spaces and tabs separate arguments. '...', "..." and backslashes quote; inside "..." a
+ * backslash quotes any character. Nothing is expanded. An unquoted | & ; < > $ ` or newline is an
+ * error, because a shell would interpret it. Release *out with ddp_argv_release. Returns DDP_EUSAGE
+ * for an open quote, an unquoted special character, an empty command, or more than DDP_ARGV_MAX
+ * arguments. */
+int ddp_argv_split(const char *text, struct ddp_argv *out, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_argv_release(struct ddp_argv *words);
+
+#endif

@@ -1,0 +1,196 @@
+/* The parts of a command with ranks: the state of the program, the job that the ranks do, and the
+ * messages that rank 0 sends to the collector. world.h starts or joins the ranks. */
+#ifndef DDP_RUN_COMMAND_H
+#define DDP_RUN_COMMAND_H
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/opt.h"
+#include "comm/backend.h"
+#include "launch/launch.h"
+#include "launch/launcher.h"
+#include "record/record.h"
+
+struct ddp_cmd;
+
+/* One run of the program. */
+struct ddp_app {
+    struct ddp_log log; /* stderr */
+    FILE *out;          /* stdout: data only */
+    int argc;
+    char *const *argv; /* the whole command line */
+    const struct ddp_cmd *cmd;
+    const struct ddp_cmd *const *commands; /* all commands, NULL-terminated */
+    struct ddp_launcher launcher;
+    /* If code is not 0, the launcher could not be detected. `launcher` then has the kind
+     * DDP_LAUNCHER_NONE, with the rank and size that could be read. */
+    struct ddp_err launcher_error;
+    char binary_dir[4096]; /* the folder of the running binary */
+};
+
+/* Options that every command with ranks has. They are the first member of the command's values. */
+struct ddp_world_options {
+    struct ddp_int_list ranks; /* n is 0 if the option was not given */
+    const char *backend;       /* "auto" or a name */
+    int launch;                /* enum ddp_launch_mode */
+    double timeout_s;
+    int64_t seed;
+    const char *json;
+    struct ddp_string_list formats; /* NAME[=FILE] */
+    int progress;                   /* 0 auto, 1 always, 2 never */
+    bool share_gpu;
+    /* Not options: a command's check() may label the whole record, and name files that the outputs
+     * must not overwrite, because the command reads or keeps them. */
+    char label[64];
+    const char *protected_path[DDP_OPT_LIST_MAX];
+    int protected_count;
+    bool quiet, verbose, help;
+};
+
+/* Returns true in the process that prints notes before the run begins. This is the parent of the
+ * ranks or, under an outside launcher, rank 0. */
+static inline bool ddp_app_is_root(const struct ddp_app *app)
+{
+    return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
+}
+
+/* Returns how many of `ranks` ranks share this machine's memory. */
+static inline int ddp_app_local_ranks(const struct ddp_app *app, int ranks)
+{
+    return app->launcher.kind == DDP_LAUNCHER_NONE
+               ? ranks
+               : DDP_MIN(ranks, app->launcher.rank_info.local_size);
+}
+
+/* Messages that rank 0 sends to the collector. */
+enum ddp_message {
+    DDP_MESSAGE_POINT = 1, /* struct ddp_point, then sample_count doubles */
+    DDP_MESSAGE_TRAIN,     /* struct ddp_train_run */
+    DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
+    DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
+    DDP_MESSAGE_CONTROL,   /* struct ddp_control: the memory-copy baseline */
+    DDP_MESSAGE_SWEEP,     /* struct ddp_sweep_event */
+    DDP_MESSAGE_PROGRESS,  /* text */
+    DDP_MESSAGE_NOTE,      /* text */
+    DDP_MESSAGE_COMM       /* struct ddp_comm_times */
+};
+
+/* Times of opening, splitting and closing the communicator, as in struct ddp_record. */
+struct ddp_comm_times {
+    double init_ns, split_ns, destroy_ns;
+};
+
+struct ddp_sweep_position;
+
+/* The context of one rank that runs a job. The ddp_emit functions send from rank 0 and do nothing
+ * on other ranks. When ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk contain
+ * the data. */
+struct ddp_rank {
+    struct ddp_comm *comm;
+    struct ddp_launch_rank *launch;   /* NULL under an outside launcher */
+    struct ddp_world *collector;      /* NULL if the parent is the collector */
+    struct ddp_sweep_position *sweep; /* the item of a sweep that runs (sweep.h); NULL: no sweep */
+};
+int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run,
+                   struct ddp_err *err) DDP_MUST_CHECK; /* a training run begins */
+int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
+    DDP_MUST_CHECK; /* a training run ends; updates its scalar members */
+struct ddp_sweep_event;
+int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Measures the memory-copy speed of the ranks (bench/memory_baseline.h) and sends it to the
+ * collector, unless an earlier item of the sweep has. Collective. */
+int ddp_emit_baseline(struct ddp_rank *rank, struct ddp_err *err) DDP_MUST_CHECK;
+/* Shows a progress line on stderr in place of the previous line. Does nothing if progress is
+ * off. Ignores errors. */
+void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
+/* Prints a note on stderr. */
+void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
+
+#define DDP_PREPARE_DONE 1 /* returned by ddp_cmd.show; positive, so not an error */
+
+struct ddp_bench_plan;
+
+/* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
+ * of the command's parsed options. It begins with a struct ddp_world_options and also holds what
+ * prepare makes. All functions except rank_main are called in the process that forks the ranks or,
+ * under an outside launcher, in every rank. */
+struct ddp_job {
+    /* Makes the plan and loads the data, and fails if the run does not fit into memory. Called when
+     * the backend and the largest rank count are known. Forked ranks inherit the result. */
+    int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
+                   struct ddp_err *err);
+    /* Returns the bytes of registered memory that a rank needs. 0: not known before prepare. */
+    uint64_t (*heap_bytes)(const void *values, int ranks);
+    /* Returns true if ranks use communicators from a second thread (coll/async.h). */
+    bool (*threads)(const void *values);
+    /* Fills *out, except for `share`, with the GPU options that the backend needs. Returns
+     * DDP_EUNAVAIL with the reason if these values cannot run on GPUs. Called after check. */
+    int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
+    /* Estimates the duration with `ranks` ranks, and the memory of `local` ranks. Called after
+     * prepare. */
+    void (*estimate)(const void *values, int ranks, int local, double *seconds, uint64_t *bytes);
+    /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
+    const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
+    /* Runs the job in each rank. Collective. */
+    int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
+    /* Optional. Lets the values borrow the data that prepare has loaded for other values of the
+     * same job, if they need the same data. Called before prepare. Returns true if they borrow. */
+    bool (*borrow)(void *values, const void *others);
+    void (*release)(void *values); /* frees what prepare has made */
+};
+
+struct ddp_cmd {
+    const char *name;
+    const char *const *aliases; /* NULL-terminated, or NULL */
+    const char *summary;        /* one line for help */
+    const char *operands;       /* for help, such as "[KIND...]"; "" if there are none */
+    const char *details;        /* help text after the options; may be NULL */
+    const struct ddp_opt *rows; /* including --help */
+    size_t values_bytes, help_offset;
+    unsigned flags;
+    /* Optional. Returns true for an argument that belongs to another program. Such arguments are
+     * not parsed. run() finds them in app->argv. */
+    bool (*is_foreign)(const char *word);
+    /* For commands without ranks. Runs the command, prints to app->out and returns a code. */
+    int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+               struct ddp_err *err);
+    /* The following are for commands with ranks. The work of the ranks; NULL: a command without
+     * ranks. */
+    const struct ddp_job *job;
+    /* Completes and checks the values. Called in every process after parsing, before the ranks
+     * start or connect. */
+    int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err);
+    /* Optional. Called after job->prepare, in the same processes. Prints what the user asked for
+     * instead of a measurement, such as the plan (--dry-run), and returns DDP_PREPARE_DONE. Returns
+     * 0 if ranks are to start. */
+    int (*show)(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                struct ddp_err *err);
+};
+
+enum ddp_cmd_flag {
+    DDP_CMD_EVERY_RANK = 1 << 0 /* a command without ranks that every process of a launcher runs */
+};
+
+/* Returns the command with this name or alias, or NULL. `commands` ends with NULL. */
+const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name);
+
+/* Runs a command with ranks: starts or joins the ranks, collects their results in a record, and
+ * writes the outputs. If a rank dies, writes a partial document. Returns the code that the process
+ * exits with. */
+int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
+                  struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Returns the default number of ranks. Under an outside launcher it is the number of its ranks.
+ * Otherwise it is one per usable core, at most DDP_DEFAULT_RANKS_MAX. */
+#define DDP_DEFAULT_RANKS_MAX 8
+int ddp_world_default_ranks(const struct ddp_app *app);
+
+#endif

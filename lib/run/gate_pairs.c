@@ -1,0 +1,630 @@
+/* Runs the child processes of the gate, and judges their results or two stored results. */
+#include "run/gate_pairs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/strbuf.h"
+#include "record/result_file.h"
+#include "run/child.h"
+#include "stats/signflip.h"
+#include "stats/summary.h"
+
+#define RERUNS 2
+/* Ratio of two ping-pong times above which they belong to different classes. Between cores that
+ * share a cache level, the times differ by less. The next level is 2 to 10 times slower
+ * (results/notes/bench.md). */
+#define CLASS_RATIO 1.5
+
+int ddp_gate_first(uint64_t seed, int pair)
+{
+    int drawn = (int)(ddp_mix64(seed ^ ddp_mix64((uint64_t)(pair / 2))) >> 63);
+    return pair % 2 ? !drawn : drawn;
+}
+
+bool ddp_gate_class_differs(double a_ns, double b_ns)
+{
+    return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
+}
+
+static void free_argv(char **argv, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(argv[i]);
+    free(argv);
+}
+
+/* Sets *argv to a copy of the command's words with the result's path filled in. The caller frees
+ * *argv and its words. */
+static int make_argv(const struct ddp_argv *words, const char *path, char ***argv,
+                     struct ddp_err *err)
+{
+    bool placed = false, failed = false;
+    char **all = ddp_calloc((size_t)words->count + 3, sizeof *all);
+    if (!all)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
+    for (int i = 0; i < words->count; i++) {
+        struct ddp_strbuf word = DDP_STRBUF_INIT;
+        const char *at = words->word[i], *mark;
+        while ((mark = strstr(at, "{json}")) != NULL) {
+            ddp_strbuf_add_n(&word, at, (size_t)(mark - at));
+            ddp_strbuf_add(&word, path);
+            at = mark + strlen("{json}");
+            placed = true;
+        }
+        ddp_strbuf_add(&word, at);
+        all[i] = word.text ? word.text : strdup("");
+        failed |= word.failed || !all[i];
+    }
+    if (!placed) {
+        all[words->count] = strdup("--json");
+        all[words->count + 1] = strdup(path);
+        failed |= !all[words->count] || !all[words->count + 1];
+    }
+    if (failed) {
+        free_argv(all, words->count + 2);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
+    }
+    *argv = all;
+    return 0;
+}
+
+/* Maps the exit status of a child process to an error code. Exit codes of ddpbench are kept,
+ * because they are more specific than "failed". */
+static int code_of(int status)
+{
+    return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
+}
+
+static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_end *end,
+                       struct ddp_err *err)
+{
+    if (end->signal)
+        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
+    if (end->timed_out)
+        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
+    else
+        ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
+                 end->status);
+    ddp_hint(err, "the end of its error output: %s",
+             end->last_messages[0] ? end->last_messages : "nothing");
+    return err->code;
+}
+
+/* Checks the document of a child that exited with 0, because the document may still report a
+ * failure. */
+static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
+                          struct ddp_err *err)
+{
+    if (result->flaw[0])
+        return ddp_fail(err, result->wrong_data ? DDP_EDATA : DDP_EUNAVAIL,
+                        "the document of '%s' cannot be judged: %s", side->text, result->flaw);
+    if (strcmp(result->status, "complete") != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "the document of '%s' has the status '%s': %s",
+                        side->text, result->status,
+                        result->reason[0] ? result->reason : "no reason is given");
+    if (result->count > 0)
+        return 0;
+    ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
+    if (result->run_count > 0)
+        ddp_hint(err, "gate does not judge training runs such as '%s'", result->runs[0]);
+    return err->code;
+}
+
+static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                     struct ddp_err *err)
+{
+    const struct ddp_gate_side *side = &setup->side[which];
+    struct ddp_child_end end;
+    char path[4200], **argv = NULL;
+    int rc;
+    snprintf(path, sizeof path, "%s/launch.json", setup->folder);
+    unlink(path);
+    DDP_TRY(make_argv(&side->words, path, &argv, err));
+    const struct ddp_child child = {
+        .argv = argv, .env = side->env, .timeout_ns = setup->child_timeout_ns};
+    DDP_TRY_GOTO(ddp_child_run(&child, &end, err), out);
+    if (end.status != 0 || end.signal || end.timed_out) {
+        rc = explain_end(side, &end, err);
+        goto out;
+    }
+    rc = ddp_result_read(path, result, err);
+    if (rc == DDP_ENOINPUT)
+        ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
+                 side->text);
+    else if (rc != 0)
+        ddp_hint(err, "'%s' wrote it", side->text);
+    if (rc == 0) {
+        rc = check_document(side, result, err);
+        if (rc != 0)
+            ddp_result_release(result);
+    }
+out:
+    unlink(path);
+    free_argv(argv, side->words.count + 2);
+    return rc;
+}
+
+/* Returns the median ping-pong over the points of a child process. NaN if there is none, for
+ * example with one rank. */
+static double pingpong_of(const struct ddp_result *r)
+{
+    struct ddp_summary s;
+    size_t n = 0;
+    double *all = ddp_calloc(2 * r->count, sizeof *all);
+    if (!all)
+        return NAN;
+    for (size_t i = 0; i < r->count; i++)
+        for (int k = 0; k < 2; k++)
+            if (isfinite(r->points[i].pingpong_ns[k]))
+                all[n++] = r->points[i].pingpong_ns[k];
+    int rc = ddp_summarize(all, n, &s);
+    free(all);
+    return rc == 0 ? s.median : NAN;
+}
+
+/* Runs both child processes of a pair in the pair's order. Repeats the pair, at most RERUNS times,
+ * while the ping-pong classes of the two children differ. */
+static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
+                    struct ddp_result result[2], struct ddp_err *err)
+{
+    for (int attempt = 0;; attempt++) {
+        int first = ddp_gate_first(setup->seed, pair);
+        for (int k = 0; k < 2; k++) {
+            int which = k == 0 ? first : !first;
+            if (setup->on_child)
+                setup->on_child(setup->arg, pair, setup->pairs, which);
+            int rc = run_child(setup, which, &result[which], err);
+            if (rc != 0 && k == 1)
+                ddp_result_release(&result[first]);
+            DDP_TRY(rc);
+        }
+        bool differs =
+            ddp_gate_class_differs(pingpong_of(&result[DDP_BASE]), pingpong_of(&result[DDP_NEXT]));
+        if (!differs || attempt == RERUNS) {
+            data->mixed += differs;
+            return 0;
+        }
+        data->rerun++;
+        ddp_result_release(&result[DDP_BASE]);
+        ddp_result_release(&result[DDP_NEXT]);
+    }
+}
+
+/* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
+ * then measure the delay. */
+static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
+                       struct ddp_err *err)
+{
+    const struct ddp_result *base = &result[DDP_BASE];
+    char delays[80];
+    for (size_t i = 0; i < base->count && !setup->injects; i++) {
+        const struct ddp_result_point *p[2] = {&base->points[i]};
+        p[DDP_NEXT] = ddp_result_find(&result[DDP_NEXT], p[DDP_BASE]->id);
+        if (!p[DDP_NEXT] || !ddp_result_delays_differ(p[DDP_BASE], p[DDP_NEXT]))
+            continue;
+        ddp_result_name_delays(p[DDP_BASE], p[DDP_NEXT], delays, sizeof delays);
+        ddp_fail(err, DDP_EUNAVAIL, "the delays injected into '%s' differ: %s", p[DDP_BASE]->id,
+                 delays);
+        return ddp_hint(err, "remove --inject-delay from both commands");
+    }
+    return 0;
+}
+
+/* Allocates the arrays, and copies the cells from base's first child process. */
+static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
+                     struct ddp_gate_data *data, struct ddp_err *err)
+{
+    const struct ddp_result *base = &first[DDP_BASE];
+    size_t pairs = (size_t)setup->pairs;
+    data->count = base->count;
+    data->id = ddp_calloc(base->count, sizeof *data->id);
+    for (int side = 0; side < 2; side++) {
+        data->median[side] = ddp_calloc(base->count * pairs, sizeof(double));
+        data->pingpong[side] = ddp_calloc(pairs, sizeof(double));
+        data->memory[side] = ddp_calloc(pairs, sizeof(double));
+    }
+    if (!data->id || !data->median[0] || !data->median[1] || !data->pingpong[0] ||
+        !data->pingpong[1] || !data->memory[0] || !data->memory[1])
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells", base->count);
+    for (size_t c = 0; c < base->count; c++)
+        memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
+    memcpy(data->fingerprint, base->fingerprint, sizeof data->fingerprint);
+    return 0;
+}
+
+static bool has_cell(const struct ddp_gate_data *data, const char *id)
+{
+    for (size_t c = 0; c < data->count; c++)
+        if (strcmp(data->id[c], id) == 0)
+            return true;
+    return false;
+}
+
+static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_gate_data *data,
+                         struct ddp_err *err)
+{
+    const bool base = side == DDP_BASE;
+    for (size_t i = 0; i < result->count; i++)
+        if (!has_cell(data, result->points[i].id))
+            DDP_TRY(ddp_unjudged_add(&data->unjudged, result->points[i].id, false, base, err));
+    for (size_t i = 0; i < result->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i], true, base, err));
+    return 0;
+}
+
+static int keep(const struct ddp_gate_setup *setup, int pair, int side,
+                const struct ddp_result *result, struct ddp_gate_data *data, struct ddp_err *err)
+{
+    if (strcmp(result->fingerprint, data->fingerprint) != 0) {
+        ddp_fail(err, DDP_EMISMATCH, "a run had another set-up: '%s' of '%s', not '%s'",
+                 result->fingerprint, setup->side[side].text, data->fingerprint);
+        return ddp_hint(err, "both commands must run on the same hosts with the same ranks");
+    }
+    memcpy(data->build[side], result->build, sizeof data->build[side]);
+    data->pingpong[side][pair] = pingpong_of(result);
+    data->memory[side][pair] = 1 / result->copy_GBps;
+    for (size_t c = 0; c < data->count; c++) {
+        const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
+        data->median[side][c * (size_t)setup->pairs + (size_t)pair] = p ? p->median_ns : NAN;
+    }
+    return keep_unjudged(side, result, data, err);
+}
+
+int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
+                     struct ddp_err *err)
+{
+    struct ddp_gate_data data = {.pairs = setup->pairs};
+    int rc = 0;
+    for (int pair = 0; pair < setup->pairs && rc == 0; pair++) {
+        struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
+        rc = run_pair(setup, pair, &data, result, err);
+        if (rc == 0)
+            rc = same_delays(setup, result, err);
+        if (rc == 0 && pair == 0)
+            rc = open_data(setup, result, &data, err);
+        if (rc == 0 && pair == 0 && setup->check)
+            rc = setup->check(&data, err);
+        for (int side = 0; side < 2 && rc == 0; side++)
+            rc = keep(setup, pair, side, &result[side], &data, err);
+        ddp_unjudged_merge(&data.unjudged); /* in every pair, so that the list stays small */
+        ddp_result_release(&result[DDP_BASE]);
+        ddp_result_release(&result[DDP_NEXT]);
+    }
+    if (rc != 0)
+        ddp_gate_release(&data);
+    else
+        *out = data;
+    return rc;
+}
+
+void ddp_gate_release(struct ddp_gate_data *data)
+{
+    free(data->id);
+    free(data->unjudged.items);
+    for (int side = 0; side < 2; side++) {
+        free(data->median[side]);
+        free(data->pingpong[side]);
+        free(data->memory[side]);
+    }
+    *data = (struct ddp_gate_data){.count = 0};
+}
+
+/* Significance level of the test of one covariate: 0.01, divided by two because there are two
+ * covariates (Bonferroni). The level is stricter than that of cells, because the Holm correction
+ * does not include covariates. */
+#define COVARIATE_LEVEL (0.01 / 2)
+/* Largest number of items of a kind that the reason of a verdict names. */
+#define NAMES_MAX 4
+
+/* Returns the median over the child processes that have the cell, or NaN if none has it. */
+static double median_over_launches(const double *medians, int pairs)
+{
+    double known[DDP_SIGNFLIP_MAX];
+    struct ddp_summary s;
+    size_t n = 0;
+    for (int i = 0; i < pairs; i++)
+        if (!isnan(medians[i]))
+            known[n++] = medians[i];
+    return ddp_summarize(known, n, &s) == 0 ? s.median : NAN;
+}
+
+/* Tests a covariate [pairs] like a cell, for a slow-down and for a speed-up. *p: two-sided
+ * p-value. */
+static int judge_covariate(double *const covariate[2], int pairs, double *ratio, double *p,
+                           struct ddp_err *err)
+{
+    struct ddp_cell slower, faster;
+    enum ddp_verdict ignored;
+    const double *base = covariate[DDP_BASE], *next = covariate[DDP_NEXT];
+    if (ddp_verdict_decide(base, next, 1, (size_t)pairs, 0, &slower, &ignored) != 0 ||
+        ddp_verdict_decide(next, base, 1, (size_t)pairs, 0, &faster, &ignored) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to judge a covariate");
+    *ratio = slower.ratio;
+    *p = slower.pairs ? fmin(1, 2 * fmin(slower.p, faster.p)) : NAN;
+    return 0;
+}
+
+/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted. The drift may be
+ * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. */
+static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
+{
+    const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
+    const bool explained =
+        v->outcome == DDP_VERDICT_FAIL || (v->outcome == DDP_VERDICT_PASS && ratio < 1);
+    if (!explained || !(p <= fmax(COVARIATE_LEVEL, least)) ||
+        !(fabs(log(ratio)) > log1p(v->min_effect)))
+        return;
+    v->outcome = DDP_VERDICT_INCONCLUSIVE;
+    snprintf(v->reason, sizeof v->reason,
+             "the host drifted: its own %s differs by %+.1f %% between the two sides", what,
+             (ratio - 1) * 100);
+}
+
+static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
+{
+    size_t states[DDP_CELL_MISSING + 1] = {0};
+    for (size_t c = 0; c < v->count; c++)
+        states[v->cells[c].cell.state]++;
+    if (v->outcome == DDP_VERDICT_FAIL)
+        snprintf(out, bytes, "%zu of %zu cells are slower by more than %.3g %%",
+                 states[DDP_CELL_SLOWER], v->count, v->min_effect * 100);
+    else if (states[DDP_CELL_MISSING] == v->count)
+        snprintf(out, bytes, "no cell was judged");
+    else if (states[DDP_CELL_UNCERTAIN] == 0)
+        snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
+    else
+        snprintf(out, bytes,
+                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --pairs",
+                 states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
+}
+
+static void append(struct ddp_verdict_record *v, const char *before, const char *text)
+{
+    const size_t at = strlen(v->reason);
+    snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
+}
+
+/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
+ * many names are left. Ignores later names. */
+static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
+{
+    char more[40];
+    snprintf(more, sizeof more, "and %zu more", all - nth);
+    if (nth <= NAMES_MAX)
+        append(v, nth ? ", " : ": ", nth < NAMES_MAX ? name : more);
+}
+
+/* Appends the cells of base that new lacks. Returns how many there are. */
+static size_t name_missing(struct ddp_verdict_record *v)
+{
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t c = 0; c < v->count; c++)
+        all += v->cells[c].cell.state == DDP_CELL_MISSING;
+    snprintf(head, sizeof head, "%zu of %zu cells of base are missing in new", all, v->count);
+    if (all > 0)
+        append(v, "; ", head);
+    for (size_t c = 0; c < v->count; c++)
+        if (v->cells[c].cell.state == DDP_CELL_MISSING)
+            append_name(v, n++, all, v->cells[c].id);
+    return all;
+}
+
+/* Appends the unjudged items of one kind. Returns how many there are. */
+static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
+{
+    const struct ddp_unjudged_list *list = &v->unjudged;
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t i = 0; i < list->count; i++)
+        all += list->items[i].train == train && list->items[i].base == base;
+    snprintf(head, sizeof head, "%zu %s%s of %s, not judged", all, train ? "training run" : "cell",
+             all == 1 ? "" : "s", base ? "base" : "new only");
+    if (all > 0)
+        append(v, "; ", head);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].train == train && list->items[i].base == base)
+            append_name(v, n++, all, list->items[i].name);
+    return all;
+}
+
+/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
+ * v->reason how many cells and training runs were not judged, including those of new, and some of
+ * their names. */
+static void check_unjudged(struct ddp_verdict_record *v)
+{
+    size_t of_base = name_missing(v);
+    of_base += name_unjudged(v, false, true);
+    of_base += name_unjudged(v, true, true);
+    name_unjudged(v, false, false);
+    name_unjudged(v, true, false);
+    if (of_base > 0 && v->outcome == DDP_VERDICT_PASS)
+        v->outcome = DDP_VERDICT_INCONCLUSIVE;
+}
+
+int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                   struct ddp_verdict_record *out, struct ddp_err *err)
+{
+    size_t pairs = (size_t)data->pairs;
+    struct ddp_verdict_record v = {.kind = "gate",
+                                   .level = DDP_VERDICT_LEVEL,
+                                   .min_effect = setup->min_effect,
+                                   .noise_floor = NAN,
+                                   .pairs = data->pairs,
+                                   .rerun = data->rerun,
+                                   .mixed = data->mixed,
+                                   .count = data->count};
+    struct ddp_cell *cells = ddp_calloc(data->count, sizeof *cells);
+    int rc = 0;
+    v.cells = ddp_calloc(data->count, sizeof *v.cells);
+    if (!cells || !v.cells ||
+        ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count, pairs,
+                           setup->min_effect, cells, &v.outcome) != 0) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory to judge %zu cells", data->count);
+        goto err_cells;
+    }
+    for (size_t i = 0; i < data->unjudged.count; i++) {
+        const struct ddp_unjudged *item = &data->unjudged.items[i];
+        DDP_TRY_GOTO(ddp_unjudged_add(&v.unjudged, item->name, item->train, item->base, err),
+                     err_cells);
+    }
+    for (size_t c = 0; c < data->count; c++) {
+        memcpy(v.cells[c].id, data->id[c], sizeof v.cells[c].id);
+        v.cells[c].cell = cells[c];
+        v.cells[c].base_ns = median_over_launches(data->median[DDP_BASE] + c * pairs, data->pairs);
+        v.cells[c].next_ns = median_over_launches(data->median[DDP_NEXT] + c * pairs, data->pairs);
+    }
+    DDP_TRY_GOTO(
+        judge_covariate(data->pingpong, data->pairs, &v.pingpong_ratio, &v.pingpong_p, err),
+        err_cells);
+    DDP_TRY_GOTO(judge_covariate(data->memory, data->pairs, &v.memory_ratio, &v.memory_p, err),
+                 err_cells);
+    name_reason(&v, v.reason, sizeof v.reason);
+    check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
+    check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
+    check_unjudged(&v);
+    snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
+    snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
+    memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);
+    memcpy(v.next_build, data->build[DDP_NEXT], sizeof v.next_build);
+    memcpy(v.fingerprint, data->fingerprint, sizeof v.fingerprint);
+    *out = v;
+    free(cells);
+    return 0;
+
+err_cells:
+    free(v.unjudged.items);
+    free(v.cells);
+    free(cells);
+    return rc;
+}
+
+static void compare_cell(const struct ddp_result_point *a, const struct ddp_result_point *b,
+                         double limit, struct ddp_verdict_cell *out)
+{
+    struct ddp_cell *cell = &out->cell;
+    memcpy(out->id, a->id, sizeof out->id);
+    out->base_ns = a->median_ns;
+    out->next_ns = b ? b->median_ns : NAN;
+    *cell = (struct ddp_cell){0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING};
+    if (!b || !(a->median_ns > 0) || !(b->median_ns > 0))
+        return;
+    cell->pairs = 1;
+    cell->ratio = b->median_ns / a->median_ns;
+    cell->lower = a->ci95_hi_ns > 0 ? b->ci95_lo_ns / a->ci95_hi_ns : NAN;
+    cell->upper = a->ci95_lo_ns > 0 ? b->ci95_hi_ns / a->ci95_lo_ns : NAN;
+    if (isnan(cell->lower) || isnan(cell->upper))
+        cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
+    else if (ddp_result_delays_differ(a, b))
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio would show the injected delay */
+    else if (cell->lower > limit)
+        cell->state = DDP_CELL_SLOWER;
+    else if (cell->upper < 1 / limit)
+        cell->state = DDP_CELL_FASTER;
+    else
+        cell->state = cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
+}
+
+static int find_unjudged(const struct ddp_result *base, const struct ddp_result *next,
+                         struct ddp_unjudged_list *list, struct ddp_err *err)
+{
+    for (size_t i = 0; i < base->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, base->runs[i], true, true, err));
+    for (size_t i = 0; i < next->count; i++)
+        if (!ddp_result_find(base, next->points[i].id))
+            DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
+    for (size_t i = 0; i < next->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
+    ddp_unjudged_merge(list); /* a training run may be in both results */
+    return 0;
+}
+
+/* Appends to v->reason the first cell whose injected delays differ. */
+static void name_delay(const struct ddp_result *base, const struct ddp_result *next,
+                       struct ddp_verdict_record *v)
+{
+    const size_t at = strlen(v->reason);
+    char delays[80];
+    for (size_t i = 0; i < base->count; i++) {
+        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
+        if (!p || !ddp_result_delays_differ(&base->points[i], p))
+            continue;
+        ddp_result_name_delays(&base->points[i], p, delays, sizeof delays);
+        snprintf(v->reason + at, sizeof v->reason - at,
+                 "; the delays injected into '%s' differ: %s", p->id, delays);
+        return;
+    }
+}
+
+static bool is_whole(const struct ddp_result *r)
+{
+    return strcmp(r->status, "complete") == 0;
+}
+
+/* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
+ * cells are not known. */
+static void conclude(const struct ddp_result *base, const struct ddp_result *next,
+                     struct ddp_verdict_record *v)
+{
+    size_t states[DDP_CELL_MISSING + 1] = {0};
+    for (size_t c = 0; c < v->count; c++)
+        states[v->cells[c].cell.state]++;
+    const bool known = states[DDP_CELL_UNCERTAIN] == 0 && v->count > 0;
+    v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
+                 : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
+                                                             : DDP_VERDICT_INCONCLUSIVE;
+    snprintf(
+        v->reason, sizeof v->reason,
+        "stored results: %zu of %zu cells are slower by more than %.3g %%, %zu are undecided%s%s",
+        states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
+        is_whole(base) ? "" : "; base was cut off and may lack cells",
+        is_whole(next) ? "" : "; new was cut off");
+    name_delay(base, next, v);
+    check_unjudged(v);
+}
+
+int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
+                        double min_effect, struct ddp_verdict_record *out, struct ddp_err *err)
+{
+    if (strcmp(base->fingerprint, next->fingerprint) != 0) {
+        ddp_fail(err, DDP_EMISMATCH,
+                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
+                 base->fingerprint, next->fingerprint);
+        return ddp_hint(err,
+                        "compare results that were measured on one machine with the same ranks");
+    }
+    struct ddp_verdict_record v = {.kind = "compare",
+                                   .level = 0.05,
+                                   .min_effect = fmax(min_effect, DDP_COMPARE_EFFECT),
+                                   .noise_floor = NAN,
+                                   .pingpong_ratio = NAN,
+                                   .pingpong_p = NAN,
+                                   .memory_ratio = NAN,
+                                   .memory_p = NAN,
+                                   .count = base->count};
+    v.cells = ddp_calloc(base->count, sizeof *v.cells);
+    if (!v.cells)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells", base->count);
+    for (size_t c = 0; c < base->count; c++)
+        compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
+                     &v.cells[c]);
+    int rc = find_unjudged(base, next, &v.unjudged, err);
+    if (rc != 0) {
+        free(v.unjudged.items);
+        free(v.cells);
+        return rc;
+    }
+    conclude(base, next, &v);
+    memcpy(v.base_build, base->build, sizeof v.base_build);
+    memcpy(v.next_build, next->build, sizeof v.next_build);
+    memcpy(v.fingerprint, base->fingerprint, sizeof v.fingerprint);
+    *out = v;
+    return 0;
+}

@@ -1,0 +1,111 @@
+/* The gate: tests whether the command `new` is slower than the command `base`. Both run several
+ * times, as child processes in pairs.
+ *
+ * Each child writes a result document with one median per cell (here: per point). The median of a
+ * child is one statistical sample, because iterations within a process are not independent. Two
+ * pairs form a block. Its order is base new new base or the mirror image, chosen by the seed, so
+ * that a drift of the machine cancels.
+ *
+ * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
+ * ping-pongs of a pair belong to different classes (see ddp_gate_class_differs), the pair is run
+ * again, at most twice, before its medians are used. The caller prints the verdict and chooses the
+ * thresholds. */
+#ifndef DDP_RUN_GATE_PAIRS_H
+#define DDP_RUN_GATE_PAIRS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/result_file.h"
+#include "record/verdict_record.h"
+#include "run/child.h"
+
+/* One of the two commands. */
+struct ddp_gate_side {
+    const char *text; /* the command line */
+    /* The words of text. "{json}" in a word stands for the path of the result document. If no word
+     * contains it, "--json PATH" is appended. */
+    struct ddp_argv words;
+    const char *const *env; /* NULL-terminated "K=V" */
+};
+
+enum { DDP_BASE, DDP_NEXT };
+
+/* Default of min_effect. A machine's noise floor replaces this value only if the floor is
+ * larger. */
+#define DDP_GATE_EFFECT 0.05
+
+struct ddp_gate_data;
+
+struct ddp_gate_setup {
+    struct ddp_gate_side side[2];
+    int pairs; /* 1 to DDP_SIGNFLIP_MAX */
+    uint64_t seed;
+    double min_effect; /* smallest slow-down that counts, as a fraction */
+    int64_t child_timeout_ns;
+    const char *folder; /* holds the child's result document until it is read */
+    /* Optional: called before each child process, to show progress. */
+    void (*on_child)(void *arg, int pair, int pairs, int side);
+    void *arg;
+    /* Optional: called once the cells are known; an error ends the gate. */
+    int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
+    bool injects; /* a self-test: new may have an injected delay (--inject-delay), unlike base */
+};
+
+struct ddp_gate_data {
+    char (*id)[192]; /* [count]: ids of the cells */
+    size_t count;
+    /* Cells of other children that the first child of base lacks, and training runs. No test judges
+     * them. */
+    struct ddp_unjudged_list unjudged;
+    /* pairs: pairs measured. rerun: how often a pair was run again. mixed: pairs that were kept
+     * although their ping-pong classes differ. */
+    int pairs, rerun, mixed;
+    /* Medians in ns by side, [cell][pair]. NaN if a child lacks the cell. */
+    double *median[2];
+    /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
+     * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
+    double *pingpong[2], *memory[2];
+    char build[2][256], fingerprint[512];
+};
+
+/* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
+ * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
+ * into the timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding
+ * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
+ * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
+ * another reason. Returns -(128 + n) after signal n. */
+int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training
+ * run of base that was not judged prevents a PASS. If a covariate differs between the sides, the
+ * host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes INCONCLUSIVE if the host was
+ * faster for new. A covariate differs if its ratio new/base deviates from 1 by more than min_effect
+ * and its p-value is at most 0.005 (0.01 for both covariates together). With 8 pairs or fewer, no
+ * p-value is that small. It is then enough that all pairs agree. */
+int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                   struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_gate_release(struct ddp_gate_data *data);
+
+/* Returns which side runs first in a pair: DDP_BASE or DDP_NEXT. */
+int ddp_gate_first(uint64_t seed, int pair);
+/* True if two ping-pong times, in ns, belong to different classes: one is more than 1.5 times the
+ * other. False if one of them is NaN. */
+bool ddp_gate_class_differs(double a_ns, double b_ns);
+
+/* The comparison of two stored results is weaker than the gate, because each side was measured only
+ * once, and at another time. A cell counts as slower only if the whole interval of its ratio shows
+ * a slow-down of more than 10 % and of more than the machine's noise floor. */
+/* Smallest min_effect of a comparison. */
+#define DDP_COMPARE_EFFECT 0.10
+
+/* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
+ * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
+ * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
+ * to DDP_COMPARE_EFFECT if it is smaller. Release out->cells and out->unjudged.items with free().
+ * Returns DDP_EMISMATCH for results of different machines or ranks. */
+int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
+                        double min_effect, struct ddp_verdict_record *out,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,379 @@
+/* Runs a gate in a folder of its own, or compares two stored results, and reports the verdict. */
+#include "run/gate_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "record/provenance.h"
+#include "run/noise_floor.h"
+#include "stats/signflip.h"
+
+#define NAME     "ddpbench-gate-"
+#define RESULT   "launch.json" /* the result file of a child process */
+#define ATTEMPTS 10
+
+/* The folder in which a gate's child processes write their results. A gate holds a lock on its
+ * folder while it runs. Each gate removes the folders of this user's killed gates, unless other
+ * files are in them. */
+struct folder {
+    char path[PATH_MAX];
+    int fd; /* holds the lock */
+};
+
+static const char *temp_folder(void)
+{
+    const char *parent = getenv("TMPDIR");
+    return parent && parent[0] == '/' ? parent : "/tmp";
+}
+
+/* Deletes the results in the folder and their temporary files, whose names begin with a dot. Then
+ * deletes the folder unless other files remain. */
+static void clear(int fd, const char *path)
+{
+    const int again = dup(fd);
+    DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (strncmp(entry->d_name + (entry->d_name[0] == '.'), RESULT, strlen(RESULT)) == 0)
+            (void)unlinkat(fd, entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    else if (again >= 0)
+        close(again);
+    (void)rmdir(path);
+}
+
+/* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
+ * user owns the folder. `made` says that this gate has just created the folder. If the file system
+ * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate removes it,
+ * because it cannot lock it either. */
+static int lock(const char *path, bool made)
+{
+    struct stat held, current;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    /* Compare the inodes, because another gate may have removed the folder before it was locked. */
+    if (fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
+        (flock(fd, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
+        lstat(path, &current) == 0 && held.st_ino == current.st_ino &&
+        held.st_dev == current.st_dev)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Removes the folders of killed gates, which are those that no process has locked. */
+static void clear_abandoned(const char *parent)
+{
+    char path[PATH_MAX];
+    const struct dirent *entry;
+    DIR *dir = opendir(parent);
+    while (dir && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, NAME, strlen(NAME)) != 0 ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) >= sizeof path)
+            continue;
+        const int fd = lock(path, false);
+        if (fd < 0)
+            continue;
+        clear(fd, path);
+        close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Creates and locks a folder in $TMPDIR, else in /tmp. Returns DDP_ECREATE if that fails. The
+ * caller releases it with remove_folder. */
+static int make_folder(struct folder *out, struct ddp_err *err)
+{
+    const char *parent = temp_folder();
+    clear_abandoned(parent);
+    /* Between mkdtemp and lock another gate may remove the folder, because it looks abandoned. Try
+     * several times. */
+    for (int i = 0; i < ATTEMPTS; i++) {
+        if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
+            sizeof out->path)
+            return ddp_fail(err, DDP_ECREATE, "TMPDIR is too long for a path: '%.200s...'", parent);
+        if (!mkdtemp(out->path))
+            return ddp_fail_errno(err, DDP_ECREATE, errno,
+                                  "cannot create a folder for results in '%s'", parent);
+        out->fd = lock(out->path, true);
+        if (out->fd >= 0)
+            return 0;
+        (void)rmdir(out->path);
+    }
+    return ddp_fail(err, DDP_ECREATE, "cannot lock a folder for results in '%s'", parent);
+}
+
+static void remove_folder(struct folder *f)
+{
+    clear(f->fd, f->path);
+    close(f->fd);
+}
+
+/* Returns `prefix` followed by "K=V,K=V", with *** for every V that may not be shown. The caller
+ * frees the text. Returns NULL if memory runs out. */
+static char *shown_env(const char *prefix, const struct ddp_string_list *list)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    ddp_strbuf_add(&text, prefix);
+    for (int i = 0; i < list->n; i++) {
+        char key[DDP_OPT_ITEM_MAX];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(list->v[i], "="), list->v[i]);
+        ddp_strbuf_add(&text, i ? "," : "");
+        if (ddp_provenance_env_allowed(key))
+            ddp_strbuf_add(&text, list->v[i]);
+        else
+            ddp_strbuf_addf(&text, "%s=***", key);
+    }
+    if (!text.failed)
+        return text.text;
+    ddp_strbuf_release(&text);
+    return NULL;
+}
+
+/* Writes the command line that results show into argv, which has room for app->argc entries. In
+ * --base-env and --new-env, *** replaces the values of variables that may be secret. made[4]
+ * receives the strings allocated for this, or NULL. The caller frees them, also after an error. */
+static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
+                           char *made[4], struct ddp_err *err)
+{
+    static const char *const names[] = {"--base-env", "--new-env"};
+    static const char *const assigned[] = {"--base-env=", "--new-env="};
+    for (int i = 0; i < app->argc; i++) {
+        argv[i] = app->argv[i];
+        for (int side = 0; side < 2; side++) {
+            const bool after = i > 0 && strcmp(app->argv[i - 1], names[side]) == 0;
+            if (!after && strncmp(app->argv[i], assigned[side], strlen(assigned[side])) != 0)
+                continue;
+            char **arg = &made[side + (after ? 0 : 2)];
+            if (!*arg)
+                *arg = shown_env(after ? "" : assigned[side], &v->env[side]);
+            if (!*arg)
+                return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+            argv[i] = *arg;
+        }
+    }
+    return 0;
+}
+
+static void on_child(void *arg, int pair, int pairs, int side)
+{
+    ddp_log_progress(arg, "gate: pair %d of %d, %s", pair + 1, pairs,
+                     side == DDP_BASE ? "base" : "new");
+}
+
+static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
+{
+    for (int i = 0; i < list->n; i++) {
+        if (list->v[i][0] == '=' || !strchr(list->v[i], '=')) {
+            ddp_fail(err, DDP_EUSAGE, "'%s' is not of the form K=V", list->v[i]);
+            return ddp_hint(err,
+                            "put a value with a comma into the command: --new 'env K=a,b CMD'");
+        }
+        env[i] = list->v[i];
+    }
+    return 0;
+}
+
+static int make_side(const struct ddp_gate_values *v, int which, const char **env,
+                     struct ddp_gate_side *side, struct ddp_err *err)
+{
+    DDP_TRY(make_env(&v->env[which], env, err));
+    side->text = v->command[which] ? v->command[which] : v->command[DDP_BASE];
+    side->env = env;
+    return ddp_argv_split(side->text, &side->words, err);
+}
+
+/* Fails if the pairs are too few for any cell to be significant. Called after the first run of
+ * base, when the number of cells is known. */
+static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
+{
+    size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
+    if ((size_t)data->pairs >= least)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
+             data->pairs, data->count);
+    return ddp_hint(err, "use --pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
+                    DDP_VERDICT_LEVEL);
+}
+
+static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
+                   struct ddp_gate_setup *setup, struct ddp_verdict_record *verdict,
+                   struct ddp_err *err)
+{
+    struct ddp_gate_data data = {.count = 0};
+    if (!v->quiet && isatty(STDERR_FILENO))
+        setup->on_child = on_child;
+    setup->arg = &app->log;
+    int rc = ddp_gate_measure(setup, &data, err);
+    ddp_log_clear_progress(&app->log);
+    DDP_TRY(rc);
+    rc = ddp_gate_judge(setup, &data, verdict, err);
+    ddp_gate_release(&data);
+    return rc;
+}
+
+/* The data of one run. The record points into this struct. */
+struct work {
+    const char *env[2][DDP_OPT_LIST_MAX + 1];
+    struct ddp_gate_setup setup;
+    struct ddp_min_effect min_effect;
+    struct ddp_verdict_record verdict;
+    struct ddp_noise noise;
+    struct ddp_app shown;  /* a copy of app with the command line that results show */
+    char **argv, *made[4]; /* that command line, and the strings allocated for it */
+};
+
+static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
+{
+    const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
+    w->setup.pairs = (int)v->pairs;
+    w->setup.seed = (uint64_t)v->seed;
+    w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
+    w->setup.check = enough_pairs;
+    if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
+        w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
+        return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
+    }
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_GATE_EFFECT, v->noise_file, &w->min_effect, err));
+    w->setup.min_effect = w->min_effect.effect;
+    for (int side = 0; side < 2; side++)
+        DDP_TRY(make_side(v, side, w->env[side], &w->setup.side[side], err));
+    return 0;
+}
+
+static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, struct work *w,
+                          struct ddp_err *err)
+{
+    struct folder folder;
+    int rc;
+    DDP_TRY(make_folder(&folder, err));
+    w->setup.folder = folder.path;
+    if (v->selftest)
+        rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
+    else
+        rc = measure(app, v, &w->setup, &w->verdict, err);
+    remove_folder(&folder);
+    if (rc == 0 && !v->selftest) {
+        w->verdict.noise_floor = w->min_effect.noise_floor;
+        memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);
+    }
+    return rc;
+}
+
+int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v, struct ddp_err *err)
+{
+    const char *const protected_paths[] = {v->noise_file, NULL};
+    struct ddp_record record;
+    struct ddp_report_set *reports;
+    int rc;
+    struct work *w = ddp_calloc(1, sizeof *w);
+    if (!w)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+    DDP_TRY_GOTO(prepare(v, w, err), out);
+    w->shown = *app;
+    w->shown.argv = w->argv = ddp_calloc((size_t)app->argc + 1, sizeof *w->argv);
+    if (!w->argv) {
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+        goto out;
+    }
+    DDP_TRY_GOTO(make_shown_argv(app, v, w->argv, w->made, err), out);
+    DDP_TRY_GOTO(
+        ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
+        out);
+    rc = work_in_folder(app, v, w, err);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
+out:
+    free(w->verdict.unjudged.items);
+    free(w->verdict.cells);
+    free(w->argv);
+    for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
+        free(w->made[i]);
+    ddp_argv_release(&w->setup.side[DDP_BASE].words);
+    ddp_argv_release(&w->setup.side[DDP_NEXT].words);
+    free(w);
+    return rc;
+}
+
+/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
+ * come from this machine. */
+static int choose_effect(double asked, const char *noise_file, const struct ddp_result *base,
+                         struct ddp_min_effect *out, struct ddp_err *err)
+{
+    struct ddp_noise_machine machine;
+    ddp_noise_machine_read(&machine);
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, noise_file, out, err));
+    if (asked < DDP_COMPARE_EFFECT) {
+        out->effect = DDP_COMPARE_EFFECT;
+        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
+    }
+    if (isnan(out->noise_floor) ||
+        (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
+        return 0;
+    *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
+                                   .noise_floor = NAN};
+    snprintf(out->from, sizeof out->from,
+             "%s; the results come from another machine, whose noise floor is unknown",
+             isnan(asked) ? "the default" : "as asked");
+    return 0;
+}
+
+/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
+ * labelled. */
+static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
+{
+    const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
+    snprintf(out, bytes, "%s%s%s%s%s%s", path, cut || marked ? " (" : "", cut ? r->status : "",
+             cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
+}
+
+static int check_stored(const char *path, const struct ddp_result *r, struct ddp_err *err)
+{
+    if (r->flaw[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, r->flaw);
+    return 0;
+}
+
+int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp_err *err)
+{
+    struct ddp_result base = {.count = 0}, next = {.count = 0};
+    struct ddp_verdict_record verdict = {.count = 0};
+    struct ddp_min_effect min_effect;
+    struct ddp_record record;
+    struct ddp_report_set *reports;
+    int rc;
+    const char *const protected_paths[] = {c->path[DDP_BASE], c->path[DDP_NEXT], c->noise_file,
+                                           NULL};
+    DDP_TRY_GOTO(ddp_result_read(c->path[DDP_BASE], &base, err), out);
+    DDP_TRY_GOTO(ddp_result_read(c->path[DDP_NEXT], &next, err), out);
+    DDP_TRY_GOTO(check_stored(c->path[DDP_BASE], &base, err), out);
+    DDP_TRY_GOTO(check_stored(c->path[DDP_NEXT], &next, err), out);
+    DDP_TRY_GOTO(choose_effect(c->min_effect, c->noise_file, &base, &min_effect, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, c->outputs, -1, protected_paths, &record, &reports, err),
+                 out);
+    rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
+    verdict.noise_floor = min_effect.noise_floor;
+    memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
+    name_result(c->path[DDP_BASE], &base, verdict.base_command, sizeof verdict.base_command);
+    name_result(c->path[DDP_NEXT], &next, verdict.next_command, sizeof verdict.next_command);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
+out:
+    free(verdict.unjudged.items);
+    free(verdict.cells);
+    ddp_result_release(&next);
+    ddp_result_release(&base);
+    return rc;
+}

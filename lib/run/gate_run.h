@@ -1,0 +1,47 @@
+/* Runs `ddpbench gate` and `ddpbench compare`, from their options to the exit code. */
+#ifndef DDP_RUN_GATE_RUN_H
+#define DDP_RUN_GATE_RUN_H
+
+#include "record/noise.h"
+#include "run/command.h"
+#include "run/gate_pairs.h"
+#include "run/outputs.h"
+
+struct ddp_gate_values {
+    struct ddp_verdict_outputs outputs;
+    const char *command[2];
+    struct ddp_string_list env[2];
+    int64_t pairs, seed;
+    double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
+    const char *noise_file;
+    bool selftest, restart;
+    struct ddp_int_list gates;
+    double inject; /* percent */
+    bool quiet, help;
+};
+
+/* Runs the gate or, with v->selftest, the self-test. The options are checked. Returns 0,
+ * DDP_EREGRESSION or DDP_EINCONCLUSIVE by the verdict, or an error. */
+int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v,
+                 struct ddp_err *err) DDP_MUST_CHECK;
+
+/* In selftest.c. Runs the gates that are missing in the journal of the self-test, and stores the
+ * noise floor. env is the NULL-terminated list of variables to add for both sides. *gate is the
+ * template of every gate, without the commands and the progress function. *noise receives the
+ * results. *out receives the overall verdict and points to *noise. */
+int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
+                      const struct ddp_gate_setup *gate, struct ddp_noise *noise,
+                      struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* A comparison of two stored results. */
+struct ddp_compare {
+    const char *path[2];
+    const struct ddp_verdict_outputs *outputs;
+    double min_effect;      /* as a fraction; NaN: not given */
+    const char *noise_file; /* NULL: not given */
+};
+/* Compares the results. Returns the same as ddp_gate_run. */
+int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,92 @@
+#include "run/outputs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "record/provenance.h"
+
+static const char *reporter_name(const void *ctx, int i)
+{
+    (void)ctx;
+    const struct ddp_reporter *const *all = ddp_reporter_all();
+    return all[i] ? all[i]->name : NULL;
+}
+
+/* Adds the reporter of one --format NAME[=FILE]. */
+static int add_format(struct ddp_report_set *set, const char *text, bool color, struct ddp_err *err)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)),
+             text);
+    const struct ddp_reporter *reporter = ddp_reporter_find(name);
+    if (!reporter) {
+        ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
+        return ddp_hint_nearest(err, name, reporter_name, NULL,
+                                "`ddpbench list reporters` shows them");
+    }
+    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", color, err);
+}
+
+int ddp_outputs_add(struct ddp_report_set *set, const char *json,
+                    const struct ddp_string_list *formats, bool color, struct ddp_err *err)
+{
+    color &= isatty(STDOUT_FILENO) != 0;
+    if (json)
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, color, err));
+    for (int i = 0; i < formats->n; i++)
+        DDP_TRY(add_format(set, formats->v[i], color, err));
+    if (formats->n == 0 && !ddp_report_has_stdout(set))
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", color, err));
+    return 0;
+}
+
+int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
+                      const char *const *protected_paths, struct ddp_record *record,
+                      struct ddp_report_set **reports, struct ddp_err *err)
+{
+    int rc;
+    ddp_record_init(record);
+    DDP_TRY(ddp_report_open(reports, err));
+    DDP_TRY_GOTO(ddp_outputs_add(*reports, outputs->json, &outputs->formats, app->log.color, err),
+                 err_reports);
+    for (; *protected_paths; protected_paths++)
+        DDP_TRY_GOTO(ddp_report_protect(*reports, *protected_paths, err), err_reports);
+    DDP_TRY_GOTO(ddp_provenance_fill(record, app->cmd->name, app->argc, app->argv, 1, err),
+                 err_reports);
+    record->seed = seed;
+    record->world_ranks = 1;
+    snprintf(record->world_backend, sizeof record->world_backend, "none");
+    snprintf(record->launcher, sizeof record->launcher, "none");
+    snprintf(record->reason, sizeof record->reason, "still running");
+    DDP_TRY_GOTO(ddp_report_begin(*reports, record, err), err_reports);
+    return 0;
+
+err_reports:
+    ddp_report_close(*reports);
+    ddp_record_release(record);
+    return rc;
+}
+
+int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
+                       const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err)
+{
+    record->verdict = verdict;
+    record->status = rc == 0 ? DDP_STATUS_COMPLETE : DDP_STATUS_PARTIAL;
+    record->reason[0] = '\0';
+    if (rc != 0)
+        snprintf(record->reason, sizeof record->reason, "%s", err->text);
+    ddp_clock_iso8601(record->finished, sizeof record->finished);
+    int written = ddp_report_end(reports, record, err);
+    ddp_report_close(reports);
+    ddp_record_release(record);
+    if (rc != 0)
+        return rc;
+    if (written != 0)
+        return written;
+    return verdict->outcome == DDP_VERDICT_PASS   ? 0
+           : verdict->outcome == DDP_VERDICT_FAIL ? DDP_EREGRESSION
+                                                  : DDP_EINCONCLUSIVE;
+}

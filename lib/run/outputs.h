@@ -1,0 +1,35 @@
+/* Turns the options --json and --format into the reporters that a command writes to. For gate and
+ * compare it also makes the record and the exit code of their verdict. */
+#ifndef DDP_RUN_OUTPUTS_H
+#define DDP_RUN_OUTPUTS_H
+
+#include "record/verdict_record.h"
+#include "report/report.h"
+#include "run/command.h"
+
+/* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
+ * table on stdout if no format was given and stdout is free. Checks the targets but does not create
+ * them. Returns DDP_EUSAGE or DDP_ECREATE. */
+int ddp_outputs_add(struct ddp_report_set *set, const char *json,
+                    const struct ddp_string_list *formats, bool color,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+/* The output options of gate and compare, a member of their values. */
+struct ddp_verdict_outputs {
+    const char *json;
+    struct ddp_string_list formats;
+};
+
+/* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
+ * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.
+ * ddp_verdict_finish releases *record and *reports. */
+int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
+                      const char *const *protected_paths, struct ddp_record *record,
+                      struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the last documents and releases record and reports. If rc is an error, verdict is NULL and
+ * rc is returned. Otherwise returns an error of writing or, depending on the outcome, 0,
+ * DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
+int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
+                       const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
+
+#endif

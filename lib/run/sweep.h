@@ -1,0 +1,153 @@
+/* `ddpbench sweep` measures many runs into one result, and continues after an interruption.
+ *
+ * A *cell* is the command line of one run. An *item* is a cell with one number of ranks. A *launch
+ * group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs all items that have the
+ * same backend, rank count and GPU options. A *repetition* runs all items once. --launches sets the
+ * number of repetitions, and members named `launch` hold the number of a repetition. --seed
+ * determines the random order of the launch groups and of the items in them. */
+#ifndef DDP_RUN_SWEEP_H
+#define DDP_RUN_SWEEP_H
+
+#include "record/journal.h"
+#include "run/command.h"
+#include "run/sweep_plan.h"
+
+/* A cell with one number of ranks. */
+struct ddp_sweep_item {
+    const struct ddp_cmd *cmd;
+    int run, argc;     /* run: index in "runs" of the configuration */
+    char *const *argv; /* borrowed from the plan */
+    int ranks;
+    char backend[16];  /* "auto" until prepare chooses a backend */
+    void *values;      /* the values of cmd; its check has run, and after prepare its prepare */
+    char extra[4][96]; /* options that the sweep adds to argv; the values may borrow them */
+    int first_place;   /* index of the item's first point in a repetition; filled by prepare */
+    uint64_t bytes;    /* memory of the ranks on this host; filled by prepare */
+    double seconds;    /* estimated duration; filled by prepare */
+    struct ddp_gpu_options gpu; /* GPU options that the backend needs */
+};
+
+/* A launch group. */
+struct ddp_sweep_launch_group {
+    int launch; /* repetition, from 1 */
+    const char *backend;
+    int ranks;
+    struct ddp_gpu_options gpu;
+    const int *items; /* indices of items [count], borrowed from ddp_sweep_values.order */
+    int count;
+};
+
+/* The keys of the finished points and items. They are the same on every rank. */
+struct ddp_sweep_done {
+    uint64_t *keys;
+    size_t count, capacity;
+};
+
+struct ddp_sweep_values {
+    struct ddp_world_options world;
+    const char *journal_path;
+    bool restart, dry_run;
+    int64_t launches;
+    /* Filled by check. */
+    const char *config_path;
+    struct ddp_sweep_plan plan;
+    struct ddp_sweep_item *items;
+    int count;
+    char default_journal[4096]; /* "" if there is none */
+    /* Filled by prepare. */
+    const struct ddp_app *app;
+    int points;       /* number of points of a repetition */
+    char backend[16]; /* the backend that "auto" stands for */
+    int *order;       /* indices of items [launches * count] */
+    struct ddp_sweep_launch_group *stages;
+    int stage_count, current; /* current: index of the launch group that runs */
+    /* The finished work, read from the journal. ddp_sweep_collector_keep updates `ended` and
+     * `measured`. ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
+    struct ddp_sweep_done done;
+    int ended;       /* number of finished items in all repetitions */
+    int *measured;   /* number of measured points per repetition [launches] */
+    int only_launch; /* the repetition that a run under an outside launcher measures, or 0 */
+    int64_t started_ns;
+    double seconds_todo, seconds_done;     /* estimates: all items of this run, finished items */
+    struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
+};
+
+extern const struct ddp_job ddp_sweep_job;
+
+/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. An
+ * error of DDP_ECONFIG names the file. */
+int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_sweep_release_items(struct ddp_sweep_values *v);
+/* Fills *err with the error `cause` of an item, preceded by the item's place in the configuration.
+ * DDP_EUSAGE becomes DDP_ECONFIG. */
+int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
+                     const struct ddp_err *cause, struct ddp_err *err);
+/* Returns a copy of *app for an item's command, which prints no notes. */
+struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sweep_item *item);
+/* Writes the item's command line without the program's name, truncated to out_bytes. */
+void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
+
+/* sweep_prepare.c: returns the item's points, or NULL for a training run. Called after prepare. */
+const struct ddp_bench_plan *ddp_sweep_item_plan(const struct ddp_sweep_item *item);
+/* Returns the path of the journal (--journal, else the one beside the result) or NULL. */
+const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
+/* Returns the key of a point or, with DDP_SWEEP_END as the id, of a finished item. */
+uint64_t ddp_sweep_key(int launch, int item, const char *id);
+#define DDP_SWEEP_END "" /* id of an item that has ended */
+int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+/* Sorts the keys. ddp_sweep_done_has finds a key only after this. */
+void ddp_sweep_done_sort(struct ddp_sweep_done *done);
+bool ddp_sweep_done_has(const struct ddp_sweep_done *done, uint64_t key);
+
+/* sweep_run.c: the ranks' side. A rank's progress through a launch group. */
+struct ddp_sweep_position {
+    const struct ddp_sweep_values *v;
+    const struct ddp_sweep_launch_group *stage;
+    int item;               /* index in v->items */
+    int finished, measured; /* items finished in the group, points measured in the repetition */
+    double seconds;         /* estimated duration of the finished items */
+    char prefix[96];        /* of progress lines */
+    bool has_control;       /* these ranks have measured the memory-copy baseline */
+};
+/* Returns true if an earlier run has measured the point with this id. */
+bool ddp_sweep_has(const struct ddp_sweep_position *at, const char *id);
+/* Replaces a point's position within its item by its position within the sweep. */
+void ddp_sweep_set_place(struct ddp_sweep_position *at, struct ddp_point *point);
+/* Returns the number of the repetition, or 0 if there is only one. */
+int ddp_sweep_launch_number(const struct ddp_sweep_position *at);
+int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
+/* Sends the keys of rank 0 to all ranks, and checks that all ranks have the same plan. Collective.
+ */
+int ddp_sweep_share(struct ddp_sweep_values *v, struct ddp_comm *comm,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Rank 0 sends these events about an item to the collector. */
+enum ddp_sweep_event_type { DDP_SWEEP_BEGINS, DDP_SWEEP_ENDS, DDP_SWEEP_LEFT_OUT };
+struct ddp_sweep_event {
+    int type, launch, item; /* type: enum ddp_sweep_event_type */
+    char text[192];         /* the reason why the item was left out */
+};
+
+/* sweep_collector.c: sets *backend and *ranks for the i-th start of the ranks. Returns false if no
+ * start is left. Called in the process that forks the ranks. Under an outside launcher it is called
+ * in every rank and gives the same answer in each. */
+bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
+/* Opens the journal and adds its points and training runs to the record. Called in the collector
+ * before the first document is written. The record then lacks only measurements. */
+int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
+                             struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
+int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const void *payload,
+                             size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
+#define DDP_CLOSE_MORE 1 /* this run succeeded but others must follow; err says which */
+/* Sorts the record into the order of the plan before the last documents are written. code is the
+ * outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE. */
+int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *record, int code,
+                              struct ddp_err *err);
+/* Closes the journal after the last documents, even if open was not called. code is the outcome of
+ * the whole run, including errors of writing. */
+void ddp_sweep_collector_closed(struct ddp_sweep_values *v, int code);
+
+#endif

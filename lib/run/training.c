@@ -1,0 +1,400 @@
+/* Trains with the strategies and seeds of `ddpbench train`, one after the other. */
+#include "run/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "base/unit.h"
+#include "launch/launch_in_subprocess.h"
+
+/* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
+ * compared with a training run. */
+#define BASELINE_STEPS 60
+
+/* Used to estimate the time of a run. */
+#define START_S    0.1
+#define FLOP_PER_S 2e10 /* matrix products on an older core */
+
+#define CUDA_ANSWER_NS                                                                             \
+    INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
+                          */
+
+/* Fills *out with the trainer's options for v->jobs[job] and v->seeds.v[seed]. *out borrows from
+ * v. */
+static void options_of(const struct ddp_train_values *v, int job, int seed,
+                       struct ddp_train_options *out)
+{
+    *out = (struct ddp_train_options){
+        .model = ddp_models()[v->model],
+        .data = &v->data,
+        .sync = v->jobs[job],
+        .blas = v->blas,
+        .device = v->model_device,
+        .graph = v->model_device != NULL && v->graph != 0,
+        .tf32 = v->tf32 != 0,
+        .conv = (enum ddp_conv_way)v->conv,
+        .batch = (int)v->batch,
+        .global_batch = (int)v->global_batch,
+        .epochs = (int)v->epochs,
+        .max_steps = v->max_steps,
+        .optimizer = (enum ddp_optimizer)v->optimizer,
+        .lr = v->lr,
+        .momentum = v->momentum,
+        .weight_decay = v->weight_decay,
+        .init = (enum ddp_init)v->init,
+        .init_sync = (enum ddp_init_sync)v->init_sync,
+        .partition = (enum ddp_partition)v->partition,
+        .seed = (uint64_t)v->seeds.v[seed],
+        .bucket_bytes = v->bucket_bytes,
+        .overlap = v->overlap != 0,
+        .feedback = (enum ddp_feedback)v->feedback,
+        .aggregate = ddp_aggregates()[v->aggregate],
+        .algorithm = strcmp(v->algorithm, "auto") != 0 ? v->algorithm : NULL,
+        .check_replicas = v->check_replicas != 0,
+        .dump_dir = v->dump_dir,
+        .dump_every = v->dump_every,
+        .target_accuracy = v->target_accuracy,
+    };
+}
+
+const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
+                                                       struct ddp_dataset_request *request)
+{
+    const struct ddp_model_class *model = ddp_models()[v->model];
+    *request = (struct ddp_dataset_request){.dir = v->dir,
+                                            .named = v->named,
+                                            .channels = model->channels,
+                                            .height = model->height,
+                                            .width = model->width,
+                                            .classes = model->classes,
+                                            .images = (size_t)v->images,
+                                            .seed = (uint64_t)v->world.seed};
+    return ddp_dataset_readers()[v->dataset];
+}
+
+static const struct ddp_device *find_cuda(void)
+{
+    const struct ddp_device *const *d = ddp_device_all();
+    while (*d && strcmp((*d)->name, "cuda") != 0)
+        d++;
+    return *d;
+}
+
+/* Checks that every strategy works with models on `model_device` (NULL: the processor). */
+static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
+                            const struct ddp_backend *backend, int ranks, struct ddp_err *err)
+{
+    for (int job = 0; job < v->job_count; job++) {
+        struct ddp_train_options o;
+        options_of(v, job, 0, &o);
+        o.device = model_device;
+        DDP_TRY(ddp_train_check_device(&o, backend, ranks, err));
+    }
+    return 0;
+}
+
+static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    const struct ddp_train_values *v = values;
+    (void)out;
+    const struct ddp_device *model_device = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
+    return check_strategies(v, model_device, ddp_backend_find("nccl"), 2, err);
+}
+
+static int probe_cuda(void *unused, struct ddp_err *err)
+{
+    (void)unused;
+    return find_cuda()->probe(err);
+}
+
+/* Checks that CUDA works, unless the backend probes the GPUs or an outside launcher started the
+ * ranks. Runs before the other checks of options, because without a GPU their errors do not matter.
+ * The probe runs in a child process, because a CUDA driver would not survive the later fork of the
+ * ranks. */
+static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
+{
+    char unused;
+    if (backend->caps & (DDP_CAP_DEVICE | DDP_CAP_LAUNCHED))
+        return 0;
+    return ddp_launch_in_subprocess(probe_cuda, &unused, sizeof unused, CUDA_ANSWER_NS, err);
+}
+
+/* Sets v->model_device, the device of the models, for ranks that exchange with `backend`. Returns
+ * DDP_EUSAGE if a GPU option is given but no GPU is used, and DDP_EUNAVAIL if a strategy does not
+ * run on that device. Starts no CUDA driver in this process. */
+static int choose_device(struct ddp_train_values *v, const struct ddp_backend *backend, int ranks,
+                         struct ddp_err *err)
+{
+    const bool moves_device = backend->caps & DDP_CAP_DEVICE;
+    const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
+    v->model_device = cuda ? find_cuda() : NULL;
+    if (!cuda && v->gpu_option)
+        return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
+    if (v->model_device)
+        DDP_TRY(check_cuda(backend, err));
+    return check_strategies(v, v->model_device, backend, ranks, err);
+}
+
+static int check_memory(const struct ddp_train_options *o, int ranks, int local,
+                        struct ddp_err *err)
+{
+    struct ddp_sysinfo host;
+    uint64_t each = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
+    uint64_t need = each * (uint64_t)local;
+    char each_text[24], need_text[24], have_text[24];
+    ddp_sysinfo_read(&host);
+    if (host.available_bytes < 0 || need <= (uint64_t)host.available_bytes)
+        return 0;
+    ddp_format_size(each, each_text, sizeof each_text);
+    ddp_format_size(need, need_text, sizeof need_text);
+    ddp_format_size((uint64_t)host.available_bytes, have_text, sizeof have_text);
+    ddp_fail(err, DDP_ENOMEM, "does not fit: %d rank%s x %s for batches of %d = %s, available: %s",
+             local, local == 1 ? "" : "s", each_text, ddp_train_batch(o, ranks), need_text,
+             have_text);
+    return ddp_hint(err, "use a smaller --batch, or fewer --ranks");
+}
+
+static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
+                   struct ddp_err *err)
+{
+    struct ddp_train_values *v = values;
+    struct ddp_train_options o;
+    struct ddp_dataset_request request;
+    int most = ranks;
+    for (int i = 0; i < v->world.ranks.n; i++)
+        most = DDP_MAX(most, (int)v->world.ranks.v[i]);
+    DDP_TRY(choose_device(v, ddp_backend_find(backend), most, err));
+    /* Load the data before the ranks are forked, so that the ranks share the pages. */
+    const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
+    if (!v->borrowed)
+        DDP_TRY(ddp_dataset_load(reader->name, &request, &v->data, err));
+    for (int job = 0; job < v->job_count; job++) {
+        options_of(v, job, 0, &o);
+        for (int i = 0; i < v->world.ranks.n; i++)
+            DDP_TRY(ddp_train_check(&o, (int)v->world.ranks.v[i], err));
+        DDP_TRY(ddp_train_check(&o, ranks, err));
+        DDP_TRY(check_memory(&o, ranks, ddp_app_local_ranks(app, ranks), err));
+    }
+    return 0;
+}
+
+static uint64_t heap_bytes(const void *values, int ranks)
+{
+    const struct ddp_train_values *v = values;
+    struct ddp_train_options o;
+    uint64_t most = 0;
+    for (int job = 0; job < v->job_count; job++) {
+        options_of(v, job, 0, &o);
+        most = DDP_MAX(most, ddp_train_heap_bytes(&o, ranks));
+    }
+    return most;
+}
+
+static bool threads(const void *values)
+{
+    const struct ddp_train_values *v = values;
+    return v->overlap != 0;
+}
+
+static void release(void *values)
+{
+    struct ddp_train_values *v = values;
+    if (!v->borrowed)
+        ddp_dataset_release(&v->data);
+}
+
+/* Borrows the data set if the other values have loaded the same one. */
+static bool borrow(void *values, const void *others)
+{
+    struct ddp_train_values *v = values;
+    const struct ddp_train_values *o = others;
+    struct ddp_dataset_request want, have;
+    const bool same_reader = ddp_train_values_data(v, &want) == ddp_train_values_data(o, &have);
+    const bool same_dir =
+        want.dir && have.dir ? strcmp(want.dir, have.dir) == 0 : !want.dir && !have.dir;
+    v->borrowed = same_reader && same_dir && have.channels == want.channels &&
+                  have.height == want.height && have.width == want.width &&
+                  have.classes == want.classes && have.images == want.images &&
+                  have.seed == want.seed;
+    if (v->borrowed)
+        v->data = o->data;
+    return v->borrowed;
+}
+
+static double estimate_seconds(const struct ddp_train_values *v, int job, int ranks)
+{
+    struct ddp_train_options o;
+    options_of(v, job, 0, &o);
+    const double images = (double)v->data.train.count, batch = ddp_train_batch(&o, ranks) * ranks;
+    double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
+    if (o.max_steps > 0)
+        steps = fmin(steps, (double)o.max_steps);
+    /* Evaluation runs once per epoch. Its forward pass is about a third of the work of a step. */
+    const double images_processed = steps * batch + o.epochs * (double)v->data.eval.count / 3;
+    return START_S + images_processed * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
+}
+
+static void estimate(const void *values, int ranks, int local, double *seconds, uint64_t *bytes)
+{
+    const struct ddp_train_values *v = values;
+    *seconds = 0;
+    *bytes = 0;
+    for (int job = 0; job < v->job_count; job++) {
+        struct ddp_train_options o;
+        options_of(v, job, 0, &o);
+        *seconds += estimate_seconds(v, job, ranks) * v->seeds.n;
+        uint64_t each = ddp_train_heap_bytes(&o, ranks) + ddp_train_private_bytes(&o, ranks);
+        *bytes = DDP_MAX(*bytes, each * (uint64_t)local);
+    }
+}
+
+/* All-gathers one byte per rank into all[ranks]. The byte of rank 0 says whether rank 0 is still
+ * training alone. Called outside timed regions. */
+static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
+{
+    return ddp_comm_allgather_bytes(comm, &more, all, 1, err);
+}
+
+/* Waits until rank 0 has finished its baseline. The wait consists of one all-gather per training
+ * step, because the whole baseline may take longer than the deadline of one all-gather. */
+static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
+{
+    do
+        DDP_TRY(share_more(comm, 0, all, err));
+    while (all[0]);
+    return 0;
+}
+
+/* The argument of the functions that the trainer calls. During the baseline on rank 0, `all` is not
+ * NULL, and on_step calls share_more, in which the other ranks wait. */
+struct observer {
+    struct ddp_rank *rank;
+    char *all; /* [ranks] */
+    struct ddp_err err;
+    int code;
+};
+
+static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    const struct observer *o = arg;
+    return ddp_emit_train(o->rank, run, err);
+}
+
+static void on_step(void *arg, int64_t step, double loss)
+{
+    struct observer *o = arg;
+    (void)step;
+    (void)loss;
+    if (o->code == 0)
+        o->code = share_more(o->rank->comm, 1, o->all, &o->err);
+}
+
+static int on_epoch(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
+                    struct ddp_err *err)
+{
+    const struct observer *o = arg;
+    (void)run;
+    if (o->code == 0)
+        return ddp_emit_epoch(o->rank, epoch, err);
+    *err = o->err;
+    return o->code;
+}
+
+static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
+{
+    const struct observer *o = arg;
+    return ddp_emit_train_end(o->rank, run, err);
+}
+
+static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,
+                        double images_per_second)
+{
+    const struct observer *o = arg;
+    ddp_emit_progress(o->rank, "epoch %d, step %lld of %lld, loss %.4f, %.0f images/s", epoch,
+                      (long long)step, (long long)steps, loss, images_per_second);
+}
+
+static int train(struct ddp_comm *comm, const struct ddp_train_options *options, struct observer *o,
+                 struct ddp_err *err)
+{
+    const struct ddp_train_events events = {.on_start = on_start,
+                                            .on_step = o->all ? on_step : NULL,
+                                            .on_epoch = on_epoch,
+                                            .on_progress = o->all ? NULL : on_progress,
+                                            .on_end = on_end,
+                                            .arg = o};
+    return ddp_train(comm, options, &events, err);
+}
+
+static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, int seed, char *all,
+                       struct ddp_err *err)
+{
+    const int zero = 0;
+    struct ddp_comm *alone;
+    struct ddp_train_options o;
+    struct observer observer = {.rank = rank, .all = all, .err = DDP_ERR_INIT};
+    options_of(v, 0, seed, &o);
+    DDP_TRY(ddp_sync_parse("dense", &o.sync, err));
+    o.aggregate = NULL;
+    o.algorithm = NULL;
+    o.overlap = false;
+    o.epochs = 1;
+    o.max_steps = BASELINE_STEPS;
+    o.target_accuracy = NAN;
+    o.baseline = true;
+    DDP_TRY(ddp_comm_group(rank->comm, &zero, 1, &alone, err));
+    int rc = train(alone, &o, &observer, err);
+    ddp_comm_destroy(alone);
+    return rc;
+}
+
+/* Trains a few steps on rank 0 while the other ranks are idle. */
+static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v, int seed,
+                        struct ddp_err *err)
+{
+    char *all = ddp_calloc((size_t)rank->comm->size, 1);
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the run on one rank");
+    if (rc == 0 && rank->comm->rank != 0)
+        rc = wait_for_rank0(rank->comm, all, err);
+    else if (rc == 0)
+        rc = train_alone(rank, v, seed, all, err);
+    if (rc == 0 && rank->comm->rank == 0)
+        rc = share_more(rank->comm, 0, all, err);
+    free(all);
+    return rc;
+}
+
+/* If there are several runs and ranks, rank 0 first trains a few steps alone for each seed, to
+ * compute speed-ups. Measures the memory-copy speed before and also after the training, because a
+ * training may take hours. */
+static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
+{
+    const struct ddp_train_values *v = values;
+    struct observer observer = {.rank = rank, .err = DDP_ERR_INIT};
+    const bool several = v->job_count * v->seeds.n > 1;
+    DDP_TRY(ddp_emit_baseline(rank, err));
+    for (int seed = 0; seed < v->seeds.n; seed++) {
+        if (several && rank->comm->size > 1)
+            DDP_TRY(run_baseline(rank, v, seed, err));
+        for (int job = 0; job < v->job_count; job++) {
+            struct ddp_train_options o;
+            options_of(v, job, seed, &o);
+            DDP_TRY(train(rank->comm, &o, &observer, err));
+        }
+    }
+    return ddp_emit_baseline(rank, err);
+}
+
+const struct ddp_job ddp_training_job = {
+    .prepare = prepare,
+    .heap_bytes = heap_bytes,
+    .threads = threads,
+    .gpu = gpu,
+    .estimate = estimate,
+    .borrow = borrow,
+    .rank_main = rank_main,
+    .release = release,
+};

@@ -1,0 +1,48 @@
+/* The job of `ddpbench train`: trains once per strategy and seed. */
+#ifndef DDP_RUN_TRAINING_H
+#define DDP_RUN_TRAINING_H
+
+#include <assert.h>
+
+#include "run/command.h"
+#include "train/trainer.h"
+
+/* AUTO: the device whose memory the backend exchanges. */
+enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
+
+/* The parsed options. A member that selects an entry of a list (such as model or dataset) holds the
+ * entry's index. */
+struct ddp_train_values {
+    struct ddp_world_options world;
+    int model, dataset, optimizer, partition, init, init_sync, check_replicas;
+    int overlap, feedback, aggregate;
+    int device, graph, tf32, conv; /* device: enum ddp_train_device */
+    bool named;                    /* --dataset was given; not an option itself */
+    const char *dir, *sync, *blas, *algorithm, *dump_dir;
+    struct ddp_string_list compare;
+    struct ddp_int_list seeds;
+    int64_t dump_every;
+    int64_t batch, global_batch, images, epochs, max_steps; /* one of batch and global_batch is 0 */
+    double lr, momentum, weight_decay,
+        target_accuracy; /* target_accuracy is NaN if there is none */
+    uint64_t bucket_bytes;
+    /* Not options: filled by check, prepare and borrow. */
+    struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
+    int job_count;
+    struct ddp_dataset data;
+    bool borrowed;                         /* other values own the data */
+    const struct ddp_device *model_device; /* NULL: the processor */
+    const char *gpu_option;                /* a given option that only GPUs use; NULL: none */
+};
+
+static_assert(offsetof(struct ddp_train_values, world) == 0,
+              "main.c casts values to struct ddp_world_options");
+
+extern const struct ddp_job ddp_training_job;
+
+/* Returns the reader of the data set. Fills *request with the shape of images that the model needs,
+ * and with the folder, number of images and seed from the options. */
+const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
+                                                       struct ddp_dataset_request *request);
+
+#endif

@@ -1,0 +1,435 @@
+/* Runs a command that needs ranks. Chooses the backend, the rank counts and the launcher. With
+ * ddpbench's own launcher this process forks the ranks, collects their results, and outlives
+ * them. */
+#include "run/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "comm/gpu_share.h"
+#include "launch/segment.h"
+#include "run/sweep.h"
+
+const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name)
+{
+    for (; *commands; commands++) {
+        if (strcmp((*commands)->name, name) == 0)
+            return *commands;
+        for (const char *const *a = (*commands)->aliases; a && *a; a++)
+            if (strcmp(*a, name) == 0)
+                return *commands;
+    }
+    return NULL;
+}
+
+static const char *backend_name(const void *ctx, int i)
+{
+    (void)ctx;
+    const struct ddp_backend *const *all = ddp_backend_all();
+    return i == 0 ? "auto" : all[i - 1] ? all[i - 1]->name : NULL;
+}
+
+bool ddp_world_is_own(const struct ddp_world *w)
+{
+    if (w->backend->caps & DDP_CAP_ANY_LAUNCHER)
+        return w->app->launcher.kind == DDP_LAUNCHER_NONE;
+    return !(w->backend->caps & DDP_CAP_LAUNCHED);
+}
+
+/* Fills *out with the command's GPU options. Returns DDP_EUNAVAIL if the command cannot run on
+ * GPUs. */
+static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
+    return w->job->gpu(w->values, out, err);
+}
+
+/* Returns true if the command can use GPUs, the ranks are processes, and each rank of this host can
+ * have its own GPU. The own launcher needs at least two, because a single rank has nothing to send.
+ */
+static bool gpus_suffice(const struct ddp_world *w)
+{
+    const struct ddp_launcher *l = &w->app->launcher;
+    const struct ddp_backend *nccl = ddp_backend_find("nccl");
+    const struct ddp_int_list *asked = &w->options->ranks;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    struct ddp_gpu_options unused;
+    int64_t wanted = l->kind != DDP_LAUNCHER_NONE ? l->rank_info.local_size : 2;
+    for (int i = 0; i < asked->n && l->kind == DDP_LAUNCHER_NONE; i++)
+        wanted = DDP_MAX(wanted, asked->v[i]);
+    if (check_gpu(w, &unused, &ignored) != 0 || w->options->launch == DDP_LAUNCH_THREADS)
+        return false;
+    return nccl && nccl->places && nccl->places() >= wanted;
+}
+
+static const char *choose_auto(const struct ddp_world *w)
+{
+    struct ddp_gpu_options asked = {0};
+    struct ddp_err ignored = DDP_ERR_INIT;
+    /* An option that only backend nccl supports selects that backend. */
+    if (w->options->share_gpu ||
+        (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
+        return "nccl";
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can connect ranks of
+                                                         * torchrun */
+        return "nccl";
+    return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
+}
+
+int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
+                         struct ddp_err *err)
+{
+    const int gpus = backend->places();
+    if (ranks <= gpus)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "%s: each needs a GPU, but there %s %d usable", subject,
+             gpus == 1 ? "is" : "are", gpus);
+    return ddp_hint(err, "--share-gpu lets ranks share a GPU, to check results only");
+}
+
+int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_gpu_options *asked,
+                           struct ddp_err *err)
+{
+    const char *option = asked->share ? "share-gpu" : asked->graph ? "graph" : NULL;
+    return option
+               ? ddp_fail(err, DDP_EUSAGE, "--%s: backend '%s' uses no GPU", option, backend->name)
+               : 0;
+}
+
+/* Checks that the GPU options and the backend agree, and sets up --share-gpu. */
+static int check_device(const struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_gpu_options asked = {0};
+    if (w->backend->caps & DDP_CAP_DEVICE) {
+        DDP_TRY(check_gpu(w, &asked, err));
+        if (!asked.share)
+            return 0;
+        if (w->app->launcher.kind != DDP_LAUNCHER_NONE || w->options->launch == DDP_LAUNCH_THREADS)
+            return ddp_fail(err, DDP_EUSAGE,
+                            "--share-gpu is for processes that ddpbench starts itself");
+        return ddp_gpu_share_all(err);
+    }
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if (check_gpu(w, &asked, &ignored) != 0)
+        asked = (struct ddp_gpu_options){.share = w->options->share_gpu};
+    return ddp_world_check_no_gpu(w->backend, &asked, err);
+}
+
+static int choose_backend(struct ddp_world *w, struct ddp_err *err)
+{
+    const struct ddp_launcher *l = &w->app->launcher;
+    bool launched = l->kind != DDP_LAUNCHER_NONE;
+    const char *name = w->options->backend;
+    if (strcmp(name, "auto") == 0)
+        name = choose_auto(w);
+    w->backend = ddp_backend_find(name);
+    if (!w->backend)
+        return ddp_fail_unknown(err, "backend", name, "", backend_name, NULL);
+    bool wants_launcher = w->backend->caps & DDP_CAP_LAUNCHED;
+    bool any_launcher = w->backend->caps & DDP_CAP_ANY_LAUNCHER;
+    if (wants_launcher && !launched) {
+        ddp_fail(err, DDP_EUNAVAIL,
+                 "backend '%s' needs an outside launcher, and none started this process", name);
+        return ddp_hint(err, "use mpiexec -n 2 ddpbench ..., or --backend shm");
+    }
+    if (launched && w->options->launch == DDP_LAUNCH_THREADS)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--launch threads: %s has already started the ranks as processes", l->name);
+    if (!wants_launcher && !any_launcher && launched && l->rank_info.size > 1) {
+        ddp_fail(err, DDP_EMISMATCH,
+                 "%s started %d processes, but with backend '%s' they would be %d separate jobs",
+                 l->name, l->rank_info.size, name, l->rank_info.size);
+        return ddp_hint(err,
+                        "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
+    }
+    DDP_TRY(w->backend->probe(w->module_dir, err));
+    const int rc = check_device(w, err);
+    if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
+        ddp_hint(
+            err,
+            "ranks of torchrun need a GPU each; use mpiexec -n %d ddpbench ..., or ddpbench alone",
+            l->rank_info.size);
+    return rc;
+}
+
+int ddp_world_default_ranks(const struct ddp_app *app)
+{
+    if (app->launcher.kind != DDP_LAUNCHER_NONE)
+        return app->launcher.rank_info.size;
+    return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
+}
+
+/* Writes the largest legal rank count and the default. Under an outside launcher, both values are
+ * the number of its ranks. Otherwise the default is one rank per usable core or GPU, at most
+ * DDP_DEFAULT_RANKS_MAX. */
+static void rank_limits(const struct ddp_world *w, int *most, int *usual)
+{
+    const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
+    *most = !ddp_world_is_own(w)                           ? w->app->launcher.rank_info.size
+            : w->backend->caps & DDP_CAP_SELF              ? 1
+            : w->backend->places && !w->options->share_gpu ? places
+                                                           : DDP_SHM_RANKS_MAX;
+    *usual = !ddp_world_is_own(w) ? *most : DDP_MIN(DDP_MIN(places, DDP_DEFAULT_RANKS_MAX), *most);
+}
+
+static int choose_counts(struct ddp_world *w, struct ddp_err *err)
+{
+    const struct ddp_launcher *l = &w->app->launcher;
+    const bool own = ddp_world_is_own(w);
+    const struct ddp_int_list *asked = &w->options->ranks;
+    int most, usual;
+    rank_limits(w, &most, &usual);
+    w->count_count = asked->n ? asked->n : 1;
+    for (int i = 0; i < w->count_count; i++) {
+        w->counts[i] = asked->n ? (int)asked->v[i] : usual;
+        char subject[32];
+        snprintf(subject, sizeof subject, "--ranks %d", w->counts[i]);
+        if (own && w->backend->places && !w->options->share_gpu)
+            DDP_TRY(ddp_world_check_gpus(w->backend, subject, w->counts[i], err));
+        if (w->counts[i] > most)
+            return ddp_fail(err, DDP_EUSAGE, "--ranks %d: the limit of %s is %d", w->counts[i],
+                            own ? "this backend" : l->name, most);
+        w->max_ranks = DDP_MAX(w->max_ranks, w->counts[i]);
+    }
+    return 0;
+}
+
+int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks, struct ddp_err *err)
+{
+    const char *name = w->backend->name;
+    *ranks = !w->sweep && i < w->count_count ? w->counts[i] : 0;
+    if (!w->sweep || !ddp_sweep_next(w->sweep, i, &name, ranks))
+        return 0;
+    if (strcmp(name, w->backend->name) == 0)
+        return 0;
+    w->backend = ddp_backend_find(name);
+    if (!w->backend)
+        return ddp_fail_unknown(err, "backend", name, "", backend_name, NULL);
+    DDP_TRY(w->backend->probe(w->module_dir, err));
+    return check_device(w, err);
+}
+
+int ddp_world_prepare(struct ddp_world *w, struct ddp_err *err)
+{
+    DDP_TRY(w->job->prepare(w->app, w->values, w->backend->name, w->max_ranks, err));
+    return w->cmd->show ? w->cmd->show(w->app, w->values, w->backend->name, w->max_ranks, err) : 0;
+}
+
+void ddp_world_announce(const struct ddp_world *w)
+{
+    const bool own = ddp_world_is_own(w);
+    if (own && w->options->ranks.n == 0)
+        ddp_logf(&w->app->log, DDP_LOG_NOTE,
+                 "%d rank%s on this machine over %s (choose with --ranks, or run under mpiexec)",
+                 w->max_ranks, w->max_ranks == 1 ? "" : "s", w->backend->name);
+    const int cores = ddp_cpu_usable_cores();
+    if (own && w->max_ranks > cores)
+        ddp_logf(&w->app->log, DDP_LOG_WARN,
+                 "%d ranks take turns on %d usable core%s: times include the scheduler",
+                 w->max_ranks, cores, cores == 1 ? "" : "s");
+    else if (!own && w->app->launcher.rank_info.oversubscribed &&
+             w->app->launcher.rank_info.rank == 0)
+        ddp_logf(&w->app->log, DDP_LOG_WARN,
+                 "%d ranks take turns on the cores of this host: times include the scheduler",
+                 w->app->launcher.rank_info.local_size);
+}
+
+void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out)
+{
+    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
+    enum ddp_simd level = ddp_cpu_best_simd();
+    if (cap && ddp_simd_parse(cap) >= 0 && (enum ddp_simd)ddp_simd_parse(cap) < level)
+        level = (enum ddp_simd)ddp_simd_parse(cap);
+    *out = (struct ddp_comm_options){
+        .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
+        .heap_bytes = w->job->heap_bytes(w->values, ranks),
+        .device = ddp_device_cpu(level),
+        .module_dir = w->module_dir,
+        .threads = w->job->threads(w->values),
+    };
+    struct ddp_err ignored = DDP_ERR_INIT;
+    if ((w->backend->caps & DDP_CAP_DEVICE) && check_gpu(w, &out->gpu, &ignored) != 0)
+        out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
+}
+
+/* Measures how long it takes to create a group of all ranks. Collective. */
+static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
+{
+    struct ddp_comm *group = NULL;
+    int *ranks = ddp_calloc((size_t)comm->size, sizeof *ranks);
+    int rc = ranks ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d", comm->size);
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
+    for (int r = 0; r < comm->size; r++)
+        ranks[r] = r;
+    const int64_t began = ddp_now_ns();
+    DDP_TRY_GOTO(ddp_comm_group(comm, ranks, comm->size, &group, err), out);
+    *ns = ddp_now_ns() - began;
+    ddp_comm_destroy(group);
+out:
+    free(ranks);
+    return rc;
+}
+
+int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
+{
+    struct {
+        int64_t init, split;
+    } mine = {.init = comm->init_ns}, slowest = {0}, *all;
+    const bool splits = (comm->backend->caps & DDP_CAP_DEVICE) != 0;
+    all = ddp_calloc((size_t)comm->size, sizeof *all);
+    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for times of %d ranks", comm->size);
+    rc = ddp_comm_agree(comm, rc, err);
+    if (rc == 0 && splits)
+        rc = time_split(comm, &mine.split, err);
+    if (rc == 0)
+        rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof *all, err);
+    for (int r = 0; rc == 0 && r < comm->size; r++) {
+        slowest.init = DDP_MAX(slowest.init, all[r].init);
+        slowest.split = DDP_MAX(slowest.split, all[r].split);
+    }
+    *out = (struct ddp_comm_times){.init_ns = (double)slowest.init,
+                                   .split_ns = splits ? (double)slowest.split : NAN,
+                                   .destroy_ns = NAN};
+    free(all);
+    return rc;
+}
+
+static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *err)
+{
+    struct ddp_world *w = arg;
+    struct ddp_comm_options options;
+    struct ddp_comm *comm;
+    ddp_world_comm_options(w, launch->rank_info.size, &options);
+    ddp_flight_phase(launch->flight, "init");
+    DDP_TRY(ddp_comm_create(w->backend, &launch->rank_info, &options, &comm, err));
+    struct ddp_rank rank = {.comm = comm, .launch = launch};
+    struct ddp_comm_times times;
+    int rc = ddp_world_comm_times(comm, &times, err);
+    if (rc == 0)
+        rc = w->job->rank_main(&rank, w->values, err);
+    if (rc != 0)
+        ddp_comm_abort(comm, rc);
+    const int64_t began = ddp_now_ns();
+    ddp_comm_destroy(comm);
+    times.destroy_ns = (double)(ddp_now_ns() - began);
+    if (rc == 0 && launch->rank_info.rank == 0)
+        rc = ddp_launch_send(launch, DDP_MESSAGE_COMM, &times, sizeof times, err);
+    return rc;
+}
+
+static int on_message(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
+                      struct ddp_err *err)
+{
+    (void)rank;
+    return ddp_collector_message(arg, type, payload, bytes, err);
+}
+
+static void on_news(void *arg, const char *line)
+{
+    struct ddp_world *w = arg;
+    ddp_log_clear_progress(&w->app->log);
+    ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
+}
+
+/* Starts the ranks once and waits for their end. Returns the outcome's code and stores the
+ * outcome's report in err. */
+static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
+{
+    struct ddp_launch_outcome outcome;
+    struct ddp_launch_job job = {
+        .ranks = ranks,
+        .mode = (enum ddp_launch_mode)w->options->launch,
+        .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
+        .heap_bytes = w->job->heap_bytes(w->values, ranks),
+        .unpinned = w->backend->caps & DDP_CAP_DEVICE,
+        .rank_main = rank_main,
+        .on_message = on_message,
+        .on_news = on_news,
+        .arg = w,
+        .watch = &w->watch,
+        .running = &w->running,
+    };
+    DDP_TRY(ddp_signal_watch_ended(&w->watch, err));
+    DDP_TRY(ddp_launch(&job, &outcome, err));
+    if (outcome.code != 0 && err->code == 0)
+        ddp_fail(err, outcome.code, "%s",
+                 outcome.report_text[0] ? outcome.report_text : "a rank failed");
+    return outcome.code;
+}
+
+/* Opens the outputs, starts the ranks for every rank count or launch group, and closes the outputs.
+ * A signal ends the run, but each document on disk stays complete. */
+static int run_watched(struct ddp_world *w, struct ddp_err *err)
+{
+    DDP_TRY(ddp_signal_watch_open(&w->watch, err));
+    w->watching = true;
+    int rc = ddp_collector_fill(w, err);
+    if (rc == 0)
+        rc = ddp_collector_open(w, err);
+    for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
+        rc = ddp_world_launch_group(w, i, &ranks, err);
+        if (rc == 0 && ranks > 0)
+            rc = launch_once(w, ranks, err);
+    }
+    rc = ddp_collector_close(w, rc, err->text, err);
+    struct ddp_err ended = DDP_ERR_INIT;
+    /* If a signal ended the wait for a slow reader of an output, report the signal and not the
+     * write error. */
+    if (rc == DDP_EIO && ddp_signal_watch_ended(&w->watch, &ended) != 0) {
+        *err = ended;
+        rc = ended.code;
+    }
+    w->watching = false;
+    ddp_signal_watch_close(&w->watch);
+    return rc;
+}
+
+static int run_own(struct ddp_world *w, struct ddp_err *err)
+{
+    DDP_TRY(ddp_collector_check(w, err));
+    int prepared = ddp_world_prepare(w, err);
+    if (prepared != 0)
+        return prepared == DDP_PREPARE_DONE ? 0 : prepared;
+    ddp_world_announce(w);
+    int rc = run_watched(w, err);
+    if (DDP_FAULTS && ddp_fault_missed() != NULL)
+        ddp_logf(&w->app->log, DDP_LOG_WARN, "DDPBENCH_FAULT: '%s' was never reached",
+                 ddp_fault_missed());
+    return rc;
+}
+
+int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, struct ddp_err *err)
+{
+    struct ddp_world *w = ddp_calloc(1, sizeof *w);
+    if (!w)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to start '%s'", cmd->name);
+    w->app = app;
+    w->cmd = cmd;
+    w->job = cmd->job;
+    w->sweep = cmd->job == &ddp_sweep_job ? values : NULL;
+    w->values = values;
+    w->options = values;
+    w->show_progress = !w->options->quiet && (w->options->progress == 1 ||
+                                              (w->options->progress == 0 && isatty(STDERR_FILENO)));
+    ddp_record_init(&w->record);
+    ddp_conf_module_dir(app->binary_dir, w->module_dir, sizeof w->module_dir);
+    int rc = ddp_backend_check(err);
+    if (rc == 0)
+        rc = choose_backend(w, err);
+    if (rc == 0)
+        rc = choose_counts(w, err);
+    if (rc == 0)
+        rc = ddp_world_is_own(w) ? run_own(w, err) : ddp_world_run_launched(w, err);
+    ddp_report_close(w->reports); /* reports are still open if the run failed before its start */
+    ddp_record_release(&w->record);
+    free(w);
+    return rc;
+}

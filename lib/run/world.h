@@ -1,0 +1,90 @@
+/* The state of a command that runs with ranks. The collector is the process
+ * that owns the record and the outputs. With ddpbench's own launcher, the collector is the parent
+ * of the ranks, so the results survive the death of any rank. Under an outside launcher (mpiexec,
+ * srun, torchrun), the collector is rank 0. */
+#ifndef DDP_RUN_WORLD_H
+#define DDP_RUN_WORLD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "launch/signal_watch.h"
+#include "report/report.h"
+#include "run/command.h"
+
+struct ddp_world {
+    struct ddp_app *app;
+    const struct ddp_cmd *cmd;
+    const struct ddp_job *job;      /* cmd->job */
+    struct ddp_sweep_values *sweep; /* values, if the job is a sweep; else NULL */
+    void *values; /* the command's values, which begin with struct ddp_world_options */
+    const struct ddp_world_options *options;
+    const struct ddp_backend *backend;
+    char module_dir[4200];
+    int counts[DDP_OPT_LIST_MAX]; /* rank counts to run, in order */
+    int count_count, max_ranks;
+    struct ddp_record record;
+    struct ddp_report_set *reports; /* NULL outside the collector */
+    const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
+    bool show_progress;
+    /* True while `watch` is open, which is from before the first document until after the last.
+     * Only with the own launcher. */
+    bool watching;
+    struct ddp_signal_watch watch;
+    struct ddp_launch_run *running; /* set while ranks run */
+    /* Protects record and reports under an outside launcher. There the watchdog or the signal
+     * thread may write the last documents while the main thread is writing. */
+    pthread_mutex_t lock;
+    _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
+    /* True once a deadline or a signal ends the job, so that the last writes do not wait for the
+     * disk. Any thread may set this flag. */
+    _Atomic(bool) no_fsync;
+};
+
+/* Returns true if this process starts the ranks, false if an outside launcher has. */
+bool ddp_world_is_own(const struct ddp_world *w);
+
+/* Checks the outputs that the options name, without creating or changing them. */
+int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills in the parts of the record that are known before anything is measured. */
+int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Opens the outputs and writes the first document. Called after check and fill. */
+int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Handles one message from rank 0. After a return of 0, the record holds the data of the message. A
+ * point or epoch is then also in the journal and in every document file. */
+int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
+                          struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the last documents, with status and reason from `code` and `reason`, and closes the
+ * outputs. Returns `code` if it is an error, else an error of the sweep or of writing. */
+int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
+void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
+/* Fills *out with the times that the slowest rank needs to create and to split the communicator.
+ * split_ns is NaN unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
+int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Prints the chosen number of ranks if the user gave none. Warns if ranks share cores. Called after
+ * all checks. */
+void ddp_world_announce(const struct ddp_world *w);
+
+/* Makes the job ready, and shows what the command shows instead of a measurement. Returns
+ * DDP_PREPARE_DONE if no ranks are needed. */
+int ddp_world_prepare(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Sets w->backend and *ranks for the i-th start of the ranks: the i-th rank count or, in a sweep,
+ * the i-th launch group. *ranks becomes 0 if no start is left. */
+int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
+                           struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Runs the command with the ranks of an outside launcher. */
+int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
+/* Checks that a backend that needs a GPU per rank has enough of them. `subject` begins the message,
+ * such as "--ranks 4". Returns DDP_EUNAVAIL. */
+int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+/* Refuses GPU options for a backend that uses no GPU. Returns DDP_EUSAGE. */
+int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_gpu_options *asked,
+                           struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills *out with the communicator options of this run. */
+void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
+
+#endif

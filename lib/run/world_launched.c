@@ -1,0 +1,254 @@
+/* Runs a command with ranks that mpiexec, srun or torchrun started. Every process is a rank, and
+ * rank 0 is the collector. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/sysinfo.h"
+#include "comm/handshake.h"
+#include "comm/hosts.h"
+#include "comm/waiter.h"
+#include "device/cuda/nvml.h"
+#include "launch/signal_thread.h"
+#include "launch/watchdog.h"
+#include "run/rank_error.h"
+#include "run/sweep.h"
+#include "run/world.h"
+
+#define CLOSE_TIMEOUT_NS 500000000 /* Open MPI sends SIGKILL a second after its first signal */
+#define LAST_MESSAGES_NS 100000000 /* time for the last messages to reach mpiexec */
+
+/* Writes the last documents from a thread other than the main thread. Keeps the lock, because the
+ * process ends afterwards. If the main thread is blocked in a write, this function gives up, and
+ * the documents on disk stay as they are. */
+static void close_from_other_thread(struct ddp_world *w, int code, const char *why,
+                                    struct ddp_err *err)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += CLOSE_TIMEOUT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_mutex_timedlock(&w->lock, &until) == 0 && w->reports)
+        ddp_collector_close(w, code, why, err);
+}
+
+/* Called when a deadline expires, by a wait of the main thread or, because blocking calls of a
+ * library cannot check the deadline, by the watchdog. Reports the operation that hangs, and saves
+ * the finished points. The process ends afterwards. */
+static void on_expire(void *arg, const char *report_text)
+{
+    struct ddp_world *w = arg;
+    struct ddp_err err = DDP_ERR_INIT;
+    char waits[400] = "", whole[1024], who[256];
+    bool was_reported = w->comm && ddp_wait_report(w->comm, -1, waits, sizeof waits);
+    snprintf(whole, sizeof whole, "%s%s%s", report_text, was_reported ? "; " : "", waits);
+    /* Both the main thread and the watchdog may call this function. */
+    const bool first = !atomic_exchange(&w->expired, true);
+    if (first) {
+        ddp_rank_error_origin(w->app, who, sizeof who);
+        ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
+    }
+    /* The deadlines of all ranks expire at about the same time, and mpiexec ends the job when the
+     * first rank ends. The other ranks therefore wait until rank 0 has written its documents. */
+    if (!first || w->app->launcher.rank_info.rank > 0)
+        ddp_sleep_ns(2 * CLOSE_TIMEOUT_NS);
+    w->no_fsync = true;
+    close_from_other_thread(w, DDP_ELOST, whole, &err);
+}
+
+/* Writes the last documents when mpiexec ends the job, with the signal as the reason. */
+static void on_signal(void *arg, int signal)
+{
+    struct ddp_world *w = arg;
+    struct ddp_err err = DDP_ERR_INIT;
+    char why[64];
+    snprintf(why, sizeof why, "ended by %s", strsignal(signal));
+    w->no_fsync = true;
+    close_from_other_thread(w, -(128 + signal), why, &err);
+}
+
+/* Fills the hosts of the record. Every rank sends the facts about its host, and rank 0 merges the
+ * facts of ranks on the same host. */
+static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_sysinfo info;
+    struct ddp_host mine = {.ranks = 1};
+    struct ddp_host *all = ddp_calloc((size_t)comm->size, sizeof *all);
+    if (!all)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for %d host entries", comm->size);
+    ddp_sysinfo_read(&info);
+    memcpy(mine.name, info.host, sizeof mine.name);
+    memcpy(mine.cpu, info.cpu, sizeof mine.cpu);
+    memcpy(mine.kernel, info.kernel, sizeof mine.kernel);
+    memcpy(mine.governor, info.governor, sizeof mine.governor);
+    mine.cores = info.machine_cores;
+    mine.usable_cores = info.cores;
+    mine.memory_bytes = info.memory_bytes;
+    mine.load = info.load;
+    if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
+        mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
+    int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
+    w->record.host_count = 0;
+    for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
+        int h = 0;
+        while (h < w->record.host_count && strcmp(w->record.hosts[h].name, all[r].name) != 0)
+            h++;
+        if (h == w->record.host_count) {
+            rc = ddp_record_add_host(&w->record, &all[r], err);
+            continue;
+        }
+        struct ddp_host *host = &w->record.hosts[h];
+        host->ranks++;
+        host->usable_cores = DDP_MIN(host->usable_cores, all[r].usable_cores);
+    }
+    free(all);
+    return rc;
+}
+
+/* Runs the command on the first `ranks` ranks. The other ranks are idle. */
+static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
+{
+    struct ddp_rank rank = {.comm = world, .collector = w};
+    int rc = 0;
+    if (ranks == world->size) {
+        rc = w->job->rank_main(&rank, w->values, err);
+    } else if (world->rank >= ranks) {
+        return ddp_comm_agree_idle(world, ranks, 0, err);
+    } else {
+        int *members = ddp_calloc((size_t)ranks, sizeof *members);
+        if (!members)
+            return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", ranks);
+        for (int r = 0; r < ranks; r++)
+            members[r] = r;
+        rc = ddp_comm_group(world, members, ranks, &rank.comm, err);
+        free(members);
+        DDP_TRY(rc);
+        rc = w->job->rank_main(&rank, w->values, err);
+        ddp_comm_destroy(rank.comm);
+    }
+    if (rc != 0 && !err->agreed)
+        return rc;
+    return ddp_comm_agree(world, rc, err);
+}
+
+static int open_collector(struct ddp_world *w, struct ddp_err *err)
+{
+    pthread_mutex_lock(&w->lock);
+    int rc = ddp_collector_open(w, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int close_collector(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
+{
+    pthread_mutex_lock(&w->lock);
+    int rc = ddp_collector_close(w, code, reason, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_comm_times times;
+    int rc = comm->rank == 0 ? ddp_collector_check(w, err) : 0;
+    if (rc == 0)
+        rc = ddp_world_prepare(w, err);
+    bool done = rc == DDP_PREPARE_DONE;
+    DDP_TRY(ddp_comm_agree(comm, done ? 0 : rc, err));
+    if (done)
+        return 0;
+    rc = comm->rank == 0 ? ddp_collector_fill(w, err) : 0;
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    DDP_TRY(gather_hosts(w, comm, err));
+    DDP_TRY(ddp_world_comm_times(comm, &times, err));
+    ddp_collector_comm_times(w, &times);
+    ddp_world_announce(w);
+    rc = comm->rank == 0 ? open_collector(w, err) : 0;
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    if (w->sweep)
+        DDP_TRY(ddp_sweep_share(w->sweep, comm, err));
+    for (int i = 0, ranks = 1; rc == 0 && ranks > 0; i++) {
+        rc = ddp_world_launch_group(w, i, &ranks, err);
+        if (rc == 0 && ranks > 0)
+            rc = run_count(w, comm, ranks, err);
+    }
+    return rc;
+}
+
+/* Creates the communicator. If that fails, main reports the error on each rank. */
+static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options,
+                     struct ddp_comm **out, struct ddp_err *err)
+{
+    const struct ddp_rank_info *rank_info = &w->app->launcher.rank_info;
+    int rc = DDP_FAULT(RANK_START, rank_info->rank, err);
+    if (rc == 0)
+        rc = ddp_comm_create(w->backend, rank_info, options, out, err);
+    return rc;
+}
+
+static int run_launched(struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_comm_options options;
+    struct ddp_comm *comm;
+    struct ddp_watchdog *dog = NULL;
+    char who[256];
+    ddp_world_comm_options(w, w->max_ranks, &options);
+    options.on_expire = on_expire;
+    options.on_expire_arg = w;
+    DDP_TRY(open_comm(w, &options, &comm, err));
+    w->comm = comm;
+    if (comm->rank == 0 && comm->hosts && comm->hosts->why[0])
+        ddp_logf(&w->app->log, DDP_LOG_NOTE, "ranks of one host share no memory: %s",
+                 comm->hosts->why);
+    const struct ddp_comm *local = comm->hosts ? comm->hosts->local : NULL;
+    int rc = ddp_watchdog_start(comm->flight, local ? local->rank_info.segment : NULL,
+                                options.timeout_ns, on_expire, w, &dog, err);
+    if (rc == 0)
+        rc = ddp_handshake(comm, w->app->argc - 1, w->app->argv + 1, err);
+    if (rc == 0)
+        rc = run_all(w, comm, err);
+    if (rc == 0)
+        rc = DDP_FAULT(EXIT, comm->rank, err);
+    /* The other ranks wait for the result of rank 0's last write. */
+    if (rc == 0)
+        rc = ddp_comm_agree(comm, close_collector(w, 0, NULL, err), err);
+    ddp_watchdog_stop(dog);
+    rc = close_collector(w, rc, err->text, err);
+    if (rc != 0 && !err->agreed) {
+        /* The other ranks do not have this error. Report it here, then abort the other ranks.
+         * main() does not report an error that has a rank and is not agreed. */
+        ddp_rank_error_origin(w->app, who, sizeof who);
+        ddp_log_err_of(&w->app->log, who, err);
+        err->rank = comm->rank;
+        ddp_comm_abort(comm, rc);
+    } else if (rc != 0 && comm->rank == 0) {
+        /* Report the error before this rank leaves MPI, because the other ranks wait for this rank
+         * there. When the first rank ends, mpiexec ends the others and drops output that it has not
+         * forwarded yet. */
+        ddp_log_err(&w->app->log, err);
+        ddp_sleep_ns(LAST_MESSAGES_NS);
+        err->agreed = false;
+        err->rank = 0; /* tells main() that the error was reported */
+    }
+    ddp_comm_destroy(comm);
+    return rc;
+}
+
+int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
+{
+    struct ddp_signal_thread *signals = NULL;
+    pthread_mutex_init(&w->lock, NULL);
+    /* Must run before MPI or NCCL creates threads (see signal_thread.h). */
+    if (w->app->launcher.rank_info.rank == 0)
+        DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
+    int rc = run_launched(w, err);
+    ddp_signal_thread_stop(signals);
+    return rc;
+}
