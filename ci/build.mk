@@ -23,7 +23,7 @@ AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
   $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE) -DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
-  $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd)
+  $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd,-include base/banned.h)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
@@ -57,7 +57,7 @@ $(CU_OBJ): $(O)/%.cu.o: %.cu | $(O)/ready
 $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h | $(O)/ready
 	@echo "  MPICC $@"
 	$(Q)OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC_$*) $(BASE_CFLAGS) $(CFLAGS) -I$(O) \
-	  -DDDP_MPI_FLAVOUR='"$*"' -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared \
+	  -DDDP_MPI_FLAVOUR='"$*"' -include base/banned.h -MMD -MP -MT $@ -MF $(O)/mpi-$*.d -shared \
 	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lm
 
@@ -104,8 +104,9 @@ ALL_SRC = $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC)
 json_entry = {"directory": "$(CURDIR)", "file": "$1", "command": $(call cstr,$(call compile,$1))}
 .PHONY: compile_commands.json
 compile_commands.json: ## write compile_commands.json for editors and clang tools
-	@{ printf '[\n'; printf '%s,\n' $(foreach s,$(ALL_SRC),$(call sq,$(call json_entry,$s))) | sed '$$s/,$$//'; \
-	  printf ']\n'; } > $@
+	$(file >$@.new,[)$(foreach s,$(filter-out $(lastword $(ALL_SRC)),$(ALL_SRC)),$(file >>$@.new,$(call json_entry,$s),))\
+	$(file >>$@.new,$(call json_entry,$(lastword $(ALL_SRC))))$(file >>$@.new,])
+	@mv $@.new $@
 
 .PHONY: demo
 demo: ## build, then measure an all-reduce and train on real images; under a minute

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that every header compiles by itself, included twice, as C and as C++, without a warning.
+# Checks that every header compiles by itself, included twice, as C and as C++, without a warning, and
+# that all headers compile together, so that no public name means two things.
 # Usage: ci/check_headers.sh [HEADER...]; CC, CXX and JOBS mean the same as for make.
 # *_list.h and *.inc.h are parts of other files and are not checked.
 set -eu
@@ -32,4 +33,9 @@ one() {
 export -f one
 # shellcheck disable=SC2016 # $1 is the inner shell's
 printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-2}" bash -c 'one "$1"' one || exit 1
+printf '#include "%s"\n' "$@" | "$CC" -x c -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -I. -DDDP_FAULTS=0 \
+    -DDDP_GBENCH=0 -Wall -Wextra -Werror -Wno-unused-parameter - || {
+    echo "the headers do not compile together" >&2
+    exit 1
+}
 echo "  LINT  headers ($#)"

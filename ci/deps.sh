@@ -9,7 +9,7 @@ demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fas
 tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
 python3-jsonschema python3-numpy mandoc pkg-config procps util-linux"
 # Some releases lack these packages; the tests that need them are then skipped with a message.
-extras="spin python3-yaml clang-format-14 shellcheck libsimgrid-dev libgloo-dev iproute2"
+extras="spin python3-yaml clang-format-14 clang-tidy-14 cppcheck shellcheck libsimgrid-dev libgloo-dev iproute2"
 
 case ${1:-} in
 demo) wanted=$demo extras= ;;

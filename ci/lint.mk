@@ -1,10 +1,12 @@
 # Lint: each check is a script that can also be run by hand.
 
 .PHONY: lint format
-lint: ## check layers, headers, names, lengths, language, formatting and shell scripts
+lint: $(O)/build_facts.h ## check layers, headers, lengths, language, formatting and shell scripts; clang-tidy, cppcheck
 	$(Q)ci/check_layers.sh
 	$(Q)CC='$(CC)' JOBS='$(JOBS)' ci/check_headers.sh
 	$(Q)ci/check_style.sh
+	+$(Q)$(SUBMAKE) compile_commands.json
+	$(Q)JOBS='$(JOBS)' ci/check_tools.sh
 	$(Q)ci/check_language.sh
 	$(Q)JOBS='$(JOBS)' ci/check_format.sh
 

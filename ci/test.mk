@@ -158,9 +158,10 @@ $(O)/tests/bench/sgemm_peak: $(O)/tests/bench/sgemm_peak.o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
 -include $(O)/tests/bench/sgemm_peak.d
 .PHONY: bench-train
-bench-train: all $(O)/tests/bench/sgemm_peak ## compare training with PyTorch and with sgemm: results/train-peers.json; needs python3-torch
-	$(Q)$(PYTHON) tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
-	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS)
+bench-train: all $(O)/tests/bench/sgemm_peak ## compare training with PyTorch and with sgemm (python3-torch), or with the build in OLD=DIR
+	$(Q)$(PYTHON) $(if $(OLD),tests/bench/train_old_new.py --old $(OLD)/build/ddpbench --new $(O)/ddpbench, \
+	  tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
+	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS))
 .PHONY: bench-link
 bench-link: all ## measure bandwidth, hier, compression and overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)

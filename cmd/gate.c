@@ -119,6 +119,8 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     setup->on_child = on_child;
     setup->arg = &progress;
     int rc = ddp_gate_measure(setup, &data, err);
+    setup->on_child = NULL;
+    setup->arg = NULL;
     if (progress.shown)
         fputs("\r\033[K", stderr);
     DDP_TRY(rc);

@@ -33,7 +33,8 @@ void ddp_clock_measure(double *cost_ns, double *resolution_ns)
         batch_ns[b] = last - first;
     }
     qsort(batch_ns, BATCHES, sizeof batch_ns[0], compare_ns);
-    *cost_ns = (double)batch_ns[BATCHES / 2] / CALLS;
+    const int64_t median_ns = batch_ns[BATCHES / 2];
+    *cost_ns = (double)median_ns / CALLS;
     *resolution_ns = smallest_ns == INT64_MAX ? NAN : (double)smallest_ns;
 }
 

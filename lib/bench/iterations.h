@@ -1,10 +1,10 @@
 /* Runs the timed iterations of a point: decides how many there are, starts each one, and computes
  * its time.
  *
- * Number: exactly --iters, or adaptive. Adaptive iterations end when half the 95 % interval of the
- * median is at most `precision` times the median, when --max-time has passed, or after --iters. The
- * interval is checked after 20, 30, 45, ... iterations (stats/series.h). Rank 0 decides and sends
- * the decision to all ranks.
+ * Number: exactly --iters, or adaptive with a maximum number. Adaptive iterations end as soon as
+ * half the 95 % interval of the median is at most `precision` times the median, the maximum time
+ * has passed, or the maximum number is reached. The interval is checked after 20, 30, 45, ...
+ * iterations (stats/series.h). Rank 0 decides and sends the decision to all ranks.
  *
  * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
  * the future, and each rank waits until that time. If a rank begins too late, the iteration is

@@ -27,8 +27,8 @@ enum ddp_backend_cap {
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
     DDP_CAP_AVG_FIRST = 1 << 9, /* native averages multiply by 1/size in the data type, then sum */
-    /* init finds out which ranks share a host (hosts.h). Registered memory is then possible, and
-     * comm->shm is set if all ranks share memory. */
+    /* init finds out which ranks share a host (hosts.h). If all ranks are on one host, init sets
+     * comm->shm, which also provides registered memory. */
     DDP_CAP_HOSTS = 1 << 6
 };
 
@@ -47,13 +47,13 @@ struct ddp_coll_args {
 struct ddp_backend {
     const char *name, *summary;
     unsigned caps;
-    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if unknown. The
-     * pointer may be NULL. */
+    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if unknown. This
+     * member may be NULL. */
     const char *(*library)(void);
     /* Opens the library, or fails with DDP_EUNAVAIL and the reason. NULL: the backend has no
      * library, or only init can open it. */
     int (*load)(struct ddp_err *err);
-    /* Returns the version of the device's software ("CUDA 13.0, ..."). May be NULL. */
+    /* Returns the version of the device's software ("CUDA 13.0, ..."). This member may be NULL. */
     const char *(*device_library)(void);
     /* Returns the number of devices on this host that ranks can use, one per rank. NULL: any
      * number. */
@@ -70,8 +70,8 @@ struct ddp_backend {
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
     /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Otherwise
-     * returns at once. A rank calls this function while it waits for something else. May be
-     * NULL. */
+     * returns at once. A rank calls this function while it waits for something else. This member
+     * may be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -87,7 +87,7 @@ struct ddp_backend {
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
     /* Returns the time in ns that the last native() took by the device's own clock, or -1 if
-     * unknown. May be NULL. */
+     * unknown. This member may be NULL. */
     double (*device_ns)(struct ddp_comm *comm);
 };
 

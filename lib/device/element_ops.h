@@ -177,8 +177,8 @@ DDP_BOTH float ddp_merged(float a, float b)
     return ddp_f32_canonical(a + b);
 }
 
-DDP_BOTH void ddp_sgd_step(float *p, float *v, float grad, float lr, float momentum,
-                           float weight_decay)
+DDP_BOTH void ddp_sgd_element(float *p, float *v, float grad, float lr, float momentum,
+                              float weight_decay)
 {
     const float g = grad + *p * weight_decay;
     const float next = *v * momentum + g;
@@ -207,7 +207,7 @@ static inline struct ddp_adam_factors ddp_adam_factors_of(const struct ddp_adam 
     return f;
 }
 
-DDP_BOTH void ddp_adam_step(float *p, float *m, float *v, float grad, struct ddp_adam_factors f)
+DDP_BOTH void ddp_adam_element(float *p, float *m, float *v, float grad, struct ddp_adam_factors f)
 {
     const float g = grad + *p * f.weight_decay;
     const float first = *m * f.beta1 + g * f.rest1;

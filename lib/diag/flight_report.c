@@ -90,21 +90,23 @@ static void write_report(const struct ddp_flights *all, int by, const struct ddp
     ddp_flight_phase_text(flight_of(all, by), phase, sizeof phase);
 
     if (n_never > 0)
-        append(out, out_bytes, &used, "rank%s %s never entered %s; %s wait%s in it",
-               n_never > 1 ? "s" : "", never, name, inside, n_inside > 1 ? "" : "s");
+        append(out, out_bytes, &used, "rank%s %s never entered %s; rank%s %s wait%s in it",
+               n_never > 1 ? "s" : "", never, name, n_inside > 1 ? "s" : "", inside,
+               n_inside > 1 ? "" : "s");
     else
-        append(out, out_bytes, &used, "%s wait%s in %s", inside, n_inside > 1 ? "" : "s", name);
+        append(out, out_bytes, &used, "rank%s %s wait%s in %s", n_inside > 1 ? "s" : "", inside,
+               n_inside > 1 ? "" : "s", name);
     if (n_left > 0)
-        append(out, out_bytes, &used, ", %s left it", left);
-    append(out, out_bytes, &used, "%s, phase '%s'", size, phase);
+        append(out, out_bytes, &used, ", rank%s %s left it", n_left > 1 ? "s" : "", left);
+    append(out, out_bytes, &used, "%s, rank %d is in phase '%s'", size, by, phase);
     if (n_others > 0) {
         struct ddp_flight_op op;
         int r = first_in(standing, all->ranks, OTHER);
         (void)standing_of(flight_of(all, r), asked, &op);
         ddp_flight_name(&op, name, sizeof name);
         ddp_flight_size(&op, size, sizeof size);
-        append(out, out_bytes, &used, "; %s %s in %s%s instead", others,
-               n_others > 1 ? "are" : "is", name, size);
+        append(out, out_bytes, &used, "; rank%s %s %s in %s%s instead", n_others > 1 ? "s" : "",
+               others, n_others > 1 ? "are" : "is", name, size);
     }
     if (n_never > 0) {
         int r = first_in(standing, all->ranks, NEVER);

@@ -125,7 +125,7 @@ _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int chann
 
 static int start_process(struct ddp_launch_run *run, int rank, int channel_fd, struct ddp_err *err)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     pid_t parent = getpid();
     child->pid = fork();
     if (child->pid < 0)
@@ -140,7 +140,7 @@ static int start_process(struct ddp_launch_run *run, int rank, int channel_fd, s
 
 static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     int pair[2];
     DDP_TRY(DDP_FAULT(FORK, -1, err));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)

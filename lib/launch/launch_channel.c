@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "launch/launch_impl.h"
 
-static void close_channel(struct ddp_child *child)
+static void close_channel(struct ddp_launch_child *child)
 {
     close(child->channel);
     child->channel = -1;
@@ -23,7 +23,7 @@ static void close_channel(struct ddp_child *child)
 /* Handles a complete request and sends the answer. */
 static void answer(struct ddp_launch_run *run, int rank)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     struct ddp_channel_answer reply = {.err = DDP_ERR_INIT};
     if (run->cause.kind == DDP_CAUSE_HANDLER) {
         /* The handler failed before, so do not call it again. */
@@ -56,7 +56,7 @@ static void answer(struct ddp_launch_run *run, int rank)
 
 /* Returns the number of bytes that are still missing, or 0 if request and payload are complete.
  * *into becomes the address at which to store the missing bytes. */
-static size_t wanted(struct ddp_child *child, unsigned char **into)
+static size_t wanted(struct ddp_launch_child *child, unsigned char **into)
 {
     size_t head = sizeof child->request;
     if (child->got < head) {
@@ -70,7 +70,7 @@ static size_t wanted(struct ddp_child *child, unsigned char **into)
 /* Allocates the payload when its length is known. If this fails, ends the run and returns false. */
 static bool make_room(struct ddp_launch_run *run, int rank)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     if (child->request.bytes > DDP_MESSAGE_MAX || run->job->on_message == NULL) {
         if (ddp_launch_find_cause(run, DDP_CAUSE_HANDLER, rank, DDP_EINTERNAL))
             ddp_fail(&run->cause.err, DDP_EINTERNAL,
@@ -89,7 +89,7 @@ static bool make_room(struct ddp_launch_run *run, int rank)
 
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     while (child->channel >= 0) {
         unsigned char *into;
         size_t want = wanted(child, &into);

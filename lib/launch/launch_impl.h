@@ -34,7 +34,7 @@ struct ddp_channel_answer {
     struct ddp_err err;
 };
 
-struct ddp_child {
+struct ddp_launch_child {
     pid_t pid;
     int pidfd, channel; /* channel: the parent's end */
     pthread_t thread;
@@ -67,8 +67,8 @@ struct ddp_launch_run {
     const struct ddp_launch_job *job;
     struct ddp_segment *segment;
     int segment_fd;
-    struct ddp_child *child;      /* [job->ranks] */
-    struct ddp_rank_start *start; /* [job->ranks], threads only */
+    struct ddp_launch_child *child; /* [job->ranks] */
+    struct ddp_rank_start *start;   /* [job->ranks], threads only */
     int alive;
     cpu_set_t cores;
     int core_count;

@@ -56,7 +56,7 @@ void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
     if (run->job->mode != DDP_LAUNCH_PROCESSES)
         return;
     for (int r = 0; r < run->job->ranks; r++) {
-        struct ddp_child *child = &run->child[r];
+        struct ddp_launch_child *child = &run->child[r];
         if (!child->alive)
             continue;
         child->killed = child->killed || signal == SIGKILL;
@@ -98,7 +98,7 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
 /* Cleans up after a rank's death. Messages that the rank sent before are still read. */
 static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     child->alive = false;
     run->alive--;
     check_death(run, rank, info);
@@ -115,7 +115,7 @@ static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *inf
 
 static void report_stop(struct ddp_launch_run *run, int rank, int signal)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     char where[512], time[32];
     child->stopped_at = ddp_now_ns();
     child->stop_signal = signal;
@@ -136,7 +136,7 @@ static void reap(struct ddp_launch_run *run)
     if (run->job->mode != DDP_LAUNCH_PROCESSES)
         return;
     for (int r = 0; r < run->job->ranks; r++) {
-        struct ddp_child *child = &run->child[r];
+        struct ddp_launch_child *child = &run->child[r];
         while (child->alive) {
             siginfo_t info = {0};
             int rc =
@@ -163,7 +163,7 @@ static void reap(struct ddp_launch_run *run)
 /* Joins a rank that is a thread. A thread has ended when its end of the channel is closed. */
 static void join(struct ddp_launch_run *run, int rank)
 {
-    struct ddp_child *child = &run->child[rank];
+    struct ddp_launch_child *child = &run->child[rank];
     if (run->job->mode != DDP_LAUNCH_THREADS || !child->alive)
         return;
     pthread_join(child->thread, NULL);
@@ -225,7 +225,7 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
 static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
-        const struct ddp_child *child = &run->child[r];
+        const struct ddp_launch_child *child = &run->child[r];
         if (child->alive && child->stopped_at != 0 &&
             now - child->stopped_at >= run->job->timeout_ns)
             end_stopped(run, r);

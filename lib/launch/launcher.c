@@ -4,7 +4,8 @@
  *
  * Launchers nest. For example, mpiexec inside an allocation of Slurm starts its daemons by srun.
  * The launcher that is closer to the ranks is therefore checked first. Variables of different
- * launchers may disagree, except the variables of two mpiexecs. */
+ * launchers may disagree. Only if those of Open MPI's and Hydra's mpiexec disagree, this is an
+ * error (check_nesting). */
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -249,8 +250,8 @@ static int check_hydra(struct ddp_err *err)
     return ddp_hint(err, "unset PMI_FD, PMI_RANK and PMI_SIZE, or start under mpiexec");
 }
 
-/* Fails if a launcher that cannot be joined started this process. A job of one task is allowed,
- * because these launchers start shells that way. */
+/* Fails if a launcher that cannot be joined started this process. A job of one task is allowed
+ * if the launcher has a variable for the size, because such launchers start shells that way. */
 static int check_other_launchers(struct ddp_err *err)
 {
     for (size_t i = 0; i < DDP_COUNT_OF(other_launchers); i++) {
@@ -259,7 +260,7 @@ static int check_other_launchers(struct ddp_err *err)
         if (rank == NULL || (size != NULL && strcmp(size, "1") == 0))
             continue;
         ddp_fail(err, DDP_EMISMATCH,
-                 "%s started this process (%s=%.20s), which ddpbench cannot join",
+                 "ddpbench cannot join the ranks of %s, which started this process (%s=%.20s)",
                  other_launchers[i].name, names[other_launchers[i].rank], rank);
         return ddp_hint(
             err,
@@ -341,8 +342,9 @@ int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
         return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing",
                         names[TORCH_MASTER]);
     if (strlen(host) >= sizeof m.host)
-        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s has %zu characters",
-                        names[TORCH_MASTER], strlen(host));
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "the launcher's variable %s has %zu characters; the limit is %zu",
+                        names[TORCH_MASTER], strlen(host), sizeof m.host - 1);
     snprintf(m.host, sizeof m.host, "%s", host);
     for (size_t i = 0; i < DDP_COUNT_OF(names_job); i++)
         m.token = mix_text(m.token, value_of(names_job[i]));

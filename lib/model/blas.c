@@ -77,7 +77,10 @@ static int multiplies(cblas_sgemm_fn *sgemm)
     const float want[4] = {58, 64, 139, 154};
     float c[4] = {0};
     sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, 2, 2, 3, 1.0f, a, 3, b, 2, 0.0f, c, 2);
-    return memcmp(c, want, sizeof c) == 0;
+    bool same = true;
+    for (int i = 0; i < 4; i++)
+        same &= c[i] == want[i];
+    return same;
 }
 
 /* Writes a name such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)". */

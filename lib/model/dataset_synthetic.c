@@ -113,7 +113,7 @@ err_set:
 extern const struct ddp_dataset_reader ddp_dataset_synthetic;
 const struct ddp_dataset_reader ddp_dataset_synthetic = {
     .name = "synthetic",
-    .summary =
-        "generated from the seed in the model's input shape: one picture per class, plus noise",
+    .summary = "random images in the model's input shape, made from the seed: one picture per "
+               "class, plus noise",
     .load = load,
 };

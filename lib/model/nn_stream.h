@@ -5,7 +5,8 @@
  * kernel uses exp or log. The order of a sum depends only on its number of terms. The terms are
  * split into ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS partial sums of terms at a
  * fixed stride. The partial sums are added pairwise, upper half to lower half. Finally the parts
- * are added in order. The kernels do not compute products (layers_stream.h), allocate or wait. */
+ * are added in order. The kernels do not multiply matrices (layers_stream.h does), allocate or
+ * wait. */
 #ifndef DDP_MODEL_NN_STREAM_H
 #define DDP_MODEL_NN_STREAM_H
 

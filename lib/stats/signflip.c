@@ -17,7 +17,7 @@ static int compare_doubles(const void *a, const void *b)
  * statistic, which is the sum of the scores of all d[i] above centre. */
 static double scores(const double *d, size_t n, double centre, double *score)
 {
-    double sorted[DDP_SIGNFLIP_MAX], observed = 0;
+    double sorted[DDP_SIGNFLIP_MAX] = {0}, observed = 0;
     for (size_t i = 0; i < n; i++)
         sorted[i] = fabs(d[i] - centre);
     qsort(sorted, n, sizeof *sorted, compare_doubles);

@@ -7,9 +7,10 @@ setup() {
     root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     tree=$BATS_TEST_TMPDIR/tree
     mkdir -p "$tree"/{cmd,lib/base,lib/comm/mpi,lib/exchange,lib/record,tests/unit,.ci}
-    cp "$root"/lib/base/{err,dtype}.h "$tree/lib/base" # the public header ddp.h contains these
+    # ddp.h contains err.h and dtype.h; the build includes banned.h before each file
+    cp "$root"/lib/base/{err,dtype,banned}.h "$tree/lib/base"
     cp "$root/lib/exchange/ddp.h" "$tree/lib/exchange"
-    cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$tree"
+    cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$root/.clang-tidy" "$tree"
     cp "$root/.ci/run" "$tree/.ci"
     cd "$tree" || return
     printf 'int ddp_answer(void);\n' >lib/base/answer.h
@@ -266,14 +267,27 @@ END
     [[ $output == *"lib/base/plain.h: not self-contained as C"* ]]
     printf 'struct a {\n    int new;\n};\n' >lib/base/plain.h # not C++
     run ! ci/check_headers.sh
+    printf 'int ddp_answer(int question);\n' >lib/base/plain.h # answer.h declares another function
+    run ! ci/check_headers.sh
+    [[ $output == *"do not compile together"* ]]
     rm lib/base/plain.h
 
     printf '#include "comm/x.h"\n' >lib/base/bad.c
     run ! ci/check_layers.sh
     [[ $output == *"lib/base/bad.c:1"* ]]
-    printf 'int f(char *a) { return atoi(a); }\n' >lib/base/bad.c
-    run ! ci/check_style.sh
-    [[ $output == *"lib/base/bad.c:1"* ]]
+    printf '#include <stdlib.h>\nint f(const char *a);\nint f(const char *a) { return atoi(a); }\n' >lib/base/bad.c
+    run ! make MPI=0 CUDA=0
+    [[ $output == *"poisoned"*"atoi"* ]]
+    if command -v clang-tidy-14 && command -v cppcheck; then
+        rm lib/record/provenance.c # its header is made by the build
+        printf 'int f(int a);\nint f(int a)\n{\n    if (a);\n    return a;\n}\n' >lib/base/bad.c
+        make MPI=0 CUDA=0 compile_commands.json
+        run ! ci/check_tools.sh
+        [[ $output == *"bad.c:4"*"bugprone-suspicious-semicolon"* ]]
+        printf '#include <stdlib.h>\nvoid f(void);\nvoid f(void)\n{\n    char *p = malloc(1);\n    if (p)\n        *p = 0;\n}\n' >lib/base/bad.c
+        run ! ci/check_tools.sh
+        [[ $output == *"bad.c:8"*"memleak"* ]] || { echo "$output"; false; }
+    fi
     yes 'int x;' | head -n 801 >lib/base/bad.c
     run ! ci/check_style.sh
     : >lib/base/bad.c

@@ -91,12 +91,12 @@ static void test_optimisers(void **state)
             x[i] = values((enum grad_kind)kind, (uint64_t)(i % 4));
         grad()->sgd(x[0], x[1], x[3], N, 0.1f, 0.9f, 0.01f);
         for (size_t i = 0; i < N; i++)
-            ddp_sgd_step(&x[4][i], &x[5][i], x[7][i], 0.1f, 0.9f, 0.01f);
+            ddp_sgd_element(&x[4][i], &x[5][i], x[7][i], 0.1f, 0.9f, 0.01f);
         same(x[0], x[4], N * 4, "sgd: p");
         same(x[1], x[5], N * 4, "sgd: v");
         grad()->adam(x[0], x[1], x[2], x[3], N, &adam);
         for (size_t i = 0; i < N; i++)
-            ddp_adam_step(&x[4][i], &x[5][i], &x[6][i], x[7][i], f);
+            ddp_adam_element(&x[4][i], &x[5][i], &x[6][i], x[7][i], f);
         for (int i = 0; i < 3; i++)
             same(x[i], x[4 + i], N * 4, "adam");
         for (int i = 0; i < 8; i++)

@@ -17,7 +17,7 @@
 static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes, bool *done,
                          struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     struct ddp_control_share *s = &c->share[rank];
     const int fd = c->connections.peer[rank];
     const bool fresh = s->got_head < sizeof s->head;
@@ -40,7 +40,7 @@ static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes
 
 static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     int missing = comm->size - 1;
     for (int r = 0; r < comm->size; r++) {
@@ -70,7 +70,7 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
 static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
                      struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     const size_t sum = bytes * (size_t)comm->size;
     const struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_RESULT, .seq = c->seq, .bytes = sum};
@@ -91,7 +91,7 @@ static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t 
 static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
                    struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm) + DDP_CONTROL_GRACE_NS;
     const size_t sum = bytes * (size_t)comm->size;
     const int fd = c->connections.peer[0];
@@ -118,7 +118,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
 static int tcp_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     c->seq++;
@@ -136,7 +136,7 @@ static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
  * all-gather. */
 static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     struct ddp_control_frame head;
     const ssize_t n = recv(fd, &head, sizeof head, MSG_PEEK);
     if (c->share[rank].gone || (n < 0 && (errno == EAGAIN || errno == EINTR)))
@@ -155,7 +155,7 @@ static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 
 static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     if (comm->rank != 0)
@@ -167,14 +167,14 @@ static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
 
 static void tcp_abort(struct ddp_comm *comm, int code)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     const int me = comm->world_rank[comm->rank];
     if (!c->failed)
         snprintf(c->why, sizeof c->why, "rank %d failed or was lost (code %d)", me, -code);
     ddp_control_abort(c, code, me);
 }
 
-static void control_free(struct ddp_control *c)
+static void control_free(struct ddp_tcp_control *c)
 {
     if (c == NULL)
         return;
@@ -193,9 +193,9 @@ static void world_free(struct ddp_control_world *w)
     free(w);
 }
 
-static struct ddp_control *control_create(int size, struct ddp_err *err)
+static struct ddp_tcp_control *control_create(int size, struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_calloc(1, sizeof *c);
+    struct ddp_tcp_control *c = ddp_calloc(1, sizeof *c);
     if (c != NULL) {
         c->share = ddp_calloc((size_t)size, sizeof *c->share);
         c->polled = ddp_calloc((size_t)size, sizeof *c->polled);
@@ -211,7 +211,7 @@ int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_rendezvous_conf
                          struct ddp_err *err)
 {
     struct ddp_control_world *w = ddp_calloc(1, sizeof *w);
-    struct ddp_control *c = control_create(comm->size, err);
+    struct ddp_tcp_control *c = control_create(comm->size, err);
     int rc = DDP_ENOMEM;
     if (w != NULL) {
         w->listener.fd = -1;
@@ -246,8 +246,8 @@ static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *option
 
 static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
-    struct ddp_control *p = ddp_control_of(parent);
-    struct ddp_control *c = control_create(child->size, err);
+    struct ddp_tcp_control *p = ddp_control_of(parent);
+    struct ddp_tcp_control *c = control_create(child->size, err);
     if (c == NULL)
         return DDP_ENOMEM;
     c->world = p->world;
@@ -264,7 +264,7 @@ static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
 
 static void tcp_finalize(struct ddp_comm *comm)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     const struct ddp_control_frame bye = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_BYE, .seq = c->seq};
     for (int i = 0; !c->failed && i < (comm->rank == 0 ? comm->size : 1); i++) {

@@ -48,7 +48,7 @@ struct ddp_control_world {
     struct ddp_endpoint *endpoint; /* [size of the world] */
 };
 
-struct ddp_control {
+struct ddp_tcp_control {
     struct ddp_control_world *world;
     struct ddp_connections connections;
     struct ddp_control_share *share; /* [size]; a leaf uses only share[0].gone */
@@ -58,9 +58,9 @@ struct ddp_control {
     char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
 };
 
-static inline struct ddp_control *ddp_control_of(const struct ddp_comm *comm)
+static inline struct ddp_tcp_control *ddp_control_of(const struct ddp_comm *comm)
 {
-    return (struct ddp_control *)comm->state;
+    return (struct ddp_tcp_control *)comm->state;
 }
 
 /* Stores the failure in c->why if it is the communicator's first, aborts the communicator
@@ -79,7 +79,7 @@ int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_co
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err);
 /* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if it
  * is marked already. */
-void ddp_control_abort(struct ddp_control *c, int code, int rank);
+void ddp_control_abort(struct ddp_tcp_control *c, int code, int rank);
 
 #ifdef __cplusplus
 }

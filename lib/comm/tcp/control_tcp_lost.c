@@ -9,7 +9,7 @@
 #include "comm/tcp/control_tcp_impl.h"
 #include "diag/rank_list.h"
 
-static void send_abort(struct ddp_control *c, int fd, int code, int rank)
+static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
 {
     struct {
         struct ddp_control_frame head;
@@ -25,7 +25,7 @@ static void send_abort(struct ddp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-void ddp_control_abort(struct ddp_control *c, int code, int rank)
+void ddp_control_abort(struct ddp_tcp_control *c, int code, int rank)
 {
     if (c->failed)
         return;
@@ -36,7 +36,7 @@ void ddp_control_abort(struct ddp_control *c, int code, int rank)
 
 int ddp_control_lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     if (!c->failed)
         ddp_printable(text, c->why, sizeof c->why);
     ddp_control_abort(c, DDP_ELOST, rank >= 0 ? comm->world_rank[rank] : -1);
@@ -58,7 +58,7 @@ int ddp_control_lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp
 int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
                               struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     char text[DDP_CONTROL_TEXT_BYTES] = "";
     if (head->bytes == sizeof text &&
         ddp_tcp_receive(fd, text, sizeof text, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS) == 0)
@@ -75,7 +75,7 @@ int ddp_control_receive_abort(struct ddp_comm *comm, int fd, const struct ddp_co
 int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
                             enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err)
 {
-    const struct ddp_control *c = ddp_control_of(comm);
+    const struct ddp_tcp_control *c = ddp_control_of(comm);
     char text[DDP_CONTROL_TEXT_BYTES];
     if (head->magic == DDP_FRAME_MAGIC && head->kind == DDP_FRAME_BYE) {
         snprintf(text, sizeof text, "rank %d has left the run, but rank %d has not",
@@ -94,7 +94,7 @@ int ddp_control_check_frame(struct ddp_comm *comm, int rank, const struct ddp_co
 
 int ddp_control_expire(struct ddp_comm *comm, struct ddp_err *err)
 {
-    struct ddp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = ddp_control_of(comm);
     unsigned char missing[DDP_RENDEZVOUS_RANKS_MAX] = {0};
     char text[DDP_CONTROL_TEXT_BYTES], list[100] = "0", time[32], doing[160];
     int first = 0, many = 1;

@@ -218,7 +218,7 @@ struct sgd_step : plain_step {
     __device__ unsigned store(values &x, uint32_t i, int present, int vectors) const
     {
         for (int j = 0; j < 4; j++)
-            ddp_sgd_step(&x.p[j], &x.v[j], x.grad[j], lr, momentum, weight_decay);
+            ddp_sgd_element(&x.p[j], &x.v[j], x.grad[j], lr, momentum, weight_decay);
         ddp_store4(p, x.p, i, present, vectors);
         ddp_store4(v, x.v, i, present, vectors);
         return 0;
@@ -243,7 +243,7 @@ struct adam_step : plain_step {
     __device__ unsigned store(values &x, uint32_t i, int present, int vectors) const
     {
         for (int j = 0; j < 4; j++)
-            ddp_adam_step(&x.p[j], &x.m[j], &x.v[j], x.grad[j], factors);
+            ddp_adam_element(&x.p[j], &x.m[j], &x.v[j], x.grad[j], factors);
         ddp_store4(p, x.p, i, present, vectors);
         ddp_store4(m, x.m, i, present, vectors);
         ddp_store4(v, x.v, i, present, vectors);

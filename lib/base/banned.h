@@ -1,0 +1,18 @@
+/* Functions that no file of ours may call, because they cannot be used safely. Using one is an
+ * error of the compiler. The build includes this header before every C file of lib/ and cmd/.
+ * unit.h and strbuf.h have the functions to use instead. */
+#ifndef DDP_BASE_BANNED_H
+#define DDP_BASE_BANNED_H
+
+/* The headers that declare these functions come first, because they name them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <wchar.h>
+
+#undef alloca
+#pragma GCC poison strcpy strcat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof alloca   \
+    rand srand
+
+#endif
