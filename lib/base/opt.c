@@ -156,14 +156,10 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
-static void set_list_length(const struct ddp_opt *row, void *field, int n)
+/* The number of items is the first member of all lists. */
+static void set_list_length(void *field, int n)
 {
-    if (row->kind == DDP_OPT_SIZE_LIST)
-        ((struct ddp_size_list *)field)->n = n;
-    else if (row->kind == DDP_OPT_STRING_LIST)
-        ((struct ddp_string_list *)field)->n = n;
-    else
-        ((struct ddp_int_list *)field)->n = n;
+    *(int *)field = n;
 }
 
 /* Rejects item n of a list of choices if it repeats an earlier choice, possibly in another
@@ -201,10 +197,10 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
         struct ddp_int_list *list = field;
         for (; ddp_opt_choice(row, n); n++)
             list->v[n] = n;
-        set_list_length(row, field, n);
+        set_list_length(field, n);
         return DDP_OK;
     }
-    set_list_length(row, field, 0);
+    set_list_length(field, 0);
     for (const char *s = text;;) {
         size_t length = strcspn(s, ",");
         char item[DDP_OPT_ITEM_MAX];
@@ -223,7 +219,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
             break;
         s += length + 1;
     }
-    set_list_length(row, field, n);
+    set_list_length(field, n);
     return DDP_OK;
 }
 

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define DDP_OPT_LIST_MAX 64
-#define DDP_OPT_ITEM_MAX 256 /* bytes of one item of a string list, with its NUL */
+#define DDP_OPT_ITEM_MAX 256 /* bytes of one item of a list, with its NUL */
 
 /* The type of an option's field. */
 enum ddp_opt_kind {
@@ -44,6 +44,7 @@ enum ddp_opt_kind {
     DDP_OPT_ROWS   /* stands for the rows of `include`; their offsets begin at `offset` */
 };
 
+/* The lists. `n` must be the first member. */
 struct ddp_int_list {
     int n;
     int64_t v[DDP_OPT_LIST_MAX];
