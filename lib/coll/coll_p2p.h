@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* The tag of all messages except the fragments of all-reduce "hier" (coll_hier.h). One tag is
+/* The tag of all messages except the fragments of all-reduce "hier" (allreduce_hier.c). One tag is
  * enough, because messages between two ranks stay in order and all ranks run the same collectives
  * in the same order. */
 #define DDP_COLL_TAG 0x0dd9

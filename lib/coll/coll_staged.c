@@ -177,9 +177,9 @@ static void take_sum(const struct staging_call *call, const unsigned char **data
     void *dst = (unsigned char *)args->recv + at;
 
     data[rank] = (const unsigned char *)args->send + own * call->chunk + at;
-    const struct ddp_reduce reduce =
-        ddp_reduce_all(call->comm, args, &dst, (const void *const *)data,
-                       fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
+    struct ddp_reduce reduce;
+    ddp_reduce_all(&reduce, call->comm, args, &dst, (const void *const *)data,
+                   fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
     call->comm->device->reduce(&reduce);
 }
 

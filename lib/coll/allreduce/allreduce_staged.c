@@ -116,7 +116,8 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
                                      : slot_of(call, r, t, comm->rank);
         if (comm->size > 1)
             dst[1] = slot_of(call, next_rank(comm, comm->rank), t, comm->rank);
-        struct ddp_reduce reduce = ddp_reduce_all(comm, call->args, dst, src, n / call->elem);
+        struct ddp_reduce reduce;
+        ddp_reduce_all(&reduce, comm, call->args, dst, src, n / call->elem);
         reduce.dst_count = comm->size > 1 ? 2 : 1;
         reduce.remote = next_rank(comm, comm->rank);
         comm->device->reduce(&reduce);
