@@ -64,7 +64,7 @@ static int wait_for(struct ddp_comm *comm, int peer, struct ddp_err *err)
 }
 static int wait_all(struct ddp_comm *comm, struct ddp_err *err)
 {
-    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
+    return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
 }
 
 /* Copies a part of an array of the call. */
@@ -342,10 +342,10 @@ static int allreduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args
     direct_cut(comm, args, map, &chunk);
     if (!comm->shm->oversubscribed)
         direct_prefetch(&chunk.reduce);
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
     comm->device->reduce(&chunk.reduce);
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
-    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
+    return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }
 
 #define DIRECT(symbol, kind, run_, text, ...)                                                      \

@@ -146,7 +146,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
         src[r] = input_of(&call, r, chunk);
     struct ddp_reduce reduce;
     ddp_reduce_all(&reduce, comm, args, &args->recv, src, args->count);
-    DDP_TRY(ddp_coll_wait_all(comm, flag_slot, sequence, err));
+    DDP_TRY(ddp_shm_wait_all(comm, flag_slot, sequence, err));
     if (chunk >= 0)
         comm->device->reduce(&reduce);
     else if (call.chunk != 0)

@@ -34,11 +34,6 @@ static inline size_t ddp_fragment_count(size_t bytes)
     return bytes / DDP_FRAGMENT_BYTES + (bytes % DDP_FRAGMENT_BYTES != 0);
 }
 
-static inline size_t ddp_round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
 /* Returns the address of element number `elements` of an array whose elements have `elem` bytes. */
 static inline void *ddp_at(const void *base, size_t elements, size_t elem)
 {

@@ -64,18 +64,6 @@ static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_co
     };
 }
 
-/* Waits until the flag of every other rank in `flag_slot` has reached `sequence`. A rank waits
- * first for the rank after it, so that not all ranks poll the same flag. */
-static inline int ddp_coll_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
-                                    struct ddp_err *err)
-{
-    for (int i = 1; i < comm->size; i++) {
-        const int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
-        DDP_TRY(ddp_shm_wait(comm, peer, flag_slot, sequence, err));
-    }
-    return 0;
-}
-
 /* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
  * chunk. For r == ranks it returns `bytes`. Chunks except the first begin at cache lines of memory.
  * If `base` is not a multiple of the element size, they begin at multiples of a cache line from

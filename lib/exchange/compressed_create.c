@@ -25,11 +25,6 @@ static int block_init(struct ddp_compressed_block *b, size_t bytes, struct ddp_e
     return 0;
 }
 
-static size_t round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
 /* Returns the registered bytes of the encoded form. A list holds all indices, then all values. The
  * values begin at a new cache line. */
 static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
@@ -37,7 +32,7 @@ static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
     const struct ddp_compressor *c = spec->compressor;
     if (c->combine == DDP_COMBINE_SUM)
         return ddp_compressor_is_lossless(c) ? 0 : n * ddp_dtype_size(c->wire_dtype);
-    return 2 * round_to_line(c->bound(spec, n) * sizeof(float));
+    return 2 * ddp_round_to_line(c->bound(spec, n) * sizeof(float));
 }
 
 static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
@@ -128,15 +123,13 @@ static int prepare(struct ddp_compressed *x, struct ddp_err *err)
  * as a ring. */
 static void model_dense(struct ddp_compressed *x)
 {
-    const struct ddp_coll_args *args = &x->plan.args;
-    const struct ddp_coll_shape shape = {
-        .coll = args->coll, .count = args->count, .dtype = args->dtype, .op = args->op};
     const double ranks = x->setup.comm->size;
-    struct ddp_coll_cost cost;
+    const unsigned needs = x->plan.alg->needs;
 
-    ddp_coll_cost_of(x->plan.alg, x->setup.comm->size, &shape, &cost);
-    x->counters.wire_counted = cost.modelled;
-    x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
+    x->counters.wire_counted = !(needs & DDP_NEEDS_LIBRARY);
+    x->mapped_bytes = (needs & DDP_NEEDS_MESSAGES) && ranks > 1
+                          ? NAN
+                          : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }
 
 /* Sets mapped_bytes per entry. Every other rank reads all entries of this rank, 8 bytes each. */

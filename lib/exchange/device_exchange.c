@@ -39,11 +39,6 @@ struct ddp_device_exchange {
     struct ddp_compressed_counters counters;
 };
 
-static size_t round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
 size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -55,7 +50,7 @@ size_t ddp_device_exchange_capacity(const struct ddp_compress_spec *spec, size_t
 /* Returns the bytes of a list of `capacity` entries. */
 static size_t list_bytes(size_t capacity)
 {
-    return HEAD_BYTES + 2 * round_to_line(capacity * sizeof(float));
+    return HEAD_BYTES + 2 * ddp_round_to_line(capacity * sizeof(float));
 }
 
 /* Rounds up as ddp_comm_alloc does (comm.h). */
@@ -73,7 +68,7 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
     if (ddp_compressor_is_lossless(c))
         return 0;
     if (c->combine == DDP_COMBINE_SUM)
-        return block_bytes(round_to_line(n * ddp_dtype_size(c->wire_dtype)));
+        return block_bytes(ddp_round_to_line(n * ddp_dtype_size(c->wire_dtype)));
     return block_bytes(part) + block_bytes((uint64_t)part * (uint64_t)ranks);
 }
 
@@ -81,7 +76,7 @@ uint64_t ddp_device_exchange_bytes(const struct ddp_compress_spec *spec, size_t 
 static struct ddp_stream_list list_at(const struct ddp_device_exchange *x, void *memory)
 {
     unsigned char *at = memory;
-    const size_t values = round_to_line(x->capacity * sizeof(uint32_t));
+    const size_t values = ddp_round_to_line(x->capacity * sizeof(uint32_t));
     return (struct ddp_stream_list){.index = (uint32_t *)(void *)(at + HEAD_BYTES),
                                     .value = (float *)(void *)(at + HEAD_BYTES + values),
                                     .count = (uint32_t *)(void *)at,
@@ -109,7 +104,8 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     x->lossless = ddp_compressor_is_lossless(c);
     x->capacity = ddp_device_exchange_capacity(&s->spec, s->n, s->feedback);
     x->part_bytes = list_bytes(x->capacity);
-    x->wire_bytes = x->sparse ? x->part_bytes : round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
+    x->wire_bytes =
+        x->sparse ? x->part_bytes : ddp_round_to_line(s->n * ddp_dtype_size(c->wire_dtype));
     if (x->sparse)
         x->scratch_bytes = d->stream_kernels->select_scratch(s->n, topk_of(x));
     x->tally = d->alloc(sizeof *x->tally);

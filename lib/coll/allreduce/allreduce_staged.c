@@ -109,7 +109,7 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
     const void *src[DDP_REDUCE_MAX];
     void *dst[2] = {(unsigned char *)call->args->recv + offset, NULL};
 
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
     if (n != 0) {
         for (int r = 0; r < comm->size; r++)
             src[r] = r == comm->rank ? (const unsigned char *)call->args->send + offset

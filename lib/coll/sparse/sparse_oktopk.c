@@ -432,12 +432,12 @@ static int find_threshold(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
     const uint64_t k = x->args->k;
-    uint64_t above = 0, tied = UINT64_MAX;
+    uint64_t above = 0, tied = 0;
     uint32_t prefix = 0, mine[DIGITS];
 
     memset(x->above, 0, (size_t)ranks * sizeof *x->above);
     x->shift = 32;
-    while (x->shift > 0 && above + tied != k) {
+    do {
         x->shift -= DIGIT_BITS;
         count_digits(x, prefix, x->shift, mine);
         DDP_TRY(ddp_words_gather(x->comm, mine, DIGITS, x->digits, x->digits_room, err));
@@ -448,7 +448,7 @@ static int find_threshold(struct oktopk *x, struct ddp_err *err)
         prefix = prefix << DIGIT_BITS | (uint32_t)digit;
         for (int r = 0; r < ranks; r++)
             x->ties[r] = x->digits[r * DIGITS + digit];
-    }
+    } while (x->shift > 0 && above + tied != k);
     x->threshold = prefix << x->shift;
     distribute_ties(x, k - above);
     return 0;
