@@ -133,8 +133,7 @@ static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collec
            (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
-/* Appends the table for `count` ranks to `text`. If all ranks are on one host and have cores of
- * their own, a second table for distant cores follows. */
+/* Appends the table for `count` ranks to `text`. */
 static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
                          const char *backend, int count, struct ddp_strbuf *text,
                          struct ddp_err *err)
@@ -151,13 +150,8 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
     DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
     DDP_TRY(count_hosts(app, query.ranks, all, &query.hosts, err));
     DDP_TRY(count_hosts(app, all, all, &query.world_hosts, err));
-    const bool oversubscribed = is_oversubscribed(app, v, all);
-
-    query.distance = oversubscribed ? DDP_DISTANCE_OVERSUBSCRIBED : DDP_DISTANCE_UNKNOWN;
+    query.oversubscribed = is_oversubscribed(app, v, all);
     ddp_coll_auto_explain(&query, text);
-    query.distance = DDP_DISTANCE_FAR;
-    if (!oversubscribed && query.hosts == 1 && query.world_hosts == 1)
-        ddp_coll_auto_explain(&query, text);
     return 0;
 }
 

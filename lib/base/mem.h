@@ -18,6 +18,11 @@ extern "C" {
 #define DDP_MIN(a, b)       ((a) < (b) ? (a) : (b))
 #define DDP_MAX(a, b)       ((a) > (b) ? (a) : (b))
 
+static inline size_t ddp_round_to_line(size_t bytes)
+{
+    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
+}
+
 /* Sets *out = a * b. On overflow, returns false and does not change *out. */
 static inline bool ddp_mul_size(size_t a, size_t b, size_t *out)
 {

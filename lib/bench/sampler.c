@@ -465,10 +465,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
         most = DDP_MAX(most, all[r]);
     /* Nothing is counted for native calls, which send inside the library, and for algorithms on
      * shared memory, which send nothing. */
-    const struct ddp_coll_shape some = {.coll = m->spec->coll, .count = 1000};
-    struct ddp_coll_cost cost;
-    ddp_coll_cost_of(m->coll.alg, m->spec->ranks, &some, &cost);
-    bool hidden = !cost.modelled || cost.messages == 0;
+    bool hidden = !(m->coll.alg->needs & DDP_NEEDS_MESSAGES);
     out->wire_counted = most > 0 || m->spec->ranks == 1 || !hidden;
     out->wire_bytes_per_rank =
         out->wire_counted

@@ -290,22 +290,9 @@ void ddp_async_post(struct ddp_async_request *req)
     pthread_mutex_unlock(&async->lock);
 }
 
-int ddp_async_start(struct ddp_async *async, const struct ddp_coll_alg *alg,
-                    const struct ddp_coll_args *args, struct ddp_async_request *req,
-                    struct ddp_err *err)
-{
-    DDP_TRY(ddp_async_prepare(async, alg, args, req, err));
-    req->once = true;
-    ddp_async_post(req);
-    return 0;
-}
-
 /* Returns the result of a request that is done. */
-static int collect(struct ddp_async_request *req, struct ddp_err *err)
+static int collect(const struct ddp_async_request *req, struct ddp_err *err)
 {
-    if (req->once)
-        ddp_coll_plan_release(&req->plan);
-    req->once = false;
     if (req->code != 0 && err != NULL && err->code == 0)
         *err = req->err;
     return req->code;
@@ -324,16 +311,6 @@ static uint64_t report_to_parent(struct ddp_async_request *req)
                                      .ranks = async->comm->size};
     req->reported = true;
     return ddp_flight_enter_op(async->parent->flight, &op);
-}
-
-int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *err)
-{
-    *done = !is_queued(req);
-    if (!*done)
-        return 0;
-    if (atomic_load_explicit(&req->state, memory_order_relaxed) == DDP_ASYNC_DONE && !req->reported)
-        ddp_flight_leave(req->async->parent->flight, report_to_parent(req), req->code != 0);
-    return collect(req, err);
 }
 
 /* Sleeps until the request is done and returns true. Returns false if deadline_ns passes first.

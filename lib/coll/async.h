@@ -4,19 +4,19 @@
  *
  * Usage:
  *     ddp_async_create(comm, &async, err);                         once, all ranks
- *     ddp_async_start(async, NULL, &args, &request, err);          all ranks, same order
+ *     ddp_async_prepare(async, NULL, &args, &request, err);        once per collective
+ *     ddp_async_post(&request);                                    all ranks, same order
  *     ... compute; neither read nor write the arrays ...
- *     ddp_async_wait(&request, 0, err);
- * For a collective that runs many times, call ddp_async_prepare once. For each run, call
- * ddp_async_post and ddp_async_wait. At the end, call ddp_async_release.
+ *     ddp_async_wait(&request, 0, err);                            post and wait as often as needed
+ *     ddp_async_release(&request);
  *
  * Only the thread that owns the parent communicator may call these functions. The progress thread
  * runs the collectives, the jobs (ddp_async_prepare_job) and the function `after` of a request.
  * Meanwhile the parent communicator may be used, because it shares no flags, slots or messages with
  * the progress thread. The parent must have been opened with ddp_comm_options.threads.
  *
- * If a collective fails, later requests are not run. ddp_async_test and ddp_async_wait return the
- * error for the failed request and for every later one.
+ * If a collective fails, later requests are not run. ddp_async_wait returns the error for
+ * the failed request and for every later one.
  *
  * The progress thread has its own flight recorder. While the rank waits for a collective, the
  * parent's recorder shows it too, so a supervisor can report what a lost rank was doing. */
@@ -45,9 +45,8 @@ struct ddp_async_request {
     void *arg;
     int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective */
     int64_t started_ns, finished_ns;            /* begin of the collective, end of `after` */
-    bool once;     /* made by ddp_async_start, so it is released when its result is returned */
-    bool reported; /* the parent's recorder shows this request */
-    uint64_t seq;  /* number of this request, from 0 */
+    bool reported;                              /* the parent's recorder shows this request */
+    uint64_t seq;                               /* number of this request, from 0 */
     int code;
     struct ddp_err err;
     _Atomic(int) state; /* enum ddp_async_state */
@@ -86,15 +85,8 @@ void ddp_async_post(struct ddp_async_request *req);
  * allowed. */
 void ddp_async_release(struct ddp_async_request *req);
 
-/* Prepares and posts a request. The request is released when ddp_async_test or ddp_async_wait
- * reports that it is done. */
-int ddp_async_start(struct ddp_async *async, const struct ddp_coll_alg *alg,
-                    const struct ddp_coll_args *args, struct ddp_async_request *req,
-                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets *done to true if the request is finished or was never posted. If so, returns its result,
- * which is 0 or the error of the progress thread. Never blocks. */
-int ddp_async_test(struct ddp_async_request *req, bool *done, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sleeps until the request is finished, and returns its result. If timeout_ns > 0, it is the
+/* Sleeps until the request is finished, and returns its result, which is 0 or the error of the
+ * progress thread. Returns 0 if the request was never posted. If timeout_ns > 0, it is the
  * longest wait. On timeout, aborts the world and returns DDP_ELOST. If the ranks share memory, the
  * function first waits until the progress thread no longer uses the arrays. Otherwise it does not
  * wait, because the thread may be blocked in a library. If timeout_ns is 0, only the deadlines of

@@ -66,7 +66,7 @@ static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double a
     return cost->steps * alpha_s + bytes * beta_s;
 }
 
-/* What an algorithm needs. */
+/* The requirements of an algorithm. */
 enum ddp_coll_needs {
     DDP_NEEDS_SHARED = 1 << 0,     /* all ranks share memory */
     DDP_NEEDS_REGISTERED = 1 << 1, /* send and recv lie in registered memory */

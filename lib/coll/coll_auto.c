@@ -1,7 +1,7 @@
 /* The table of rules that `auto` chooses from, and its printed form. */
 #include "coll/coll_auto.h"
 
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,35 +13,34 @@
 /* The requirement of a rule (a row of the table). */
 enum need {
     ONE_RANK,
-    SHARED,     /* shared memory */
-    REGISTERED, /* both buffers in registered shared memory */
-    LIBRARY,    /* the backend's library, which may refuse an element type */
-    HOSTS,      /* shared memory inside each of several hosts */
-    ALONE,      /* Open MPI, and one rank per host */
+    OVERSUBSCRIBED, /* shared memory, and more ranks than cores */
+    SHARED,         /* shared memory */
+    REGISTERED,     /* both buffers in registered shared memory */
+    LIBRARY,        /* the backend's library, which may refuse an element type */
+    HOSTS,          /* shared memory inside each of several hosts */
+    ALONE,          /* Open MPI, and one rank per host */
     MESSAGES
 };
 
-#define ANY_BYTES      SIZE_MAX
-#define ANY_RANKS      0
-#define NEAR           (1u << DDP_DISTANCE_CORE | 1u << DDP_DISTANCE_CACHE)
-#define FAR            (1u << DDP_DISTANCE_FAR)
-#define OVERSUBSCRIBED (1u << DDP_DISTANCE_OVERSUBSCRIBED)
-#define ANYWHERE       (NEAR | FAR | OVERSUBSCRIBED)
+#define ANY_BYTES SIZE_MAX
+#define ANY_RANKS INT_MAX
 
 /* A row of the table. `auto` uses the first row that fits the call and whose algorithm supports it.
- * A row fits message sizes of up to bytes_max (ddp_coll_message_bytes), up to ranks_max ranks, and
- * the distances in its set. All thresholds of this file come from timings
- * (results/notes/collectives.md).
+ * A row fits message sizes of up to bytes_max (ddp_coll_message_bytes) and up to ranks_max ranks.
+ * All thresholds of this file come from timings (results/notes/collectives.md).
  *
  * "flat" takes one step, but is neither zero-copy like "direct" (registered memory) nor pipelined
- * like "staged" (private memory). flat is therefore faster only for small messages. At a far
- * distance each step takes longer, so flat is faster up to about twice the size. With more ranks
- * than cores, all ranks of a core run in turn at each step, so flat is faster up to even larger
- * sizes. The limits of broadcast, gather, scatter and send-recv are not larger. */
+ * like "staged" (private memory). flat is therefore faster only for small messages. With more ranks
+ * than cores, all ranks of a core run in turn at each step, so flat is faster up to larger sizes.
+ * The limits of broadcast, gather, scatter and send-recv are not larger.
+ *
+ * No row uses all-reduce "rd" and "tree". Both can be named with --algorithm. rd takes about half
+ * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
+ * No timing on a network shows from which size on it is not. tree was slower than "ring" across
+ * hosts for the sizes for which ring is used (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;
     enum need need;
-    unsigned distances;
     int ranks_max;
     size_t bytes_max;
     const struct ddp_coll_alg *alg;
@@ -63,23 +62,13 @@ static const char why_alone[] =
     "one rank per host: all links are busy and carry the same number of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
-#define SELF(coll, symbol)                                                                         \
+#define ROW(coll, need, bytes_max, symbol, why)                                                    \
     {                                                                                              \
-        coll, ONE_RANK, ANYWHERE, 1, ANY_BYTES, &ddp_alg_##symbol##_self, why_self                 \
+        coll, need, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                                   \
     }
-#define NATIVE(coll, symbol)                                                                       \
-    {                                                                                              \
-        coll, LIBRARY, ANYWHERE, ANY_RANKS, ANY_BYTES, &ddp_alg_##symbol##_native, why_native      \
-    }
-#define ROW(coll, need, distances, bytes_max, symbol, why)                                         \
-    {                                                                                              \
-        coll, need, distances, ANY_RANKS, bytes_max, &ddp_alg_##symbol, why                        \
-    }
-#define OVERSUBSCRIBED_ROW(coll, symbol, ranks_max, bytes_max)                                     \
-    {                                                                                              \
-        coll, SHARED, OVERSUBSCRIBED, ranks_max, bytes_max, &ddp_alg_##symbol##_flat,              \
-            why_oversubscribed                                                                     \
-    }
+#define SELF(coll, symbol)   ROW(coll, ONE_RANK, ANY_BYTES, symbol##_self, why_self)
+#define NATIVE(coll, symbol) ROW(coll, LIBRARY, ANY_BYTES, symbol##_native, why_native)
+#define LAST(coll, symbol)   ROW(coll, MESSAGES, ANY_BYTES, symbol, why_only)
 
 /* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer ones
  * use "hier", which sends the fewest bytes between hosts. The limit is cautious, because the
@@ -95,48 +84,44 @@ static const char why_only[] = "messages: any backend, any memory";
 #define ALONE_RANKS_MAX  4
 #define ALONE_ROW(bytes_max, symbol, why)                                                          \
     {                                                                                              \
-        DDP_ALLREDUCE, ALONE, ANYWHERE, ALONE_RANKS_MAX, bytes_max, &ddp_alg_##symbol, why         \
+        DDP_ALLREDUCE, ALONE, ALONE_RANKS_MAX, bytes_max, &ddp_alg_##symbol, why                   \
     }
 
 /* SHARED_ROWS: the rows of a collective for shared memory. flat is used up to registered_max bytes
- * in registered memory and up to private_max bytes in private memory. At a far distance both limits
- * are doubled, but do not exceed the size of a data slot.
+ * in registered memory and up to private_max bytes in private memory.
  *
  * SHM_ROWS: all rows of a collective except those that send messages. With more ranks than cores,
  * flat is used up to oversubscribed_max bytes. */
-#define TWICE(bytes) DDP_MIN(2 * (size_t)(bytes), (size_t)DDP_SHM_SLOT_BYTES)
 #define SHARED_ROWS(coll, symbol, registered_max, private_max)                                     \
-    ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, registered_max, symbol##_flat, why_flat),             \
-        ROW(coll, SHARED, FAR, TWICE(registered_max), symbol##_flat, why_flat),                    \
-        ROW(coll, REGISTERED, ANYWHERE, ANY_BYTES, symbol##_direct, why_direct),                   \
-        ROW(coll, SHARED, NEAR | OVERSUBSCRIBED, private_max, symbol##_flat, why_flat),            \
-        ROW(coll, SHARED, FAR, TWICE(private_max), symbol##_flat, why_flat),                       \
-        ROW(coll, SHARED, ANYWHERE, ANY_BYTES, symbol##_staged, why_staged)
+    ROW(coll, SHARED, registered_max, symbol##_flat, why_flat),                                    \
+        ROW(coll, REGISTERED, ANY_BYTES, symbol##_direct, why_direct),                             \
+        ROW(coll, SHARED, private_max, symbol##_flat, why_flat),                                   \
+        ROW(coll, SHARED, ANY_BYTES, symbol##_staged, why_staged)
 #define SHM_ROWS(coll, symbol, registered_max, private_max, oversubscribed_max)                    \
-    SELF(coll, symbol), OVERSUBSCRIBED_ROW(coll, symbol, ANY_RANKS, oversubscribed_max),           \
+    SELF(coll, symbol),                                                                            \
+        ROW(coll, OVERSUBSCRIBED, oversubscribed_max, symbol##_flat, why_oversubscribed),          \
         SHARED_ROWS(coll, symbol, registered_max, private_max), NATIVE(coll, symbol)
-#define LAST(coll, symbol) ROW(coll, MESSAGES, ANYWHERE, ANY_BYTES, symbol, why_only)
 
 static const struct rule rules[] = {
     SELF(DDP_ALLREDUCE, allreduce),
-    OVERSUBSCRIBED_ROW(DDP_ALLREDUCE, allreduce, 8, 8 << 10),
-    OVERSUBSCRIBED_ROW(DDP_ALLREDUCE, allreduce, ANY_RANKS, 4 << 10),
+    {DDP_ALLREDUCE, OVERSUBSCRIBED, 8, 8 << 10, &ddp_alg_allreduce_flat, why_oversubscribed},
+    ROW(DDP_ALLREDUCE, OVERSUBSCRIBED, 4 << 10, allreduce_flat, why_oversubscribed),
     SHARED_ROWS(DDP_ALLREDUCE, allreduce, 512, 1024),
-    ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, BETWEEN_HOSTS, allreduce_native, why_native),
-    ROW(DDP_ALLREDUCE, HOSTS, ANYWHERE, ANY_BYTES, allreduce_hier, why_hosts),
-    ROW(DDP_ALLREDUCE, LIBRARY, ANYWHERE, ALONE_NATIVE_MAX, allreduce_native, why_native),
+    ROW(DDP_ALLREDUCE, LIBRARY, BETWEEN_HOSTS, allreduce_native, why_native),
+    ROW(DDP_ALLREDUCE, HOSTS, ANY_BYTES, allreduce_hier, why_hosts),
+    ROW(DDP_ALLREDUCE, LIBRARY, ALONE_NATIVE_MAX, allreduce_native, why_native),
     ALONE_ROW(16 << 10, allreduce_rhd, why_few_steps),
     ALONE_ROW(ANY_BYTES, allreduce_ring, why_alone),
     NATIVE(DDP_ALLREDUCE, allreduce),
-    ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, 16 << 10, allreduce_rhd, why_few_steps),
-    ROW(DDP_ALLREDUCE, MESSAGES, ANYWHERE, ANY_BYTES, allreduce_ring, why_few_bytes),
+    ROW(DDP_ALLREDUCE, MESSAGES, 16 << 10, allreduce_rhd, why_few_steps),
+    ROW(DDP_ALLREDUCE, MESSAGES, ANY_BYTES, allreduce_ring, why_few_bytes),
     SHM_ROWS(DDP_REDUCE_SCATTER, reduce_scatter, 1 << 10, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_REDUCE_SCATTER, reduce_scatter_ring),
     SHM_ROWS(DDP_ALL_GATHER, all_gather, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_GATHER, all_gather_ring),
     SHM_ROWS(DDP_BROADCAST, broadcast, 1 << 10, DDP_SHM_SLOT_BYTES, 1 << 10),
-    ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, 64 << 10, broadcast_binomial, why_few_steps),
-    ROW(DDP_BROADCAST, MESSAGES, ANYWHERE, ANY_BYTES, broadcast_scatter_ring, why_few_bytes),
+    ROW(DDP_BROADCAST, MESSAGES, 64 << 10, broadcast_binomial, why_few_steps),
+    ROW(DDP_BROADCAST, MESSAGES, ANY_BYTES, broadcast_scatter_ring, why_few_bytes),
     SHM_ROWS(DDP_REDUCE, reduce, 1 << 10, DDP_SHM_SLOT_BYTES, 4 << 10),
     LAST(DDP_REDUCE, reduce_binomial),
     SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
@@ -148,40 +133,15 @@ static const struct rule rules[] = {
     SHM_ROWS(DDP_SEND_RECV, send_recv, 128, DDP_SHM_SLOT_BYTES, 128),
     LAST(DDP_SEND_RECV, send_recv_p2p),
     SELF(DDP_BARRIER, barrier),
-    ROW(DDP_BARRIER, SHARED, ANYWHERE, ANY_BYTES, barrier_flags, "one step"),
+    ROW(DDP_BARRIER, SHARED, ANY_BYTES, barrier_flags, "one step"),
     NATIVE(DDP_BARRIER, barrier),
     LAST(DDP_BARRIER, barrier_dissemination),
 };
 
-static const char *const distance_names[DDP_DISTANCE_COUNT] = {
-    [DDP_DISTANCE_UNKNOWN] = "unknown",
-    [DDP_DISTANCE_CORE] = "core",
-    [DDP_DISTANCE_CACHE] = "cache",
-    [DDP_DISTANCE_FAR] = "far",
-    [DDP_DISTANCE_OVERSUBSCRIBED] = "oversubscribed",
-};
-
-const char *ddp_distance_name(enum ddp_distance d)
+/* True if the row is for this collective and number of ranks. Does not check the size. */
+static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks)
 {
-    return distance_names[d];
-}
-
-enum ddp_distance ddp_distance_of(double pingpong_ns)
-{
-    if (isnan(pingpong_ns))
-        return DDP_DISTANCE_UNKNOWN;
-    return pingpong_ns < 75    ? DDP_DISTANCE_CORE
-           : pingpong_ns < 400 ? DDP_DISTANCE_CACHE
-                               : DDP_DISTANCE_FAR;
-}
-
-/* True if the row is for this collective, number of ranks and distance. Does not check the size. */
-static bool is_about(const struct rule *rule, enum ddp_coll coll, int ranks,
-                     enum ddp_distance distance)
-{
-    const enum ddp_distance d = distance == DDP_DISTANCE_UNKNOWN ? DDP_DISTANCE_CACHE : distance;
-    return rule->coll == coll && (rule->distances >> d & 1) != 0 &&
-           (rule->ranks_max == ANY_RANKS || ranks <= rule->ranks_max);
+    return rule->coll == coll && ranks <= rule->ranks_max;
 }
 
 static bool is_open_mpi(const struct ddp_backend *backend)
@@ -196,14 +156,16 @@ static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shap
 {
     if (need == REGISTERED)
         return !shape->registered;
+    if (need == OVERSUBSCRIBED)
+        return comm->shm == NULL || !comm->shm->oversubscribed;
     return need == ALONE &&
            (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
 }
 
 /* Returns the first algorithm that fits. own: skip the backend library's collectives. */
 static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
-                                         const struct ddp_coll_shape *shape,
-                                         enum ddp_distance distance, bool own, struct ddp_err *err)
+                                         const struct ddp_coll_shape *shape, bool own,
+                                         struct ddp_err *err)
 {
     const size_t bytes =
         ddp_coll_message_bytes(shape->coll, comm->size, shape->count, shape->dtype);
@@ -212,7 +174,7 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
     bool refused = false;
 
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
-        if (!is_about(&rules[i], shape->coll, comm->size, distance) || bytes > rules[i].bytes_max ||
+        if (!is_about(&rules[i], shape->coll, comm->size) || bytes > rules[i].bytes_max ||
             lacks(comm, shape, rules[i].need) || (own && rules[i].need == LIBRARY))
             continue;
         struct ddp_err why = DDP_ERR_INIT;
@@ -230,30 +192,17 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
     return NULL;
 }
 
-const struct ddp_coll_alg *ddp_coll_auto_at(const struct ddp_comm *comm,
-                                            const struct ddp_coll_shape *shape,
-                                            enum ddp_distance distance, struct ddp_err *err)
-{
-    return choose(comm, shape, distance, false, err);
-}
-
-static enum ddp_distance distance_in(const struct ddp_comm *comm)
-{
-    const bool oversubscribed = comm->shm != NULL && comm->shm->oversubscribed;
-    return oversubscribed ? DDP_DISTANCE_OVERSUBSCRIBED : DDP_DISTANCE_UNKNOWN;
-}
-
 const struct ddp_coll_alg *ddp_coll_auto(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    return choose(comm, shape, distance_in(comm), false, err);
+    return choose(comm, shape, false, err);
 }
 
 const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
                                              const struct ddp_coll_shape *shape,
                                              struct ddp_err *err)
 {
-    return choose(comm, shape, distance_in(comm), true, err);
+    return choose(comm, shape, true, err);
 }
 
 static bool has(const struct ddp_auto_query *query, enum need need)
@@ -264,6 +213,8 @@ static bool has(const struct ddp_auto_query *query, enum need need)
     switch (need) {
     case ONE_RANK:
         return query->ranks == 1;
+    case OVERSUBSCRIBED:
+        return (caps & shares) != 0 && query->oversubscribed;
     case SHARED:
         return (caps & shares) != 0;
     case REGISTERED:
@@ -324,22 +275,18 @@ void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf
 {
     struct line line = {0};
 
-    char hosts[32] = "", distance[48] = "";
+    char hosts[32] = "";
     if (query->hosts > 1)
         snprintf(hosts, sizeof hosts, " on %d hosts", query->hosts);
-    /* Only rows on shared memory depend on the distance. */
-    if (has(query, SHARED))
-        snprintf(distance, sizeof distance, ", distance %s%s", ddp_distance_name(query->distance),
-                 query->distance == DDP_DISTANCE_UNKNOWN ? ", treated as cache" : "");
     ddp_strbuf_addf(out, "auto of %s: backend %s, %d rank%s%s, %s memory%s\n",
                     ddp_coll_name(query->coll), query->backend->name, query->ranks,
                     query->ranks == 1 ? "" : "s", hosts,
-                    query->registered ? "registered" : "private", distance);
+                    query->registered ? "registered" : "private",
+                    has(query, OVERSUBSCRIBED) ? ", more ranks than cores" : "");
     for (size_t i = 0; i < DDP_COUNT_OF(rules); i++) {
         const struct rule *rule = &rules[i];
         const bool open = line.alg == NULL || line.to == ANY_BYTES || rule->bytes_max > line.to;
-        if (!open || !is_about(rule, query->coll, query->ranks, query->distance) ||
-            !has(query, rule->need))
+        if (!open || !is_about(rule, query->coll, query->ranks) || !has(query, rule->need))
             continue;
         add_rule(rule, &line, out);
         if (rule->bytes_max == ANY_BYTES && rule->need != LIBRARY)

@@ -64,7 +64,7 @@ static int wait_for(struct ddp_comm *comm, int peer, struct ddp_err *err)
 }
 static int wait_all(struct ddp_comm *comm, struct ddp_err *err)
 {
-    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
+    return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, comm->shm->sequence[DDP_FLAGS_DIRECT], err);
 }
 
 /* Copies a part of an array of the call. */
@@ -249,7 +249,8 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     }
     for (int r = 0; r < comm->size; r++)
         src[r] = send_of(comm, r) + begin;
-    const struct ddp_reduce reduce = ddp_reduce_all(comm, args, &dst, src, (end - begin) / elem);
+    struct ddp_reduce reduce;
+    ddp_reduce_all(&reduce, comm, args, &dst, src, (end - begin) / elem);
     comm->device->reduce(&reduce);
     post(comm);
     return wait_all(comm, err);
@@ -311,7 +312,7 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
         out->src[r] = (const unsigned char *)map->src[r] + begin;
         out->dst[r] = (unsigned char *)map->dst[r] + begin;
     }
-    out->reduce = ddp_reduce_all(comm, args, out->dst, out->src, (end - begin) / elem);
+    ddp_reduce_all(&out->reduce, comm, args, out->dst, out->src, (end - begin) / elem);
     out->reduce.dst_count = comm->size;
     out->reduce.remote = ddp_rank_at(comm->rank, 1, comm->size);
 }
@@ -331,19 +332,20 @@ static int allreduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args
                          struct ddp_err *err)
 {
     struct direct_map *map = scratch;
+    uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];
     struct direct_chunk chunk;
 
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
-    post(comm); /* the input is ready, and recv may be overwritten */
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
     /* This work is done while the flags propagate. */
     direct_cut(comm, args, map, &chunk);
     if (!comm->shm->oversubscribed)
         direct_prefetch(&chunk.reduce);
-    DDP_TRY(wait_all(comm, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
     comm->device->reduce(&chunk.reduce);
-    post(comm);
-    return wait_all(comm, err);
+    ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
+    return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }
 
 #define DIRECT(symbol, kind, run_, text, ...)                                                      \

@@ -144,8 +144,9 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     /* This work is done while the flags propagate. */
     for (int r = 0; chunk >= 0 && r < comm->size; r++)
         src[r] = input_of(&call, r, chunk);
-    const struct ddp_reduce reduce = ddp_reduce_all(comm, args, &args->recv, src, args->count);
-    DDP_TRY(ddp_coll_wait_all(comm, flag_slot, sequence, err));
+    struct ddp_reduce reduce;
+    ddp_reduce_all(&reduce, comm, args, &args->recv, src, args->count);
+    DDP_TRY(ddp_shm_wait_all(comm, flag_slot, sequence, err));
     if (chunk >= 0)
         comm->device->reduce(&reduce);
     else if (call.chunk != 0)

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* The tag of all messages except the fragments of all-reduce "hier" (coll_hier.h). One tag is
+/* The tag of all messages except the fragments of all-reduce "hier" (allreduce_hier.c). One tag is
  * enough, because messages between two ranks stay in order and all ranks run the same collectives
  * in the same order. */
 #define DDP_COLL_TAG 0x0dd9
@@ -32,11 +32,6 @@ extern "C" {
 static inline size_t ddp_fragment_count(size_t bytes)
 {
     return bytes / DDP_FRAGMENT_BYTES + (bytes % DDP_FRAGMENT_BYTES != 0);
-}
-
-static inline size_t ddp_round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
 /* Returns the address of element number `elements` of an array whose elements have `elem` bytes. */

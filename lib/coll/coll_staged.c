@@ -177,9 +177,9 @@ static void take_sum(const struct staging_call *call, const unsigned char **data
     void *dst = (unsigned char *)args->recv + at;
 
     data[rank] = (const unsigned char *)args->send + own * call->chunk + at;
-    const struct ddp_reduce reduce =
-        ddp_reduce_all(call->comm, args, &dst, (const void *const *)data,
-                       fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
+    struct ddp_reduce reduce;
+    ddp_reduce_all(&reduce, call->comm, args, &dst, (const void *const *)data,
+                   fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
     call->comm->device->reduce(&reduce);
 }
 
@@ -255,7 +255,7 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     }
     staging_cut(&call);
     ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call.in_base);
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call.in_base, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_STAGED_IN, call.in_base, err));
     DDP_TRY(run_rounds(&call, err));
     *in = call.in_base + call.rounds;
     *done = call.done_base + call.rounds;

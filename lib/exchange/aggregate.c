@@ -79,15 +79,7 @@ struct ddp_aggregation {
  * ddp_comm_isend are counted. */
 static bool sends_messages(const struct ddp_coll_plan *plan, const struct ddp_comm *comm)
 {
-    const struct ddp_coll_shape shape = {.coll = plan->args.coll,
-                                         .count = plan->args.count,
-                                         .dtype = plan->args.dtype,
-                                         .op = plan->args.op,
-                                         .root = plan->args.root,
-                                         .in_place = true};
-    struct ddp_coll_cost cost;
-    ddp_coll_cost_of(plan->alg, comm->size, &shape, &cost);
-    return comm->size == 1 || (cost.modelled && cost.sent_bytes > 0);
+    return comm->size == 1 || (plan->alg->needs & DDP_NEEDS_MESSAGES) != 0;
 }
 
 static double model_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args)

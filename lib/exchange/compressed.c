@@ -138,15 +138,13 @@ static int prepare(struct host *x, struct ddp_err *err)
  * as a ring. */
 static void model_dense(struct host *x)
 {
-    const struct ddp_coll_args *args = &x->plan.args;
-    const struct ddp_coll_shape shape = {
-        .coll = args->coll, .count = args->count, .dtype = args->dtype, .op = args->op};
     const double ranks = x->base.setup.comm->size;
-    struct ddp_coll_cost cost;
+    const unsigned needs = x->plan.alg->needs;
 
-    ddp_coll_cost_of(x->plan.alg, x->base.setup.comm->size, &shape, &cost);
-    x->base.counters.wire_counted = cost.modelled;
-    x->mapped_bytes = cost.sent_bytes > 0 ? NAN : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
+    x->base.counters.wire_counted = !(needs & DDP_NEEDS_LIBRARY);
+    x->mapped_bytes = (needs & DDP_NEEDS_MESSAGES) && ranks > 1
+                          ? NAN
+                          : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }
 
 /* Sets mapped_bytes per entry. Every other rank reads all entries of this rank, 8 bytes each. */

@@ -31,11 +31,6 @@ struct ddp_compressed {
     struct ddp_compressed_counters counters;
 };
 
-static inline size_t ddp_round_to_line(size_t bytes)
-{
-    return (bytes + DDP_CACHE_LINE - 1) / DDP_CACHE_LINE * DDP_CACHE_LINE;
-}
-
 #ifdef __cplusplus
 }
 #endif

@@ -55,7 +55,7 @@ SIZES = [4 << (2 * i) for i in range(14)]  # 4 B to 256 MiB
 # Goals for all-reduce at 2 ranks with registered memory: the time of the best peer divided by ours.
 GOALS = {4: 1.5, KIB: 2.8, 16 * KIB: 7, 64 * KIB: 7, MIB: 3.5, 16 * MIB: 1.5, 64 * MIB: 1.9, 256 * MIB: 1.7}
 CLASS_RATIO = 1.5
-# The ping-pong classes in ns, as in lib/coll/coll_auto.c. The goals apply to JUDGED. Another class is
+# The ping-pong classes in ns (results/notes/collectives.md). The goals apply to JUDGED. Another class is
 # in the table if at least OTHERS_FROM rounds saw it.
 CLASSES = {"one core": (0, 75), "shared cache": (75, 400), "far": (400, math.inf)}
 JUDGED = "shared cache"

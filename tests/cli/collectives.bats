@@ -119,6 +119,8 @@ setup() {
     if [ "$(env -u OMP_NUM_THREADS taskset -c "$all" nproc)" -ge 2 ]; then
         run -0 taskset -c "$all" "$ddpbench" all-gather --explain-auto --ranks 2
         [[ $output == *" flat "*" direct "* ]]
+        # One table for the run that the command would start: the head and two rows.
+        [ "${#lines[@]}" = 3 ]
     fi
     ok all-gather --explain-auto --ranks 2 --memory private
     says " staged "

@@ -77,4 +77,14 @@ static inline struct ddp_coll_args sum_of(float *data, size_t count)
                                   .op = DDP_SUM};
 }
 
+/* Prepares and posts a request. */
+static inline int start_request(struct ddp_async *async, const struct ddp_coll_alg *alg,
+                                const struct ddp_coll_args *args, struct ddp_async_request *req,
+                                struct ddp_err *err)
+{
+    DDP_TRY(ddp_async_prepare(async, alg, args, req, err));
+    ddp_async_post(req);
+    return 0;
+}
+
 #endif

@@ -2,7 +2,6 @@
  * loss of ranks. ThreadSanitizer runs it with ranks as threads (DDP_LAUNCH_THREADS). */
 #include "async_ranks.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,7 +45,7 @@ static int body_many(struct ddp_comm *comm, struct ddp_async *async, struct ddp_
             for (size_t j = 0; j < counts[i]; j++)
                 data[i][j] = (float)(comm->rank + 1) * (float)(i + 1 + round);
             struct ddp_coll_args args = sum_of(data[i], counts[i]);
-            DDP_TRY(ddp_async_start(async, NULL, &args, &requests[i], err));
+            DDP_TRY(start_request(async, NULL, &args, &requests[i], err));
             float one = 1;
             struct ddp_coll_plan plan;
             args = sum_of(&one, 1);
@@ -88,7 +87,7 @@ static void note_order(void *arg)
 }
 
 /* Prepared once and posted often. `after` runs in the order of posting and before the request is
- * done, and ddp_async_test reports completion without blocking. */
+ * done. */
 static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct ddp_err *err)
 {
     enum { N = 3 };
@@ -102,9 +101,7 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
         notes[i] = (struct note){order, &next, i};
         requests[i].after = note_order;
         requests[i].arg = &notes[i];
-        bool done = false;
-        CHECK(ddp_async_test(&requests[i], &done, err) == 0 && done); /* never posted */
-        CHECK(ddp_async_wait(&requests[i], 0, err) == 0);
+        CHECK(ddp_async_wait(&requests[i], 0, err) == 0); /* never posted */
     }
     const uint64_t entered = atomic_load(&comm->flight->entered);
     for (int step = 0; step < 20; step++) {
@@ -113,12 +110,10 @@ static int body_prepared(struct ddp_comm *comm, struct ddp_async *async, struct 
         ddp_async_post(&requests[2]);
         ddp_async_post(&requests[0]);
         ddp_async_post(&requests[1]);
-        for (bool done = false; !done; sched_yield())
-            DDP_TRY(ddp_async_test(&requests[1], &done, err));
+        DDP_TRY(ddp_async_wait(&requests[1], 0, err));
         CHECK(next == 3 * (step + 1));
         CHECK(order[3 * step] == 2 && order[3 * step + 1] == 0 && order[3 * step + 2] == 1);
         DDP_TRY(ddp_async_wait(&requests[0], 0, err));
-        DDP_TRY(ddp_async_wait(&requests[1], 0, err));
         DDP_TRY(ddp_async_wait(&requests[2], 0, err));
         for (int i = 0; i < N; i++) {
             float expected = 0;
@@ -149,7 +144,7 @@ static int body_destroy(struct ddp_comm *comm, struct ddp_async *async, struct d
     for (int i = 0; i < 1000; i++)
         data[i] = 1;
     const struct ddp_coll_args args = sum_of(data, 1000);
-    DDP_TRY(ddp_async_start(second, NULL, &args, &request, err));
+    DDP_TRY(start_request(second, NULL, &args, &request, err));
     ddp_async_destroy(second);
     CHECK(data[0] == (float)comm->size && data[999] == (float)comm->size);
     ddp_async_release(&request);
@@ -176,8 +171,9 @@ static int body_idle(struct ddp_comm *comm, struct ddp_async *async, struct ddp_
     float data = 1;
     struct ddp_async_request request;
     const struct ddp_coll_args args = sum_of(&data, 1);
-    DDP_TRY(ddp_async_start(async, NULL, &args, &request, err));
+    DDP_TRY(start_request(async, NULL, &args, &request, err));
     DDP_TRY(ddp_async_wait(&request, 0, err));
+    ddp_async_release(&request);
     const int64_t before = cpu_ns();
     ddp_sleep_ns(300000000);
     CHECK(cpu_ns() - before < 15000000);
@@ -202,14 +198,15 @@ static int body_illegal(struct ddp_comm *comm, struct ddp_async *async, struct d
     struct ddp_async_request request;
     struct ddp_coll_args args = sum_of(&data, SIZE_MAX / 2);
     struct ddp_err wrong = DDP_ERR_INIT;
-    CHECK(ddp_async_start(async, NULL, &args, &request, &wrong) == DDP_EUSAGE);
+    CHECK(start_request(async, NULL, &args, &request, &wrong) == DDP_EUSAGE);
     CHECK(ddp_async_prepare(async, NULL, &args, &request, NULL) == DDP_EUSAGE);
     ddp_async_release(&request);
     const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
     args = sum_of(&data, 1);
-    CHECK(ddp_async_start(async, direct, &args, &request, NULL) == DDP_EUNAVAIL);
-    DDP_TRY(ddp_async_start(async, ddp_coll_find(DDP_ALLREDUCE, "staged"), &args, &request, err));
+    CHECK(start_request(async, direct, &args, &request, NULL) == DDP_EUNAVAIL);
+    DDP_TRY(start_request(async, ddp_coll_find(DDP_ALLREDUCE, "staged"), &args, &request, err));
     DDP_TRY(ddp_async_wait(&request, 0, err));
+    ddp_async_release(&request);
     CHECK(data == (float)comm->size);
     return 0;
 }

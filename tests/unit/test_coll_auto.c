@@ -1,6 +1,5 @@
-/* The table of `auto`: its choice for each collective, size, memory and distance on shared
- * memory, with ranks as processes; it always chooses an algorithm; and its printed form. */
-#include <math.h>
+/* The table of `auto`: its choice for each collective, size, and memory on shared memory, with
+ * ranks as processes; it always chooses an algorithm; and its printed form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,47 +14,37 @@
 #include "comm_ranks.h"
 #include "names.h"
 
-static int taken(const struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, bool registered,
-                 enum ddp_distance distance, const char *name, struct ddp_err *err)
+/* The communicator knows whether there are more ranks than cores. */
+static int taken(struct ddp_comm *comm, enum ddp_coll coll, size_t bytes, bool registered,
+                 bool oversubscribed, const char *name, struct ddp_err *err)
 {
     const size_t parts = ddp_coll_message_bytes(coll, comm->size, 1, DDP_U8);
     const struct ddp_coll_shape shape = {
         .coll = coll, .count = bytes / parts, .dtype = DDP_U8, .registered = registered};
-    const struct ddp_coll_alg *alg = ddp_coll_auto_at(comm, &shape, distance, err);
+    const bool was = comm->shm != NULL && comm->shm->oversubscribed;
+    if (comm->shm != NULL)
+        comm->shm->oversubscribed = oversubscribed;
+    const struct ddp_coll_alg *alg = ddp_coll_auto(comm, &shape, err);
+    if (comm->shm != NULL)
+        comm->shm->oversubscribed = was;
     if (alg == NULL)
         return err->code;
     if (strcmp(alg->name, name) != 0)
-        return ddp_fail(err, DDP_EDATA, "%s of %zu bytes, %s, %s: '%s', not '%s'",
+        return ddp_fail(err, DDP_EDATA, "%s of %zu bytes, %s, oversubscribed %d: '%s', not '%s'",
                         ddp_coll_name(coll), bytes, registered ? "registered" : "private",
-                        ddp_distance_name(distance), alg->name, name);
+                        oversubscribed, alg->name, name);
     return 0;
 }
 
-/* With more ranks than cores a step costs more, so `auto` prefers longer copies. The
- * communicator knows whether ranks share cores. */
+/* With more ranks than cores a step costs more, so `auto` prefers longer copies. */
 static int choose_oversubscribed(struct ddp_comm *comm, struct ddp_err *err)
 {
-    const enum ddp_distance oversubscribed = DDP_DISTANCE_OVERSUBSCRIBED;
-    const bool was = comm->shm->oversubscribed;
-
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, true, oversubscribed, "flat", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 16 << 10, true, oversubscribed, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, false, oversubscribed, "flat", err));
-    DDP_TRY(taken(comm, DDP_ALL_TO_ALL, 12 << 10, true, oversubscribed, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, oversubscribed, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 4 << 10, true, oversubscribed, "direct", err));
-    for (int on = 0; on <= 1; on++) {
-        const struct ddp_coll_shape shape = {
-            .coll = DDP_ALLREDUCE, .count = 4 << 10, .dtype = DDP_U8, .registered = true};
-        comm->shm->oversubscribed = on;
-        const struct ddp_coll_alg *alg = ddp_coll_auto(comm, &shape, err);
-        comm->shm->oversubscribed = was;
-        if (alg == NULL)
-            return err->code;
-        if (strcmp(alg->name, on ? "flat" : "direct") != 0)
-            return ddp_fail(err, DDP_EDATA, "oversubscribed %d: '%s'", on, alg->name);
-    }
-    return 0;
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, true, true, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 16 << 10, true, true, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 8 << 10, false, true, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALL_TO_ALL, 12 << 10, true, true, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, true, "flat", err));
+    return taken(comm, DDP_BROADCAST, 4 << 10, true, true, "direct", err);
 }
 
 static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
@@ -65,32 +54,28 @@ static int choose(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg
     (void)arg;
     if (comm->size == 1) {
         for (int coll = 0; coll < DDP_COLL_COUNT; coll++)
-            DDP_TRY(
-                taken(comm, (enum ddp_coll)coll, 4096, true, DDP_DISTANCE_UNKNOWN, "self", err));
+            DDP_TRY(taken(comm, (enum ddp_coll)coll, 4096, true, false, "self", err));
         return 0;
     }
     for (int coll = 0; coll < DDP_BARRIER; coll++) {
         const enum ddp_coll c = (enum ddp_coll)coll;
-        for (int d = 0; d < DDP_DISTANCE_COUNT; d++) {
-            const enum ddp_distance distance = (enum ddp_distance)d;
-            DDP_TRY(taken(comm, c, 0, false, distance, "flat", err));
-            DDP_TRY(taken(comm, c, 48, true, distance, "flat", err));
-            DDP_TRY(taken(comm, c, 64 << 10, true, distance, "direct", err));
-            DDP_TRY(taken(comm, c, 64 << 10, false, distance, "staged", err));
-            DDP_TRY(taken(comm, c, (size_t)1 << 40, false, distance, "staged", err));
+        for (int oversubscribed = 0; oversubscribed <= 1; oversubscribed++) {
+            DDP_TRY(taken(comm, c, 0, false, oversubscribed, "flat", err));
+            DDP_TRY(taken(comm, c, 48, true, oversubscribed, "flat", err));
+            DDP_TRY(taken(comm, c, 64 << 10, true, oversubscribed, "direct", err));
+            DDP_TRY(taken(comm, c, 64 << 10, false, oversubscribed, "staged", err));
+            DDP_TRY(taken(comm, c, (size_t)1 << 40, false, oversubscribed, "staged", err));
         }
     }
-    DDP_TRY(taken(comm, DDP_BARRIER, 0, false, DDP_DISTANCE_UNKNOWN, "flags", err));
-    /* A step costs more between distant cores, so flat is chosen up to larger sizes. An unknown
-     * distance counts as medium. */
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_CACHE, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_UNKNOWN, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, DDP_DISTANCE_FAR, "flat", err));
-    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, false, DDP_DISTANCE_UNKNOWN, "flat", err));
-    DDP_TRY(taken(comm, DDP_REDUCE_SCATTER, 1008, true, DDP_DISTANCE_CACHE, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, DDP_DISTANCE_CACHE, "flat", err));
-    DDP_TRY(taken(comm, DDP_BROADCAST, 2 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
-    DDP_TRY(taken(comm, DDP_ALL_GATHER, 1 << 10, true, DDP_DISTANCE_CACHE, "direct", err));
+    DDP_TRY(taken(comm, DDP_BARRIER, 0, false, false, "flags", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 512, true, false, "flat", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, true, false, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 4 << 10, true, false, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALLREDUCE, 768, false, false, "flat", err));
+    DDP_TRY(taken(comm, DDP_REDUCE_SCATTER, 1008, true, false, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 1 << 10, true, false, "flat", err));
+    DDP_TRY(taken(comm, DDP_BROADCAST, 2 << 10, true, false, "direct", err));
+    DDP_TRY(taken(comm, DDP_ALL_GATHER, 1 << 10, true, false, "direct", err));
     return choose_oversubscribed(comm, err);
 }
 
@@ -104,16 +89,6 @@ static void test_choice(void **state)
         if (ranks_run(ranks, DDP_LAUNCH_PROCESSES, job, &outcome, &err) != 0 || outcome.code != 0)
             fail_msg("%d ranks: %s (%s)", ranks, err.text, outcome.report_text);
     }
-}
-
-static void test_distance(void **state)
-{
-    (void)state;
-    assert_int_equal(ddp_distance_of(NAN), DDP_DISTANCE_UNKNOWN);
-    assert_int_equal(ddp_distance_of(49), DDP_DISTANCE_CORE);
-    assert_int_equal(ddp_distance_of(97), DDP_DISTANCE_CACHE);
-    assert_int_equal(ddp_distance_of(280), DDP_DISTANCE_CACHE);
-    assert_int_equal(ddp_distance_of(450), DDP_DISTANCE_FAR);
 }
 
 /* Prints the table for a query. Its lines after the head must name `expected`. */
@@ -190,7 +165,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_distance),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_every_collective),
     };

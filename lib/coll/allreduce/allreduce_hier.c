@@ -7,7 +7,7 @@
  *           averages of integers are always copied, because they are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
- *   leaders The leaders all-reduce their result buffers by messages (coll_hier.h) and post RESULT.
+ *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
  *   out     Every rank copies the result buffer to its recv buffer and posts OUT.
  * The result buffer is the leader's slot. It overwrites the leader's input, which has just been
  * read. In registered memory the result buffer is the fragment's place in the leader's recv buffer.
@@ -21,7 +21,7 @@
  * result buffer.
  *
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
- * of the hosts. If the message is spread (coll_hier.h), it is combined in the order of the hosts.
+ * of the hosts. If the message is spread (below), it is combined in the order of the hosts.
  * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
  * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
  * sum over a host, before the sum is rounded, so that no partial sum overflows. 16-bit floats are
@@ -36,14 +36,248 @@
  * bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no stage in, and only the
  * n - H ranks that are not leaders do stage out. Messages and combines of the leaders are counted
  * in addition. */
-#include "coll/coll_hier.h"
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 
-#define LAG (DDP_HIER_DEPTH - 1)
+/* The all-reduce among the leaders. No function blocks, except hier_spread.
+ *
+ * A fragment is started when its sum over the host is ready. Its chunks then go around a ring of
+ * the leaders (pattern.h). For H hosts, this takes H - 1 combining and H - 1 copying steps. Up to
+ * DEPTH fragments are in transit at a time. Each has its own message tag, so that fragments do not
+ * wait for each other.
+ *
+ * A short message is *spread* instead. In one step every leader sends its whole message to all
+ * other leaders. Each leader then combines the messages in the order of the hosts. */
 
-_Static_assert(DDP_HIER_DEPTH *DDP_HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
+/* Bytes of a fragment in the type in which it is sent (coll_p2p.h), and the largest number of
+ * fragments in transit. This many fragments fill the ring buffer of a rank (comm_shm.h). */
+#define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
+#define HIER_DEPTH          8
+/* A message is spread if a leader then sends at most this many bytes in total, and if there are at
+ * most this many hosts. */
+#define HIER_SPREAD_BYTES ((size_t)32 << 10)
+#define HIER_SPREAD_HOSTS 64
+
+/* A fragment in transit. */
+struct hier_fragment {
+    unsigned char *data;
+    size_t count; /* elements */
+    int step;     /* 0 .. 2(H - 1) */
+    bool open;    /* started, not finished */
+    struct ddp_request send, recv;
+};
+
+/* The state of one all-reduce between leaders. */
+struct hier {
+    struct ddp_comm *comm;
+    const int *leader; /* [hosts]: ranks of comm */
+    int hosts, me;     /* me: index of this rank in leader */
+    enum ddp_dtype dtype;
+    enum ddp_op op;
+    int divisor;            /* the last combine divides by this number */
+    unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
+    size_t begun, finished; /* number of fragments started and finished, in order */
+    struct hier_fragment fragment[HIER_DEPTH];
+};
+
+/* Returns the number of elements of every fragment except the last. dtype: the type in which it is
+ * sent. */
+static inline size_t hier_fragment_count(enum ddp_dtype dtype)
+{
+    return HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
+}
+static inline bool hier_spreads(int hosts, size_t bytes)
+{
+    return hosts > 1 && hosts <= HIER_SPREAD_HOSTS &&
+           bytes * (size_t)(hosts - 1) <= HIER_SPREAD_BYTES;
+}
+/* Returns the rank in comm of the leader `distance` hosts after this one. */
+static int neighbour(const struct hier *x, int distance)
+{
+    return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
+}
+
+static int tag_of(size_t index)
+{
+    return DDP_COLL_TAG + 1 + (int)(index % HIER_DEPTH);
+}
+
+static struct ddp_chunks chunks_of(const struct hier *x, const struct hier_fragment *fragment)
+{
+    return (struct ddp_chunks){.count = fragment->count, .n = x->hosts};
+}
+
+/* Returns the bytes of the longest chunk of a fragment, rounded up to cache lines. */
+static size_t chunk_stride(int hosts, size_t count, enum ddp_dtype dtype)
+{
+    const struct ddp_chunks chunks = {.count = DDP_MIN(count, hier_fragment_count(dtype)),
+                                      .n = hosts};
+    return ddp_round_to_line(ddp_chunk_count(&chunks, 0) * ddp_dtype_size(dtype));
+}
+
+static size_t leader_scratch_bytes(int hosts, size_t count, enum ddp_dtype dtype)
+{
+    const size_t bytes = count * ddp_dtype_size(dtype);
+    if (hosts == 1)
+        return 0;
+    if (hier_spreads(hosts, bytes))
+        return (size_t)(hosts - 1) * ddp_round_to_line(bytes);
+    return HIER_DEPTH * chunk_stride(hosts, count, dtype);
+}
+
+static void *landing_of(const struct hier *x, size_t index)
+{
+    return x->scratch + index % HIER_DEPTH * chunk_stride(x->hosts, SIZE_MAX, x->dtype);
+}
+
+/* Return the chunk that this leader sends, or the chunk that it receives, in step 0 .. 2(H - 1) -
+ * 1. */
+static int chunk_given(const struct hier *x, int step)
+{
+    const int turns = x->hosts - 1;
+    return step < turns ? ddp_ring_chunk_summed(x->me, step, x->hosts)
+                        : ddp_ring_chunk_copied(x->me, step - turns, x->hosts);
+}
+static int chunk_taken(const struct hier *x, int step)
+{
+    const int turns = x->hosts - 1;
+    return step < turns ? ddp_ring_chunk_summed(x->me, step + 1, x->hosts)
+                        : ddp_ring_chunk_copied(x->me, step - turns + 1, x->hosts);
+}
+
+static int post_step(struct hier *x, size_t index, struct ddp_err *err)
+{
+    struct hier_fragment *fragment = &x->fragment[index % HIER_DEPTH];
+    const struct ddp_chunks chunks = chunks_of(x, fragment);
+    const size_t elem = ddp_dtype_size(x->dtype);
+    const int give = chunk_given(x, fragment->step), take = chunk_taken(x, fragment->step);
+    const bool combines = fragment->step < x->hosts - 1;
+    void *in = combines ? landing_of(x, index)
+                        : ddp_at(fragment->data, ddp_chunk_begin(&chunks, take), elem);
+
+    if (ddp_chunk_count(&chunks, take) != 0)
+        DDP_TRY(ddp_comm_irecv(x->comm, neighbour(x, -1), tag_of(index), in,
+                               ddp_chunk_count(&chunks, take) * elem, &fragment->recv, err));
+    if (ddp_chunk_count(&chunks, give) != 0)
+        DDP_TRY(ddp_comm_isend(x->comm, neighbour(x, 1), tag_of(index),
+                               ddp_at(fragment->data, ddp_chunk_begin(&chunks, give), elem),
+                               ddp_chunk_count(&chunks, give) * elem, &fragment->send, err));
+    return 0;
+}
+
+/* Combines the arrived chunk, a sum over the hosts before this one in the ring, with this host's
+ * sum. */
+static void combine_step(struct hier *x, size_t index)
+{
+    const struct hier_fragment *fragment = &x->fragment[index % HIER_DEPTH];
+    const struct ddp_chunks chunks = chunks_of(x, fragment);
+    const int take = chunk_taken(x, fragment->step);
+    void *own = ddp_at(fragment->data, ddp_chunk_begin(&chunks, take), ddp_dtype_size(x->dtype));
+    const struct ddp_reduce reduce = {
+        .dst = &own,
+        .dst_count = 1,
+        .src = (const void *[]){landing_of(x, index), own},
+        .src_count = 2,
+        .count = ddp_chunk_count(&chunks, take),
+        .dtype = x->dtype,
+        .op = x->op,
+        .divisor = fragment->step == x->hosts - 2 ? x->divisor : 1,
+    };
+    if (reduce.count != 0)
+        x->comm->device->reduce(&reduce);
+}
+
+/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than DEPTH fragments
+ * must be in transit. */
+static int hier_begin(struct hier *x, void *data, size_t count, struct ddp_err *err)
+{
+    struct hier_fragment *fragment = &x->fragment[x->begun % HIER_DEPTH];
+    *fragment = (struct hier_fragment){.data = data, .count = count, .open = x->hosts > 1};
+    x->begun++;
+    return fragment->open ? post_step(x, x->begun - 1, err) : 0;
+}
+
+/* Advances one fragment as far as possible. */
+static int advance_fragment(struct hier *x, size_t index, bool *moved, struct ddp_err *err)
+{
+    struct hier_fragment *fragment = &x->fragment[index % HIER_DEPTH];
+    while (fragment->open) {
+        bool sent, received;
+        DDP_TRY(ddp_comm_test(x->comm, &fragment->recv, &received, err));
+        DDP_TRY(ddp_comm_test(x->comm, &fragment->send, &sent, err));
+        if (!received || !sent)
+            break;
+        *moved = true;
+        if (fragment->step < x->hosts - 1)
+            combine_step(x, index);
+        fragment->step++;
+        if (fragment->step == 2 * (x->hosts - 1))
+            fragment->open = false;
+        else
+            DDP_TRY(post_step(x, index, err));
+    }
+    return 0;
+}
+
+/* Advances every fragment that can advance, and sets *moved to true if any did. */
+static int hier_advance(struct hier *x, bool *moved, struct ddp_err *err)
+{
+    for (size_t i = x->finished; i < x->begun; i++)
+        DDP_TRY(advance_fragment(x, i, moved, err));
+    while (x->finished < x->begun && !x->fragment[x->finished % HIER_DEPTH].open) {
+        x->finished++;
+        *moved = true;
+    }
+    return 0;
+}
+
+/* Returns the rank that the oldest fragment waits for, or -1 if no fragment is in transit. */
+static int hier_waits_for(const struct hier *x)
+{
+    if (x->finished == x->begun)
+        return -1;
+    const struct hier_fragment *oldest = &x->fragment[x->finished % HIER_DEPTH];
+    return neighbour(x, oldest->recv.active ? -1 : 1);
+}
+
+/* Starts and finishes the only fragment of a short message. Blocks. */
+static int hier_spread(struct hier *x, void *data, size_t count, struct ddp_err *err)
+{
+    const size_t bytes = count * ddp_dtype_size(x->dtype), stride = ddp_round_to_line(bytes);
+    struct ddp_request req[2 * (HIER_SPREAD_HOSTS - 1)];
+    const void *src[HIER_SPREAD_HOSTS];
+    int n = 0;
+
+    for (int h = 0, slot = 0; h < x->hosts; h++) {
+        src[h] = h == x->me ? data : x->scratch + (size_t)slot * stride;
+        if (h == x->me)
+            continue;
+        DDP_TRY(ddp_comm_irecv(x->comm, x->leader[h], DDP_COLL_TAG,
+                               x->scratch + (size_t)slot++ * stride, bytes, &req[n++], err));
+    }
+    for (int i = 1; i < x->hosts; i++)
+        DDP_TRY(
+            ddp_comm_isend(x->comm, neighbour(x, i), DDP_COLL_TAG, data, bytes, &req[n++], err));
+    DDP_TRY(ddp_comm_wait(x->comm, req, n, err));
+    const struct ddp_reduce reduce = {
+        .dst = &data,
+        .dst_count = 1,
+        .src = src,
+        .src_count = x->hosts,
+        .count = count,
+        .dtype = x->dtype,
+        .op = x->op,
+        .divisor = x->divisor,
+    };
+    x->comm->device->reduce(&reduce);
+    x->begun = x->finished = 1;
+    return 0;
+}
+
+#define LAG (HIER_DEPTH - 1)
+
+_Static_assert(HIER_DEPTH *HIER_FRAGMENT_BYTES == DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES,
                "the fragments of a rank fill its ring buffer");
 
 /* The state of one call on this rank. */
@@ -58,7 +292,7 @@ struct hier_call {
     /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
     unsigned char *result_buffer;
-    struct ddp_hier between;
+    struct hier between;
 };
 
 static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
@@ -82,7 +316,7 @@ static size_t hier_scratch_bytes(const struct ddp_comm *comm, const struct ddp_c
     const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);
     if (comm->hosts->local->rank != 0)
         return 0;
-    return ddp_hier_scratch_bytes(comm->hosts->count, shape->count, reduction.acc_dtype);
+    return leader_scratch_bytes(comm->hosts->count, shape->count, reduction.acc_dtype);
 }
 
 /* Returns the number of elements of fragment k. */
@@ -93,8 +327,7 @@ static size_t elements(const struct hier_call *call, size_t k)
 
 static unsigned char *slot_of(const struct hier_call *call, int rank, size_t k)
 {
-    return ddp_shm_ring_of(call->local->shm, rank, 0) +
-           k % DDP_HIER_DEPTH * DDP_HIER_FRAGMENT_BYTES;
+    return ddp_shm_ring_of(call->local->shm, rank, 0) + k % HIER_DEPTH * HIER_FRAGMENT_BYTES;
 }
 static const unsigned char *input_of(const struct hier_call *call, int rank, size_t k)
 {
@@ -126,14 +359,14 @@ static bool is_summed(const struct hier_call *call, size_t k)
  * raises the flag RESULT for the finished ones. */
 static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 {
-    struct ddp_hier *x = &call->between;
+    struct hier *x = &call->between;
     const size_t finished = x->finished;
-    while (x->begun < call->fragments && x->begun - x->finished < DDP_HIER_DEPTH &&
+    while (x->begun < call->fragments && x->begun - x->finished < HIER_DEPTH &&
            is_summed(call, x->begun)) {
-        DDP_TRY(ddp_hier_begin(x, result_buffer_of(call, x->begun), elements(call, x->begun), err));
+        DDP_TRY(hier_begin(x, result_buffer_of(call, x->begun), elements(call, x->begun), err));
         *moved = true;
     }
-    DDP_TRY(ddp_hier_advance(x, moved, err));
+    DDP_TRY(hier_advance(x, moved, err));
     if (x->finished != finished)
         ddp_shm_post(call->local, DDP_FLAGS_HIER_RESULT, call->result + x->finished);
     return 0;
@@ -143,7 +376,7 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
  * fragment waits for. If no fragment is in transit, reports rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
-    const int leader = ddp_hier_waits_for(&call->between);
+    const int leader = hier_waits_for(&call->between);
     if (leader >= 0)
         return ddp_wait_expired(call->comm, call->comm->world_rank[leader], err);
     return ddp_wait_expired(call->local, call->local->world_rank[rank], err);
@@ -224,8 +457,8 @@ static int stage_in(struct hier_call *call, size_t k, struct ddp_err *err)
     void *slot = slot_of(call, call->local->rank, k);
     if (call->mapped)
         return 0;
-    if (call->leads && k >= DDP_HIER_DEPTH)
-        DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + k - DDP_HIER_DEPTH + 1, err));
+    if (call->leads && k >= HIER_DEPTH)
+        DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_OUT, call->out + k - HIER_DEPTH + 1, err));
     const void *own =
         ddp_reduction_input(call->comm, &call->reduction, slot, send, elements(call, k));
     ddp_coll_copy(call->comm, slot, own, elements(call, k) * call->reduction.elem, false);
@@ -249,7 +482,8 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(wait_for_all(call, DDP_FLAGS_HIER_IN, call->in + k + 1, err));
     for (int r = 0; r < local->size; r++)
         src[r] = input_of(call, r, k) + begin;
-    struct ddp_reduce reduce = ddp_reduce_all(local, call->args, &dst, src, (end - begin) / elem);
+    struct ddp_reduce reduce;
+    ddp_reduce_all(&reduce, local, call->args, &dst, src, (end - begin) / elem);
     reduce.dtype = call->reduction.acc_dtype;
     reduce.divisor = call->divisor;
     if (reduce.count != 0)
@@ -263,7 +497,7 @@ static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
         DDP_TRY(ddp_shm_wait(call->local, r, DDP_FLAGS_HIER_SUM, call->sum + 1, err));
-    DDP_TRY(ddp_hier_spread(&call->between, result_buffer_of(call, 0), call->args->count, err));
+    DDP_TRY(hier_spread(&call->between, result_buffer_of(call, 0), call->args->count, err));
     ddp_shm_post(call->local, DDP_FLAGS_HIER_RESULT, call->result + 1);
     return 0;
 }
@@ -350,14 +584,63 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 
     call.reduction.pre_scale = false; /* the sum over a host is divided before it is rounded */
     call.between.dtype = call.reduction.acc_dtype;
-    call.fragment = ddp_hier_fragment_count(call.between.dtype);
+    call.fragment = hier_fragment_count(call.between.dtype);
     call.fragments = args->count / call.fragment + (args->count % call.fragment != 0);
-    call.spreads = ddp_hier_spreads(hosts->count, args->count * call.reduction.acc_elem);
+    call.spreads = hier_spreads(hosts->count, args->count * call.reduction.acc_elem);
     find_mapped(&call);
     DDP_TRY(enter(&call, err));
     DDP_TRY(run_fragments(&call, err));
     leave(&call);
     return 0;
+}
+
+/* Adds to *cost the messages and bytes that leader `me` sends `times` times for a fragment of
+ * `count` elements of `elem` bytes. */
+static void count_fragment(int hosts, int me, size_t count, size_t elem, double times,
+                           struct ddp_coll_cost *cost)
+{
+    const struct hier x = {.hosts = hosts, .me = me};
+    const struct ddp_chunks chunks = {.count = count, .n = hosts};
+
+    for (int step = 0; step < 2 * (hosts - 1); step++) {
+        const size_t bytes = ddp_chunk_count(&chunks, chunk_given(&x, step)) * elem;
+        cost->messages += times * (bytes != 0);
+        cost->sent_bytes += times * (double)bytes;
+    }
+}
+
+static void hier_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);
+    const size_t acc_elem = reduction.acc_elem, fragment = hier_fragment_count(reduction.acc_dtype);
+    const int hosts = DDP_MAX(shape->hosts, 1);
+    const double n = ranks, h = hosts;
+    const double bytes = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
+    const double acc_bytes = (double)shape->count * (double)acc_elem;
+    const bool mapped = shape->registered && !reduction.wider_acc;
+    const bool spreads = hier_spreads(hosts, shape->count * acc_elem);
+    const size_t fragments = shape->count / fragment + (shape->count % fragment != 0);
+
+    *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(fragments, 1)};
+    if (hosts > 1)
+        cost->steps += 1 + (spreads ? 1 : 2 * (h - 1));
+    if (spreads) {
+        cost->messages = shape->count != 0 ? h - 1 : 0;
+        cost->sent_bytes = (h - 1) * acc_bytes;
+    }
+    for (int me = 0; me < hosts && !spreads; me++) {
+        struct ddp_coll_cost one = {.messages = 0};
+        count_fragment(hosts, me, fragment, acc_elem, (double)(shape->count / fragment), &one);
+        count_fragment(hosts, me, shape->count % fragment, acc_elem, 1, &one);
+        cost->messages = DDP_MAX(cost->messages, one.messages);
+        cost->sent_bytes = DDP_MAX(cost->sent_bytes, one.sent_bytes);
+    }
+    cost->memory_bytes = (n + h) * acc_bytes;
+    cost->memory_bytes += mapped ? (n - h) * DDP_COST_COPY * bytes : 2 * n * (bytes + acc_bytes);
+    if (spreads)
+        cost->memory_bytes += (h * (h - 1) * DDP_COST_MOVE + h * (h + 1)) * acc_bytes;
+    else
+        cost->memory_bytes += (h - 1) * (2 * DDP_COST_MOVE + DDP_COST_COMBINE) * acc_bytes;
 }
 
 const struct ddp_coll_alg ddp_alg_allreduce_hier = {
@@ -368,5 +651,5 @@ const struct ddp_coll_alg ddp_alg_allreduce_hier = {
     .scratch_bytes = hier_scratch_bytes,
     .run = hier_run,
     .cost_model = DDP_COST_FORMULA,
-    .path = ddp_hier_cost,
+    .path = hier_path,
 };

@@ -109,14 +109,15 @@ static int staged_sum(struct staged_call *call, size_t t, struct ddp_err *err)
     const void *src[DDP_REDUCE_MAX];
     void *dst[2] = {(unsigned char *)call->args->recv + offset, NULL};
 
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
     if (n != 0) {
         for (int r = 0; r < comm->size; r++)
             src[r] = r == comm->rank ? (const unsigned char *)call->args->send + offset
                                      : slot_of(call, r, t, comm->rank);
         if (comm->size > 1)
             dst[1] = slot_of(call, next_rank(comm, comm->rank), t, comm->rank);
-        struct ddp_reduce reduce = ddp_reduce_all(comm, call->args, dst, src, n / call->elem);
+        struct ddp_reduce reduce;
+        ddp_reduce_all(&reduce, comm, call->args, dst, src, n / call->elem);
         reduce.dst_count = comm->size > 1 ? 2 : 1;
         reduce.remote = next_rank(comm, comm->rank);
         comm->device->reduce(&reduce);

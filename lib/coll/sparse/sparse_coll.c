@@ -1,7 +1,9 @@
-/* The table of sparse algorithms. sparse_auto.c makes the choice of `auto`. */
+/* The table of sparse algorithms, and the choice of `auto`. */
 #include "coll/sparse/sparse_coll.h"
 
 #include <string.h>
+
+#include "base/mem.h"
 
 #define DDP_SPARSE(symbol) extern const struct ddp_sparse_alg ddp_sparse_alg_##symbol;
 #include "coll/sparse/sparse_list.h"
@@ -24,4 +26,50 @@ const struct ddp_sparse_alg *ddp_sparse_find(const char *name)
         if (strcmp((*a)->name, name) == 0)
             return *a;
     return NULL;
+}
+
+/* A model estimates the time of each algorithm as alpha * steps + beta * bytes + gamma * entries.
+ * The constants are those of a fast network. The choice depends only on their ratios, which are
+ * similar on slower networks.
+ *
+ * ALPHA: half a ping-pong over a fast network. BETA: one byte at 10 GB/s. GAMMA: one entry that is
+ * merged or added to an array outside the cache. */
+#define ALPHA_NS 2000.0
+#define BETA_NS  0.1
+#define GAMMA_NS 1.5
+
+/* Returns the estimated time. The number of entries per rank is estimated from memory_bytes: the
+ * share of one rank, less 4n bytes of the result, at 8 bytes per entry. */
+static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
+{
+    struct ddp_coll_cost cost;
+    bool exact;
+    alg->cost(ranks, n, most, &cost, &exact);
+    const double entries = DDP_MAX(0, cost.memory_bytes / ranks - 4.0 * (double)n) / 8;
+    return ALPHA_NS * cost.steps + BETA_NS * cost.sent_bytes + GAMMA_NS * entries;
+}
+
+const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t n, size_t most,
+                                             struct ddp_err *err)
+{
+    const struct ddp_sparse_alg *best = NULL;
+    double best_ns = 0;
+    struct ddp_err reason = DDP_ERR_INIT;
+
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
+        if ((*a)->selects)
+            continue;
+        reason = DDP_ERR_INIT; /* the reason of the last algorithm is the most general */
+        if ((*a)->supports(comm, n, most, &reason) != 0)
+            continue;
+        const double ns = expected_ns(*a, comm->size, n, most);
+        if (best == NULL || ns < best_ns) {
+            best = *a;
+            best_ns = ns;
+        }
+    }
+    if (best == NULL)
+        ddp_fail(err, DDP_EUNAVAIL, "no algorithm for a sparse all-reduce on backend '%s': %s",
+                 comm->backend->name, reason.text);
+    return best;
 }

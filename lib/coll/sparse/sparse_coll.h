@@ -51,7 +51,7 @@ struct ddp_sparse_alg {
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
 const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
 /* Returns the algorithm with the lowest cost among those that do not select. The cost model uses
- * the constants of sparse_auto.c, so the choice does not depend on measurements at run time.
+ * the constants of sparse_coll.c, so the choice does not depend on measurements at run time.
  * Returns NULL and fills err if no algorithm supports the call. */
 const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t n, size_t most,
                                              struct ddp_err *err);

@@ -84,12 +84,12 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
     }
     direct_enter(comm, &args->mine);
     uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];
-    DDP_TRY(ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
+    DDP_TRY(ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err));
     for (int r = 0; r < comm->size; r++)
         find_list(comm, r, &x->list[r]);
     ddp_sparse_sum(comm->device, x->list, comm->size, args->result, args->n);
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
-    return ddp_coll_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
+    return ddp_shm_wait_all(comm, DDP_FLAGS_DIRECT, *sequence, err);
 }
 
 static void direct_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact)

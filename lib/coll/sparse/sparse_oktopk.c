@@ -5,8 +5,8 @@
  * The index range is split into one *region* per rank, so that every rank has about k/P entries in
  * each region. The rank is the *owner* of its region. A call has three parts. *Split and reduce*:
  * each rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks
- * agree on a threshold that about k sums reach (sparse_oktopk_select.c). *Balanced gather*: the
- * kept sums are sent to all ranks (sparse_oktopk_gather.c). If a sum is not kept, the entries of a
+ * agree on a threshold that about k sums reach. *Balanced gather*: the
+ * kept sums are sent to all ranks. If a sum is not kept, the entries of a
  * rank that contributed to it go to the residual of that rank. The result plus all residuals is
  * therefore the sum of the inputs, apart from rounding and the scale.
  *
@@ -24,13 +24,118 @@
  *
  * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
  * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
- * ddp_oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64
+ * oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64
  * calls, the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every
  * 32 calls, or if the old threshold cannot be used, there is an exact selection. It takes at most
  * 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
-#include "coll/sparse/sparse_oktopk.h"
+#include <string.h>
 
-static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t most, void *scratch)
+#include "coll/coll_ring.h"
+#include "coll/sparse/sparse_p2p.h"
+
+/* Number of calls that use the same regions, and largest number of calls that use the same
+ * threshold (Ok-Topk, section 3). */
+#define REGION_STEPS    64
+#define THRESHOLD_STEPS 32
+
+/* Number of bits of a magnitude that the exact selection handles per round. */
+#define DIGIT_BITS 4
+#define DIGITS     (1 << DIGIT_BITS)
+
+/* State that is kept between calls. It is zeroed before the first call. */
+struct oktopk_state {
+    uint64_t step;
+    uint32_t threshold, hint; /* threshold: a magnitude (device/sparse.h); hint: for select_topk */
+};
+
+/* The numbers that every rank sends to all others after it has summed its region. */
+struct oktopk_note {
+    /* selected: sums that reach the threshold. sums: all sums. sent_words: words sent so far. */
+    uint32_t selected, sums, sent_words;
+};
+
+/* The state of one call. Arrays with [P] have one element per rank or per region. The *sums* are
+ * the summed values of this rank's region. `present` has one bit per index of the region, which is
+ * set if there is a sum. args->result holds the value of the sum.
+ *
+ * A sum of magnitude m is kept if (m >> shift) > (threshold >> shift). Sums for which the two sides
+ * are equal are *ties*. This rank keeps its first tie_quota ties, in index order. */
+struct oktopk {
+    struct ddp_comm *comm;
+    const struct ddp_sparse_args *args;
+    struct oktopk_state *state;
+    size_t *region; /* [P + 1]: region r is [region[r], region[r + 1]) */
+    size_t *split;  /* [P + 1]: this rank's entries of region r are split[r] .. split[r + 1] - 1 */
+    size_t *region_kept;              /* [P]: number of sums of region r that are kept */
+    size_t *offset;                   /* [P + 1]: positions of the kept sums of each rank */
+    struct oktopk_note *note;         /* [P] */
+    uint32_t *counts_out, *counts_in; /* [P] */
+    uint32_t *digits, *digits_room;   /* [P * DIGITS]: sums per digit, and scratch */
+    uint32_t *above, *ties;           /* [P]: sums above the threshold, and ties */
+    struct ddp_request *req;          /* [2P] */
+    uint32_t *out, *in[2];            /* [2 most] words: messages; in[1] follows in[0] */
+    uint32_t *room;                   /* [2 most]: the indices of one message */
+    uint32_t *present;                /* [n / 32 + 1] */
+    struct ddp_sparse own;            /* [2 most]: the kept sums of this rank's region */
+    uint32_t *gathered;               /* [4 most] words: the kept sums of all ranks */
+    uint32_t sent_words;
+    uint32_t threshold;
+    int shift;
+    size_t tie_quota;
+    size_t kept;   /* number of kept sums of all ranks */
+    size_t cursor; /* number of entries of args->mine already known to be kept or rejected */
+};
+
+static struct ddp_sparse_span oktopk_region(const struct oktopk *x, int r)
+{
+    return (struct ddp_sparse_span){x->region[r], x->region[r + 1] - x->region[r]};
+}
+
+/* Iterates over the sums of this rank's region in index order. oktopk_iter_next sets *i to the
+ * next index, or returns false at the end. */
+struct oktopk_iter {
+    const uint32_t *word;
+    size_t base, words;
+    uint32_t bits;
+};
+static void oktopk_iter_init(struct oktopk_iter *w, const struct oktopk *x)
+{
+    const size_t begin = x->region[x->comm->rank], end = x->region[x->comm->rank + 1];
+    w->word = x->present;
+    w->base = begin;
+    w->words = (end - begin) / 32 + ((end - begin) % 32 != 0);
+    w->bits = w->words != 0 ? *w->word : 0;
+}
+static bool oktopk_iter_next(struct oktopk_iter *w, size_t *i)
+{
+    while (w->bits == 0) {
+        if (w->words <= 1)
+            return false;
+        w->words--;
+        w->base += 32;
+        w->bits = *++w->word;
+    }
+    *i = w->base + (size_t)__builtin_ctz(w->bits);
+    w->bits &= w->bits - 1;
+    return true;
+}
+
+static uint32_t magnitude(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* True if a rank that has sent `sent` words may send `words` more. A rank may send 6k(P - 1)/P
+ * words in total. */
+static bool oktopk_within(const struct oktopk *x, uint64_t sent, uint64_t words)
+{
+    const uint64_t ranks = (uint64_t)x->comm->size;
+    return ranks * (sent + words) <= 6 * (uint64_t)x->args->k * (ranks - 1);
+}
+
+static size_t oktopk_layout(struct oktopk *x, int ranks, size_t n, size_t most, void *scratch)
 {
     const size_t p = (size_t)ranks, word = sizeof(uint32_t);
     size_t used = 0;
@@ -42,8 +147,8 @@ static size_t oktopk_layout(struct ddp_oktopk *x, int ranks, size_t n, size_t mo
     x->note = ddp_carve(scratch, &used, p * sizeof *x->note);
     x->counts_out = ddp_carve(scratch, &used, p * word);
     x->counts_in = ddp_carve(scratch, &used, p * word);
-    x->digits = ddp_carve(scratch, &used, p * DDP_OKTOPK_DIGITS * word);
-    x->digits_room = ddp_carve(scratch, &used, p * DDP_OKTOPK_DIGITS * word);
+    x->digits = ddp_carve(scratch, &used, p * DIGITS * word);
+    x->digits_room = ddp_carve(scratch, &used, p * DIGITS * word);
     x->above = ddp_carve(scratch, &used, p * word);
     x->ties = ddp_carve(scratch, &used, p * word);
     x->req = ddp_carve(scratch, &used, 2 * p * sizeof *x->req);
@@ -66,13 +171,13 @@ static int oktopk_supports(const struct ddp_comm *comm, size_t n, size_t most, s
 
 static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
 {
-    struct ddp_oktopk x;
+    struct oktopk x;
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
 /* Estimates the regions. Region r begins at the average index below which a rank has r/P of its
  * entries. */
-static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
+static int estimate_regions(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
     const struct ddp_sparse *mine = &x->args->mine;
@@ -102,7 +207,7 @@ static int estimate_regions(struct ddp_oktopk *x, struct ddp_err *err)
 }
 
 /* Returns this rank's entries of region r. */
-static struct ddp_sparse entries_of(const struct ddp_oktopk *x, int r)
+static struct ddp_sparse entries_of(const struct oktopk *x, int r)
 {
     const struct ddp_sparse *mine = &x->args->mine;
     return (struct ddp_sparse){.index = mine->index + x->split[r],
@@ -110,7 +215,7 @@ static struct ddp_sparse entries_of(const struct ddp_oktopk *x, int r)
                                .count = x->split[r + 1] - x->split[r]};
 }
 
-static int split(struct ddp_oktopk *x, struct ddp_err *err)
+static int split(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
     const struct ddp_sparse *mine = &x->args->mine;
@@ -121,7 +226,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
         x->counts_out[r] = (uint32_t)(x->split[r + 1] - x->split[r]);
     }
     DDP_TRY(ddp_words_swap(x->comm, x->counts_out, x->counts_in, x->digits_room, x->req, err));
-    const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
+    const size_t length = oktopk_region(x, x->comm->rank).length;
     for (int r = 0; r < ranks; r++)
         if (x->counts_in[r] > DDP_MIN(length, x->args->most))
             return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries for %zu indices",
@@ -129,7 +234,7 @@ static int split(struct ddp_oktopk *x, struct ddp_err *err)
     return 0;
 }
 
-static void add_entries(struct ddp_oktopk *x, const struct ddp_sparse *list)
+static void add_entries(struct oktopk *x, const struct ddp_sparse *list)
 {
     const size_t begin = x->region[x->comm->rank];
     x->comm->device->grad->scatter_add(x->args->result, list);
@@ -139,10 +244,10 @@ static void add_entries(struct ddp_oktopk *x, const struct ddp_sparse *list)
     }
 }
 
-static int post_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+static int post_entries(struct oktopk *x, int distance, struct ddp_err *err)
 {
     const int src = ddp_rank_at(x->comm->rank, -distance, x->comm->size);
-    const size_t length = ddp_oktopk_region(x, x->comm->rank).length;
+    const size_t length = oktopk_region(x, x->comm->rank).length;
     const size_t words = ddp_sparse_code_words(x->counts_in[src], length);
     if (words == 0)
         return 0;
@@ -152,21 +257,21 @@ static int post_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
 
 /* Sends the entries of one region to their owner. All messages lie one after the other in x->out
  * and take at most 2 words per entry. */
-static int send_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+static int send_entries(struct oktopk *x, int distance, struct ddp_err *err)
 {
     const int dst = ddp_rank_at(x->comm->rank, distance, x->comm->size);
     const struct ddp_sparse list = entries_of(x, dst);
-    const size_t words = ddp_sparse_code_words(list.count, ddp_oktopk_region(x, dst).length);
+    const size_t words = ddp_sparse_code_words(list.count, oktopk_region(x, dst).length);
     uint32_t *at = x->out + x->sent_words;
     if (words == 0)
         return 0;
-    ddp_sparse_encode(&list, ddp_oktopk_region(x, dst), at);
+    ddp_sparse_encode(&list, oktopk_region(x, dst), at);
     x->sent_words += (uint32_t)words;
     return ddp_comm_isend(x->comm, dst, DDP_COLL_TAG, at, words * sizeof *at, &x->req[1 + distance],
                           err);
 }
 
-static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
+static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
 {
     const int src = ddp_rank_at(x->comm->rank, -distance, x->comm->size);
     struct ddp_sparse list;
@@ -174,7 +279,7 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
         return 0;
     DDP_TRY(ddp_comm_wait(x->comm, &x->req[distance % 2], 1, err));
     DDP_TRY(ddp_sparse_decode(x->in[distance % 2], x->counts_in[src],
-                              ddp_oktopk_region(x, x->comm->rank), x->room, &list, err));
+                              oktopk_region(x, x->comm->rank), x->room, &list, err));
     add_entries(x, &list);
     return 0;
 }
@@ -191,10 +296,10 @@ static int take_entries(struct ddp_oktopk *x, int distance, struct ddp_err *err)
  * are at this distance or a larger one. If such a rank waits for an earlier send, the target has
  * already posted the receive. If no such rank waits for a send, the messages that they wait for
  * have been sent. */
-static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
+static int reduce(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
-    const struct ddp_sparse_span own = ddp_oktopk_region(x, x->comm->rank);
+    const struct ddp_sparse_span own = oktopk_region(x, x->comm->rank);
     const struct ddp_sparse mine = entries_of(x, x->comm->rank);
 
     memset(x->req, 0, 2 * (size_t)ranks * sizeof *x->req);
@@ -213,10 +318,362 @@ static int reduce(struct ddp_oktopk *x, struct ddp_err *err)
     return ddp_comm_wait(x->comm, x->req + 2, ranks - 1, err);
 }
 
+/* Selects the sums that are kept. If there are at most k sums, all are kept. Otherwise every 32nd
+ * call keeps exactly the k sums of largest magnitude of all regions. Among ties, it keeps the
+ * lowest indices. Other calls keep all sums that reach the previous threshold. If these are too few
+ * or too many, such a call also selects exactly k sums. The decision depends only on the notes, so
+ * all ranks make the same one. */
+
+static size_t count_sums(const struct oktopk *x, uint32_t threshold, uint32_t *selected)
+{
+    struct oktopk_iter iter;
+    size_t i, sums = 0;
+
+    *selected = 0;
+    oktopk_iter_init(&iter, x);
+    while (oktopk_iter_next(&iter, &i)) {
+        sums++;
+        *selected += magnitude(x->args->result[i]) >= threshold;
+    }
+    return sums;
+}
+
+static int exchange_notes(struct oktopk *x, struct ddp_err *err)
+{
+    struct oktopk_note note = {.sent_words = x->sent_words};
+    _Static_assert(sizeof note == 3 * sizeof(uint32_t), "a note is words");
+    uint32_t mine[3], *all = x->digits;
+
+    note.sums = (uint32_t)count_sums(x, x->state->threshold, &note.selected);
+    memcpy(mine, &note, sizeof mine);
+    DDP_TRY(ddp_words_gather(x->comm, mine, 3, all, x->digits_room, err));
+    memcpy(x->note, all, (size_t)x->comm->size * sizeof note);
+    return 0;
+}
+
+static uint64_t all_sums(const struct oktopk *x)
+{
+    uint64_t sums = 0;
+    for (int r = 0; r < x->comm->size; r++)
+        sums += x->note[r].sums;
+    return sums;
+}
+
+/* True if the old threshold can be used. It must select between 2/3 k and 2k sums. In addition, no
+ * rank may exceed its bound of sent words in an unbalanced gather, even with the longest coding. */
+static bool old_threshold_does(const struct oktopk *x)
+{
+    const int ranks = x->comm->size;
+    uint64_t selected = 0;
+
+    for (int r = 0; r < ranks; r++)
+        selected += x->note[r].selected;
+    if (selected > 2 * x->args->k || 3 * selected < 2 * DDP_MIN(all_sums(x), x->args->k))
+        return false;
+    for (int r = 0; r < ranks; r++) {
+        const uint64_t others = selected - x->note[ddp_rank_at(r, 1, ranks)].selected;
+        if (!oktopk_within(x, x->note[r].sent_words, 2 * others))
+            return false;
+    }
+    return true;
+}
+
+/* Counts the sums whose higher digits equal `prefix`, separately for each value of the digit at
+ * `shift`. */
+static void count_digits(const struct oktopk *x, uint32_t prefix, int shift, uint32_t count[DIGITS])
+{
+    struct oktopk_iter iter;
+    size_t i;
+
+    memset(count, 0, DIGITS * sizeof *count);
+    oktopk_iter_init(&iter, x);
+    while (oktopk_iter_next(&iter, &i)) {
+        const uint64_t digits = magnitude(x->args->result[i]) >> shift;
+        if (digits >> DIGIT_BITS == prefix)
+            count[digits % DIGITS]++;
+    }
+}
+
+/* Returns the digit of the k-th largest sum, or -1 if there are fewer than k sums. Uses the counts
+ * of all ranks in x->digits. Adds the number of sums with larger digits to *above. Sets *tied to
+ * the number of sums with the returned digit. */
+static int find_digit(struct oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
+{
+    for (int digit = DIGITS - 1; digit >= 0; digit--) {
+        *tied = 0;
+        for (int r = 0; r < x->comm->size; r++)
+            *tied += x->digits[r * DIGITS + digit];
+        if (*above + *tied >= k)
+            return digit;
+        *above += *tied;
+        for (int r = 0; r < x->comm->size; r++)
+            x->above[r] += x->digits[r * DIGITS + digit];
+    }
+    return -1;
+}
+
+/* Keeps `quota` ties with the lowest indices. Regions are in index order, so the ties of lower
+ * ranks are kept first. */
+static void distribute_ties(struct oktopk *x, uint64_t quota)
+{
+    for (int r = 0; r < x->comm->size; r++) {
+        const uint64_t kept_ties = DDP_MIN(x->ties[r], quota);
+        quota -= kept_ties;
+        x->region_kept[r] = x->above[r] + kept_ties;
+        if (r == x->comm->rank)
+            x->tie_quota = kept_ties;
+    }
+}
+
+/* Finds the threshold for exactly k sums by a radix selection over all ranks, most significant
+ * digit first. It ends early if a digit separates exactly k sums. All ranks compute the same result
+ * from the same counts. */
+static int find_threshold(struct oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const uint64_t k = x->args->k;
+    uint64_t above = 0, tied = 0;
+    uint32_t prefix = 0, mine[DIGITS];
+
+    memset(x->above, 0, (size_t)ranks * sizeof *x->above);
+    x->shift = 32;
+    do {
+        x->shift -= DIGIT_BITS;
+        count_digits(x, prefix, x->shift, mine);
+        DDP_TRY(ddp_words_gather(x->comm, mine, DIGITS, x->digits, x->digits_room, err));
+        const int digit = find_digit(x, k, &above, &tied);
+        if (digit < 0)
+            return ddp_fail(err, DDP_EDATA,
+                            "the ranks' sums do not match the numbers that they reported");
+        prefix = prefix << DIGIT_BITS | (uint32_t)digit;
+        for (int r = 0; r < ranks; r++)
+            x->ties[r] = x->digits[r * DIGITS + digit];
+    } while (x->shift > 0 && above + tied != k);
+    x->threshold = prefix << x->shift;
+    distribute_ties(x, k - above);
+    return 0;
+}
+
+/* Keeps every sum with a magnitude >= threshold. */
+static void keep_from(struct oktopk *x, uint32_t threshold)
+{
+    x->threshold = threshold;
+    x->shift = 0;
+    x->tie_quota = SIZE_MAX;
+    for (int r = 0; r < x->comm->size; r++)
+        x->region_kept[r] = threshold == 0 ? x->note[r].sums : x->note[r].selected;
+}
+
+/* Selects the sums that are kept. Sets region_kept, threshold, shift and kept, which are equal on
+ * all ranks, and this rank's tie_quota. Collective. */
+static int oktopk_select(struct oktopk *x, struct ddp_err *err)
+{
+    const bool due = x->state->step % THRESHOLD_STEPS == 0;
+
+    DDP_TRY(exchange_notes(x, err));
+    if (all_sums(x) <= x->args->k)
+        keep_from(x, 0);
+    else if (!due && old_threshold_does(x))
+        keep_from(x, x->state->threshold);
+    else
+        DDP_TRY(find_threshold(x, err));
+    x->state->threshold = x->threshold;
+    x->kept = 0;
+    for (int r = 0; r < x->comm->size; r++)
+        x->kept += x->region_kept[r];
+    return 0;
+}
+
+/* Sends the kept sums to all ranks, and adds the rejected contributions to the residual.
+ *
+ * Normally the kept sums of each owner are one chunk of a ring that copies (coll_ring.h), coded for
+ * the owner's region (sparse_code.h).
+ *
+ * If an owner has more than twice its share, the sums are *balanced* first, so that no step of the
+ * ring waits for a long chunk. The kept sums in index order are cut into equal chunks, one per
+ * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
+ * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
+ * rank would exceed the bound of words that it may send (oktopk_within). The notes tell all
+ * ranks how many words each rank has sent, so all make the same decision. */
+
+/* A kept sum in a balanced message. */
+struct pair {
+    uint32_t index;
+    float value;
+};
+
+static void collect(struct oktopk *x)
+{
+    const uint32_t digits = x->threshold >> x->shift;
+    struct oktopk_iter iter;
+    size_t i, count = 0, quota = x->tie_quota;
+
+    oktopk_iter_init(&iter, x);
+    while (oktopk_iter_next(&iter, &i)) {
+        const uint32_t these = magnitude(x->args->result[i]) >> x->shift;
+        if (these < digits || (these == digits && quota == 0))
+            continue;
+        quota -= these == digits;
+        x->own.index[count] = (uint32_t)i;
+        x->own.value[count++] = x->args->result[i] * x->args->scale;
+    }
+    x->own.count = count;
+}
+
+/* oktopk_keep stores kept sums in the result. Successive calls must pass sums in index order.
+ * If an entry of args->mine does not belong to a kept sum, it is *rejected*, which means that it is
+ * added to the residual. After the last call, oktopk_finish rejects the remaining entries. */
+static void oktopk_keep(struct oktopk *x, const struct ddp_sparse *list)
+{
+    const struct ddp_sparse *mine = &x->args->mine;
+
+    x->comm->device->grad->scatter(x->args->result, list);
+    for (size_t i = 0; i < list->count; i++) {
+        for (; x->cursor < mine->count && mine->index[x->cursor] < list->index[i]; x->cursor++)
+            if (x->args->rejected != NULL)
+                x->args->rejected[mine->index[x->cursor]] += mine->value[x->cursor];
+        if (x->cursor < mine->count && mine->index[x->cursor] == list->index[i])
+            x->cursor++;
+    }
+}
+
+static void oktopk_finish(struct oktopk *x)
+{
+    const struct ddp_sparse *mine = &x->args->mine;
+    for (; x->cursor < mine->count; x->cursor++)
+        if (x->args->rejected != NULL)
+            x->args->rejected[mine->index[x->cursor]] += mine->value[x->cursor];
+}
+
+/* Returns the range of kept sums that are both in owner r's region and in balanced chunk q. */
+static struct ddp_range overlap(const struct oktopk *x, const struct ddp_chunks *even, int r, int q)
+{
+    const struct ddp_range common = {
+        .begin = DDP_MAX(x->offset[r], ddp_chunk_begin(even, q)),
+        .end = DDP_MIN(x->offset[r + 1], ddp_chunk_begin(even, q + 1)),
+    };
+    return common.begin < common.end ? common : (struct ddp_range){0, 0};
+}
+
+/* True if the sums should be balanced. x->offset[r] is the position of owner r's first sum among
+ * all kept sums. */
+static bool worth_balancing(const struct oktopk *x, const struct ddp_chunks *even)
+{
+    const int ranks = x->comm->size;
+    size_t longest = 0;
+
+    for (int r = 0; r < ranks; r++)
+        longest = DDP_MAX(longest, x->region_kept[r]);
+    if (longest * (size_t)ranks <= 2 * x->kept || longest <= 1)
+        return false;
+    for (int r = 0; r < ranks; r++) {
+        const struct ddp_range stays = overlap(x, even, r, r);
+        const size_t moves = x->region_kept[r] - (stays.end - stays.begin);
+        const size_t others = x->kept - ddp_chunk_count(even, ddp_rank_at(r, 1, ranks));
+        if (!oktopk_within(x, x->note[r].sent_words, 2 * (moves + others)))
+            return false;
+    }
+    return true;
+}
+
+/* Sends this rank's kept sums to the ranks of their balanced chunks, and receives the sums of this
+ * rank's chunk. */
+static int move_to_places(struct oktopk *x, const struct ddp_chunks *even, const struct pair *own,
+                          struct pair *all, struct ddp_err *err)
+{
+    const int ranks = x->comm->size, rank = x->comm->rank;
+    struct ddp_range at = overlap(x, even, rank, rank);
+
+    memset(x->req, 0, 2 * (size_t)ranks * sizeof *x->req);
+    memcpy(all + at.begin, own + (at.begin != at.end ? at.begin - x->offset[rank] : 0),
+           (at.end - at.begin) * sizeof *all);
+    for (int i = 1; i < ranks; i++) {
+        const int src = ddp_rank_at(rank, -i, ranks);
+        at = overlap(x, even, src, rank);
+        if (at.begin != at.end)
+            DDP_TRY(ddp_comm_irecv(x->comm, src, DDP_COLL_TAG, all + at.begin,
+                                   (at.end - at.begin) * sizeof *all, &x->req[i], err));
+    }
+    for (int i = 1; i < ranks; i++) {
+        const int dst = ddp_rank_at(rank, i, ranks);
+        at = overlap(x, even, rank, dst);
+        if (at.begin != at.end)
+            DDP_TRY(ddp_comm_isend(x->comm, dst, DDP_COLL_TAG, own + (at.begin - x->offset[rank]),
+                                   (at.end - at.begin) * sizeof *all, &x->req[ranks + i - 1], err));
+    }
+    return ddp_comm_wait(x->comm, x->req + 1, 2 * (ranks - 1), err);
+}
+
+static int gather_balanced(struct oktopk *x, const struct ddp_chunks *even, struct ddp_err *err)
+{
+    struct pair *own = (struct pair *)(void *)x->in[0]; /* uses in[0] and in[1], 4 most words */
+    struct pair *all = (struct pair *)(void *)x->gathered;
+
+    for (size_t i = 0; i < x->own.count; i++)
+        own[i] = (struct pair){x->own.index[i], x->own.value[i]};
+    DDP_TRY(move_to_places(x, even, own, all, err));
+    DDP_TRY(ddp_ring_copy(x->comm, even, sizeof *all, all, x->comm->rank, err));
+    struct ddp_sparse list = x->own;
+    for (size_t i = 0; i < x->kept; i++) {
+        list.index[i] = all[i].index;
+        list.value[i] = all[i].value;
+    }
+    list.count = x->kept;
+    if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks must be in index order");
+    oktopk_keep(x, &list);
+    return 0;
+}
+
+static int gather_regions(struct oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+
+    x->offset[0] = 0;
+    for (int r = 0; r < ranks; r++) {
+        const size_t length = oktopk_region(x, r).length;
+        if (x->region_kept[r] > length)
+            return ddp_fail(err, DDP_EDATA, "rank %d reported %zu sums for %zu indices",
+                            x->comm->world_rank[r], x->region_kept[r], length);
+        x->offset[r + 1] = x->offset[r] + ddp_sparse_code_words(x->region_kept[r], length);
+    }
+    const struct ddp_chunks chunks = {x->offset[ranks], ranks, x->offset};
+    ddp_sparse_encode(&x->own, oktopk_region(x, x->comm->rank),
+                      x->gathered + x->offset[x->comm->rank]);
+    DDP_TRY(ddp_ring_copy(x->comm, &chunks, sizeof *x->gathered, x->gathered, x->comm->rank, err));
+    for (int r = 0; r < ranks; r++) {
+        struct ddp_sparse list;
+        DDP_TRY(ddp_sparse_decode(x->gathered + x->offset[r], x->region_kept[r],
+                                  oktopk_region(x, r), x->room, &list, err));
+        oktopk_keep(x, &list);
+    }
+    return 0;
+}
+
+/* Gathers the kept sums of all ranks into the result, and adds this rank's rejected contributions
+ * to its residual. Collective. */
+static int oktopk_gather(struct oktopk *x, struct ddp_err *err)
+{
+    const int ranks = x->comm->size;
+    const struct ddp_chunks even = {x->kept, ranks, NULL};
+
+    collect(x);
+    x->comm->device->fill(x->args->result, 0, x->args->n * sizeof(float));
+    x->offset[0] = 0;
+    for (int r = 0; r < ranks; r++)
+        x->offset[r + 1] = x->offset[r] + x->region_kept[r];
+    if (worth_balancing(x, &even))
+        DDP_TRY(gather_balanced(x, &even, err));
+    else
+        DDP_TRY(gather_regions(x, err));
+    oktopk_finish(x);
+    return 0;
+}
+
 /* Finishes the call on one or two ranks from the lists of all ranks. Every rank selects among the
  * same sums. x->own holds the sums, x->gathered is scratch of the selection, and x->out and x->room
  * hold the kept sums. */
-static int run_alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
+static int run_alone(struct oktopk *x, const struct ddp_sparse *first,
                      const struct ddp_sparse *second)
 {
     const struct ddp_grad_kernels *grad = x->comm->device->grad;
@@ -231,12 +688,12 @@ static int run_alone(struct ddp_oktopk *x, const struct ddp_sparse *first,
         kept.value[i] *= x->args->scale;
     }
     x->comm->device->fill(x->args->result, 0, x->args->n * sizeof(float));
-    ddp_oktopk_keep(x, &kept);
-    ddp_oktopk_finish(x);
+    oktopk_keep(x, &kept);
+    oktopk_finish(x);
     return 0;
 }
 
-static int run_pair(struct ddp_oktopk *x, struct ddp_err *err)
+static int run_pair(struct oktopk *x, struct ddp_err *err)
 {
     const int other = !x->comm->rank;
     const struct ddp_sparse_span span = {0, x->args->n};
@@ -268,7 +725,7 @@ static int run_pair(struct ddp_oktopk *x, struct ddp_err *err)
 static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                       struct ddp_err *err)
 {
-    struct ddp_oktopk x = {.comm = comm, .args = args};
+    struct oktopk x = {.comm = comm, .args = args};
     static const struct ddp_sparse nothing = {.count = 0};
 
     oktopk_layout(&x, comm->size, args->n, args->most, scratch);
@@ -276,12 +733,12 @@ static int oktopk_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
         return run_alone(&x, &args->mine, &nothing);
     if (comm->size == 2)
         return run_pair(&x, err);
-    if (x.state->step % DDP_OKTOPK_REGION_STEPS == 0)
+    if (x.state->step % REGION_STEPS == 0)
         DDP_TRY(estimate_regions(&x, err));
     DDP_TRY(split(&x, err));
     DDP_TRY(reduce(&x, err));
-    DDP_TRY(ddp_oktopk_select(&x, err));
-    DDP_TRY(ddp_oktopk_gather(&x, err));
+    DDP_TRY(oktopk_select(&x, err));
+    DDP_TRY(oktopk_gather(&x, err));
     x.state->step++;
     return 0;
 }
@@ -307,10 +764,9 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
     cost->steps = 3 * others + (4 + ROUNDS) * logs;
     cost->messages = 3 * others + (2 + ROUNDS) * logs + 2 * ddp_words_swap_messages(ranks);
     cost->sent_bytes = entries + 2 * ddp_words_swap_bytes(ranks) +
-                       others * (12 + 4 + ROUNDS * DDP_OKTOPK_DIGITS * sizeof(uint32_t));
+                       others * (12 + 4 + ROUNDS * DIGITS * sizeof(uint32_t));
 }
 
-extern const struct ddp_sparse_alg ddp_sparse_alg_oktopk;
 const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
     .summary = "each rank sums one region, the k largest sums are kept: at most 24k(P-1)/P bytes",

@@ -78,6 +78,17 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, u
     }
     return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
 }
+/* Waits until the flag of every other rank in `flag_slot` has reached `sequence`. A rank waits
+ * first for the rank after it, so that not all ranks poll the same flag. */
+static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
+                                   struct ddp_err *err)
+{
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
+        DDP_TRY(ddp_shm_wait(comm, peer, flag_slot, sequence, err));
+    }
+    return 0;
+}
 /* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
  * all peers. Counts the sequence number in shm->sequence[flag_slot]. */
 int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;

@@ -26,11 +26,5 @@ int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err)
 {
     uint64_t sequence = ++comm->shm->sequence[flag_slot];
     ddp_shm_post(comm, flag_slot, sequence);
-    /* Each rank begins with its successor, so that ranks do not all read the same cache line at
-     * once. */
-    for (int i = 1; i < comm->size; i++) {
-        int peer = comm->rank + i < comm->size ? comm->rank + i : comm->rank + i - comm->size;
-        DDP_TRY(ddp_shm_wait(comm, peer, flag_slot, sequence, err));
-    }
-    return 0;
+    return ddp_shm_wait_all(comm, flag_slot, sequence, err);
 }
