@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/unit.h"
 #include "sweep.h"
@@ -212,11 +213,10 @@ static int check_items(const struct ddp_app *app, struct ddp_sweep_values *v, st
 
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
-    uint8_t *text;
+    char *text;
     size_t bytes;
-    DDP_TRY(ddp_dataset_read_file(v->config_path, DDP_SWEEP_FILE_MAX, &text, &bytes, err));
-    int rc = ddp_sweep_plan_parse((const char *)text, bytes, v->config_path, takes_list, NULL,
-                                  &v->plan, err);
+    DDP_TRY(ddp_file_read(v->config_path, DDP_SWEEP_FILE_MAX, &text, &bytes, err));
+    int rc = ddp_sweep_plan_parse(text, bytes, v->config_path, takes_list, NULL, &v->plan, err);
     free(text);
     DDP_TRY(rc);
     for (int i = 0; i < v->plan.count; i++)

@@ -70,15 +70,6 @@ const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
 int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_dataset *out,
                              struct ddp_err *err) DDP_MUST_CHECK;
 
-/* For readers. Opens a data file and returns its descriptor and its size in *bytes. Errors:
- * DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file, DDP_EIO if the system
- * fails, and DDP_ENOINPUT if it cannot be opened for another reason. */
-int ddp_dataset_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a whole file into *data [*bytes], which the caller frees with free(). Returns DDP_EINPUT if
- * the file is larger than `most` bytes. */
-int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t *bytes,
-                          struct ddp_err *err) DDP_MUST_CHECK;
-
 /* Largest accepted size of the data in an IDX file: 60,000 images of 224 x 224 pixels fit. */
 #define DDP_IDX_MAX_BYTES ((size_t)4 << 30)
 #define DDP_IDX_MAX_DIMS  4
@@ -86,7 +77,7 @@ int ddp_dataset_read_file(const char *path, size_t most, uint8_t **data, size_t 
 /* Reads an IDX file of unsigned bytes, plain or gzipped, with `ndim` dimensions (at most
  * DDP_IDX_MAX_DIMS). dims [ndim] receives the dimensions. *data receives the bytes, whose number is
  * the product of the dimensions and at least 1. The caller frees *data with free(). Errors: those
- * of ddp_dataset_open, and DDP_EINPUT if the file is not IDX, empty, too large or truncated, or has
+ * of ddp_file_open, and DDP_EINPUT if the file is not IDX, empty, too large or truncated, or has
  * bytes after the data. Format: "THE IDX FILE FORMAT", yann.lecun.com/exdb/mnist. */
 int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data,
                  struct ddp_err *err) DDP_MUST_CHECK;

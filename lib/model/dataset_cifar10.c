@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "model/cifar.h"
 #include "model/dataset.h"
@@ -67,18 +68,19 @@ static int read_batch(const struct location *location, const char *file, struct 
                       struct ddp_err *err)
 {
     char path[PATH_MAX + 32];
-    uint8_t *bytes;
+    char *data;
     size_t n;
     snprintf(path, sizeof path, "%s/%s%s", location->dir, file, location->binary ? ".bin" : "");
     struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
     if (!batch)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
-    int rc = ddp_dataset_read_file(path, DDP_CIFAR_MAX_BYTES, &bytes, &n, err);
+    int rc = ddp_file_read(path, DDP_CIFAR_MAX_BYTES, &data, &n, err);
     if (rc == 0) {
+        const uint8_t *bytes = (const uint8_t *)data;
         rc = location->binary ? ddp_cifar_decode_binary(bytes, n, path, batch, err)
                               : ddp_cifar_decode_pickle(bytes, n, path, batch, err);
         rc = rc ? rc : append(set, batch, err);
-        free(bytes);
+        free(data);
     }
     free(batch);
     return rc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #define INPUT_BYTES 65536
@@ -46,7 +47,7 @@ static int source_open(struct source *s, const char *path, struct ddp_err *err)
     int rc;
     memset(s, 0, sizeof *s);
     s->path = path;
-    DDP_TRY(ddp_dataset_open(path, &s->fd, &s->file_bytes, err));
+    DDP_TRY(ddp_file_open(path, &s->fd, &s->file_bytes, err));
     s->input = malloc(INPUT_BYTES);
     if (!s->input) {
         rc = ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);

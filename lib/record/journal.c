@@ -449,28 +449,6 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
     return 0;
 }
 
-static int read_file(struct ddp_journal *j, char **out, struct ddp_err *err)
-{
-    const size_t bytes = (size_t)j->bytes;
-    char *text = malloc(bytes + 1);
-    size_t at = 0;
-    if (!text)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
-    while (at < bytes) {
-        ssize_t n = pread(j->fd, text + at, bytes - at, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            int error = n < 0 ? errno : EIO;
-            free(text);
-            return cannot(j, DDP_EIO, "read", error, err);
-        }
-        at += (size_t)n;
-    }
-    *out = text;
-    return 0;
-}
-
 static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
                   struct ddp_err *err)
 {
@@ -518,7 +496,7 @@ static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts
     struct ddp_journal_facts *then = malloc(sizeof *then);
     if (!then)
         return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
-    int rc = read_file(j, &text, err);
+    int rc = ddp_file_read_from(j->fd, j->path, (size_t)j->bytes, &text, err);
     if (rc != 0)
         goto out_then;
     const char *end = memchr(text, '\n', (size_t)j->bytes);

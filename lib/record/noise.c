@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -166,21 +165,13 @@ int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp
 
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
 {
-    char text[MAX_BYTES];
     struct ddp_noise_machine here;
-    struct stat st;
-    ssize_t n = -1;
-    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
-                              "cannot open '%s'", path);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_BYTES)
-        n = read(fd, text, sizeof text);
-    close(fd);
-    if (n < 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a noise floor", path);
-    DDP_TRY(ddp_noise_parse(text, (size_t)n, path, out, err));
+    char *text;
+    size_t bytes;
+    DDP_TRY(ddp_file_read(path, MAX_BYTES, &text, &bytes, err));
+    const int rc = ddp_noise_parse(text, bytes, path, out, err);
+    free(text);
+    DDP_TRY(rc);
     ddp_noise_machine_read(&here);
     if (ddp_noise_machine_key(&here) == ddp_noise_machine_key(&out->machine))
         return 0;

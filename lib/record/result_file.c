@@ -2,15 +2,12 @@
  * stored figures. */
 #include "record/result_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
@@ -527,51 +524,12 @@ err_doc:
     return rc;
 }
 
-static int read_whole(int fd, const char *path, char **text, size_t *bytes, struct ddp_err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot stat '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", path);
-    if (st.st_size > DDP_JSON_MAX_BYTES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' is too large to be a result", path);
-    size_t size = (size_t)st.st_size;
-    char *buffer = malloc(size + 1);
-    if (!buffer)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
-    *bytes = 0;
-    while (*bytes < size) {
-        ssize_t n = read(fd, buffer + *bytes, size - *bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int error = errno;
-            free(buffer);
-            return ddp_fail_errno(err, DDP_EIO, error, "cannot read '%s'", path);
-        }
-        if (n == 0)
-            break; /* The file shrank; the digest check will reject it. */
-        *bytes += (size_t)n;
-    }
-    buffer[*bytes] = '\0';
-    *text = buffer;
-    return 0;
-}
-
 int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    /* O_NONBLOCK: opening a pipe without a writer must not block. Pipes are rejected below. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return ddp_fail_errno(err, errno == EACCES ? DDP_EPERM : DDP_ENOINPUT, errno,
-                              "cannot open '%s'", path);
-    int rc = read_whole(fd, path, &text, &bytes, err);
-    close(fd);
-    DDP_TRY(rc);
-    rc = ddp_result_parse(text, bytes, path, out, err);
+    char *text;
+    size_t bytes;
+    DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
+    const int rc = ddp_result_parse(text, bytes, path, out, err);
     free(text);
     return rc;
 }
