@@ -26,6 +26,12 @@ static bool is_number(const struct ddp_field *f)
     return f->kind == DDP_FIELD_NUMBER || f->kind == DDP_FIELD_TIME || is_range(f);
 }
 
+/* Returns the number of doubles of a number. */
+static int ends(const struct ddp_field *f)
+{
+    return is_range(f) ? 2 : 1;
+}
+
 /* True if the field is a member that has a value. */
 static bool is_member(const struct ddp_field *f)
 {
@@ -127,7 +133,7 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
         out->count = 1;
         return;
     default:
-        for (int end = 0; end <= is_range(f); end++)
+        for (int end = 0; end < ends(f); end++)
             out->number[end] = get_number(f, object, end) / unit(f);
     }
 }
@@ -278,7 +284,7 @@ static const char *read_range(const struct ddp_field *f, const cJSON *item, void
 static const char *read_number(const struct ddp_field *f, const cJSON *item, void *object)
 {
     if (cJSON_IsNull(item)) {
-        for (int end = 0; end <= is_range(f); end++)
+        for (int end = 0; end < ends(f); end++)
             set_number(f, object, end, NAN);
         return NULL;
     }
@@ -361,7 +367,7 @@ void ddp_fields_init(const struct ddp_fields *fields, void *object)
         const struct ddp_field *f = &fields->field[i];
         if (!is_member(f))
             continue;
-        for (int end = 0; is_number(f) && end <= is_range(f); end++)
+        for (int end = 0; is_number(f) && end < ends(f); end++)
             set_number(f, object, end, NAN);
         if (f->kind == DDP_FIELD_COUNT && f->least < 0)
             set_count(f, object, -1);

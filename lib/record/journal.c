@@ -241,14 +241,15 @@ static bool read_list(const cJSON *list, size_t n, double *out)
 static bool read_ids(const cJSON *list, int n, char *out)
 {
     const cJSON *item;
+    size_t at = 0;
     if (cJSON_GetArraySize(list) != n)
         return false;
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item) || strlen(item->valuestring) >= DDP_NOISE_ID_BYTES)
             return false;
-        ddp_printable(item->valuestring, out, DDP_NOISE_ID_BYTES);
-        out += DDP_NOISE_ID_BYTES;
+        ddp_printable(item->valuestring, &out[at], DDP_NOISE_ID_BYTES);
+        at += DDP_NOISE_ID_BYTES;
     }
     return true;
 }
