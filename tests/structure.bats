@@ -189,3 +189,22 @@ absent() {
 @test "coll: no function that only tests call" {
     absent 'ddp_(all_gather_v|async_start|async_test)\(' lib
 }
+
+@test "the members of a record are listed once: JSON, CSV and journal are made from its tables" {
+    # A table has the row of a member, and neither reporter nor journal names the member again.
+    for member in phase_ns overflow_count bucket_bytes; do
+        grep -q "($member" lib/record/record_fields.c
+        absent "$member" lib/report/report_csv.c lib/report/report_json.c lib/record/journal.c
+    done
+    absent 'ddp_json_(us|num|count|str)\([a-z]*, "[a-z_]*", [pe]->' lib/report/*.c
+}
+
+@test "the journal holds values, not the bytes of structs" {
+    absent 'base64|encode64' lib/record/*.c
+    absent 'sizeof\(struct ddp_(point|epoch|train_run)\)' cmd/sweep_facts.c
+    [ ! -e lib/record/journal_check.c ] && [ ! -e lib/record/journal_line.c ]
+}
+
+@test "reporters show figures and marks that record/ computes" {
+    absent 'PINGPONG_CHANGE|INTERVAL_WIDE +[0-9]|fm(in|ax)\((lowest|highest|best)' lib/report/*.c
+}

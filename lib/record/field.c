@@ -26,6 +26,18 @@ static bool is_number(const struct ddp_field *f)
     return f->kind == DDP_FIELD_NUMBER || f->kind == DDP_FIELD_TIME || is_range(f);
 }
 
+/* Returns the number of doubles of a number. */
+static int ends(const struct ddp_field *f)
+{
+    return is_range(f) ? 2 : 1;
+}
+
+/* True if the field is a member that has a value. */
+static bool is_member(const struct ddp_field *f)
+{
+    return f->name && f->kind != DDP_FIELD_OBJECT;
+}
+
 static double unit(const struct ddp_field *f)
 {
     return f->kind == DDP_FIELD_TIME || f->kind == DDP_FIELD_TIME_RANGE ? NS_PER_US : 1;
@@ -107,7 +119,7 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
                  (unsigned long long)get_count(f, object));
         return;
     case DDP_FIELD_BOOL:
-        out->count = get_bool(f, object);
+        out->count = f->number ? f->number(object) != 0 : get_bool(f, object);
         return;
     case DDP_FIELD_COUNT:
         out->count = f->number ? (int64_t)f->number(object) : get_count(f, object);
@@ -115,11 +127,13 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
             out->count = -1;
         return;
     case DDP_FIELD_OBJECT:
+        out->count = f->name && isnan(get_number(f, object, 0)) ? -1 : 1;
+        return;
     case DDP_FIELD_LIST:
         out->count = 1;
         return;
     default:
-        for (int end = 0; end <= is_range(f); end++)
+        for (int end = 0; end < ends(f); end++)
             out->number[end] = get_number(f, object, end) / unit(f);
     }
 }
@@ -201,7 +215,7 @@ void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field raw = stored(&fields->field[i]);
-        if (raw.name)
+        if (is_member(&raw))
             add(&raw, object, raw.name, out);
     }
 }
@@ -270,7 +284,7 @@ static const char *read_range(const struct ddp_field *f, const cJSON *item, void
 static const char *read_number(const struct ddp_field *f, const cJSON *item, void *object)
 {
     if (cJSON_IsNull(item)) {
-        for (int end = 0; end <= is_range(f); end++)
+        for (int end = 0; end < ends(f); end++)
             set_number(f, object, end, NAN);
         return NULL;
     }
@@ -309,7 +323,7 @@ const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first,
     const cJSON *item = first;
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field raw = stored(&fields->field[i]);
-        if (!raw.name)
+        if (!is_member(&raw))
             continue;
         if (!item || strcmp(item->string, raw.name) != 0 || read_item(&raw, item, object))
             return raw.name;
@@ -342,7 +356,7 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
 {
     const struct ddp_field *f = ddp_fields_find(fields, path);
     const cJSON *item = ddp_field_item(doc, path);
-    if (!item || !f || !f->name)
+    if (!item || !f || !is_member(f))
         return "is missing";
     return read_item(f, item, object);
 }
@@ -351,9 +365,9 @@ void ddp_fields_init(const struct ddp_fields *fields, void *object)
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field *f = &fields->field[i];
-        if (!f->name)
+        if (!is_member(f))
             continue;
-        for (int end = 0; is_number(f) && end <= is_range(f); end++)
+        for (int end = 0; is_number(f) && end < ends(f); end++)
             set_number(f, object, end, NAN);
         if (f->kind == DDP_FIELD_COUNT && f->least < 0)
             set_count(f, object, -1);
@@ -365,7 +379,7 @@ void ddp_fields_printable(const struct ddp_fields *fields, void *object)
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field *f = &fields->field[i];
         char clean[DDP_FIELD_TEXT_BYTES];
-        if (!f->name || !is_text(f))
+        if (!is_member(f) || !is_text(f))
             continue;
         char *text = (char *)object + f->offset;
         ddp_printable(text, clean, DDP_MIN(f->bytes, sizeof clean));

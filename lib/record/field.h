@@ -26,7 +26,8 @@ enum ddp_field_kind {
     DDP_FIELD_TIME,       /* double in ns, shown in us. */
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
-    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if it does not apply. */
+    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if it does not apply, or if the
+                           * double that `name` names is NaN. */
     DDP_FIELD_LIST        /* No value. The caller fills the array at `path`. */
 };
 

@@ -88,6 +88,10 @@ static const struct ddp_field entry_rows[] = {
 };
 static const struct ddp_fields entry_fields = {entry_rows, DDP_COUNT_OF(entry_rows)};
 
+/* Keys of the lists. */
+#define VALUES "values"
+#define IDS    "ids"
+
 static int no_memory(struct ddp_err *err)
 {
     return ddp_fail(err, DDP_ENOMEM, "no memory for a line of the journal");
@@ -130,8 +134,8 @@ static void add_gate_lists(cJSON *data, const struct ddp_noise_gate *gate)
     const double *values = (const double *)(const void *)(gate + 1);
     const size_t n = ddp_noise_gate_doubles(gate);
     const char *id = (const char *)(values + n);
-    add_list(data, "values", values, n);
-    cJSON *ids = ddp_json_arr(data, "ids");
+    add_list(data, VALUES, values, n);
+    cJSON *ids = ddp_json_arr(data, IDS);
     for (int c = 0; c < gate->cells; c++, id += DDP_NOISE_ID_BYTES)
         cJSON_AddItemToArray(ids, cJSON_CreateString(id));
 }
@@ -148,7 +152,7 @@ static int print_entry(const struct ddp_journal_entry *entry, int64_t number,
         ddp_fields_store(payload->fields, entry->payload, data);
         const struct ddp_point *point = entry->payload;
         if (entry->kind == DDP_JOURNAL_POINT)
-            add_list(data, "samples", (const double *)(const void *)(point + 1),
+            add_list(data, VALUES, (const double *)(const void *)(point + 1),
                      (size_t)point->sample_count);
         else if (entry->kind == DDP_JOURNAL_GATE)
             add_gate_lists(data, entry->payload);
@@ -217,18 +221,10 @@ static int read_head(const struct line *line, struct ddp_journal_facts *facts, s
     return why ? bad(line, why, err) : 0;
 }
 
-/* Returns the item if it is a list with this key, else NULL. */
-static const cJSON *list_at(const cJSON *item, const char *key)
-{
-    return item && strcmp(item->string, key) == 0 && cJSON_IsArray(item) ? item : NULL;
-}
-
-/* Reads a list of `n` doubles. */
-static bool read_list(const cJSON *list, size_t n, double *out)
+/* Reads a list of doubles into out. */
+static bool read_list(const cJSON *list, double *out)
 {
     const cJSON *item;
-    if ((size_t)cJSON_GetArraySize(list) != n)
-        return false;
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsNumber(item) && !cJSON_IsNull(item))
@@ -238,60 +234,38 @@ static bool read_list(const cJSON *list, size_t n, double *out)
     return true;
 }
 
-static bool read_ids(const cJSON *list, int n, char *out)
+/* Reads a list of ids into out [size of the list][DDP_NOISE_ID_BYTES]. */
+static bool read_ids(const cJSON *list, char *out)
 {
     const cJSON *item;
-    if (cJSON_GetArraySize(list) != n)
-        return false;
+    size_t at = 0;
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item) || strlen(item->valuestring) >= DDP_NOISE_ID_BYTES)
             return false;
-        ddp_printable(item->valuestring, out, DDP_NOISE_ID_BYTES);
-        out += DDP_NOISE_ID_BYTES;
+        ddp_printable(item->valuestring, &out[at], DDP_NOISE_ID_BYTES);
+        at += DDP_NOISE_ID_BYTES;
     }
     return true;
 }
 
-/* The struct that ddp_fields_load fills, before its lists are appended to it. */
-union loaded {
-    struct ddp_point point;
-    struct ddp_train_run run;
-    struct ddp_epoch epoch;
-    struct ddp_control control;
-    struct ddp_noise_gate gate;
-};
-
-/* Copies the struct into *payload, which has room for its lists, and reads the lists from `rest`.
- */
-static const char *read_lists(struct ddp_journal_entry *entry, union loaded *loaded,
-                              const cJSON *rest, void **payload)
+/* Checks that the lists from `rest` on are those of the payload, and have the right lengths. */
+static bool lists_fit(enum ddp_journal_kind kind, void *payload, const cJSON *rest)
 {
-    const bool point = entry->kind == DDP_JOURNAL_POINT, gate = entry->kind == DDP_JOURNAL_GATE;
-    const cJSON *values = point ? list_at(rest, "samples") : gate ? list_at(rest, "values") : NULL;
-    const cJSON *ids = gate && values ? list_at(values->next, "ids") : NULL;
-    const cJSON *last = ids ? ids : values;
-    const size_t bytes = payloads[entry->kind].bytes;
-    if ((point && !values) || (gate && (!ids || loaded->gate.injected >= loaded->gate.cells)) ||
-        (last ? last->next : rest))
-        return "a list or value is missing or not valid";
-    if (point)
-        loaded->point.sample_count = cJSON_GetArraySize(values);
-    const size_t n = point  ? (size_t)loaded->point.sample_count
-                     : gate ? ddp_noise_gate_doubles(&loaded->gate)
-                            : 0;
-    if (values && (size_t)cJSON_GetArraySize(values) != n)
-        return "a list has the wrong length";
-    entry->payload_bytes = gate ? ddp_noise_gate_bytes(&loaded->gate) : bytes + n * sizeof(double);
-    entry->payload = *payload = ddp_calloc(1, entry->payload_bytes);
-    if (!*payload)
-        return "no memory for it";
-    memcpy(*payload, loaded, bytes);
-    double *doubles = (double *)(void *)((char *)*payload + bytes);
-    if ((values && !read_list(values, n, doubles)) ||
-        (ids && !read_ids(ids, loaded->gate.cells, (char *)(doubles + n))))
-        return "a list has a value that is not valid";
-    return NULL;
+    struct ddp_point *point = payload;
+    const struct ddp_noise_gate *gate = payload;
+    const cJSON *ids = rest ? rest->next : NULL;
+    if (kind != DDP_JOURNAL_POINT && kind != DDP_JOURNAL_GATE)
+        return !rest;
+    if (!cJSON_IsArray(rest) || strcmp(rest->string, VALUES) != 0)
+        return false;
+    if (kind == DDP_JOURNAL_POINT) {
+        point->sample_count = cJSON_GetArraySize(rest);
+        return !ids;
+    }
+    return gate->injected < gate->cells && cJSON_IsArray(ids) && strcmp(ids->string, IDS) == 0 &&
+           !ids->next && (size_t)cJSON_GetArraySize(rest) == ddp_noise_gate_doubles(gate) &&
+           cJSON_GetArraySize(ids) == gate->cells;
 }
 
 /* Reads the payload at `item`, the key of which is the kind. why: memory for the result. */
@@ -299,17 +273,24 @@ static const char *read_payload(const cJSON *item, struct ddp_journal_entry *ent
                                 char why[96])
 {
     const struct payload *expected = &payloads[entry->kind];
-    const cJSON *rest = NULL;
-    union loaded loaded;
-    memset(&loaded, 0, sizeof loaded);
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(item, VALUES), *rest = NULL;
+    const cJSON *ids = cJSON_GetObjectItemCaseSensitive(item, IDS);
+    const size_t doubles = (size_t)cJSON_GetArraySize(values) * sizeof(double);
     if (!expected->fields)
         return NULL;
     if (!cJSON_IsObject(item) || strcmp(item->string, kinds[entry->kind]) != 0)
         return "the data of this kind are missing";
-    const char *name = ddp_fields_load(expected->fields, item->child, &loaded, &rest);
-    if (!name)
-        return read_lists(entry, &loaded, rest, payload);
-    snprintf(why, 96, "'%s' is missing or out of range", name);
+    entry->payload_bytes =
+        expected->bytes + doubles + (size_t)cJSON_GetArraySize(ids) * DDP_NOISE_ID_BYTES;
+    entry->payload = *payload = ddp_calloc(1, entry->payload_bytes);
+    if (!*payload)
+        return "no memory for it";
+    char *lists = (char *)*payload + expected->bytes;
+    const char *name = ddp_fields_load(expected->fields, item->child, *payload, &rest);
+    if (!name && lists_fit(entry->kind, *payload, rest) &&
+        read_list(values, (double *)(void *)lists) && read_ids(ids, lists + doubles))
+        return NULL;
+    snprintf(why, 96, "'%s' is missing or out of range", name ? name : VALUES);
     return why;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/strbuf.h"
 #include "record/field.h"
 #include "record/record.h"
 
@@ -190,26 +189,11 @@ static int grow_points(struct ddp_record *record, struct ddp_err *err)
     return 0;
 }
 
-static void clean(char *text, size_t bytes)
-{
-    char printable[256];
-    ddp_printable(text, printable, DDP_MIN(bytes, sizeof printable));
-    snprintf(text, bytes, "%s", printable);
-}
-#define CLEAN(field) clean(field, sizeof(field))
-
 static void clean_host(struct ddp_host *h)
 {
-    CLEAN(h->name);
-    CLEAN(h->cpu);
-    CLEAN(h->kernel);
-    CLEAN(h->governor);
-    for (int i = 0; i < h->gpu_count; i++) {
-        CLEAN(h->gpus[i].name);
-        CLEAN(h->gpus[i].bus);
-        CLEAN(h->gpus[i].driver);
-        CLEAN(h->gpus[i].throttle);
-    }
+    ddp_fields_printable(&ddp_host_fields, h);
+    for (int i = 0; i < h->gpu_count; i++)
+        ddp_fields_printable(&ddp_gpu_fields, &h->gpus[i]);
 }
 
 /* True if point a comes before b, by repetition and plan index. */
@@ -279,31 +263,35 @@ int ddp_record_settled(const struct ddp_record *record)
     return n;
 }
 
+/* Appends a copy of item [bytes] to an array. Returns the copy, or NULL if there is no memory. */
+static void *append(void *array, int *count, const void *item, size_t bytes)
+{
+    void *old;
+    memcpy(&old, array, sizeof old);
+    char *grown = ddp_realloc_array(old, (size_t)*count + 1, bytes);
+    if (!grown)
+        return NULL;
+    memcpy(array, &grown, sizeof grown);
+    return memcpy(grown + (size_t)(*count)++ * bytes, item, bytes);
+}
+
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err)
 {
-    struct ddp_control *controls =
-        ddp_realloc_array(record->controls, (size_t)record->control_count + 1, sizeof *controls);
-    if (!controls)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a launch");
-    record->controls = controls;
-    controls[record->control_count++] = *control;
-    return 0;
+    return append(&record->controls, &record->control_count, control, sizeof *control)
+               ? 0
+               : ddp_fail(err, DDP_ENOMEM, "no memory for the record of a launch");
 }
 
 int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
                          struct ddp_err *err)
 {
-    struct ddp_train_run *train =
-        ddp_realloc_array(record->train, (size_t)record->train_count + 1, sizeof *train);
-    if (!train)
+    struct ddp_train_run *added = append(&record->train, &record->train_count, run, sizeof *run);
+    if (!added)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a training run");
-    record->train = train;
-    train[record->train_count] = *run;
-    ddp_fields_printable(&ddp_train_fields, &train[record->train_count]);
-    train[record->train_count].epochs = NULL;
-    train[record->train_count].epoch_count = 0;
-    record->train_count++;
+    ddp_fields_printable(&ddp_train_fields, added);
+    added->epochs = NULL;
+    added->epoch_count = 0;
     return 0;
 }
 
@@ -313,13 +301,9 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
     if (record->train_count == 0)
         return ddp_fail(err, DDP_EINTERNAL, "epoch %d has no training run", epoch->epoch);
     struct ddp_train_run *run = &record->train[record->train_count - 1];
-    struct ddp_epoch *epochs =
-        ddp_realloc_array(run->epochs, (size_t)run->epoch_count + 1, sizeof *epochs);
-    if (!epochs)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of epoch %d", epoch->epoch);
-    run->epochs = epochs;
-    epochs[run->epoch_count++] = *epoch;
-    return 0;
+    return append(&run->epochs, &run->epoch_count, epoch, sizeof *epoch)
+               ? 0
+               : ddp_fail(err, DDP_ENOMEM, "no memory for the record of epoch %d", epoch->epoch);
 }
 
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run)
@@ -335,13 +319,10 @@ void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run 
 
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, struct ddp_err *err)
 {
-    struct ddp_host *hosts =
-        ddp_realloc_array(record->hosts, (size_t)record->host_count + 1, sizeof *hosts);
-    if (!hosts)
+    struct ddp_host *added = append(&record->hosts, &record->host_count, host, sizeof *host);
+    if (!added)
         return ddp_fail(err, DDP_ENOMEM, "no memory for the record of host '%s'", host->name);
-    record->hosts = hosts;
-    hosts[record->host_count] = *host;
-    clean_host(&hosts[record->host_count++]);
+    clean_host(added);
     return 0;
 }
 

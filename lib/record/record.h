@@ -302,7 +302,7 @@ int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
  * needs a row there. */
 struct ddp_fields;
 extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
-    ddp_control_fields;
+    ddp_control_fields, ddp_host_fields, ddp_gpu_fields;
 
 /* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
 int ddp_record_best_busbw(const struct ddp_record *record);

@@ -235,16 +235,6 @@ static const struct ddp_field epoch_fields[] = {
     {E(parameter_hash), HASH},
 };
 
-static bool has_ended(const void *run)
-{
-    return !isnan(((const struct ddp_train_run *)run)->total_seconds);
-}
-
-static bool has_target(const void *run)
-{
-    return !isnan(((const struct ddp_train_run *)run)->target_accuracy);
-}
-
 /* The final accuracy is that of the last epoch. */
 static double final_accuracy(const void *run)
 {
@@ -285,11 +275,11 @@ static const struct ddp_field train_fields[] = {
     {T(init_sync), TEXT, "sync.init_sync", "init_sync"},
     {T(seed), COUNT, "seed", "seed"},
     {DERIVED, DDP_FIELD_LIST, "epochs"},
-    {DERIVED, OBJECT, "final", .applies = has_ended},
+    {T(total_seconds), OBJECT, "final"},
     {DERIVED, NUMBER, "final.eval_accuracy", .number = final_accuracy},
     {T(total_seconds), NUMBER, "final.seconds"},
     {T(total_wire_bytes), NUMBER, "final.wire_bytes_per_rank"},
-    {DERIVED, OBJECT, "target", .applies = has_target},
+    {T(target_accuracy), OBJECT, "target"},
     {T(target_accuracy), NUMBER, "target.accuracy"},
     {T(target_epoch), COUNT, "target.epoch", .least = -1},
     {T(target_seconds), NUMBER, "target.seconds"},
@@ -303,7 +293,43 @@ static const struct ddp_field control_fields[] = {
     {C(read_GBps), NUMBER, "read_GBps"},
 };
 
+#define H(member) DDP_FIELD_AT(ddp_host, member)
+static const struct ddp_field host_fields[] = {
+    {H(name), TEXT, "name"},
+    {H(ranks), COUNT, "ranks"},
+    {H(cpu), TEXT, "cpu"},
+    {H(cores), COUNT, "cores"},
+    {H(usable_cores), COUNT, "usable_cores", .from = 1},
+    {H(memory_bytes), COUNT, "memory_bytes", .least = -1},
+    {H(kernel), TEXT, "kernel"},
+    {H(governor), TEXT, "governor"},
+    {H(load), NUMBER, "load"},
+    {.name = NULL, .kind = DDP_FIELD_LIST, .path = "gpus"},
+};
+
+static double power_limit(const void *gpu)
+{
+    const double watts = ((const struct ddp_gpu_facts *)gpu)->power_limit_W;
+    return watts >= 0 ? watts : NAN;
+}
+
+#define G(member) DDP_FIELD_AT(ddp_gpu_facts, member)
+static const struct ddp_field gpu_fields[] = {
+    {G(name), TEXT, "name"},
+    {G(bus), TEXT, "bus"},
+    {G(driver), TEXT, "driver"},
+    {G(memory_bytes), COUNT, "memory_bytes", .least = -1},
+    {G(sm_clock_MHz), COUNT, "sm_clock_MHz", .least = -1},
+    {G(sm_clock_max_MHz), COUNT, "sm_clock_max_MHz", .least = -1},
+    {G(memory_clock_MHz), COUNT, "memory_clock_MHz", .least = -1},
+    {G(temperature_C), COUNT, "temperature_C", .least = -1},
+    {DERIVED, NUMBER, "power_limit_W", .number = power_limit},
+    {G(throttle), TEXT, "throttle"},
+};
+
 const struct ddp_fields ddp_point_fields = {point_fields, DDP_COUNT_OF(point_fields)};
 const struct ddp_fields ddp_epoch_fields = {epoch_fields, DDP_COUNT_OF(epoch_fields)};
 const struct ddp_fields ddp_train_fields = {train_fields, DDP_COUNT_OF(train_fields)};
 const struct ddp_fields ddp_control_fields = {control_fields, DDP_COUNT_OF(control_fields)};
+const struct ddp_fields ddp_host_fields = {host_fields, DDP_COUNT_OF(host_fields)};
+const struct ddp_fields ddp_gpu_fields = {gpu_fields, DDP_COUNT_OF(gpu_fields)};

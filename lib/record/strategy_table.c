@@ -366,3 +366,53 @@ void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigne
                  "%s does not pay here: a step takes about as long as with %s (%.2f times)",
                  row->sync, row->reference, 1.0 / ratio);
 }
+
+static bool is_paired(const void *row)
+{
+    return ((const struct ddp_strategy_row *)row)->pays != DDP_PAYS_UNKNOWN;
+}
+
+static double is_faster(const void *row)
+{
+    return ((const struct ddp_strategy_row *)row)->pays == DDP_PAYS_YES;
+}
+
+static void verdict_of(const void *row, char *out)
+{
+    ddp_strategy_verdict(row, out, DDP_FIELD_TEXT_BYTES);
+}
+
+#define NUMBER      DDP_FIELD_NUMBER
+#define COUNT       DDP_FIELD_COUNT
+#define ROW(member) DDP_FIELD_AT(ddp_strategy_row, member)
+static const struct ddp_field row_fields[] = {
+    {ROW(sync), DDP_FIELD_PATH, "strategy"},
+    {ROW(reference), DDP_FIELD_PATH, "reference"},
+    {ROW(ranks), COUNT, "ranks"},
+    {ROW(runs), COUNT, "runs"},
+    {ROW(accuracy.mean), DDP_FIELD_OBJECT, "accuracy"},
+    {ROW(accuracy.mean), NUMBER, "accuracy.mean"},
+    {ROW(accuracy.min), NUMBER, "accuracy.min"},
+    {ROW(accuracy.max), NUMBER, "accuracy.max"},
+    {ROW(difference.mean), DDP_FIELD_OBJECT, "difference"},
+    {ROW(difference.mean), NUMBER, "difference.mean"},
+    {ROW(difference.min), NUMBER, "difference.min"},
+    {ROW(difference.max), NUMBER, "difference.max"},
+    {ROW(images_per_second), NUMBER, "images_per_second"},
+    {ROW(speedup), NUMBER, "speedup"},
+    {ROW(efficiency), NUMBER, "efficiency"},
+    {ROW(step_seconds), NUMBER, "step_seconds"},
+    {ROW(exposed_step_seconds), NUMBER, "exposed_seconds_per_step"},
+    {ROW(wire_bytes_per_step), NUMBER, "wire_bytes_per_step"},
+    {ROW(achieved_density), NUMBER, "achieved_density"},
+    {ROW(reference_speedup.mean), NUMBER, "reference_speedup"},
+    {.kind = DDP_FIELD_BOOL, .path = "pays", .applies = is_paired, .number = is_faster},
+    {.kind = DDP_FIELD_PATH, .path = "verdict", .text = verdict_of},
+    {ROW(peak_memory_bytes), COUNT, "peak_memory_bytes", .least = -1},
+    {ROW(target_accuracy), DDP_FIELD_OBJECT, "target"},
+    {ROW(target_accuracy), NUMBER, "target.accuracy"},
+    {ROW(target_reached), COUNT, "target.reached"},
+    {ROW(target_seconds), NUMBER, "target.seconds"},
+    {ROW(target_wire_bytes), NUMBER, "target.wire_bytes_per_rank"},
+};
+const struct ddp_fields ddp_strategy_fields = {row_fields, DDP_COUNT_OF(row_fields)};

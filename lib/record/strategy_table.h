@@ -50,6 +50,10 @@ struct ddp_strategy_row {
     int64_t peak_memory_bytes;                /* Maximum. -1: unknown. */
 };
 
+/* The table of a row (record/field.h). */
+struct ddp_fields;
+extern const struct ddp_fields ddp_strategy_fields;
+
 /* Computes the rows in order of first appearance. *rows is NULL and *count 0 if there are fewer
  * than two runs that are not baselines. The caller passes *rows to free(). Returns DDP_ENOMEM. */
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,

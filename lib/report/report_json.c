@@ -52,25 +52,6 @@ static void add_string_item(cJSON *array, const char *text)
     cJSON_Delete(holder);
 }
 
-static void add_gpus(cJSON *host, const struct ddp_host *h)
-{
-    cJSON *gpus = ddp_json_arr(host, "gpus");
-    for (int i = 0; i < h->gpu_count; i++) {
-        const struct ddp_gpu_facts *g = &h->gpus[i];
-        cJSON *gpu = ddp_json_append(gpus);
-        ddp_json_str(gpu, "name", g->name);
-        ddp_json_str(gpu, "bus", g->bus);
-        ddp_json_str(gpu, "driver", g->driver);
-        ddp_json_count(gpu, "memory_bytes", g->memory_bytes);
-        ddp_json_count(gpu, "sm_clock_MHz", g->sm_clock_MHz);
-        ddp_json_count(gpu, "sm_clock_max_MHz", g->sm_clock_max_MHz);
-        ddp_json_count(gpu, "memory_clock_MHz", g->memory_clock_MHz);
-        ddp_json_count(gpu, "temperature_C", g->temperature_C);
-        ddp_json_num(gpu, "power_limit_W", g->power_limit_W >= 0 ? g->power_limit_W : NAN);
-        ddp_json_str(gpu, "throttle", g->throttle);
-    }
-}
-
 static void add_comm(cJSON *parent, const struct ddp_record *r)
 {
     cJSON *comm = ddp_json_obj(parent, "comm_us");
@@ -89,19 +70,11 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     add_comm(world, r);
     cJSON *hosts = ddp_json_arr(world, "hosts");
     for (int i = 0; i < r->host_count; i++) {
-        const struct ddp_host *h = &r->hosts[i];
-        cJSON *host = cJSON_CreateObject();
-        ddp_json_str(host, "name", h->name);
-        ddp_json_count(host, "ranks", h->ranks);
-        ddp_json_str(host, "cpu", h->cpu);
-        ddp_json_count(host, "cores", h->cores);
-        ddp_json_count(host, "usable_cores", h->usable_cores > 0 ? h->usable_cores : -1);
-        ddp_json_count(host, "memory_bytes", h->memory_bytes);
-        ddp_json_str(host, "kernel", h->kernel);
-        ddp_json_str(host, "governor", h->governor);
-        ddp_json_num(host, "load", h->load);
-        add_gpus(host, h);
-        cJSON_AddItemToArray(hosts, host);
+        cJSON *host = ddp_json_append(hosts);
+        ddp_fields_show(&ddp_host_fields, &r->hosts[i], host);
+        cJSON *gpus = cJSON_GetObjectItemCaseSensitive(host, "gpus");
+        for (int g = 0; g < r->hosts[i].gpu_count; g++)
+            ddp_fields_show(&ddp_gpu_fields, &r->hosts[i].gpus[g], ddp_json_append(gpus));
     }
 }
 
@@ -162,56 +135,6 @@ static void add_train(cJSON *train, const struct ddp_train_run *r)
         ddp_fields_show(&ddp_epoch_fields, &r->epochs[i], ddp_json_append(epochs));
 }
 
-/* Adds {"mean", "min", "max"}, or null. */
-static void add_spread(cJSON *obj, const char *key, const struct ddp_spread *spread)
-{
-    if (isnan(spread->mean)) {
-        ddp_json_null(obj, key);
-        return;
-    }
-    cJSON *item = ddp_json_obj(obj, key);
-    ddp_json_num(item, "mean", spread->mean);
-    ddp_json_num(item, "min", spread->min);
-    ddp_json_num(item, "max", spread->max);
-}
-
-static cJSON *make_row(const struct ddp_strategy_row *row)
-{
-    char verdict[320];
-    cJSON *item = cJSON_CreateObject();
-    ddp_strategy_verdict(row, verdict, sizeof verdict);
-    ddp_json_str(item, "strategy", row->sync);
-    ddp_json_str(item, "reference", row->reference);
-    ddp_json_count(item, "ranks", row->ranks);
-    ddp_json_count(item, "runs", row->runs);
-    add_spread(item, "accuracy", &row->accuracy);
-    add_spread(item, "difference", &row->difference);
-    ddp_json_num(item, "images_per_second", row->images_per_second);
-    ddp_json_num(item, "speedup", row->speedup);
-    ddp_json_num(item, "efficiency", row->efficiency);
-    ddp_json_num(item, "step_seconds", row->step_seconds);
-    ddp_json_num(item, "exposed_seconds_per_step", row->exposed_step_seconds);
-    ddp_json_num(item, "wire_bytes_per_step", row->wire_bytes_per_step);
-    ddp_json_num(item, "achieved_density", row->achieved_density);
-    ddp_json_num(item, "reference_speedup", row->reference_speedup.mean);
-    if (row->pays == DDP_PAYS_UNKNOWN)
-        ddp_json_null(item, "pays");
-    else
-        ddp_json_bool(item, "pays", row->pays == DDP_PAYS_YES);
-    ddp_json_str(item, "verdict", verdict);
-    ddp_json_count(item, "peak_memory_bytes", row->peak_memory_bytes);
-    if (isnan(row->target_accuracy)) {
-        ddp_json_null(item, "target");
-        return item;
-    }
-    cJSON *target = ddp_json_obj(item, "target");
-    ddp_json_num(target, "accuracy", row->target_accuracy);
-    ddp_json_count(target, "reached", row->target_reached);
-    ddp_json_num(target, "seconds", row->target_seconds);
-    ddp_json_num(target, "wire_bytes_per_rank", row->target_wire_bytes);
-    return item;
-}
-
 /* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
  * compare. Returns DDP_ENOMEM. */
 static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err *err)
@@ -225,7 +148,7 @@ static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err
     }
     cJSON *items = ddp_json_arr(doc, "comparison");
     for (int i = 0; i < count; i++)
-        cJSON_AddItemToArray(items, make_row(&rows[i]));
+        ddp_fields_show(&ddp_strategy_fields, &rows[i], ddp_json_append(items));
     free(rows);
     return 0;
 }

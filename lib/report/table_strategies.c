@@ -5,59 +5,35 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/field.h"
 #include "record/strategy_table.h"
 #include "report/report_parts.h"
 
 /* The columns of the text table and of the Markdown table. */
 #define CELL_BYTES 32
-struct column {
+static const struct column {
     const char *head;
-    int width;
-    int digits;
-    double (*value)(const struct ddp_strategy_row *row);
+    int width, digits;
+    const char *path; /* In ddp_strategy_fields. */
+    double unit;      /* The value is divided by it. */
     bool sign;
-};
-
-#define VALUE(name, expression)                                                                    \
-    static double name(const struct ddp_strategy_row *row)                                         \
-    {                                                                                              \
-        return expression;                                                                         \
-    }
-VALUE(runs, row->runs)
-VALUE(accuracy, row->accuracy.mean)
-VALUE(lowest, row->accuracy.min)
-VALUE(highest, row->accuracy.max)
-VALUE(difference, row->difference.mean)
-VALUE(rate, row->images_per_second)
-VALUE(speedup, row->speedup)
-VALUE(efficiency, row->efficiency * 100.0)
-VALUE(step_ms, row->step_seconds * 1e3)
-VALUE(faster, row->reference_speedup.mean)
-VALUE(exposed_ms, row->exposed_step_seconds * 1e3)
-VALUE(sent_kB, row->wire_bytes_per_step / 1e3)
-VALUE(density, row->achieved_density * 100.0)
-VALUE(target_s, row->target_seconds)
-VALUE(target_MB, row->target_wire_bytes / 1e6)
-VALUE(peak_MB, row->peak_memory_bytes < 0 ? NAN : (double)row->peak_memory_bytes / 1e6)
-#undef VALUE
-
-static const struct column columns[] = {
-    {"runs", 4, 0, runs, false},
-    {"accuracy", 8, 4, accuracy, false},
-    {"lowest", 6, 4, lowest, false},
-    {"highest", 7, 4, highest, false},
-    {"differs", 8, 4, difference, true},
-    {"images/s", 8, 0, rate, false},
-    {"speed-up", 8, 2, speedup, false},
-    {"eff(%)", 6, 1, efficiency, false},
-    {"step(ms)", 9, 3, step_ms, false},
-    {"x faster", 8, 2, faster, false},
-    {"exposed(ms)", 11, 3, exposed_ms, false},
-    {"sent/step(kB)", 13, 2, sent_kB, false},
-    {"density(%)", 10, 3, density, false},
-    {"target(s)", 9, 1, target_s, false},
-    {"target(MB)", 10, 2, target_MB, false},
-    {"peak(MB)", 8, 1, peak_MB, false},
+} columns[] = {
+    {"runs", 4, 0, "runs", 1, false},
+    {"accuracy", 8, 4, "accuracy.mean", 1, false},
+    {"lowest", 6, 4, "accuracy.min", 1, false},
+    {"highest", 7, 4, "accuracy.max", 1, false},
+    {"differs", 8, 4, "difference.mean", 1, true},
+    {"images/s", 8, 0, "images_per_second", 1, false},
+    {"speed-up", 8, 2, "speedup", 1, false},
+    {"eff(%)", 6, 1, "efficiency", 0.01, false},
+    {"step(ms)", 9, 3, "step_seconds", 1e-3, false},
+    {"x faster", 8, 2, "reference_speedup", 1, false},
+    {"exposed(ms)", 11, 3, "exposed_seconds_per_step", 1e-3, false},
+    {"sent/step(kB)", 13, 2, "wire_bytes_per_step", 1e3, false},
+    {"density(%)", 10, 3, "achieved_density", 0.01, false},
+    {"target(s)", 9, 1, "target.seconds", 1, false},
+    {"target(MB)", 10, 2, "target.wire_bytes_per_rank", 1e6, false},
+    {"peak(MB)", 8, 1, "peak_memory_bytes", 1e6, false},
 };
 
 static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of a run, with the "
@@ -70,11 +46,15 @@ static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of 
 
 static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
 {
-    const double value = column->value(row);
+    const struct ddp_field *field = ddp_fields_find(&ddp_strategy_fields, column->path);
+    struct ddp_field_value v;
+    ddp_field_get(field, row, &v);
+    const double value = v.count >= 0 ? (double)v.count : v.number[0];
     if (!isfinite(value))
         snprintf(out, CELL_BYTES, "-");
     else
-        snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits, value);
+        snprintf(out, CELL_BYTES, column->sign ? "%+.*f" : "%.*f", column->digits,
+                 value / column->unit);
 }
 
 /* Computes the rows. Returns false if there are none. If memory runs out, marks *out as failed and

@@ -398,9 +398,10 @@ static void test_hostile_points(void **state)
         {"\"spec.size_bytes\": 8", "\"spec.size_bytes\": 18446744073709551615"},
         {"\"time_ns.median\": 0.1", "\"time_ns.median\": \"0.1\""},
         {"\"time_ns.ci95_lo\": null", "\"time_ns.ci95_lo\": [1]"},
-        {"\"samples\": [", "\"samples\": [true, "},
-        {"\"samples\": [", "\"sample\": ["},
+        {"\"values\": [", "\"values\": [true, "},
+        {"\"values\": [", "\"value\": ["},
         {"1.5, 2, ", "1.5, {}, "},
+        {"\"values\": [", "\"ids\": [\"a\"], \"values\": ["},
     };
     struct kept kept = {NULL, 0};
     struct sampled s;
