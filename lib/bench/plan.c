@@ -178,9 +178,8 @@ static int list_algorithms(const struct ddp_bench_options *o, struct ddp_string_
                            struct ddp_err *err)
 {
     const int methods = ddp_plan_methods(o);
-    struct ddp_string_list *lists = ddp_calloc((size_t)methods, sizeof *lists);
-    if (!lists)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a plan of %d methods", methods);
+    struct ddp_string_list *lists;
+    DDP_TRY(DDP_NEW(&lists, (size_t)methods, err));
     for (int m = 0; m < methods; m++) {
         int rc = list_method(o, m, &lists[m], err);
         if (rc != 0) {
@@ -242,9 +241,7 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
     int n = o->sizes.n ? o->sizes.n : 1;
     while (o->sizes.n == 0 && o->max_bytes > 0 && next_size(o, &bytes))
         n++;
-    out->v = ddp_calloc((size_t)n, sizeof *out->v);
-    if (!out->v)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d sizes", n);
+    DDP_TRY(DDP_NEW(&out->v, (size_t)n, err));
     out->n = n;
     bytes = o->min_bytes;
     for (int i = 0; i < n; i++) {
@@ -468,9 +465,8 @@ int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struc
                  comm->backend->name, why);
         return ddp_hint(err, "use --memory private");
     }
-    struct ddp_point_spec *points = ddp_calloc((size_t)plan->count, sizeof *points);
-    if (!points)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d points", plan->count);
+    struct ddp_point_spec *points;
+    DDP_TRY(DDP_NEW(&points, (size_t)plan->count, err));
     *out = *plan;
     out->points = points;
     if (!has)

@@ -175,13 +175,11 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
 {
     const size_t iters = (size_t)s->options->iters, size = (size_t)s->comm->size;
     const size_t points = (size_t)s->plan->count;
-    s->duration = ddp_calloc(s->options->overlap ? iters : 1, sizeof *s->duration);
-    s->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *s->chunk);
-    s->skip = ddp_calloc(points, sizeof *s->skip);
-    s->order = ddp_calloc(points, sizeof *s->order);
-    s->plan_position = ddp_calloc(points, sizeof *s->plan_position);
-    if (!s->duration || !s->chunk || !s->skip || !s->order || !s->plan_position)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    DDP_TRY(DDP_NEW(&s->duration, s->options->overlap ? iters : 1, err));
+    DDP_TRY(DDP_NEW(&s->chunk, size * DDP_SLOWEST_CHUNK, err));
+    DDP_TRY(DDP_NEW(&s->skip, points, err));
+    DDP_TRY(DDP_NEW(&s->order, points, err));
+    DDP_TRY(DDP_NEW(&s->plan_position, points, err));
     return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
 }
 
@@ -213,10 +211,10 @@ const int *ddp_sampler_order(const struct ddp_sampler *s, int *count)
 static int make_group(struct ddp_sampler *s, struct ddp_err *err)
 {
     const int size = s->comm->size;
-    int *members = ddp_calloc((size_t)size, sizeof *members);
-    int ranks = size;
-    int rc = members ? ddp_plan_group_ranks(s->options, size, &ranks, err)
-                     : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", size);
+    int *members, ranks = size;
+    int rc = DDP_NEW(&members, (size_t)size, err);
+    if (rc == 0)
+        rc = ddp_plan_group_ranks(s->options, size, &ranks, err);
     rc = ddp_comm_agree(s->comm, rc, err);
     if (rc == 0 && ranks < size) {
         const int first = s->comm->rank / ranks * ranks;
@@ -285,8 +283,8 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err)
 {
-    struct ddp_sampler *s = ddp_calloc(1, sizeof *s);
-    int rc = s ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sampler");
+    struct ddp_sampler *s;
+    int rc = DDP_NEW(&s, 1, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     s->comm = s->group = comm;
     s->options = options;

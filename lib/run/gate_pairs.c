@@ -46,9 +46,8 @@ static int make_argv(const struct ddp_argv *words, const char *path, char ***arg
                      struct ddp_err *err)
 {
     bool placed = false, failed = false;
-    char **all = ddp_calloc((size_t)words->count + 3, sizeof *all);
-    if (!all)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
+    char **all;
+    DDP_TRY(DDP_NEW(&all, (size_t)words->count + 3, err));
     for (int i = 0; i < words->count; i++) {
         struct ddp_strbuf word = DDP_STRBUF_INIT;
         const char *at = words->word[i], *mark;
@@ -224,15 +223,12 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
     const struct ddp_result *base = &first[DDP_BASE];
     size_t pairs = (size_t)setup->pairs;
     data->count = base->count;
-    data->id = ddp_calloc(base->count, sizeof *data->id);
+    DDP_TRY(DDP_NEW(&data->id, base->count, err));
     for (int side = 0; side < 2; side++) {
-        data->median[side] = ddp_calloc(base->count * pairs, sizeof(double));
-        data->pingpong[side] = ddp_calloc(pairs, sizeof(double));
-        data->memory[side] = ddp_calloc(pairs, sizeof(double));
+        DDP_TRY(DDP_NEW(&data->median[side], base->count * pairs, err));
+        DDP_TRY(DDP_NEW(&data->pingpong[side], pairs, err));
+        DDP_TRY(DDP_NEW(&data->memory[side], pairs, err));
     }
-    if (!data->id || !data->median[0] || !data->median[1] || !data->pingpong[0] ||
-        !data->pingpong[1] || !data->memory[0] || !data->memory[1])
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells", base->count);
     for (size_t c = 0; c < base->count; c++)
         memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
     memcpy(data->fingerprint, base->fingerprint, sizeof data->fingerprint);
@@ -609,9 +605,7 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
                                    .memory_ratio = NAN,
                                    .memory_p = NAN,
                                    .count = base->count};
-    v.cells = ddp_calloc(base->count, sizeof *v.cells);
-    if (!v.cells)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells", base->count);
+    DDP_TRY(DDP_NEW(&v.cells, base->count, err));
     for (size_t c = 0; c < base->count; c++)
         compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
                      &v.cells[c]);

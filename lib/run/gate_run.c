@@ -280,16 +280,12 @@ int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v, struct dd
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
-    struct work *w = ddp_calloc(1, sizeof *w);
-    if (!w)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+    struct work *w;
+    DDP_TRY(DDP_NEW(&w, 1, err));
     DDP_TRY_GOTO(prepare(v, w, err), out);
     w->shown = *app;
-    w->shown.argv = w->argv = ddp_calloc((size_t)app->argc + 1, sizeof *w->argv);
-    if (!w->argv) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
-        goto out;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&w->argv, (size_t)app->argc + 1, err), out);
+    w->shown.argv = w->argv;
     DDP_TRY_GOTO(make_shown_argv(app, v, w->argv, w->made, err), out);
     DDP_TRY_GOTO(
         ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),

@@ -36,9 +36,7 @@ static int make_plans(struct ddp_collective_values *v, const char *backend, int 
                       struct ddp_err *err)
 {
     const struct ddp_int_list *counts = &v->world.ranks;
-    v->plans = ddp_calloc((size_t)DDP_MAX(counts->n, 1), sizeof *v->plans);
-    if (!v->plans)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the plans");
+    DDP_TRY(DDP_NEW(&v->plans, (size_t)DDP_MAX(counts->n, 1), err));
     for (int i = 0; i < DDP_MAX(counts->n, 1); i++) {
         struct ddp_bench_plan *plan = &v->plans[v->plan_count++];
         int of_a_group;

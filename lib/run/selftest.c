@@ -442,20 +442,16 @@ int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_
     ddp_noise_machine_read(&noise.machine);
     ddp_printable(setup->command, noise.command, sizeof noise.command);
     ddp_clock_iso8601(noise.measured, sizeof noise.measured);
-    w.cells = ddp_calloc(cells, sizeof *w.cells);
-    w.next = ddp_calloc(cells * pairs, sizeof *w.next);
-    w.values = ddp_calloc((size_t)test->count * cells, sizeof *w.values);
-    if (!w.cells || !w.next || !w.values)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory to judge the self-test");
-    if (rc == 0)
-        rc = judge_gates(&w, test, &noise, err);
-    if (rc == 0)
-        rc = find_detectable(&w, test, &noise, err);
+    DDP_TRY_GOTO(DDP_NEW(&w.cells, cells, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&w.next, cells * pairs, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&w.values, (size_t)test->count * cells, err), out);
+    DDP_TRY_GOTO(judge_gates(&w, test, &noise, err), out);
+    DDP_TRY_GOTO(find_detectable(&w, test, &noise, err), out);
+    *out = noise;
+out:
     free(w.values);
     free(w.next);
     free(w.cells);
-    if (rc == 0)
-        *out = noise;
     return rc;
 }
 

@@ -268,10 +268,9 @@ static int restore_journal(struct ddp_sweep_values *v, const char *path, struct 
                            struct ddp_err *err)
 {
     struct restore r = {.v = v, .record = record, .path = path};
-    struct ddp_journal_facts *facts = ddp_calloc(1, sizeof *facts);
+    struct ddp_journal_facts *facts;
     bool continued = false;
-    if (!facts)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
+    DDP_TRY(DDP_NEW(&facts, 1, err));
     ddp_record_init(&r.pending);
     gather_facts(v, record, facts);
     int rc = ddp_journal_open(path, facts, v->restart, visit, &r, &v->collector->journal,
@@ -290,9 +289,7 @@ int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *reco
                              struct ddp_err *err)
 {
     const char *path = ddp_sweep_journal_path(v);
-    v->collector = ddp_calloc(1, sizeof *v->collector);
-    if (!v->collector)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the journal");
+    DDP_TRY(DDP_NEW(&v->collector, 1, err));
     return path ? restore_journal(v, path, record, err) : 0;
 }
 

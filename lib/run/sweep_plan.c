@@ -144,9 +144,7 @@ static int read_axis(const struct reader *r, const cJSON *item, struct axis *axi
         DDP_TRY(check_list(r, item));
     const bool joined = list && r->takes_list(r->arg, r->command, key);
     const int n = list && !joined ? cJSON_GetArraySize(item) : 1;
-    axis->args = ddp_calloc((size_t)n, sizeof *axis->args);
-    if (!axis->args)
-        return ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
+    DDP_TRY(DDP_NEW(&axis->args, (size_t)n, r->err));
     const cJSON *value = list ? item->child : item;
     for (int i = 0; i < n; i++, value = value->next) {
         axis->args[i] = joined ? joined_arg(r, key, item) : arg_of(r, key, value);

@@ -156,10 +156,9 @@ static int compare_ids(const void *a, const void *b)
 /* Refuses two points with the same id, because a reader of the result could not tell them apart. */
 static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
-    char(*ids)[192] = ddp_calloc((size_t)v->points, sizeof *ids);
+    char(*ids)[192];
     int rc = 0, n = 0;
-    if (!ids)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d points", v->points);
+    DDP_TRY(DDP_NEW(&ids, (size_t)v->points, err));
     for (int i = 0; i < v->count; i++) {
         const struct ddp_bench_plan *plan = ddp_sweep_item_plan(&v->items[i]);
         for (int k = 0; plan && k < plan->count; k++)
@@ -211,14 +210,12 @@ static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *
 static int make_stages(struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const size_t count = (size_t)v->count, launches = (size_t)v->launches;
-    v->order = ddp_calloc(count * launches, sizeof *v->order);
-    v->measured = ddp_calloc(launches, sizeof *v->measured);
-    v->stages = ddp_calloc(count * launches, sizeof *v->stages);
-    uint32_t *shuffled = ddp_calloc(count, sizeof *shuffled);
-    int rc = v->order && v->measured && v->stages && shuffled
-                 ? 0
-                 : ddp_fail(err, DDP_ENOMEM, "no memory for a sweep");
-    for (size_t launch = 0; launch < launches && rc == 0; launch++) {
+    uint32_t *shuffled;
+    DDP_TRY(DDP_NEW(&v->order, count * launches, err));
+    DDP_TRY(DDP_NEW(&v->measured, launches, err));
+    DDP_TRY(DDP_NEW(&v->stages, count * launches, err));
+    DDP_TRY(DDP_NEW(&shuffled, count, err));
+    for (size_t launch = 0; launch < launches; launch++) {
         struct ddp_rng rng;
         for (size_t i = 0; i < count; i++)
             shuffled[i] = (uint32_t)i;
@@ -227,7 +224,7 @@ static int make_stages(struct ddp_sweep_values *v, struct ddp_err *err)
         make_launch(v, (int)launch + 1, shuffled, v->order + launch * count);
     }
     free(shuffled);
-    return rc;
+    return 0;
 }
 
 static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,

@@ -104,10 +104,10 @@ struct summary {
 static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_t n,
                       struct ddp_err *err)
 {
-    uint64_t *mine = ddp_calloc((size_t)n, sizeof *mine);
-    uint64_t *all = ddp_calloc((size_t)n * (size_t)comm->size, sizeof *all);
-    int rc =
-        mine && all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
+    uint64_t *mine, *all = NULL;
+    int rc = DDP_NEW(&mine, (size_t)n, err);
+    if (rc == 0)
+        rc = DDP_NEW(&all, (size_t)n * (size_t)comm->size, err);
     rc = ddp_comm_agree(comm, rc, err);
     if (rc == 0 && comm->rank == 0)
         memcpy(mine, v->done.keys, (size_t)n * sizeof *mine);
@@ -123,8 +123,8 @@ static int share_keys(struct ddp_sweep_values *v, struct ddp_comm *comm, uint64_
 int ddp_sweep_share(struct ddp_sweep_values *v, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct summary mine = {.plan = v->plan.hash, .keys = v->done.count};
-    struct summary *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
+    struct summary *all;
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     for (int r = 1; r < comm->size && rc == 0; r++)

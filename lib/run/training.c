@@ -355,8 +355,8 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
 static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v, int seed,
                         struct ddp_err *err)
 {
-    char *all = ddp_calloc((size_t)rank->comm->size, 1);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the run on one rank");
+    char *all;
+    int rc = DDP_NEW(&all, (size_t)rank->comm->size, err);
     if (rc == 0 && rank->comm->rank != 0)
         rc = wait_for_rank0(rank->comm, all, err);
     else if (rc == 0)

@@ -264,8 +264,8 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
 static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
     struct ddp_comm *group = NULL;
-    int *ranks = ddp_calloc((size_t)comm->size, sizeof *ranks);
-    int rc = ranks ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d", comm->size);
+    int *ranks;
+    int rc = DDP_NEW(&ranks, (size_t)comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
     for (int r = 0; r < comm->size; r++)
         ranks[r] = r;
@@ -284,8 +284,7 @@ int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, stru
         int64_t init, split;
     } mine = {.init = comm->init_ns}, slowest = {0}, *all;
     const bool splits = (comm->backend->caps & DDP_CAP_DEVICE) != 0;
-    all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for times of %d ranks", comm->size);
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
     rc = ddp_comm_agree(comm, rc, err);
     if (rc == 0 && splits)
         rc = time_split(comm, &mine.split, err);
@@ -408,9 +407,8 @@ static int run_own(struct ddp_world *w, struct ddp_err *err)
 
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, struct ddp_err *err)
 {
-    struct ddp_world *w = ddp_calloc(1, sizeof *w);
-    if (!w)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to start '%s'", cmd->name);
+    struct ddp_world *w;
+    DDP_TRY(DDP_NEW(&w, 1, err));
     w->app = app;
     w->cmd = cmd;
     w->job = cmd->job;

@@ -80,9 +80,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
 {
     struct ddp_sysinfo info;
     struct ddp_host mine = {.ranks = 1};
-    struct ddp_host *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    if (!all)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d host entries", comm->size);
+    struct ddp_host *all;
+    DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
     ddp_sysinfo_read(&info);
     memcpy(mine.name, info.host, sizeof mine.name);
     memcpy(mine.cpu, info.cpu, sizeof mine.cpu);
@@ -122,9 +121,8 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
     } else if (world->rank >= ranks) {
         return ddp_comm_agree_idle(world, ranks, 0, err);
     } else {
-        int *members = ddp_calloc((size_t)ranks, sizeof *members);
-        if (!members)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", ranks);
+        int *members;
+        DDP_TRY(DDP_NEW(&members, (size_t)ranks, err));
         for (int r = 0; r < ranks; r++)
             members[r] = r;
         rc = ddp_comm_group(world, members, ranks, &rank.comm, err);
