@@ -55,10 +55,9 @@ CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(HAVE_CUBLAS) $(HAVE_CUDNN) $
 # cuda_layers leave out the sources of $1 that this build cannot or need not compile.
 cuda_named = $(foreach f,$1,$(if $(findstring _cuda,$(notdir $f)),$f))
 nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _nccl_,$(notdir $f)),$f))
-cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c %/nn_stream_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
+cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
-cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_load.c) \
-  $(if $(filter 1,$(HAVE_CUDNN)),%/layers_cuda_cudnn_absent.c,%/layers_cuda_cudnn.c),$1)
+cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_cudnn.c),$1)
 CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu lib/*/*/*.cu))
 
 # tests/nccl runs backend nccl without a GPU: this binary has a fake device in place of device cuda,

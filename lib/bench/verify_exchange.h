@@ -1,7 +1,7 @@
 /* Verifies compressed all-reduces exactly (exchange/compressed.h). Computes the values that each
  * rank must send, keep and receive, by code that shares nothing with the kernels under test.
  *
- * Dense formats (none, fp16, bf16): inputs are the small integers of verify_input.h. Their sums are
+ * Dense formats (none, fp16, bf16): inputs are the small integers of verify.h. Their sums are
  * exact in the wire type in any order, so every rank can compute the right result alone.
  *
  * Lists (topk, threshold): inputs are gradients rounded to few bits (ddp_gradient_round). Each rank

@@ -49,7 +49,7 @@ void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float
     float *col = scratch, *y = scratch + col_count(layer);
     for (int first = 0; first < n; first += layer->chunk) {
         int m = DDP_MIN(layer->chunk, n - first), cols = m * positions;
-        layer->kernels->im2col(s, m, x + (size_t)first * xv.image, xv, col);
+        layer->kernels->unfold(s, m, x + (size_t)first * xv.image, xv, col);
         ddp_sgemm(0, 0, s->out_c, cols, k, 1.0f, w, k, col, cols, 0.0f, y, cols);
         layer->kernels->bias_relu_pool(s->out_c, m, out_h(s), out_w(s), y, b,
                                        out + (size_t)first * outv.image, outv, which);

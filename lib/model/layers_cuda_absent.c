@@ -1,6 +1,6 @@
 /* The layers of device cuda in a build without CUDA or cuBLAS. Opening them fails with the reason.
  */
-#include "model/layers.h"
+#include "model/layers_stream.h"
 
 static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
                   struct ddp_err *err)
@@ -20,3 +20,7 @@ const struct ddp_layers ddp_layers_cuda = {
     .library = no_library,
     .open = absent,
 };
+
+/* Nothing uses this empty table. kernels_nn.cu replaces it in a build with CUDA but without cuBLAS.
+ */
+__attribute__((weak)) const struct ddp_nn_stream ddp_nn_stream_cuda = {.tally = NULL};

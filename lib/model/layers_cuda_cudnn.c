@@ -5,14 +5,15 @@
  * Unless TF32 is requested, this is f32 multiply-add. Source: cuDNN 9 API reference, "cudnn_cnn".
  */
 #include <assert.h>
-#include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/conf.h"
 #include "base/mem.h"
-#include "model/layers_cuda_cudnn.h"
 #include "model/layers_cuda_impl.inc.h"
+
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
 
 #define CUDNN_FUNCTIONS(X)                                                                         \
     X(cudnnGetVersion)                                                                             \
@@ -340,3 +341,13 @@ err_state:
     close_library(c);
     return rc;
 }
+
+#else
+
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
+{
+    ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without cuDNN's header");
+    return ddp_hint(err, "install cuDNN's headers and build again, or use --conv im2col");
+}
+
+#endif

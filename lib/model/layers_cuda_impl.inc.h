@@ -1,9 +1,8 @@
 /* Declarations that need NVIDIA's headers, for the files of device cuda's layers only:
  *
- *   layers_cuda.c               the layer table: open, close, products
- *   layers_cuda_load.c          opens the libraries on first use
- *   layers_cuda_cudnn.c         convolutions (layers_cuda_cudnn_absent.c without cuDNN's header)
- *   layers_cuda_absent.c        replaces the first two in a build without CUDA or cuBLAS */
+ *   layers_cuda.c               the layer table: open, close, products; opens the libraries
+ *   layers_cuda_cudnn.c         convolutions, unless cuDNN's header is missing
+ *   layers_cuda_absent.c        replaces both in a build without CUDA or cuBLAS */
 #ifndef DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 #define DDP_MODEL_LAYERS_CUDA_IMPL_INC_H
 
@@ -37,7 +36,7 @@ struct ddp_cuda_library {
     const char *const *names; /* the functions to look up, [count] */
     size_t count;
 };
-/* In layers_cuda_load.c. Opens the library and fills functions [count] with its functions. The
+/* In layers_cuda.c. Opens the library and fills functions [count] with its functions. The
  * library stays open. Returns DDP_EUNAVAIL if the library or a function was not found. */
 int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
                           struct ddp_err *err) DDP_MUST_CHECK;
@@ -45,5 +44,9 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
 void ddp_cuda_library_note(const char *name, int major, int minor, int patch);
 /* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
 const char *ddp_cuda_library_text(void);
+
+/* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found or not
+ * built in. */
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

@@ -1,9 +1,59 @@
-/* Builds a net from its layers: computes shapes and divides memory. net_run.c runs it. */
+/* Builds a net from its layers: computes shapes and divides memory. Runs it forward and backward.
+ *
+ * A *node* is a layer within a net, with its shapes, its parameters, its output and the gradient of
+ * its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so that products
+ * and normalisation run over long rows. The inputs and outputs of LINEAR layers are stored image by
+ * image. */
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "model/net_impl.h"
+#include "model/layers.h"
+#include "model/net.h"
+
+struct ddp_net_shape {
+    int c, h, w;
+};
+
+struct ddp_net_node {
+    const struct ddp_layer *spec;
+    struct ddp_net_shape in, shape; /* input and output */
+    bool image_major;               /* the output is [n][c][h][w] rather than [c][n][h][w] */
+    int param;                      /* index of the first of the two parameters, or -1 */
+    int added_to;                   /* index of the ADD layer whose `from` is this node, or -1 */
+    union {
+        struct ddp_conv_pool conv_pool;
+        struct ddp_conv conv;
+        struct ddp_batch_norm norm;
+        struct ddp_linear linear;
+    } layer;
+    float *out, *dout; /* [batch] images; dout: gradient of out */
+    uint8_t *which;    /* CONV_POOL: see ddp_conv_pool_forward() */
+    float *saved;      /* BATCH_NORM: see ddp_batch_norm_forward() */
+    size_t state;      /* BATCH_NORM: offset of its running statistics in the model's state */
+};
+
+struct ddp_model {
+    const struct ddp_model_class *cls;
+    const struct ddp_layers *layers;
+    struct ddp_layers_context *context; /* state that the layers share */
+    const struct ddp_device *device;    /* `block` lies in its memory */
+    const struct ddp_nn_kernels *kernels;
+    int batch; /* largest number of images per call */
+    int count; /* number of nodes */
+    float *params, *grads;
+    struct ddp_net_node nodes[DDP_NET_LAYERS_MAX];
+    float *state, *scratch;
+    void *block; /* holds all arrays of the model and its nodes */
+    size_t block_bytes;
+};
+
+/* Returns the number of elements in one image. */
+static inline size_t ddp_net_volume(const struct ddp_net_shape *s)
+{
+    return (size_t)s->c * (size_t)s->h * (size_t)s->w;
+}
 
 static int chunk_of(const struct ddp_model *m, const struct ddp_layer *spec, size_t unfolded)
 {
@@ -279,4 +329,169 @@ double ddp_net_flops(const struct ddp_model_class *cls)
         sum += 2.0 * weights * positions * (kind == DDP_LAYER_CONV_POOL ? 4 : 1) * (i ? 3 : 2);
     }
     return sum;
+}
+
+/* Running a net. */
+
+/* Returns the layout of an array of n images. */
+static struct ddp_view view_of(const struct ddp_net_shape *s, bool image_major, int n)
+{
+    size_t plane = (size_t)s->h * (size_t)s->w;
+    return image_major ? (struct ddp_view){plane, plane * (size_t)s->c}
+                       : (struct ddp_view){plane * (size_t)n, plane};
+}
+
+static struct ddp_view view_in(const struct ddp_net_node *node, bool first, int n)
+{
+    return view_of(&node->in, first || node[-1].image_major, n);
+}
+
+static struct ddp_view view_out(const struct ddp_net_node *node, int n)
+{
+    return view_of(&node->shape, node->image_major, n);
+}
+
+/* Returns the number of values per channel in an array of n images. */
+static size_t row_length(const struct ddp_net_node *node, int n)
+{
+    return (size_t)n * (size_t)(node->shape.h * node->shape.w);
+}
+
+/* Converts [c][n][h][w] to [n][c][h][w], or back. A device that stores all images as [n][c][h][w]
+ * only copies. */
+static void flatten(struct ddp_model *m, const struct ddp_net_node *node, int n, bool back,
+                    const float *from, float *to)
+{
+    const struct ddp_net_shape *s = &node->in;
+    if (m->layers->image_major)
+        m->layers->copy(m->context, (size_t)n * ddp_net_volume(s), from, to);
+    else
+        m->layers->reorder(m->context, s->c, n, s->h * s->w, back, from, to);
+}
+
+static const float *weight(const struct ddp_model *m, const struct ddp_net_node *node)
+{
+    return node->param >= 0 ? m->params + m->cls->params[node->param].offset : NULL;
+}
+
+static const float *bias(const struct ddp_model *m, const struct ddp_net_node *node)
+{
+    return node->param >= 0 ? m->params + m->cls->params[node->param + 1].offset : NULL;
+}
+
+static void run_norm(struct ddp_model *m, struct ddp_net_node *node, const float *x, int n,
+                     bool training)
+{
+    float *running = m->state + node->state;
+    if (training)
+        m->layers->batch_norm_forward(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                      bias(m, node), running, node->saved, node->out);
+    else
+        m->layers->batch_norm_evaluate(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                       bias(m, node), running, node->saved, node->out);
+}
+
+static void forward(struct ddp_model *m, const float *x, int n, bool training)
+{
+    for (int i = 0; i < m->count; i++) {
+        struct ddp_net_node *node = &m->nodes[i];
+        const float *w = weight(m, node), *b = bias(m, node);
+        size_t floats = (size_t)n * ddp_net_volume(&node->shape);
+        switch (node->spec->kind) {
+        case DDP_LAYER_CONV_POOL:
+            m->layers->conv_pool_forward(&node->layer.conv_pool, n, x, view_in(node, i == 0, n), w,
+                                         b, node->out, view_out(node, n), node->which, m->scratch);
+            break;
+        case DDP_LAYER_CONV:
+            m->layers->conv_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b,
+                                    node->out, m->scratch);
+            break;
+        case DDP_LAYER_BATCH_NORM:
+            run_norm(m, node, x, n, training);
+            break;
+        case DDP_LAYER_ADD:
+            m->layers->copy(m->context, floats, x, node->out);
+            m->layers->add(m->context, floats, m->nodes[node->spec->from].out, node->out);
+            break;
+        case DDP_LAYER_FLATTEN:
+            flatten(m, node, n, false, x, node->out);
+            break;
+        default:
+            m->layers->linear_forward(&node->layer.linear, n, x, w, b, node->out);
+        }
+        x = node->out;
+    }
+}
+
+/* Runs one node backward: computes the gradients of its parameters and, in dx, of its input. dx is
+ * NULL for the first node, whose input needs no gradient. */
+static void backward(struct ddp_model *m, int i, const float *x, int n, float *dx)
+{
+    struct ddp_net_node *node = &m->nodes[i];
+    const float *w = weight(m, node);
+    float *dw = NULL, *db = NULL;
+    if (node->param >= 0) {
+        dw = m->grads + m->cls->params[node->param].offset;
+        db = m->grads + m->cls->params[node->param + 1].offset;
+    }
+    struct ddp_view xv = view_in(node, i == 0, n);
+    switch (node->spec->kind) {
+    case DDP_LAYER_CONV_POOL:
+        m->layers->conv_pool_backward(&node->layer.conv_pool, n, x, xv, w, node->dout,
+                                      view_out(node, n), node->which, dw, db, dx, xv, m->scratch);
+        break;
+    case DDP_LAYER_CONV:
+        m->layers->conv_backward(&node->layer.conv, n, x, xv, w, node->dout, dw, db, dx, xv,
+                                 m->scratch);
+        break;
+    case DDP_LAYER_BATCH_NORM:
+        m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
+                                       node->dout, node->saved, dw, db, dx);
+        break;
+    case DDP_LAYER_ADD:
+        /* ddp_net_step() later adds dout to the gradient of the other input, the output of layer
+         * `from`. */
+        m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
+        break;
+    case DDP_LAYER_FLATTEN:
+        flatten(m, node, n, true, node->dout, dx);
+        break;
+    default:
+        m->layers->linear_backward(&node->layer.linear, n, x, w, node->out, node->dout, dw, db, dx);
+    }
+}
+
+void ddp_net_step(struct ddp_model *m, const float *x, const uint8_t *labels, int n, float scale,
+                  double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg)
+{
+    struct ddp_net_node *last = &m->nodes[m->count - 1];
+    forward(m, x, n, true);
+    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, scale, loss_sum,
+                            correct, last->dout);
+    for (int i = m->count - 1; i >= 0; i--) {
+        struct ddp_net_node *node = &m->nodes[i], *before = i > 0 ? node - 1 : NULL;
+        backward(m, i, before ? before->out : x, n, before ? before->dout : NULL);
+        if (before && before->added_to >= 0)
+            m->layers->add(m->context, (size_t)n * ddp_net_volume(&before->shape),
+                           m->nodes[before->added_to].dout, before->dout);
+        if (ready && node->param >= 0) {
+            ready(arg, node->param + 1);
+            ready(arg, node->param);
+        }
+    }
+}
+
+void ddp_net_evaluate(struct ddp_model *m, const float *x, const uint8_t *labels, int n,
+                      double *loss_sum, int *correct)
+{
+    struct ddp_net_node *last = &m->nodes[m->count - 1];
+    forward(m, x, n, false);
+    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, 0.0f, loss_sum,
+                            correct, NULL);
+}
+
+void ddp_net_gather(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
+                    const uint32_t *index, size_t first, int n, float *x, uint8_t *label)
+{
+    m->layers->gather(m->context, pixels, labels, each, index, first, n, x, label);
 }

@@ -1,4 +1,4 @@
-/* Nets: models as a list of layers. net.c builds them and net_run.c runs them. Only net*.c and the
+/* Nets: models as a list of layers. net.c builds and runs them. Only net*.c and the
  * files of models use this header.
  *
  * The shapes of layers follow from the shape of the input. Each layer with parameters has two

@@ -22,7 +22,7 @@ struct ddp_view {
 };
 
 /* A convolution with a square kernel k x k and zero padding: out = (in + 2 pad - k) / stride + 1.
- * im2col and pool_grad assume stride 1 and no padding, and ignore stride and pad. */
+ * pool_grad assumes stride 1 and no padding, and ignores stride and pad. */
 struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
@@ -33,10 +33,6 @@ struct ddp_conv_shape {
 #define DDP_POOL_NONE 4
 
 struct ddp_nn_kernels {
-    /* Unfolds images. For each weight and output position, col [in_c][k][k][n][out_h][out_w]
-     * receives the pixel of x that the weight multiplies. */
-    void (*im2col)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
-                   float *col);
     /* y [c][n][h][w], h and w even. For each 2 x 2 window: out [h/2][w/2] = max(0, bias[c] +
      * maximum). `which` [c][n][h/2][w/2] receives the position of the first maximum, or
      * DDP_POOL_NONE. */
@@ -51,9 +47,10 @@ struct ddp_nn_kernels {
     /* sums[c] = sum of column c of a [rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
 
-    /* unfold: im2col for any stride and padding. fold: the reverse. unfold copies a pixel to
-     * several elements of col. fold adds these elements, in the order of the taps, and stores the
-     * sum in dx. */
+    /* unfold (im2col): for each weight and output position, col [in_c][k][k][n][out_h][out_w]
+     * receives the pixel of x that the weight multiplies. fold: the reverse. unfold copies a pixel
+     * to several elements of col. fold adds these elements, in the order of the taps, and stores
+     * the sum in dx. */
     void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "device/device.h"
 #include "unit/half_ref.h"
@@ -49,7 +50,7 @@ static uint64_t random_value(enum ddp_dtype dtype)
     uint32_t word;
     float value;
 
-    if (r % 4 != 0 || dtype == DDP_U8)
+    if (r % 4 != 0 || ddp_dtypes[dtype].kind == DDP_UNSIGNED)
         return random_bits();
     if (dtype == DDP_I32)
         return pick % 2 ? (uint64_t)INT32_MAX : (uint64_t)(uint32_t)INT32_MIN;
@@ -100,33 +101,39 @@ static double reference_f64(enum ddp_op op, double a, double b)
     return r;
 }
 
+/* Wraps a value to the integer type. */
+static int64_t wrap(enum ddp_dtype dtype, int64_t value)
+{
+    const int unused = 64 - 8 * (int)ddp_dtype_size(dtype);
+    const uint64_t high = (uint64_t)value << unused;
+    return ddp_dtypes[dtype].kind == DDP_SIGNED ? (int64_t)high >> unused
+                                                : (int64_t)(high >> unused);
+}
+
 static uint64_t reference_int(const struct ddp_reduce *r, size_t i)
 {
-    const bool is_signed = r->dtype == DDP_I32;
     int64_t value = 0;
 
     for (int k = 0; k < r->src_count; k++) {
-        const uint64_t bits = element(r->src[k], r->dtype, i);
-        const int64_t x = is_signed ? (int64_t)(int32_t)(uint32_t)bits : (int64_t)bits;
+        const int64_t x = wrap(r->dtype, (int64_t)element(r->src[k], r->dtype, i));
         if (k == 0)
             value = x;
-        else if (r->op == DDP_PROD) /* wrapped to the type at each step, so it cannot overflow */
-            value = is_signed ? (int64_t)(int32_t)(uint32_t)(uint64_t)(value * x)
-                              : (int64_t)(uint8_t)(value * x);
+        else if (r->op == DDP_PROD) /* wrapped at each step, so it cannot overflow */
+            value = wrap(r->dtype, value * x);
         else if (r->op == DDP_MIN || r->op == DDP_MAX)
             value = (r->op == DDP_MIN) == (x < value) ? x : value;
         else
             value += x;
     }
-    value /= r->divisor;
-    return is_signed ? (uint32_t)(uint64_t)value : (uint8_t)value;
+    value = wrap(r->dtype, value / r->divisor);
+    return (uint64_t)value & (~(uint64_t)0 >> (64 - 8 * ddp_dtype_size(r->dtype)));
 }
 
 static uint64_t reference(const struct ddp_reduce *r, size_t i)
 {
     uint64_t bits = 0;
 
-    if (r->dtype == DDP_I32 || r->dtype == DDP_U8)
+    if (ddp_dtype_is_integer(r->dtype))
         return reference_int(r, i);
     if (r->dtype == DDP_F64) {
         double value = 0;

@@ -12,7 +12,6 @@
 
 #include "base/mem.h"
 #include "bench/verify.h"
-#include "bench/verify_input.h"
 #include "device/device.h"
 
 #define N 3000 /* crosses block boundaries and is no multiple of a block */

@@ -1,12 +1,39 @@
+/* The two forms of CIFAR-10. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "model/cifar.h"
+
+#define RECORD (1 + DDP_CIFAR_PIXELS) /* bytes of a record of the binary form */
+
+int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
+                            struct ddp_cifar_batch *out, struct ddp_err *err)
+{
+    size_t count = n / RECORD;
+    if (n == 0 || n % RECORD != 0)
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, which is not a multiple of %d", name,
+                        n, RECORD);
+    if (count > DDP_CIFAR_MAX_IMAGES)
+        return ddp_fail(err, DDP_EINPUT, "'%s' holds %zu images, at most %d are accepted", name,
+                        count, DDP_CIFAR_MAX_IMAGES);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t label = bytes[i * RECORD];
+        if (label >= DDP_CIFAR_CLASSES)
+            return ddp_fail(err, DDP_EINPUT, "label %zu of '%s' is %u, at most %d is legal", i,
+                            name, label, DDP_CIFAR_CLASSES - 1);
+        out->labels[i] = label;
+    }
+    out->count = count;
+    out->pixels = bytes + 1;
+    out->stride = RECORD;
+    return 0;
+}
+
 /* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
  * Python's Lib/pickletools.py documents the opcodes. Python 2's cPickle stores an object in its
  * memo (BINPUT) only if there is a second reference to the object. The decoder therefore accepts an
  * optional memo store after each object. It never reads from the memo. */
-#include <stdbool.h>
-#include <string.h>
-
-#include "model/cifar.h"
 
 enum opcode {
     MARK = '(',
