@@ -208,32 +208,20 @@ static int plan_dist_device(struct ddp_aggregation *a, const struct ddp_aggregat
     return add_step(a, hosts->host, DDP_BROADCAST, setup->data, setup->n, 0, err);
 }
 
-static const struct ddp_aggregate allreduce = {
-    .name = "allreduce",
-    .summary = "one all-reduce of the whole array",
-    .plan = plan_allreduce,
-};
-static const struct ddp_aggregate local = {
-    .name = "local",
-    .summary = "reduced to rank 0, then broadcast",
-    .plan = plan_local,
-};
-static const struct ddp_aggregate device = {
-    .name = "device",
-    .summary = "each tensor is reduced to its owner, then broadcast; owners are balanced by size",
-    .plan = plan_device,
-};
-static const struct ddp_aggregate dist_device = {
-    .name = "dist-device",
-    .summary = "reduced within each host, then to owners among the hosts; large tensors are split "
-               "over all hosts",
-    .needs_hosts = true,
-    .plan = plan_dist_device,
-};
-
 const struct ddp_aggregate *const *ddp_aggregates(void)
 {
-    static const struct ddp_aggregate *const all[] = {&allreduce, &local, &device, &dist_device,
+    static const struct ddp_aggregate table[] = {
+        {"allreduce", "one all-reduce of the whole array", false, plan_allreduce},
+        {"local", "reduced to rank 0, then broadcast", false, plan_local},
+        {"device",
+         "each tensor is reduced to its owner, then broadcast; owners are balanced by size", false,
+         plan_device},
+        {"dist-device",
+         "reduced within each host, then to owners among the hosts; large tensors are split over "
+         "all hosts",
+         true, plan_dist_device},
+    };
+    static const struct ddp_aggregate *const all[] = {&table[0], &table[1], &table[2], &table[3],
                                                       NULL};
     return all;
 }

@@ -367,33 +367,57 @@ static void copy(const struct ddp_group *group, void *to, const void *from, size
         group->comm->device->copy(to, from, bytes);
 }
 
+/* Copies the parts into the pack buffer, or out of it if `back` is set. */
+static void copy_parts(const struct ddp_group *group, const struct ddp_array *parts, size_t bytes,
+                       bool back)
+{
+    unsigned char *packed = group->pack.data;
+    for (int r = 0; r < group->n; r++, packed += bytes)
+        copy(group, back ? parts[r].data : packed, back ? packed : parts[r].data, bytes);
+}
+
+/* Runs all_gather or reduce_scatter. */
+static int run_parts(struct ddp_group *group, enum ddp_note_kind kind,
+                     const struct ddp_array *parts, const struct ddp_array *whole, bool division,
+                     struct ddp_err *err)
+{
+    const bool gathers = kind == DDP_NOTE_ALL_GATHER;
+    bool direct;
+    DDP_TRY(agree_on_parts(group, kind, parts, whole, division, &direct, err));
+    if (whole->count == 0)
+        return 0;
+    const size_t bytes = whole->count * ddp_dtype_size(whole->dtype);
+    struct ddp_coll_args args = {.coll = gathers ? DDP_ALL_GATHER : DDP_REDUCE_SCATTER,
+                                 .send = gathers ? whole->data : parts[0].data,
+                                 .recv = gathers ? parts[0].data : whole->data,
+                                 .count = whole->count,
+                                 .dtype = whole->dtype,
+                                 .op = division ? DDP_AVG : DDP_SUM};
+    if (direct)
+        return coll_once(group, &args, err);
+    DDP_TRY(pack_reserve(group, bytes * (size_t)group->n, err));
+    void *pack = group->pack.data;
+    void *mine = (unsigned char *)pack + bytes * (size_t)group->comm->rank;
+    args.send = gathers ? mine : pack;
+    args.recv = gathers ? pack : mine;
+    if (gathers)
+        copy(group, mine, whole->data, bytes);
+    else
+        copy_parts(group, parts, bytes, false);
+    DDP_TRY(coll_once(group, &args, err));
+    if (gathers)
+        copy_parts(group, parts, bytes, true);
+    else
+        copy(group, whole->data, mine, bytes);
+    return 0;
+}
+
 int ddp_all_gather(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
                    struct ddp_group *group, struct ddp_err *err)
 {
     DDP_OWN_ERR(err);
-    bool direct;
     DDP_TRY(ddp_group_enter(d, group, &group, err));
-    DDP_TRY(agree_on_parts(group, DDP_NOTE_ALL_GATHER, recv, send, false, &direct, err));
-    if (send->count == 0)
-        return 0;
-    const size_t bytes = send->count * ddp_dtype_size(send->dtype);
-    struct ddp_coll_args args = {.coll = DDP_ALL_GATHER,
-                                 .send = send->data,
-                                 .recv = recv[0].data,
-                                 .count = send->count,
-                                 .dtype = send->dtype};
-    if (direct)
-        return coll_once(group, &args, err);
-    DDP_TRY(pack_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *pack = group->pack.data;
-    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
-    copy(group, mine, send->data, bytes);
-    args.send = mine;
-    args.recv = pack;
-    DDP_TRY(coll_once(group, &args, err));
-    for (int r = 0; r < group->n; r++)
-        copy(group, recv[r].data, pack + bytes * (size_t)r, bytes);
-    return 0;
+    return run_parts(group, DDP_NOTE_ALL_GATHER, recv, send, false, err);
 }
 
 int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct ddp_array *recv,
@@ -402,31 +426,8 @@ int ddp_reduce_scatter(struct ddp *d, const struct ddp_array *send, const struct
     DDP_OWN_ERR(err);
     static const struct ddp_call defaults = {0};
     struct ddp_group *group;
-    bool direct;
     if (call == NULL)
         call = &defaults;
     DDP_TRY(ddp_group_enter(d, call->group, &group, err));
-    DDP_TRY(
-        agree_on_parts(group, DDP_NOTE_REDUCE_SCATTER, send, recv, call->division, &direct, err));
-    if (recv->count == 0)
-        return 0;
-    const size_t bytes = recv->count * ddp_dtype_size(recv->dtype);
-    struct ddp_coll_args args = {.coll = DDP_REDUCE_SCATTER,
-                                 .send = send[0].data,
-                                 .recv = recv->data,
-                                 .count = recv->count,
-                                 .dtype = recv->dtype,
-                                 .op = call->division ? DDP_AVG : DDP_SUM};
-    if (direct)
-        return coll_once(group, &args, err);
-    DDP_TRY(pack_reserve(group, bytes * (size_t)group->n, err));
-    unsigned char *pack = group->pack.data;
-    unsigned char *mine = pack + bytes * (size_t)group->comm->rank;
-    for (int r = 0; r < group->n; r++)
-        copy(group, pack + bytes * (size_t)r, send[r].data, bytes);
-    args.send = pack;
-    args.recv = mine;
-    DDP_TRY(coll_once(group, &args, err));
-    copy(group, recv->data, mine, bytes);
-    return 0;
+    return run_parts(group, DDP_NOTE_REDUCE_SCATTER, send, recv, call->division, err);
 }

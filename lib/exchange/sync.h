@@ -107,7 +107,6 @@ struct ddp_sync_class {
     bool buckets;        /* Exchanges gradients; uses bucket_bytes and overlap. */
     bool aggregates;     /* Uses `aggregate`. */
     bool compresses;     /* Uses `compress` and `feedback`. */
-    bool on_device;      /* Works with a setup->device other than NULL. */
     enum ddp_grad_scale scale;
     /* Estimates the registered and private bytes that create will allocate per rank, on `ranks`
      * ranks. Does not read setup->comm. NULL: negligible. */

@@ -29,7 +29,6 @@ extern const struct ddp_sync_class ddp_sync_none;
 const struct ddp_sync_class ddp_sync_none = {
     .name = "none",
     .summary = "no exchange: each rank learns from its own images only",
-    .on_device = true,
     .scale = DDP_SCALE_PRIVATE,
     .create = create,
     .destroy = destroy,

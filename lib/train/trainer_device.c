@@ -30,9 +30,6 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
     }
     if (d == NULL)
         return 0;
-    if (!o->sync.cls->on_device)
-        return ddp_fail(err, DDP_EUNAVAIL, "strategy '%s' does not support device '%s' yet",
-                        o->sync.text, d->name);
     if (ranks > 1 && !is_processor(d) && !moves_device) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange memory of device '%s'",
                  backend->name, d->name);

@@ -115,6 +115,26 @@ static void buckets_close_at_tensor_ends(void **state)
     }
 }
 
+/* libddp's buckets have equal sizes. A tensor may span several, and an empty tensor adds nothing.
+ */
+static void buckets_of_equal_size(void **state)
+{
+    const size_t counts[] = {0, 5, 0, 7, 0};
+    static const struct ddp_bucket want[] = {{3, 1, 8, 4}, {1, 3, 4, 4}, {1, 1, 0, 4}};
+    const struct ddp_bucket_layout layout = {.counts = counts, .n = 5, .most = 4, .split = true};
+    struct ddp_bucket got[3];
+    assert_int_equal(ddp_buckets_cut(&layout, NULL), 3);
+    assert_int_equal(ddp_buckets_cut(&layout, got), 3);
+    for (int b = 0; b < 3; b++) {
+        assert_int_equal(got[b].first, want[b].first);
+        assert_int_equal(got[b].tensors, want[b].tensors);
+        assert_int_equal(got[b].offset, want[b].offset);
+        assert_int_equal(got[b].count, want[b].count);
+    }
+    const struct ddp_bucket_layout empty = {.counts = counts, .n = 1, .split = true};
+    assert_int_equal(ddp_buckets_cut(&empty, NULL), 0);
+}
+
 /* Chunks have no gap or overlap and differ by at most one cache line. With more chunks than
  * cache lines some are empty. */
 static void chunks_are_balanced(void **state)
@@ -331,9 +351,10 @@ static void placements_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_read_whole),   cmocka_unit_test(buckets_close_at_tensor_ends),
-        cmocka_unit_test(chunks_are_balanced),    cmocka_unit_test(owners_are_balanced),
-        cmocka_unit_test(feedback_loses_nothing), cmocka_unit_test(placements_add_up),
+        cmocka_unit_test(names_are_read_whole),  cmocka_unit_test(buckets_close_at_tensor_ends),
+        cmocka_unit_test(buckets_of_equal_size), cmocka_unit_test(chunks_are_balanced),
+        cmocka_unit_test(owners_are_balanced),   cmocka_unit_test(feedback_loses_nothing),
+        cmocka_unit_test(placements_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
