@@ -174,8 +174,9 @@ static void add(const struct ddp_field *f, const void *object, const char *key, 
 /* Copies the first key of a path, and returns the rest of the path, or NULL after the last key. */
 static const char *next_key(const char *path, char key[64])
 {
-    const size_t n = strcspn(path, ".");
-    snprintf(key, 64, "%.*s", (int)n, path);
+    const size_t n = DDP_MIN(strcspn(path, "."), (size_t)63);
+    memcpy(key, path, n);
+    key[n] = '\0';
     return path[n] == '.' ? path + n + 1 : NULL;
 }
 

@@ -133,12 +133,10 @@ static void column_cells(const char *column, const struct row *row, struct ddp_s
 
 static bool is_first(const char *column)
 {
-    char first[64];
-    for (const char *at = first_columns; at;) {
-        at = next_first(at, first);
-        if (strcmp(first, column) == 0)
+    const size_t n = strlen(column);
+    for (const char *at = first_columns; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
+        if (strncmp(at, column, n) == 0 && (at[n] == ' ' || at[n] == '\0'))
             return true;
-    }
     return false;
 }
 
