@@ -98,7 +98,10 @@ symbols_of() {
     for name in $(symbols_of report/report_list.h REPORTER); do grep -qE "^reporter +${name//_/-} " text; done
     for name in $(symbols_of model/model_list.h MODEL); do grep -qE "^model +${name//_/-} " text; done
     for name in $(symbols_of model/dataset_list.h DATASET); do grep -qE "^dataset +${name//_/-} " text; done
-    for name in $(symbols_of exchange/sync_list.h SYNC); do grep -qE "^sync +$name" text; done
+    # The class `compressed` stands for all compressors, except `none`, which compresses nothing.
+    for name in $(symbols_of exchange/sync_list.h SYNC) $(symbols_of compress/compress_list.h COMPRESSOR); do
+        [ "$name" = compressed ] || grep -qE "^sync +$name(\[|:| )" text
+    done
     for name in $(symbols_of compress/compress_list.h COMPRESSOR); do grep -qE "^compressor +${name}(\[|:| )" text; done
     for name in $(symbols_of coll/sparse/sparse_list.h SPARSE); do grep -qE "^sparse +$name " text; done
     for name in $(symbols_of device/device_list.h DEVICE); do grep -qE "^device +$name " text; done
