@@ -178,3 +178,7 @@ bench-train: all $(O)/tests/bench/sgemm_peak ## compare training with PyTorch an
 .PHONY: bench-link
 bench-link: all ## measure bandwidth, hier, compression and overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)
+
+.PHONY: trial
+trial: ## add a compressor and an algorithm to a copy of the tree, and test that nothing else has to change
+	$(Q)JOBS='$(JOBS)' PYTHON=$(PYTHON) tests/trial/trial.sh
