@@ -141,12 +141,13 @@ static bool has_module(const char *dir)
 
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes)
 {
-    static const char *const below[] = {"", "/ddpbench", "/../lib/ddpbench"};
-    const char *given = ddp_conf_get(DDP_CONF_MODULE_DIR);
-    bool found = given != NULL;
-    snprintf(out, out_bytes, "%s", given ? given : "");
-    for (size_t i = 0; i < DDP_COUNT_OF(below) && !found; i++) {
-        snprintf(out, out_bytes, "%s%s", dir, below[i]);
-        found = has_module(out);
-    }
+    const char *given = ddp_conf_get(DDP_CONF_MODULE_DIR), *slash = strrchr(dir, '/');
+    const bool absolute = dir[0] == '/';
+    snprintf(out, out_bytes, "%s", given ? given : dir);
+    if (given || has_module(out))
+        return;
+    snprintf(out, out_bytes, "%s/ddpbench", dir);
+    if (!has_module(out))
+        snprintf(out, out_bytes, "%.*s%s/lib/ddpbench",
+                 absolute ? (int)(slash - dir) : (int)strlen(dir), dir, absolute ? "" : "/..");
 }
