@@ -26,3 +26,8 @@ none() {
     done
     [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 6 ]
 }
+
+@test "images are unfolded by one function on the processor" {
+    [ "$(cat lib/model/nn_*.h | grep -cE '^static void (im2col|unfold)\(')" -eq 1 ]
+    [ ! -e lib/model/nn_general.inc.h ]
+}
