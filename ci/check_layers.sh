@@ -34,7 +34,7 @@ mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/mpi/backend_mpi\.c$
 nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/nccl/backend_nccl(_\w+)?\.(c|inc\.h)$
 CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
 Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
-CBLAS         | \bcblas_\w+ | ^lib/model/(blas|layers_cblas)\.c$
+CBLAS         | \bcblas_\w+ | ^lib/model/blas\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
 _exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/launch/(launch(_\w+)?|watchdog)\.[ch]$

@@ -208,3 +208,8 @@ absent() {
 @test "reporters show figures and marks that record/ computes" {
     absent 'PINGPONG_CHANGE|INTERVAL_WIDE +[0-9]|fm(in|ax)\((lowest|highest|best)' lib/report/*.c
 }
+
+@test "images are unfolded by one function on the processor" {
+    [ "$(cat lib/model/nn_*.h | grep -cE '^static void (im2col|unfold)\(')" -eq 1 ]
+    [ ! -e lib/model/nn_general.inc.h ]
+}

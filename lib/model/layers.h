@@ -2,11 +2,11 @@
  *
  * The model owns the shape, arrays and scratch memory of its layers, and net.c connects the layers.
  * Each device has a table of layers (struct ddp_layers, layers_list.h). The layer functions that
- * this header declares are those of the CPU (layers_cblas.c, layers_conv.c, layers_norm.c). They
- * use CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
- * before you use them. Gradients of parameters are written, not added. The functions are
- * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level. They
- * do not allocate, fail or communicate. */
+ * this header declares are those of the CPU (layers_cpu.c). They use CBLAS for dense matrix
+ * products and nn_kernels.h for most other loops. Call ddp_blas_load() before you use them.
+ * Gradients of parameters are written, not added. The functions are deterministic and, except for
+ * the products of CBLAS, give the same bits at every SIMD level. They do not allocate, fail or
+ * communicate. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 

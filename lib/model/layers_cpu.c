@@ -1,18 +1,20 @@
-/* The layer table of the CPU: the functions of layers.h. They finish their work before they return.
- */
+/* The list of layer tables, and the layers of the CPU: the functions of layers.h. They finish their
+ * work before they return. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/blas.h"
 #include "model/layers.h"
+#include "model/nn_element.h"
 
 /* The layer tables, one per device. */
 #define DDP_LAYERS(symbol) extern const struct ddp_layers ddp_layers_##symbol;
 #include "model/layers_list.h"
 #undef DDP_LAYERS
 
-static const struct ddp_layers *const all[] = {
+static const struct ddp_layers *const tables[] = {
 #define DDP_LAYERS(symbol) &ddp_layers_##symbol,
 #include "model/layers_list.h"
 #undef DDP_LAYERS
@@ -21,18 +23,237 @@ static const struct ddp_layers *const all[] = {
 
 const struct ddp_layers *const *ddp_layers_all(void)
 {
-    return all;
+    return tables;
 }
 
 const struct ddp_layers *ddp_layers_find(const char *device)
 {
-    for (int i = 0; all[i] != NULL; i++)
-        if (strcmp(all[i]->device, device) == 0)
-            return all[i];
+    for (int i = 0; tables[i] != NULL; i++)
+        if (strcmp(tables[i]->device, device) == 0)
+            return tables[i];
     return NULL;
 }
 
 const char *const ddp_conv_names[] = {"auto", "cudnn", "im2col", NULL};
+
+/* A convolution unfolds a chunk of m images into col [in_c*k*k][m*positions], images side by side.
+ * One product then convolves the whole chunk. */
+
+int ddp_conv_out_h(const struct ddp_conv_shape *s)
+{
+    return (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
+}
+
+int ddp_conv_out_w(const struct ddp_conv_shape *s)
+{
+    return (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
+}
+
+/* Number of weights per output channel, the inner dimension of the product. */
+static int taps(const struct ddp_conv_shape *s)
+{
+    return s->in_c * s->k * s->k;
+}
+
+static int positions(const struct ddp_conv_shape *s)
+{
+    return ddp_conv_out_h(s) * ddp_conv_out_w(s);
+}
+
+size_t ddp_conv_scratch(const struct ddp_conv *layer)
+{
+    return (size_t)taps(&layer->shape) * (size_t)layer->chunk * (size_t)positions(&layer->shape);
+}
+
+void ddp_conv_forward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
+                      const float *w, const float *b, float *y, float *scratch)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const int each = positions(s), k = taps(s), all = n * each;
+    for (int first = 0; first < n; first += layer->chunk) {
+        int m = DDP_MIN(layer->chunk, n - first), cols = m * each;
+        layer->kernels->unfold(s, m, x + (size_t)first * xv.image, xv, scratch);
+        ddp_sgemm(0, 0, s->out_c, cols, k, 1.0f, w, k, scratch, cols, 0.0f, y + first * each, all);
+    }
+    layer->kernels->row_bias(s->out_c, (size_t)all, b, y);
+}
+
+void ddp_conv_backward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
+                       const float *w, const float *dy, float *dw, float *db, float *dx,
+                       struct ddp_view dxv, float *scratch)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const int each = positions(s), k = taps(s), all = n * each;
+    memset(dw, 0, sizeof *dw * (size_t)s->out_c * (size_t)k);
+    memset(db, 0, sizeof *db * (size_t)s->out_c);
+    layer->kernels->row_sums(s->out_c, (size_t)all, dy, db);
+    for (int first = 0; first < n; first += layer->chunk) {
+        int m = DDP_MIN(layer->chunk, n - first), cols = m * each;
+        const float *part = dy + first * each;
+        layer->kernels->unfold(s, m, x + (size_t)first * xv.image, xv, scratch);
+        ddp_sgemm(0, 1, s->out_c, k, cols, 1.0f, part, all, scratch, cols, 1.0f, dw, k);
+        if (!dx)
+            continue;
+        /* The unfolded images are no longer needed, so their gradient overwrites them. */
+        ddp_sgemm(1, 0, k, cols, s->out_c, 1.0f, w, k, part, all, 0.0f, scratch, cols);
+        layer->kernels->fold(s, m, scratch, dx + (size_t)first * dxv.image, dxv);
+    }
+}
+
+static size_t col_count(const struct ddp_conv_pool *layer)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    return (size_t)taps(s) * (size_t)layer->chunk * (size_t)positions(s);
+}
+
+size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const size_t forward =
+        col_count(layer) + (size_t)s->out_c * (size_t)layer->chunk * (size_t)positions(s);
+    return DDP_MAX(forward, ddp_pool_grad_scratch(s));
+}
+
+void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
+                           struct ddp_view xv, const float *w, const float *b, float *out,
+                           struct ddp_view outv, uint8_t *which, float *scratch)
+{
+    const struct ddp_conv_shape *s = &layer->shape;
+    const int each = positions(s), k = taps(s);
+    float *col = scratch, *y = scratch + col_count(layer);
+    for (int first = 0; first < n; first += layer->chunk) {
+        int m = DDP_MIN(layer->chunk, n - first), cols = m * each;
+        layer->kernels->unfold(s, m, x + (size_t)first * xv.image, xv, col);
+        ddp_sgemm(0, 0, s->out_c, cols, k, 1.0f, w, k, col, cols, 0.0f, y, cols);
+        layer->kernels->bias_relu_pool(s->out_c, m, ddp_conv_out_h(s), ddp_conv_out_w(s), y, b,
+                                       out + (size_t)first * outv.image, outv, which);
+        which += (size_t)s->out_c * (size_t)cols / 4;
+    }
+}
+
+void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const float *x,
+                            struct ddp_view xv, const float *w, const float *dout,
+                            struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
+                            float *dx, struct ddp_view dxv, float *scratch)
+{
+    layer->kernels->pool_grad(&layer->shape, n, layer->chunk, x, xv, w, dout, doutv, which, dw, db,
+                              dx, dxv, scratch);
+}
+
+void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                        const float *b, float *y)
+{
+    ddp_sgemm(0, 1, n, layer->out, layer->in, 1.0f, x, layer->in, w, layer->in, 0.0f, y,
+              layer->out);
+    layer->kernels->bias(n, layer->out, b, layer->relu, y);
+}
+
+void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                         const float *y, float *dy, float *dw, float *db, float *dx)
+{
+    if (layer->relu)
+        layer->kernels->relu_backward((size_t)n * (size_t)layer->out, y, dy);
+    layer->kernels->column_sums(n, layer->out, dy, db);
+    if (n == 0)
+        memset(dw, 0, sizeof *dw * (size_t)layer->out * (size_t)layer->in);
+    else
+        ddp_sgemm(1, 0, layer->out, layer->in, n, 1.0f, dy, layer->out, x, layer->in, 0.0f, dw,
+                  layer->in);
+    if (dx)
+        ddp_sgemm(0, 0, n, layer->in, layer->out, 1.0f, dy, layer->out, w, layer->in, 0.0f, dx,
+                  layer->in);
+}
+
+void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
+                      double *loss_sum, int *correct, float *d)
+{
+    double loss = 0.0;
+    int hits = 0;
+    for (int i = 0; i < n; i++, logits += classes) {
+        int best = 0;
+        double sum = 0.0;
+        for (int c = 1; c < classes; c++)
+            if (logits[c] > logits[best])
+                best = c;
+        double top = logits[best];
+        for (int c = 0; c < classes; c++)
+            sum += exp((double)logits[c] - top);
+        /* -log(softmax). Subtracting the largest logit first avoids overflow. */
+        loss += log(sum) + top - (double)logits[labels[i]];
+        hits += best == labels[i];
+        if (!d)
+            continue;
+        for (int c = 0; c < classes; c++) {
+            double p = exp((double)logits[c] - top) / sum;
+            d[c] = (float)((double)scale * (p - (c == labels[i] ? 1.0 : 0.0)));
+        }
+        d += classes;
+    }
+    *loss_sum = loss;
+    *correct = hits;
+}
+
+/* Batch normalisation (Ioffe & Szegedy 2015). Each channel is normalised over its images and
+ * positions. */
+
+static float inverse_deviation(float variance)
+{
+    return 1.0f / sqrtf(variance + DDP_NORM_EPSILON);
+}
+
+void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                            const float *gamma, const float *beta, float *running, float *saved,
+                            float *y)
+{
+    const int channels = layer->channels;
+    float *mean = saved, *inverse = saved + channels, *scale = inverse + channels;
+    if (count == 0)
+        return;
+    layer->kernels->moments(channels, count, x, mean, inverse);
+    for (int c = 0; c < channels; c++) {
+        float variance = inverse[c];
+        running[c] = (1.0f - DDP_NORM_MOMENTUM) * running[c] + DDP_NORM_MOMENTUM * mean[c];
+        running[channels + c] =
+            (1.0f - DDP_NORM_MOMENTUM) * running[channels + c] + DDP_NORM_MOMENTUM * variance;
+        inverse[c] = inverse_deviation(variance);
+        scale[c] = gamma[c] * inverse[c];
+    }
+    layer->kernels->normalize(channels, count, x, mean, scale, beta, layer->relu, y);
+}
+
+void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                             const float *gamma, const float *beta, const float *running,
+                             float *saved, float *y)
+{
+    const int channels = layer->channels;
+    for (int c = 0; c < channels; c++)
+        saved[c] = gamma[c] * inverse_deviation(running[channels + c]);
+    layer->kernels->normalize(channels, count, x, running, saved, beta, layer->relu, y);
+}
+
+void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                             const float *y, float *dy, float *saved, float *dgamma, float *dbeta,
+                             float *dx)
+{
+    const int channels = layer->channels;
+    const float *mean = saved, *inverse = saved + channels, *scale = inverse + channels;
+    float *a = saved + 3 * channels, *b = saved + 4 * channels;
+    if (count == 0) {
+        memset(dgamma, 0, sizeof *dgamma * (size_t)channels);
+        memset(dbeta, 0, sizeof *dbeta * (size_t)channels);
+        return;
+    }
+    if (layer->relu)
+        layer->kernels->relu_backward((size_t)channels * count, y, dy);
+    layer->kernels->norm_sums(channels, count, x, dy, mean, dbeta, dgamma);
+    /* dx = scale * (dy - mean of dy - x^ * mean of dy * x^), with x^ = (x - mean) * inverse. */
+    for (int c = 0; c < channels; c++) {
+        dgamma[c] *= inverse[c];
+        a[c] = dbeta[c] / (float)count;
+        b[c] = dgamma[c] * inverse[c] / (float)count;
+    }
+    layer->kernels->norm_backward(channels, count, x, dy, mean, scale, a, b, dx);
+}
 
 /* Floats of unfolded images in a chunk: 1 MiB, half of a common L2 cache. */
 #define CHUNK_FLOATS 262144

@@ -15,7 +15,7 @@
 #include "device/two_compilers.h"
 #include "model/nn_kernels.h"
 
-/* The same values as in layers_norm.c. */
+/* Batch normalisation. */
 #define DDP_NORM_EPSILON  1e-5f
 #define DDP_NORM_MOMENTUM 0.1f
 
