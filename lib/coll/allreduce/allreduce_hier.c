@@ -619,7 +619,8 @@ static void hier_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     const double acc_bytes = (double)shape->count * (double)acc_elem;
     const bool mapped = shape->registered && !reduction.wider_acc;
     const bool spreads = hier_spreads(hosts, shape->count * acc_elem);
-    const size_t fragments = shape->count / fragment + (shape->count % fragment != 0);
+    const size_t whole = shape->count / fragment;
+    const size_t fragments = whole + (shape->count % fragment != 0);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(fragments, 1)};
     if (hosts > 1)
@@ -630,7 +631,7 @@ static void hier_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     }
     for (int me = 0; me < hosts && !spreads; me++) {
         struct ddp_coll_cost one = {.messages = 0};
-        count_fragment(hosts, me, fragment, acc_elem, (double)(shape->count / fragment), &one);
+        count_fragment(hosts, me, fragment, acc_elem, (double)whole, &one);
         count_fragment(hosts, me, shape->count % fragment, acc_elem, 1, &one);
         cost->messages = DDP_MAX(cost->messages, one.messages);
         cost->sent_bytes = DDP_MAX(cost->sent_bytes, one.sent_bytes);
