@@ -4,7 +4,7 @@
  * messages.
  *
  *   memory          The size is 64 KiB or more. The bound is the bytes that the algorithm must
- *                   read and write on all ranks (its cost()), divided by a measured speed. For
+ *                   read and write on all ranks (its cost), divided by a measured speed. For
  *                   this speed, all ranks together copy (b = a) or add (a += b) buffers of the
  *                   point's size. For a point in place, the buffers have half that size, so that
  *                   caches hold as many bytes as in the operation. The faster of plain and

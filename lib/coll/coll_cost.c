@@ -2,7 +2,7 @@
  * moves no data and counts. The flags of algorithms in shared memory cannot be counted in this way,
  * so the three families have one formula.
  *
- * Counting takes about as long as sending the messages of all ranks, 50 ns each. */
+ * Counting takes about 30 ns per message: one second for a ring of 4,096 ranks. */
 #include "coll/coll_p2p.h"
 
 static int count_send(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,

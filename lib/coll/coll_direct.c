@@ -32,13 +32,20 @@ static struct place place_of(const struct ddp_comm *comm, int rank)
 }
 
 /* Return the addresses of the send and recv buffers of `rank` in this process. The rank must have
- * entered. */
-static unsigned char *send_of(const struct ddp_comm *comm, int rank)
+ * entered. A rank does not read its own offsets, because reading them just after they were written
+ * takes longer. */
+static const unsigned char *send_of(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                                    int rank)
 {
-    return (unsigned char *)comm->rank_info.segment + place_of(comm, rank).send;
+    if (rank == comm->rank)
+        return args->send;
+    return (const unsigned char *)comm->rank_info.segment + place_of(comm, rank).send;
 }
-static unsigned char *recv_of(const struct ddp_comm *comm, int rank)
+static unsigned char *recv_of(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                              int rank)
 {
+    if (rank == comm->rank)
+        return args->recv;
     return (unsigned char *)comm->rank_info.segment + place_of(comm, rank).recv;
 }
 
@@ -97,7 +104,7 @@ static int pull(struct ddp_comm *comm, const struct ddp_coll_args *args, struct 
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         DDP_TRY(wait_for(comm, peer, err));
-        move(comm, args, recv + chunk * (size_t)peer, send_of(comm, peer) + from, chunk);
+        move(comm, args, recv + chunk * (size_t)peer, send_of(comm, args, peer) + from, chunk);
     }
     return 0;
 }
@@ -131,7 +138,7 @@ static int swap(struct ddp_comm *comm, const struct ddp_coll_args *args, struct 
         const size_t end = comm->rank < peer ? half : chunk;
         DDP_TRY(wait_for(comm, peer, err));
         swap_bytes((unsigned char *)args->recv + chunk * (size_t)peer + begin,
-                   recv_of(comm, peer) + chunk * (size_t)comm->rank + begin, end - begin);
+                   recv_of(comm, args, peer) + chunk * (size_t)comm->rank + begin, end - begin);
     }
     return 0;
 }
@@ -156,7 +163,7 @@ static int send_recv_run(struct ddp_comm *comm, const struct ddp_coll_args *args
 
     enter(comm, args);
     DDP_TRY(wait_for(comm, before, err));
-    move(comm, args, args->recv, send_of(comm, before), ddp_coll_array_bytes(args));
+    move(comm, args, args->recv, send_of(comm, args, before), ddp_coll_array_bytes(args));
     post(comm);
     return wait_for(comm, after, err);
 }
@@ -167,15 +174,15 @@ static const unsigned char *chunk_from(struct ddp_comm *comm, const struct ddp_c
                                        int rank)
 {
     if (args->coll == DDP_GATHER)
-        return send_of(comm, rank);
-    return send_of(comm, args->root) +
+        return send_of(comm, args, rank);
+    return send_of(comm, args, args->root) +
            (args->coll == DDP_SCATTER ? ddp_coll_array_bytes(args) * (size_t)rank : 0);
 }
 static unsigned char *chunk_to(struct ddp_comm *comm, const struct ddp_coll_args *args, int rank)
 {
     if (args->coll == DDP_GATHER)
-        return recv_of(comm, args->root) + ddp_coll_array_bytes(args) * (size_t)rank;
-    return recv_of(comm, rank);
+        return recv_of(comm, args, args->root) + ddp_coll_array_bytes(args) * (size_t)rank;
+    return recv_of(comm, args, rank);
 }
 
 /* Copies the bytes [begin, end) of the chunk of `rank`. */
@@ -196,9 +203,10 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
  * additional wait takes longer than the copy. */
 static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
-    const size_t tail = bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
-    const bool in_place = chunk_to(comm, args, args->root) == chunk_from(comm, args, args->root);
-    return in_place && bytes >= ROOT_COPIES_FROM_BYTES ? bytes - tail : bytes;
+    if (bytes < ROOT_COPIES_FROM_BYTES ||
+        chunk_to(comm, args, args->root) != chunk_from(comm, args, args->root))
+        return bytes;
+    return bytes - bytes / (size_t)comm->size / DDP_CACHE_LINE * DDP_CACHE_LINE;
 }
 
 /* Runs broadcast, gather and scatter. Every rank copies its chunk from or to the root's buffer. */
@@ -242,13 +250,13 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     enter(comm, args);
     DDP_TRY(wait_all(comm, err));
     if (args->coll == DDP_REDUCE) {
-        unsigned char *recv = recv_of(comm, args->root);
+        unsigned char *recv = recv_of(comm, args, args->root);
         begin = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank, comm->size);
         end = ddp_direct_chunk_begin(recv, bytes, elem, comm->rank + 1, comm->size);
         dst = recv + begin;
     }
     for (int r = 0; r < comm->size; r++)
-        src[r] = send_of(comm, r) + begin;
+        src[r] = send_of(comm, args, r) + begin;
     struct ddp_reduce reduce;
     ddp_reduce_all(&reduce, comm, args, &dst, src, (end - begin) / elem);
     comm->device->reduce(&reduce);

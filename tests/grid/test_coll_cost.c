@@ -1,7 +1,7 @@
-/* Compares cost() with the real number of messages and bytes. The communicator counts both while
- * every algorithm of the registry runs, over numbers of ranks, sizes, types, roots and placements.
- * The largest of all ranks must equal cost() exactly. Algorithms that share memory must send
- * nothing. */
+/* Compares the counted costs with the real number of messages and bytes. The communicator counts
+ * both while every algorithm of the registry runs, over numbers of ranks, sizes, types, roots and
+ * placements. The largest of all ranks must equal ddp_coll_cost_of() exactly. Algorithms that share
+ * memory must send nothing. */
 #include "comm/hosts.h"
 #include "grid/grid.h"
 #include "grid/grid_values.h"

@@ -619,7 +619,7 @@ static void hier_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     const double acc_bytes = (double)shape->count * (double)acc_elem;
     const bool mapped = shape->registered && !reduction.wider_acc;
     const bool spreads = hier_spreads(hosts, shape->count * acc_elem);
-    const size_t whole = shape->count / fragment; /* fragments of full size */
+    const size_t whole = shape->count / fragment;
     const size_t fragments = whole + (shape->count % fragment != 0);
 
     *cost = (struct ddp_coll_cost){.modelled = true, .steps = 1 + (double)DDP_MAX(fragments, 1)};

@@ -148,7 +148,7 @@ INLINE size_t step_bytes(enum ddp_dtype dtype, enum ddp_op op)
 /* Converts element by element, which is faster at the baseline than a load of 8 bytes. */
 INLINE v_f64 widen_i32(const unsigned char *p)
 {
-    v_f64 v;
+    v_f64 v = {0};
     int32_t x;
     if (VB > 16) {
         v_i32h half;
