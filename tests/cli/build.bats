@@ -8,7 +8,7 @@ setup() {
     tree=$BATS_TEST_TMPDIR/tree
     mkdir -p "$tree"/{cmd,lib/base,lib/comm/mpi,lib/exchange,lib/record,tests/unit,.ci}
     # ddp.h contains err.h and dtype.h; the build includes banned.h before each file
-    cp "$root"/lib/base/{err,dtype,banned}.h "$tree/lib/base"
+    cp "$root"/lib/base/{err,dtype,dtype_list,banned}.h "$tree/lib/base"
     cp "$root/lib/exchange/ddp.h" "$tree/lib/exchange"
     cp -r "$root/Makefile" "$root/ci" "$root/.clang-format" "$root/.clang-tidy" "$tree"
     cp "$root/.ci/run" "$tree/.ci"
