@@ -270,8 +270,8 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
     return 0;
 }
 
-/* Returns how many elements of the full buffer fit into `bytes`. For collectives on chunks, every
- * chunk has the same number. */
+/* Returns the number of elements of a message of at most `bytes` bytes. For collectives on chunks
+ * it is rounded down, so that the chunk of every rank has the same number. */
 static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
 {
     uint64_t count = bytes / ddp_dtype_size(dtype);

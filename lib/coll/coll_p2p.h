@@ -105,8 +105,9 @@ struct ddp_reduction {
 };
 struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op);
 
-/* Returns the input of the first combine, which is src [count], or `to` [count of acc_dtype] with
- * the converted or divided values of src. to may be src if nothing is converted. */
+/* Returns the input of the first combine. This is src [count] if inputs are neither converted nor
+ * divided. Otherwise the function stores the converted or divided values in `to` [count of
+ * acc_dtype] and returns `to`, which may be src if nothing is converted. */
 const void *ddp_reduction_input(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
                                 void *to, const void *src, size_t count);
 /* If results are converted, stores the averages src [count of acc_dtype], truncated toward zero, in
@@ -147,8 +148,8 @@ struct ddp_p2p_combine {
     bool own_first;  /* false: arriving[i] is the first operand */
     bool divide_own; /* own still has to be divided if the reduction divides its inputs */
     bool last;       /* this is the last combine of the elements */
-    /* Its landing buffers receive fragments. They have ddp_p2p_landing_bytes() bytes, and are
-     * aligned to 64. Not used if in_count is 0. */
+    /* reduction->landing receives the fragments. It has ddp_p2p_landing_bytes() bytes and is
+     * aligned to 64. It is not used if in_count is 0. */
     const struct ddp_reduction *reduction;
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
@@ -178,8 +179,8 @@ static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 #define DDP_COST_COPY    2.0
 #define DDP_COST_COMBINE 3.0
 
-/* Members `path` of struct ddp_coll_alg that several algorithms share: ceil(log2 n) and n - 1
- * steps. */
+/* Functions for the member `path` of struct ddp_coll_alg. _log counts ceil(log2 n) steps, _ring
+ * counts n - 1 steps. */
 void ddp_path_log(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 void ddp_path_ring(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 

@@ -54,7 +54,7 @@ struct ddp_tile_args {
     const float *in;          /* [n] */
     float *residual;          /* [n] */
     const uint32_t *in_index; /* [n], or NULL */
-    /* Array that is set to 0 at the indices of the sent values, or NULL. It may be `in`. */
+    /* Array that is set to 0 at the indices stored in out_index, or NULL. It may be `in`. */
     float *zero;
     uint32_t *out_index; /* [capacity] */
     float *out_value;    /* [capacity] */

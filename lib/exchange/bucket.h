@@ -4,14 +4,14 @@
  *
  * The tensors form one sequence of elements in layer order. Gradients become ready last layer
  * first, so the sequence is cut into buckets from its end. A *method* defines how one bucket is
- * exchanged in place. With a progress thread (coll/async.h) a bucket is exchanged as soon as its
- * first tensor is ready, while the caller continues. Without one, ddp_buckets_ready exchanges it.
+ * exchanged in place. With a progress thread (coll/async.h) a bucket is exchanged while the caller
+ * continues, as soon as all its tensors are ready. Without one, ddp_buckets_ready exchanges it.
  * Both exchange the same buckets in the same order, so the results are bit-identical. The caller
  * makes sure that all ranks cut the same buckets.
  *
- * On a device a gradient is ready when the compute stream has computed it. With a progress thread
- * the buckets have a stream of their own, on which the methods put their work. This stream waits
- * until the compute stream has computed the bucket. */
+ * On a device the caller reports a gradient as ready when its work is on the compute stream. With a
+ * progress thread the buckets have a stream of their own, on which the methods put their work. This
+ * stream waits until the compute stream has computed the bucket. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 
@@ -44,8 +44,9 @@ int ddp_buckets_cut(const struct ddp_bucket_layout *layout, struct ddp_bucket *b
 
 /* How one bucket is exchanged. `state` belongs to one bucket. */
 struct ddp_bucket_method {
-    /* Creates the state of a bucket. arg: from the setup. comm: the communicator that `run` uses;
-     * with a progress thread in that thread. stream: for work on a device. May be collective. */
+    /* Creates the state of a bucket. arg: from the setup. comm: the communicator that `run` uses.
+     * If there is a progress thread, it calls `run`. stream: for work on a device. May be
+     * collective. */
     int (*open)(void *arg, struct ddp_comm *comm, struct ddp_stream *stream,
                 const struct ddp_bucket *bucket, void **state, struct ddp_err *err);
     /* Exchanges the bucket. Collective. Must not allocate. */

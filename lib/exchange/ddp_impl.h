@@ -134,7 +134,7 @@ uint64_t ddp_digest(uint64_t digest, uint64_t value);
 uint64_t ddp_digest_arrays(uint64_t digest, const struct ddp_array *arrays, int n);
 uint64_t ddp_digest_text(uint64_t digest, const char *text);
 /* Adds the positions of the arrays to a digest: their offsets in registered memory, and whether
- * each follows the previous array of its dtype. */
+ * each begins where the previous array of the same dtype ends. */
 uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
                              const struct ddp_array *arrays, int n);
 /* Returns DDP_EUSAGE if n is negative, arrays is NULL with n above 0, a dtype is unknown, data is

@@ -11,8 +11,8 @@
  *   end_step          parameter strategies average here
  *
  * The trainer calls end_epoch before an evaluation and at the end of the run. Strategies
- * communicate only through lib/coll and lib/exchange. They never choose by a measurement at run
- * time. The same seed therefore gives the same bits, with and without overlap.
+ * communicate only through lib/coll and lib/exchange. Nothing that they compute depends on a
+ * measured time. The same seed therefore gives the same bits, with and without overlap.
  *
  * dense and the compressors are gradient strategies. They exchange gradients in buckets (bucket.h).
  * All ranks then take the same step, so their parameters stay
@@ -47,11 +47,11 @@ struct ddp_sync_spec {
 enum ddp_grad_scale {
     DDP_SCALE_SUM, /* 1/n. The sum over ranks is the mean over the global batch. */
     /* P/n. The average over ranks is the mean over the global batch. If m is equal on all ranks,
-     * each rank's gradient is the mean over its own images. SINGA's thresholds and 16-bit ranges
-     * assume this scale. */
+     * each rank's gradient is the mean over its own images. Thresholds and clips that were
+     * chosen for Apache SINGA assume this scale. */
     DDP_SCALE_MEAN,
-    /* 1/m. The rank learns from its own images only. Averages of parameters weight the ranks
-     * instead. */
+    /* 1/m. The rank learns from its own images only. An average of parameters weights each rank
+     * by its number of images. */
     DDP_SCALE_PRIVATE
 };
 
@@ -76,7 +76,7 @@ struct ddp_sync_setup {
      * with the work that is put on the stream after on_grad_ready. */
     bool overlap;
     enum ddp_feedback feedback;
-    /* Strategy dense: placement of the sums. NULL: all-reduce. */
+    /* Strategy dense: which ranks compute the sums (aggregate.h). NULL: all-reduce. */
     const struct ddp_aggregate *aggregate;
     const char *algorithm;             /* Algorithm of all-reduces. NULL: auto. */
     struct ddp_compress_spec compress; /* See struct ddp_sync_spec. */

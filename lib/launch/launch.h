@@ -3,7 +3,8 @@
  *
  * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
  * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
- * all ranks are gone, or when threads that do not end are left running. Call ddp_launch() before
+ * all ranks are gone. Ranks that are threads cannot be killed; if they do not end after a failure,
+ * ddp_launch() leaves them running. Call ddp_launch() before
  * the process has other threads.
  *
  * If a rank dies, the parent sets the abort word of the segment. A rank that fails with an error

@@ -22,10 +22,10 @@ enum { CLASSES = 10, SIDE = 32, WIDE = 128 };
 
 static const struct ddp_layer layers[] = {
     CONV_BN(16, 7, 4),
-    CONV_BN(32, 3, 2), /* layers 2 and 3 of the list */
+    CONV_BN(32, 3, 2), /* layers 2 and 3, counted from 0 */
     CONV_BN(32, 3, 1),
     CONV_BN(32, 3, 1),
-    {.kind = DDP_LAYER_ADD, .from = 3}, /* layer 8 */
+    {.kind = DDP_LAYER_ADD, .from = 3}, /* layer 8 adds the output of layer 3 */
     CONV_BN(64, 3, 2),
     CONV_BN(WIDE, 3, 2), /* layers 11 and 12 */
     CONV_BN(WIDE, 3, 1),

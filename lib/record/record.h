@@ -75,18 +75,19 @@ enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 /* The break-even density. Below it, a sparse exchange takes less time than a dense one. 0: the
  * sparse one is never faster. 1: it is always faster. NaN: unknown. */
 struct ddp_break_even {
-    /* predicted: from the bytes sent alone: those of a ring for the dense exchange, and cost() of
-     * the algorithm for the sparse one. With an all-gather on P ranks this is 1/P against f32 and
-     * 1/(2P) against f16. estimated: from the measured times of this point. Exchange and decode are
-     * assumed to be proportional to the density. measured: by bisection, with --break-even. */
+    /* predicted: computed only from the bytes sent. The dense exchange counts as a ring. The bytes
+     * of the sparse exchange are those of its algorithm's cost. With an all-gather on P ranks this
+     * is 1/P against f32 and 1/(2P) against f16. estimated: from the measured times of this point.
+     * Exchange and decode are assumed to be proportional to the density. measured: by bisection,
+     * with --break-even. */
     double predicted, estimated, measured;
 };
 
 /* Results of --overlap-compute (bench/overlap.h). NaN: not measured. time_ns of the point is the
  * time of the operation alone. */
 struct ddp_overlap_times {
-    /* compute_ns: the arithmetic alone. total_ns: operation and arithmetic at once. percent: hidden
-     * part of the shorter of the two. */
+    /* compute_ns: the arithmetic alone. total_ns: operation and arithmetic at once. percent: how
+     * much of the shorter of operation and arithmetic was hidden behind the longer. */
     double compute_ns, total_ns, percent;
 };
 
@@ -94,8 +95,8 @@ struct ddp_point {
     struct ddp_point_spec spec;
     char algorithm_used[24];
     /* Position of the point in a sweep. order: index in the order of measurement, from 0. place:
-     * index in the plan, from 0. of: number of points in the repetition; 0: the point belongs to
-     * none. launch: number of the repetition, from 1; 0: there is only one. */
+     * index in the plan, from 0. of: number of points in one repetition; 0: not a sweep. launch:
+     * number of the repetition, from 1; 0: there is only one. */
     int32_t order, place, of, launch;
     /* invalid: number of further iterations, which some rank began too late (start window). block:
      * number of successive calls that form one iteration, normally 1. The time of the iteration is
@@ -209,7 +210,8 @@ struct ddp_train_run {
 struct ddp_host {
     char name[64], cpu[96], kernel[64], governor[32];
     int ranks;
-    /* cores: of the machine. usable_cores: available to our process or to each rank. */
+    /* cores: of the machine. usable_cores: those that this process may use. Under an outside
+     * launcher: those that each rank may use. */
     int cores, usable_cores;
     int64_t memory_bytes;
     double load;
@@ -291,7 +293,8 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the number of leading points before which no later point will be inserted. */
+/* Returns the number of points at the start whose position is final. Every later point is inserted
+ * after them. */
 int ddp_record_settled(const struct ddp_record *record);
 /* Sets the facts about the GPUs of host `index`: facts [count], count <= DDP_GPU_FACTS_MAX. */
 void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,

@@ -1,6 +1,6 @@
-/* The part of a sweep that runs in the collector. It chooses the next launch group, restores
- * the finished work of an earlier run from the journal, writes the journal, and completes the
- * record. */
+/* The part of a sweep that runs in the collector. It chooses the next launch group (the
+ * runs of one repetition with the same backend and number of ranks), restores the finished work of
+ * an earlier run from the journal, writes the journal, and completes the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,10 @@
 #include "record/provenance.h"
 #include "run/sweep.h"
 
-/* The repetition and the item that a training run of the record belongs to. */
+/* The place of a training run in the sweep. */
 struct ddp_sweep_trained {
-    int launch, item;
+    int launch; /* number of the repetition, from 1 */
+    int item;   /* index of the command line in the plan, from 0 */
 };
 
 struct ddp_sweep_collector {
@@ -279,9 +280,10 @@ static int restore_journal(struct ddp_sweep_values *v, const char *path, struct 
     free(facts);
     ddp_sweep_done_sort(&v->done);
     if (rc == 0 && continued)
-        ddp_logf(&v->app->log, DDP_LOG_NOTE,
-                 "continues '%s': %d of %d runs are done, %d points and %d training runs", path,
-                 v->ended, v->count * (int)v->launches, r.points, r.runs);
+        ddp_logf(
+            &v->app->log, DDP_LOG_NOTE,
+            "continues '%s': %d of %d runs are done; restored %d points and %d training results",
+            path, v->ended, v->count * (int)v->launches, r.points, r.runs);
     return rc;
 }
 
@@ -394,7 +396,7 @@ int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *rec
     if (code != 0 || collector->whole)
         return code;
     if (collector->left_out > 0) {
-        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; the first: %s",
+        ddp_fail(err, DDP_EUNAVAIL, "%d of %d runs cannot run here; reason of the first: %s",
                  collector->left_out, all, collector->why);
         return err->code;
     }

@@ -43,7 +43,7 @@ int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
      * than 1e-32 and are skipped. */
     double start = (double)n / 2 - 6 * sqrt((double)n);
     size_t best = 0;
-    /* k is lo - 1, and lo <= hi. */
+    /* k is lo - 1. The loop ends before lo = k + 1 exceeds hi = n - k. */
     for (size_t k = start > 0 ? (size_t)start : 0; k < (n + 1) / 2; k++) {
         tail += exp(log_probability(n, k));
         if (tail > tail_max)

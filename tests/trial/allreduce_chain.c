@@ -1,5 +1,5 @@
-/* All-reduce "chain": partial sums go from the last rank down to rank 0, and the result goes back up.
- * Only for the trial (trial.sh). It has few messages per rank and many steps. */
+/* All-reduce "chain": partial sums go from the last rank down to rank 0, and the result goes back
+ * up. Only for the trial (trial.sh). It has few messages per rank and many steps. */
 #include "coll/coll_p2p.h"
 
 static size_t chain_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)

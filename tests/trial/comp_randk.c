@@ -1,6 +1,6 @@
-/* Compressor "randk": sends k = ceil(D n) elements, one at random of each of k equal blocks. Source:
- * S. Stich et al., Sparsified SGD with memory, NeurIPS 2018. Only for the trial (trial.sh): it runs
- * on the processor. */
+/* Compressor "randk": sends k = ceil(D n) elements, one at random of each of k equal blocks.
+ * Source: S. Stich et al., Sparsified SGD with memory, NeurIPS 2018. Only for the trial (trial.sh):
+ * it runs on the processor. */
 #include <string.h>
 
 #include "base/rng.h"

@@ -30,12 +30,12 @@
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
  * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
- * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. A leader
- * sends 2(H-1)/H S' bytes in 2(H-1) messages per fragment. If the message is spread, a leader sends
- * (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: stage in takes n(S + S')
- * bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no stage in, and only the
- * n - H ranks that are not leaders do stage out. Messages and combines of the leaders are counted
- * in addition. */
+ * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. In
+ * total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the message is
+ * spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: stage
+ * in takes n(S + S') bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no
+ * stage in, and only the n - H ranks that are not leaders do stage out. The messages and combines
+ * of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
@@ -77,7 +77,8 @@ struct hier {
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
     unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
-    size_t begun, finished; /* number of fragments started and finished, in order */
+    size_t begun,
+        finished; /* fragments started; fragments finished before the first unfinished one */
     struct hier_fragment fragment[HIER_DEPTH];
 };
 
@@ -300,10 +301,12 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
 {
     const struct ddp_hosts *hosts = comm->hosts;
     (void)shape;
-    if (hosts == NULL || hosts->local == NULL)
+    if (hosts == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'hier' needs hosts whose ranks share memory: %s",
-                        hosts == NULL ? "there is only one host" : hosts->why);
+                        "algorithm 'hier' needs several hosts, but there is only one host");
+    if (hosts->local == NULL)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'hier' needs hosts whose ranks share memory: %s", hosts->why);
     if (hosts->count == comm->size)
         return ddp_fail(
             err, DDP_EUNAVAIL,
@@ -594,7 +597,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-/* Adds to *cost the messages and bytes that leader `me` sends `times` times for a fragment of
+/* Adds to *cost the messages and bytes that leader `me` sends for `times` fragments, each of
  * `count` elements of `elem` bytes. */
 static void count_fragment(int hosts, int me, size_t count, size_t elem, double times,
                            struct ddp_coll_cost *cost)

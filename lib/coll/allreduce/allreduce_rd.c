@@ -14,9 +14,9 @@
  * writes to result.
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
- * same bits. An average is divided once, at the last level. 16-bit floats are rounded once per
- * level, and once more for folded pairs. With more than 2 ranks, an average of 16-bit floats
- * divides each input first (struct ddp_reduction), which rounds once more. Averages of integers are
+ * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. An average
+ * is divided at the last level. Only an average of 16-bit floats over more than 2 ranks divides
+ * each input first instead (struct ddp_reduction), which rounds once more. Averages of integers are
  * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size in

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Returns the address of the next `bytes` bytes of scratch, aligned to a cache line, and adds their
- * number to *used. If base is NULL, returns NULL and only adds. */
+/* Returns base + *used, the address of the next `bytes` bytes of scratch. Adds `bytes`, rounded up
+ * to whole cache lines, to *used. If base is NULL, returns NULL and only adds. */
 static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
 {
     void *at = base != NULL ? (unsigned char *)base + *used : NULL;

@@ -3,11 +3,12 @@
  * The algorithm works for any number of ranks P. The largest power of two up to P, pow2, is the
  * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h). The
  * even rank of a pair sends its list to the odd rank at the start. It receives the sum at the end.
- * In round i = 0, 1, ... the new ranks r and r xor 2^i exchange their *partial sums*. Both ranks
- * add the two partial sums by merging the index-sorted lists. The number of entries (count) is sent
- * before each list. If the shortest coding of a list is not shorter than n values, the partial sum
- * becomes dense and stays dense. Source: C. Renggli et al., SparCML: high-performance sparse
- * communication for machine learning, SC 2019, section 5.3.
+ * The ranks that take part have the *new ranks* 0 to pow2 - 1. In round i = 0, 1, ... the new ranks
+ * r and r xor 2^i exchange their *partial sums*. Both ranks add the two partial sums by merging the
+ * index-sorted lists. The number of entries (count) is sent before each list. If the shortest
+ * coding of a list is not shorter than n values, the partial sum becomes dense and stays dense.
+ * Source: C. Renggli et al., SparCML: high-performance sparse communication for machine learning,
+ * SC 2019, section 5.3.
  *
  * All ranks get the same bits. Before round i, all ranks of a block of 2^i new ranks hold equal
  * partial sums. Both partners add the same two partial sums, and the sum of two floats does not
@@ -16,9 +17,10 @@
  *
  * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. If P
  * is a power of two, there are at most 2 log2(P) steps, and in round i a rank sends at most 4 w(2^i
- * k) bytes, and 4 bytes for the count. Below a density of 1/(32P), a rank then sends at most 8k(P -
- * 1) bytes of lists. The even rank of a folded pair sends only its list and a count. The odd rank
- * also sends the whole sum. If k is fixed, no count is sent before the first list. */
+ * k) bytes, and 4 bytes for the count. If k/n is below 1/(32P), every list is coded with indices,
+ * and a rank sends at most 8k(P - 1) bytes of lists. The even rank of a folded pair sends only its
+ * list and a count. The odd rank also sends the whole sum. If k is fixed, no count is sent before
+ * the first list. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
@@ -135,7 +137,8 @@ static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp
     };
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     if (!is_possible(x, in))
-        return ddp_fail(err, DDP_EDATA, "rank %d reported %u entries, but at most %zu are allowed",
+        return ddp_fail(err, DDP_EDATA,
+                        "rank %d reported %u entries, which a list of at most %zu cannot have",
                         x->comm->world_rank[src], in, x->capacity);
     *count = in;
     return 0;
