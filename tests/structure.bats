@@ -27,6 +27,7 @@ absent() {
 }
 
 @test "the compiler rejects functions that cannot be used safely" {
+    echo 'int f(void);' | "${CC:-cc}" -x c -fsyntax-only -Ilib -include base/banned.h -
     for name in strcpy strcat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof alloca rand srand; do
         ! echo "void *f(void) { return (void *)$name; }" |
             "${CC:-cc}" -x c -fsyntax-only -Ilib -include base/banned.h - 2>/dev/null || return
