@@ -21,7 +21,7 @@ struct ddp_selftest_setup {
      * most `same`. */
     int same, injected;
     double effect; /* the injected delay as a fraction: 0.10 = 10 % */
-    /* Template of every gate (gate.h). The self-test sets side, seed and injects itself. */
+    /* Template of every gate (gate_pairs.h). The self-test sets side, seed and injects itself. */
     struct ddp_gate_setup gate;
 };
 
