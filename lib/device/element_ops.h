@@ -130,39 +130,37 @@ DDP_BOTH uint8_t ddp_combine_u8(uint8_t a, uint8_t b, enum ddp_op op)
     return (uint8_t)(op == DDP_PROD ? (uint32_t)a * b : (uint32_t)a + b);
 }
 
-/* Describes how the kernels apply a divisor. They multiply by scale = 1/divisor if the divisor is a
- * power of two. Otherwise they divide by scale = divisor. */
+/* The last operation on a combined value: the division by struct ddp_reduce's divisor. */
+enum ddp_finish_op { DDP_FINISH_NONE, DDP_FINISH_MULTIPLY, DDP_FINISH_DIVIDE };
 struct ddp_finish {
-    int how; /* 0: nothing, 1: multiply, 2: divide */
+    enum ddp_finish_op how;
+    /* 1/divisor for DDP_FINISH_MULTIPLY, else the divisor. 1/divisor is exact for powers of two. */
     double scale;
 };
 
+/* Returns how to divide by a divisor from 1 to 2^24 - 1. */
 DDP_BOTH struct ddp_finish ddp_finish_of(int divisor)
 {
-    struct ddp_finish f = {0, 1.0};
+    struct ddp_finish f = {DDP_FINISH_NONE, 1.0};
     if (divisor == 1)
         return f;
-    f.how = (divisor & (divisor - 1)) == 0 ? 1 : 2;
-    f.scale = f.how == 1 ? 1.0 / divisor : divisor;
+    f.how = (divisor & (divisor - 1)) == 0 ? DDP_FINISH_MULTIPLY : DDP_FINISH_DIVIDE;
+    f.scale = f.how == DDP_FINISH_MULTIPLY ? 1.0 / divisor : divisor;
     return f;
 }
 
 DDP_BOTH float ddp_finish_f32(float a, struct ddp_finish f)
 {
-    if (f.how == 1)
-        a = a * (float)f.scale;
-    else if (f.how == 2)
-        a = a / (float)f.scale;
-    return a;
+    if (f.how == DDP_FINISH_MULTIPLY)
+        return a * (float)f.scale;
+    return f.how == DDP_FINISH_DIVIDE ? a / (float)f.scale : a;
 }
 
 DDP_BOTH double ddp_finish_f64(double a, struct ddp_finish f)
 {
-    if (f.how == 1)
-        a = a * f.scale;
-    else if (f.how == 2)
-        a = a / f.scale;
-    return a;
+    if (f.how == DDP_FINISH_MULTIPLY)
+        return a * f.scale;
+    return f.how == DDP_FINISH_DIVIDE ? a / f.scale : a;
 }
 
 /* Returns in + residual if both exist, else the one that exists. */

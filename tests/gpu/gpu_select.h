@@ -3,7 +3,7 @@
 #ifndef DDP_TEST_GPU_SELECT_H
 #define DDP_TEST_GPU_SELECT_H
 
-#include "device/radix_rank.h"
+#include "device/select_ops.h"
 #include "gpu/gpu_lab.h"
 
 enum lab_feed { LAB_SUM, LAB_IN, LAB_RESIDUAL, LAB_FEEDS };

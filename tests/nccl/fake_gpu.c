@@ -361,7 +361,6 @@ static const struct ddp_stream_ops streams = {
     .graph_destroy = graph_destroy,
 };
 
-extern const struct ddp_device ddp_dev_cuda; /* device_list.h */
 const struct ddp_device ddp_dev_cuda = {
     .name = "cuda",
     .summary = "fake GPUs",

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "device/radix_rank.h"
+#include "device/select_ops.h"
 #include "unit/grad_inputs.h"
 
 static int descending(const void *a, const void *b)

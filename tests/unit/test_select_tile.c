@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "device/select_tile.h"
+#include "device/select_ops.h"
 #include "unit/grad_inputs.h"
 
 /* Number of blocks that work at the same time. */

@@ -16,18 +16,9 @@
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
-#define DDP_DEVICE(symbol) extern const struct ddp_device ddp_dev_##symbol;
-#include "device/device_list.h"
-#undef DDP_DEVICE
-
 const struct ddp_device *const *ddp_device_all(void)
 {
-    static const struct ddp_device *const all[] = {
-#define DDP_DEVICE(symbol) &ddp_dev_##symbol,
-#include "device/device_list.h"
-#undef DDP_DEVICE
-        NULL,
-    };
+    static const struct ddp_device *const all[] = {&ddp_dev_cpu, &ddp_dev_cuda, NULL};
     return all;
 }
 
@@ -48,11 +39,7 @@ struct ddp_event {
 
 static int stream_create(struct ddp_stream **out, struct ddp_err *err)
 {
-    struct ddp_stream *s = ddp_calloc(1, sizeof *s);
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
-    *out = s;
-    return 0;
+    return DDP_NEW(out, 1, err);
 }
 
 static int stream_select(struct ddp_stream *s, struct ddp_err *err)
@@ -94,11 +81,7 @@ static void stream_fill(struct ddp_stream *s, void *dst, unsigned char byte, siz
 
 static int event_create(struct ddp_event **out, struct ddp_err *err)
 {
-    struct ddp_event *e = ddp_calloc(1, sizeof *e);
-    if (e == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for an event");
-    *out = e;
-    return 0;
+    return DDP_NEW(out, 1, err);
 }
 
 static void event_destroy(struct ddp_event *e)
@@ -360,16 +343,6 @@ static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
     return 0;
 }
 
-static void *cpu_alloc(size_t bytes)
-{
-    return ddp_alloc_pages(bytes);
-}
-
-static void cpu_free(void *ptr, size_t bytes)
-{
-    ddp_free_pages(ptr, bytes);
-}
-
 /* Uses memcpy, because other copy loops are no faster here (results/notes/kernels.md). */
 static void cpu_copy(void *dst, const void *src, size_t bytes)
 {
@@ -381,13 +354,15 @@ static void cpu_fill(void *dst, unsigned char byte, size_t bytes)
     memset(dst, byte, bytes);
 }
 
+/* The members that are the same at all SIMD levels. */
+#define CPU_FUNCTIONS                                                                              \
+    .name = "cpu", .probe = cpu_probe, .count = cpu_count, .select = cpu_select, .info = cpu_info, \
+    .alloc = ddp_alloc_pages, .free = ddp_free_pages, .copy = cpu_copy, .fill = cpu_fill,          \
+    .streams = &cpu_streams, .stream_kernels = &cpu_kernels
 #define CPU_DEVICE(level, text)                                                                    \
     {                                                                                              \
-        .name = "cpu", .summary = "processor, " text " kernels", .probe = cpu_probe,               \
-        .count = cpu_count, .select = cpu_select, .info = cpu_info, .alloc = cpu_alloc,            \
-        .free = cpu_free, .copy = cpu_copy, .copy_nt = ddp_copy_nt_##level, .fill = cpu_fill,      \
-        .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level, .streams = &cpu_streams,          \
-        .stream_kernels = &cpu_kernels,                                                            \
+        CPU_FUNCTIONS, .summary = "processor, " text " kernels", .copy_nt = ddp_copy_nt_##level,   \
+                       .reduce = ddp_reduce_##level, .grad = &ddp_grad_##level                     \
     }
 
 static const struct ddp_device levels[DDP_SIMD_COUNT] = {
@@ -403,30 +378,20 @@ const struct ddp_device *ddp_device_cpu(enum ddp_simd level)
 
 static void best_reduce(const struct ddp_reduce *r)
 {
-    levels[ddp_cpu_best_simd()].reduce(r);
+    best()->reduce(r);
 }
 
 static void best_copy_nt(void *dst, const void *src, size_t bytes)
 {
-    levels[ddp_cpu_best_simd()].copy_nt(dst, src, bytes);
+    best()->copy_nt(dst, src, bytes);
 }
 
-/* The CPU's entry in the table of devices. `reduce` and `copy_nt` look up the best SIMD level in
- * every call. Ranks use the table of one level instead (ddp_device_cpu). */
+/* The CPU's entry in the table of devices. Ranks use the table of one level instead
+ * (ddp_device_cpu). */
 const struct ddp_device ddp_dev_cpu = {
-    .name = "cpu",
+    CPU_FUNCTIONS,
     .summary = "this processor, at its best SIMD level",
-    .probe = cpu_probe,
-    .count = cpu_count,
-    .select = cpu_select,
-    .info = cpu_info,
-    .alloc = cpu_alloc,
-    .free = cpu_free,
-    .copy = cpu_copy,
     .copy_nt = best_copy_nt,
-    .fill = cpu_fill,
     .reduce = best_reduce,
     .grad = &ddp_grad_scalar, /* all levels give the same results */
-    .streams = &cpu_streams,
-    .stream_kernels = &cpu_kernels,
 };

@@ -27,6 +27,7 @@
 #include "base/mem.h"
 #include "device/cpu/kernels_cpu.h"
 #include "device/cpu/kernels_level.inc.h"
+#include "device/element_ops.h"
 
 /* Vectors per tile. Four independent additions hide the latency of an addition, and four vectors
  * fit in the registers. */
@@ -77,36 +78,18 @@ INLINE size_t head_bytes(const void *dst, size_t step, size_t elem)
     return head % elem == 0 ? head : 0;
 }
 
-/* The last operation on a combined value. */
-enum finish { FINISH_NONE, FINISH_MULTIPLY, FINISH_DIVIDE };
-struct finisher {
-    enum finish how;
-    /* 1/divisor for FINISH_MULTIPLY, else the divisor. 1/divisor is exact for powers of two. */
-    double scale;
-};
-
-static struct finisher finisher_of(int divisor)
+INLINE v_f32 divide_f32(v_f32 a, struct ddp_finish f)
 {
-    assert(divisor >= 1 && divisor < 1 << 24);
-    if (divisor == 1)
-        return (struct finisher){FINISH_NONE, 1.0};
-    if ((divisor & (divisor - 1)) == 0)
-        return (struct finisher){FINISH_MULTIPLY, 1.0 / divisor};
-    return (struct finisher){FINISH_DIVIDE, divisor};
-}
-
-INLINE v_f32 divide_f32(v_f32 a, struct finisher f)
-{
-    if (f.how == FINISH_MULTIPLY)
+    if (f.how == DDP_FINISH_MULTIPLY)
         return a * (float)f.scale;
-    return f.how == FINISH_DIVIDE ? a / (float)f.scale : a;
+    return f.how == DDP_FINISH_DIVIDE ? a / (float)f.scale : a;
 }
 
-INLINE v_f64 divide_f64(v_f64 a, struct finisher f)
+INLINE v_f64 divide_f64(v_f64 a, struct ddp_finish f)
 {
-    if (f.how == FINISH_MULTIPLY)
+    if (f.how == DDP_FINISH_MULTIPLY)
         return a * f.scale;
-    return f.how == FINISH_DIVIDE ? a / f.scale : a;
+    return f.how == DDP_FINISH_DIVIDE ? a / f.scale : a;
 }
 
 INLINE v_f64 select_f64(v_u64 mask, v_f64 yes, v_f64 no)
@@ -119,9 +102,15 @@ INLINE v_f64 canonical_f64(v_f64 a)
     return select_f64((v_u64)(a == a), a, (v_f64)((v_u64){0} + 0x7ff8000000000000u));
 }
 
-/* A vector of accumulators. raw_full stands for the accumulator's own type (v_f32, v_f64, v_u32 or
- * v_u8), to which acc_type() refers. */
-typedef raw_full v_acc;
+/* A vector of accumulators, in the member that acc_type() determines. The compiler removes the
+ * other members. With one vector type and casts, GCC copies registers in the loops over the sources
+ * (results/notes/kernels.md). */
+typedef struct {
+    v_f32 f32;
+    v_f64 f64;
+    v_u32 i32;
+    v_u8 u8;
+} v_acc;
 
 /* Returns whether the kernel computes an exact average of integers. Its accumulators are floats, in
  * which the sum is exact: |sum| is at most 2^39 in f64, or for u8 below 2^16 in f32. The rounding
@@ -165,41 +154,55 @@ INLINE v_f64 widen_i32(const unsigned char *p)
 /* Loads step_bytes() bytes from p and widens the elements to accumulators. */
 INLINE v_acc load_acc(const unsigned char *p, enum ddp_dtype dtype, enum ddp_op op)
 {
-    raw_full full;
+    v_acc a = {0};
     raw_half half;
     raw_quarter quarter;
-    if (step_bytes(dtype, op) == VB) {
-        memcpy(&full, p, sizeof(full));
-        return full;
-    }
-    if (step_bytes(dtype, op) == VB / 4) { /* u8 */
+    if (acc_type(dtype, op) == dtype) {
+        if (dtype == DDP_F64)
+            memcpy(&a.f64, p, VB);
+        else if (dtype == DDP_F32)
+            memcpy(&a.f32, p, VB);
+        else if (dtype == DDP_I32)
+            memcpy(&a.i32, p, VB);
+        else
+            memcpy(&a.u8, p, VB);
+    } else if (step_bytes(dtype, op) == VB / 4) { /* u8 */
         memcpy(&quarter, p, sizeof(quarter));
-        return (v_acc) __builtin_convertvector(__builtin_convertvector(quarter, v_i32), v_f32);
+        a.f32 = __builtin_convertvector(__builtin_convertvector(quarter, v_i32), v_f32);
+    } else if (dtype == DDP_I32) {
+        a.f64 = widen_i32(p);
+    } else {
+        memcpy(&half, p, sizeof(half));
+        a.f32 = dtype == DDP_F16 ? widen_f16(half) : widen_bf16(half);
     }
-    if (dtype == DDP_I32)
-        return (v_acc)widen_i32(p);
-    memcpy(&half, p, sizeof(half));
-    return (v_acc)(dtype == DDP_F16 ? widen_f16(half) : widen_bf16(half));
+    return a;
 }
 
 /* Narrows accumulators to elements and stores step_bytes() bytes at p. */
 INLINE void store_acc(unsigned char *p, v_acc a, enum ddp_dtype dtype, enum ddp_op op)
 {
     raw_half half;
-    if (step_bytes(dtype, op) == VB) {
-        memcpy(p, &a, sizeof(a));
+    if (acc_type(dtype, op) == dtype) {
+        if (dtype == DDP_F64)
+            memcpy(p, &a.f64, VB);
+        else if (dtype == DDP_F32)
+            memcpy(p, &a.f32, VB);
+        else if (dtype == DDP_I32)
+            memcpy(p, &a.i32, VB);
+        else
+            memcpy(p, &a.u8, VB);
         return;
     }
     if (step_bytes(dtype, op) == VB / 4) { /* u8 */
         const raw_quarter quarter =
-            __builtin_convertvector(__builtin_convertvector((v_f32)a, v_i32), raw_quarter);
+            __builtin_convertvector(__builtin_convertvector(a.f32, v_i32), raw_quarter);
         memcpy(p, &quarter, sizeof(quarter));
         return;
     }
     if (dtype == DDP_I32)
-        half = (raw_half) __builtin_convertvector((v_f64)a, v_i32h);
+        half = (raw_half) __builtin_convertvector(a.f64, v_i32h);
     else
-        half = dtype == DDP_F16 ? narrow_f16((v_f32)a) : narrow_bf16((v_f32)a);
+        half = dtype == DDP_F16 ? narrow_f16(a.f32) : narrow_bf16(a.f32);
     memcpy(p, &half, sizeof(half));
 }
 
@@ -240,27 +243,31 @@ INLINE v_acc combine(v_acc a, v_acc b, enum ddp_dtype dtype, enum ddp_op op)
 {
     switch (acc_type(dtype, op)) {
     case DDP_F64:
-        return (v_acc)combine_f64((v_f64)a, (v_f64)b, op);
+        a.f64 = combine_f64(a.f64, b.f64, op);
+        return a;
     case DDP_I32:
-        return (v_acc)combine_i32((v_u32)a, (v_u32)b, op);
+        a.i32 = combine_i32(a.i32, b.i32, op);
+        return a;
     case DDP_U8:
-        return (v_acc)combine_u8((v_u8)a, (v_u8)b, op);
+        a.u8 = combine_u8(a.u8, b.u8, op);
+        return a;
     default:
-        return (v_acc)combine_f32((v_f32)a, (v_f32)b, op);
+        a.f32 = combine_f32(a.f32, b.f32, op);
+        return a;
     }
 }
 
-INLINE v_acc finish(v_acc a, enum ddp_dtype dtype, enum ddp_op op, struct finisher f)
+INLINE v_acc finish(v_acc a, enum ddp_dtype dtype, enum ddp_op op, struct ddp_finish f)
 {
     const bool is_float = !is_integer_mean(dtype, op);
-    switch (acc_type(dtype, op)) {
-    case DDP_F64:
-        return (v_acc)(is_float ? canonical_f64(divide_f64((v_f64)a, f)) : divide_f64((v_f64)a, f));
-    case DDP_F32:
-        return (v_acc)(is_float ? canonical(divide_f32((v_f32)a, f)) : divide_f32((v_f32)a, f));
-    default:
-        return a;
+    if (acc_type(dtype, op) == DDP_F64) {
+        a.f64 = divide_f64(a.f64, f);
+        a.f64 = is_float ? canonical_f64(a.f64) : a.f64;
+    } else if (acc_type(dtype, op) == DDP_F32) {
+        a.f32 = divide_f32(a.f32, f);
+        a.f32 = is_float ? canonical(a.f32) : a.f32;
     }
+    return a;
 }
 
 INLINE v_acc load_part(const void *src, size_t at, size_t bytes, enum ddp_dtype dtype,
@@ -271,7 +278,7 @@ INLINE v_acc load_part(const void *src, size_t at, size_t bytes, enum ddp_dtype 
 }
 
 /* Reduces the `bytes` bytes at offset `at`, which are less than a vector. */
-INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, struct finisher f)
+INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, struct ddp_finish f)
 {
     v_acc a = load_part(r->src[0], at, bytes, r->dtype, r->op);
     for (int k = 1; k < r->src_count; k++)
@@ -283,7 +290,7 @@ INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, str
 }
 
 /* Reduces `vectors` whole vectors at offset `at`, at most TILE. */
-INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct finisher f)
+INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op);
     v_acc a[TILE];
@@ -302,7 +309,8 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
 }
 
 /* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. */
-INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes, struct finisher f)
+INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
+                            struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op), half = paired_distance(bytes - at);
     for (const size_t end = at + half; at != end; at += step) {
@@ -316,7 +324,7 @@ INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
     return at + half;
 }
 
-INLINE void reduce_all(const struct ddp_reduce *r, struct finisher f)
+INLINE void reduce_all(const struct ddp_reduce *r, struct ddp_finish f)
 {
     const size_t elem = ddp_dtypes[r->dtype].size, bytes = r->count * elem;
     const size_t step = step_bytes(r->dtype, r->op), tile = TILE * step;
@@ -349,7 +357,7 @@ INLINE void reduce_as(const struct ddp_reduce *r, enum ddp_dtype dtype, enum ddp
     struct ddp_reduce fixed = *r;
     fixed.dtype = dtype;
     fixed.op = op;
-    reduce_all(&fixed, finisher_of(r->divisor));
+    reduce_all(&fixed, ddp_finish_of(r->divisor));
 }
 
 #define KERNEL(name, dtype, op)                                                                    \
@@ -389,9 +397,9 @@ INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_cou
     fixed.dst_count = dst_count;
     fixed.dtype = DDP_F32;
     fixed.op = DDP_SUM;
-    const struct finisher f = finisher_of(r->divisor);
-    if (f.how == FINISH_NONE)
-        reduce_all(&fixed, (struct finisher){FINISH_NONE, 1});
+    const struct ddp_finish f = ddp_finish_of(r->divisor);
+    if (f.how == DDP_FINISH_NONE)
+        reduce_all(&fixed, (struct ddp_finish){DDP_FINISH_NONE, 1});
     else
         reduce_all(&fixed, f);
 }

@@ -27,6 +27,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/dtype.h"
+
 #define INLINE        static inline __attribute__((always_inline))
 #define VECTOR(bytes) __attribute__((vector_size(bytes)))
 
@@ -274,6 +276,74 @@ INLINE raw_half narrow_bf16(v_f32 a)
 INLINE v_f32 widen_bf16(raw_half raw)
 {
     return (v_f32)(__builtin_convertvector((v_u16h)raw, v_u32) << 16);
+}
+
+/* Loads and stores of vectors, whole (lanes == LANES) or partial. */
+#define LANES ((size_t)VB / sizeof(float))
+
+INLINE v_f32 load_f32(const float *p, size_t lanes)
+{
+    v_f32 v;
+    if (lanes != LANES)
+        return (v_f32)vec_load_part((const unsigned char *)p, lanes * sizeof(float));
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+INLINE void store_f32(float *p, v_f32 v, size_t lanes, bool stream)
+{
+    if (lanes != LANES)
+        vec_store_part((unsigned char *)p, (raw_full)v, lanes * sizeof(float));
+    else if (stream)
+        vec_stream_full((unsigned char *)p, (raw_full)v);
+    else
+        memcpy(p, &v, sizeof(v));
+}
+
+INLINE v_f32 load_half(const unsigned char *p, size_t lanes, enum ddp_dtype type)
+{
+    raw_half raw;
+    if (lanes != LANES) {
+        const raw_full part = vec_load_part(p, lanes * 2);
+        memcpy(&raw, &part, sizeof(raw));
+    } else {
+        memcpy(&raw, p, sizeof(raw));
+    }
+    return canonical(type == DDP_F16 ? widen_f16(raw) : widen_bf16(raw));
+}
+
+INLINE raw_half narrowed(v_f32 v, enum ddp_dtype type)
+{
+    return type == DDP_F16 ? narrow_f16(v) : narrow_bf16(v);
+}
+
+/* NaNs in v must be canonical. */
+INLINE void store_half(unsigned char *p, v_f32 v, size_t lanes, enum ddp_dtype type)
+{
+    const raw_half raw = narrowed(v, type);
+    if (lanes != LANES) {
+        raw_full part = {0};
+        memcpy(&part, &raw, sizeof(raw));
+        vec_store_part(p, part, lanes * 2);
+    } else {
+        memcpy(p, &raw, sizeof(raw));
+    }
+}
+
+/* Stores v and then w, like two calls of store_half. A non-temporal store writes a whole vector,
+ * because with AVX-512 two half-line stores are slower (results/notes/kernels.md). */
+INLINE void store_halves(unsigned char *p, v_f32 v, v_f32 w, enum ddp_dtype type, bool stream)
+{
+    const raw_full both = vec_join(narrowed(v, type), narrowed(w, type));
+    if (stream)
+        vec_stream_full(p, both);
+    else
+        memcpy(p, &both, sizeof(both));
+}
+
+INLINE v_i32 magnitude(v_f32 v)
+{
+    return (v_i32)v & 0x7fffffff;
 }
 
 #endif

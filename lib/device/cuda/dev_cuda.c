@@ -11,8 +11,6 @@
 #include "base/mem.h"
 #include "device/cuda/dev_cuda.h"
 
-extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
-
 struct ddp_event {
     cudaEvent_t handle;
 };
@@ -35,6 +33,7 @@ void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
 {
     const bool memory = code == cudaErrorMemoryAllocation;
+    (void)cudaGetLastError(); /* clear the error, so that no later call reports it */
     return ddp_fail(err, memory ? DDP_ENOMEM : DDP_EUNAVAIL, "%s: %s (CUDA error %d)", call,
                     cudaGetErrorString((cudaError_t)code), code);
 }
@@ -170,9 +169,8 @@ static int stream_error(const struct ddp_stream *s, struct ddp_err *err)
 
 static int stream_create(struct ddp_stream **out, struct ddp_err *err)
 {
-    struct ddp_stream *s = ddp_calloc(1, sizeof *s);
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a stream");
+    struct ddp_stream *s;
+    DDP_TRY(DDP_NEW(&s, 1, err));
     /* A non-blocking stream does not wait for the default stream, which libraries may use for work
      * of their own. */
     cudaError_t rc = cudaStreamCreateWithFlags(&s->handle, cudaStreamNonBlocking);
@@ -181,7 +179,6 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
     if (rc == cudaSuccess)
         rc = cudaDeviceGetAttribute(&s->processors, cudaDevAttrMultiProcessorCount, s->device);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError();
         if (s->handle != NULL)
             (void)cudaStreamDestroy(s->handle);
         free(s);
@@ -194,10 +191,7 @@ static int stream_create(struct ddp_stream **out, struct ddp_err *err)
 static int stream_select(struct ddp_stream *s, struct ddp_err *err)
 {
     const cudaError_t rc = cudaSetDevice(s->device);
-    if (rc == cudaSuccess)
-        return 0;
-    (void)cudaGetLastError();
-    return ddp_cuda_fail(err, rc, "cudaSetDevice");
+    return rc == cudaSuccess ? 0 : ddp_cuda_fail(err, rc, "cudaSetDevice");
 }
 
 static int stream_query(struct ddp_stream *s, struct ddp_err *err)
@@ -263,12 +257,10 @@ static void host_free(void *ptr, size_t bytes)
 
 static int event_create(struct ddp_event **out, struct ddp_err *err)
 {
-    struct ddp_event *e = ddp_calloc(1, sizeof *e);
-    if (e == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for an event");
+    struct ddp_event *e;
+    DDP_TRY(DDP_NEW(&e, 1, err));
     const cudaError_t rc = cudaEventCreate(&e->handle);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError();
         free(e);
         return ddp_cuda_fail(err, rc, "cudaEventCreate");
     }
@@ -303,10 +295,8 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
         rc = cudaEventSynchronize(to->handle);
     if (rc == cudaSuccess)
         rc = cudaEventElapsedTime(&ms, from->handle, to->handle);
-    if (rc != cudaSuccess) {
-        (void)cudaGetLastError();
+    if (rc != cudaSuccess)
         return ddp_cuda_fail(err, rc, "cudaEventElapsedTime");
-    }
     *ns = (double)ms * 1e6;
     return 0;
 }
@@ -316,10 +306,7 @@ static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
     DDP_TRY(stream_error(s, err));
     const cudaError_t rc = cudaStreamBeginCapture(s->handle, cudaStreamCaptureModeThreadLocal);
-    if (rc == cudaSuccess)
-        return 0;
-    (void)cudaGetLastError();
-    return ddp_cuda_fail(err, rc, "cudaStreamBeginCapture");
+    return rc == cudaSuccess ? 0 : ddp_cuda_fail(err, rc, "cudaStreamBeginCapture");
 }
 
 static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_err *err)

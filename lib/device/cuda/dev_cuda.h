@@ -25,7 +25,8 @@ extern const struct ddp_stream_kernels ddp_cuda_kernels;
 
 /* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
-/* Fails with an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)". */
+/* Fails with an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)", and
+ * clears CUDA's last error. */
 int ddp_cuda_fail(struct ddp_err *err, int code, const char *call);
 
 #ifdef __cplusplus

@@ -2,8 +2,6 @@
  * returns the reason. */
 #include "device/device.h"
 
-extern const struct ddp_device ddp_dev_cuda; /* listed in device_list.h */
-
 static int absent(struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was made without CUDA");

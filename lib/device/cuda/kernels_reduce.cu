@@ -23,26 +23,58 @@ struct reduce_args {
     size_t count;
 };
 
-struct type_f32 {
-    typedef float raw;
-    typedef float sum;
-    static __device__ sum widen(raw x, const reduce_args &)
+static __device__ float combine(float a, float b, ddp_op op)
+{
+    return ddp_combine_f32(a, b, op);
+}
+static __device__ double combine(double a, double b, ddp_op op)
+{
+    return ddp_combine_f64(a, b, op);
+}
+static __device__ uint32_t combine(uint32_t a, uint32_t b, ddp_op op)
+{
+    return ddp_combine_i32(a, b, op);
+}
+static __device__ uint8_t combine(uint8_t a, uint8_t b, ddp_op op)
+{
+    return ddp_combine_u8(a, b, op);
+}
+
+/* Elements in memory of type Raw, accumulated in type Sum without a change of value. */
+template <class Raw, class Sum> struct type_exact {
+    typedef Raw raw;
+    typedef Sum sum;
+    static __device__ sum widen(raw x)
     {
         return x;
     }
-    static __device__ sum combine(sum a, sum b, ddp_op op)
+    static __device__ raw finish(sum a, const reduce_args &)
     {
-        return ddp_combine_f32(a, b, op);
+        return (raw)a;
     }
+};
+
+typedef type_exact<uint32_t, uint32_t> type_i32;
+typedef type_exact<uint8_t, uint8_t> type_u8;
+
+struct type_f32 : type_exact<float, float> {
     static __device__ raw finish(sum a, const reduce_args &r)
     {
         return ddp_f32_canonical(ddp_finish_f32(a, r.finish));
     }
 };
 
-template <ddp_dtype TYPE> struct type_half : type_f32 {
+struct type_f64 : type_exact<double, double> {
+    static __device__ raw finish(sum a, const reduce_args &r)
+    {
+        return ddp_f64_canonical(ddp_finish_f64(a, r.finish));
+    }
+};
+
+template <ddp_dtype TYPE> struct type_half {
     typedef uint16_t raw;
-    static __device__ sum widen(raw x, const reduce_args &)
+    typedef float sum;
+    static __device__ sum widen(raw x)
     {
         return TYPE == DDP_F16 ? ddp_f16_widen(x) : ddp_bf16_widen(x);
     }
@@ -52,87 +84,16 @@ template <ddp_dtype TYPE> struct type_half : type_f32 {
     }
 };
 
-struct type_f64 {
-    typedef double raw;
-    typedef double sum;
-    static __device__ sum widen(raw x, const reduce_args &)
-    {
-        return x;
-    }
-    static __device__ sum combine(sum a, sum b, ddp_op op)
-    {
-        return ddp_combine_f64(a, b, op);
-    }
-    static __device__ raw finish(sum a, const reduce_args &r)
-    {
-        return ddp_f64_canonical(ddp_finish_f64(a, r.finish));
-    }
-};
-
-struct type_i32 {
-    typedef uint32_t raw;
-    typedef uint32_t sum;
-    static __device__ sum widen(raw x, const reduce_args &)
-    {
-        return x;
-    }
-    static __device__ sum combine(sum a, sum b, ddp_op op)
-    {
-        return ddp_combine_i32(a, b, op);
-    }
-    static __device__ raw finish(sum a, const reduce_args &)
-    {
-        return a;
-    }
-};
-
-struct type_u8 {
-    typedef uint8_t raw;
-    typedef uint8_t sum;
-    static __device__ sum widen(raw x, const reduce_args &)
-    {
-        return x;
-    }
-    static __device__ sum combine(sum a, sum b, ddp_op op)
-    {
-        return ddp_combine_u8(a, b, op);
-    }
-    static __device__ raw finish(sum a, const reduce_args &)
-    {
-        return a;
-    }
-};
-
 /* Averages of integers. The sum is computed and divided in a floating-point type that holds the sum
  * exactly. The quotient is then truncated. */
-struct type_i32_mean {
-    typedef int32_t raw;
-    typedef double sum;
-    static __device__ sum widen(raw x, const reduce_args &)
-    {
-        return x;
-    }
-    static __device__ sum combine(sum a, sum b, ddp_op)
-    {
-        return a + b;
-    }
+struct type_i32_mean : type_exact<int32_t, double> {
     static __device__ raw finish(sum a, const reduce_args &r)
     {
         return (int32_t)ddp_finish_f64(a, r.finish);
     }
 };
 
-struct type_u8_mean {
-    typedef uint8_t raw;
-    typedef float sum;
-    static __device__ sum widen(raw x, const reduce_args &)
-    {
-        return x;
-    }
-    static __device__ sum combine(sum a, sum b, ddp_op)
-    {
-        return a + b;
-    }
+struct type_u8_mean : type_exact<uint8_t, float> {
     static __device__ raw finish(sum a, const reduce_args &r)
     {
         return (uint8_t)(int32_t)ddp_finish_f32(a, r.finish);
@@ -145,27 +106,26 @@ template <class Raw, int N> struct alignas(sizeof(Raw) * N) share {
 
 template <class Type, int N>
 static __device__ void combine_all(typename Type::sum (&acc)[N],
-                                   const share<typename Type::raw, N> &x, const reduce_args &r,
-                                   ddp_op op)
+                                   const share<typename Type::raw, N> &x, ddp_op op)
 {
 #pragma unroll
     for (int j = 0; j < N; j++)
-        acc[j] = Type::combine(acc[j], Type::widen(x.at[j], r), op);
+        acc[j] = combine(acc[j], Type::widen(x.at[j]), op);
 }
 
 /* Combines a share. The operation is tested once per share and not once per element. */
 template <class Type, int N>
 static __device__ void combine_share(typename Type::sum (&acc)[N],
-                                     const share<typename Type::raw, N> &x, const reduce_args &r)
+                                     const share<typename Type::raw, N> &x, ddp_op op)
 {
-    if (r.op == DDP_PROD)
-        combine_all<Type, N>(acc, x, r, DDP_PROD);
-    else if (r.op == DDP_MIN)
-        combine_all<Type, N>(acc, x, r, DDP_MIN);
-    else if (r.op == DDP_MAX)
-        combine_all<Type, N>(acc, x, r, DDP_MAX);
+    if (op == DDP_PROD)
+        combine_all<Type, N>(acc, x, DDP_PROD);
+    else if (op == DDP_MIN)
+        combine_all<Type, N>(acc, x, DDP_MIN);
+    else if (op == DDP_MAX)
+        combine_all<Type, N>(acc, x, DDP_MAX);
     else
-        combine_all<Type, N>(acc, x, r, DDP_SUM);
+        combine_all<Type, N>(acc, x, DDP_SUM);
 }
 
 /* Reduces elements [from, end), N elements per thread. end - from is a multiple of N. */
@@ -182,7 +142,7 @@ static __global__ void __launch_bounds__(THREADS)
     x[0] = ((const part *)r.src[0])[i];
 #pragma unroll
     for (int j = 0; j < N; j++)
-        acc[j] = Type::widen(x[0].at[j], r);
+        acc[j] = Type::widen(x[0].at[j]);
     int k = 1;
     for (; k + BATCH <= r.src_count; k += BATCH) {
 #pragma unroll
@@ -190,11 +150,11 @@ static __global__ void __launch_bounds__(THREADS)
             x[w] = ((const part *)r.src[k + w])[i];
 #pragma unroll
         for (int w = 0; w < BATCH; w++)
-            combine_share<Type, N>(acc, x[w], r);
+            combine_share<Type, N>(acc, x[w], r.op);
     }
     for (; k < r.src_count; k++) {
         x[0] = ((const part *)r.src[k])[i];
-        combine_share<Type, N>(acc, x[0], r);
+        combine_share<Type, N>(acc, x[0], r.op);
     }
     part result;
 #pragma unroll
