@@ -53,42 +53,25 @@ void ddp_optim_release(struct ddp_optim *o)
 void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
 {
     o->steps++;
-    if (o->kind == DDP_OPTIM_SGD && o->device) {
-        o->device->stream_kernels->sgd(o->stream, params, o->state, grads, o->n, (float)o->lr,
-                                       (float)o->momentum, (float)o->weight_decay);
-        return;
-    }
+    const struct ddp_grad_kernels *cpu = ddp_device_cpu(ddp_nn_simd())->grad;
+    const float lr = (float)o->lr, momentum = (float)o->momentum, decay = (float)o->weight_decay;
     if (o->kind == DDP_OPTIM_SGD) {
-        ddp_sgd_step(params, o->state, grads, o->n, (float)o->lr, (float)o->momentum,
-                     (float)o->weight_decay);
+        if (o->device)
+            o->device->stream_kernels->sgd(o->stream, params, o->state, grads, o->n, lr, momentum,
+                                           decay);
+        else
+            cpu->sgd(params, o->state, grads, o->n, lr, momentum, decay);
         return;
     }
-    const struct ddp_adam adam = {.lr = (float)o->lr,
+    const struct ddp_adam adam = {.lr = lr,
                                   .beta1 = BETA1,
                                   .beta2 = BETA2,
                                   .epsilon = EPSILON,
-                                  .weight_decay = (float)o->weight_decay,
+                                  .weight_decay = decay,
                                   .step = o->steps};
     if (o->device)
         o->device->stream_kernels->adam(o->stream, params, o->state, o->state + o->n, grads, o->n,
                                         &adam);
     else
-        ddp_adam_step(params, o->state, o->state + o->n, grads, o->n, &adam);
-}
-
-static const struct ddp_grad_kernels *kernels(void)
-{
-    return ddp_device_cpu(ddp_nn_simd())->grad;
-}
-
-void ddp_sgd_step(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
-                  float weight_decay)
-{
-    kernels()->sgd(p, v, grad, n, lr, momentum, weight_decay);
-}
-
-void ddp_adam_step(float *p, float *m, float *v, const float *grad, size_t n,
-                   const struct ddp_adam *a)
-{
-    kernels()->adam(p, m, v, grad, n, a);
+        cpu->adam(params, o->state, o->state + o->n, grads, o->n, &adam);
 }

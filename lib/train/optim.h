@@ -1,8 +1,5 @@
-/* Optimisers over flat parameter arrays.
- *
- * struct ddp_optim holds an optimiser and its state. ddp_sgd_step() and ddp_adam_step() are the
- * update rules on the CPU. Each element is updated independently, so results do not depend on the
- * SIMD level. */
+/* Optimisers over flat parameter arrays. The kernels `sgd` and `adam` (device/sparse.h) compute the
+ * update. */
 #ifndef DDP_TRAIN_OPTIM_H
 #define DDP_TRAIN_OPTIM_H
 
@@ -25,7 +22,9 @@ int ddp_optimizer_find(const char *name);       /* returns the enum value, or -1
  * (first and second moment). */
 size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 
-/* SGD with momentum, or Adam with beta1 0.9, beta2 0.999 and epsilon 1e-8. */
+/* SGD with momentum and L2 weight decay, as in SINGA and in PyTorch without dampening. Or Adam with
+ * beta1 0.9, beta2 0.999, epsilon 1e-8 and L2 weight decay added to the gradient, as in needle's
+ * and PyTorch's Adam. */
 struct ddp_optim {
     enum ddp_optimizer kind;
     double lr;
@@ -46,19 +45,6 @@ int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_
 void ddp_optim_release(struct ddp_optim *o);
 /* Updates params [n] from grads [n]. */
 void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads);
-
-/* SGD with momentum and L2 weight decay, as in SINGA and in PyTorch without dampening:
- *     g = grad + wd * p;  v = momentum * v + g;  p -= lr * v
- * p, v, grad: [n]. v starts at zero. Moves 20n bytes through memory. */
-void ddp_sgd_step(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
-                  float weight_decay);
-/* Adam (Kingma & Ba 2015, algorithm 1) with L2 weight decay added to the gradient, as in needle's
- * and PyTorch's Adam:
- *     g = grad + wd * p;  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g g
- *     p -= lr * (m / (1 - b1^step)) / (sqrt(v / (1 - b2^step)) + eps)
- * p, m, v, grad: [n]. m and v start at zero. Moves 28n bytes through memory. */
-void ddp_adam_step(float *p, float *m, float *v, const float *grad, size_t n,
-                   const struct ddp_adam *a);
 
 #ifdef __cplusplus
 }

@@ -10,9 +10,15 @@
 
 #include "base/cpuinfo.h"
 #include "base/rng.h"
+#include "model/nn_kernels.h"
 #include "train/optim.h"
 
 enum { N = 1003, STEPS = 5 };
+
+static const struct ddp_grad_kernels *kernels(void)
+{
+    return ddp_device_cpu(ddp_nn_simd())->grad;
+}
 
 static void fill(float *p, float *v, float *g)
 {
@@ -35,7 +41,7 @@ static void follows_the_rule(void **state)
         want_v[i] = 0.0;
     }
     for (int s = 0; s < STEPS; s++) {
-        ddp_sgd_step(p, v, g, N, 0.1f, 0.9f, 0.01f);
+        kernels()->sgd(p, v, g, N, 0.1f, 0.9f, 0.01f);
         for (int i = 0; i < N; i++) {
             want_v[i] = (double)0.9f * want_v[i] + (double)g[i] + (double)0.01f * want_p[i];
             want_p[i] -= (double)0.1f * want_v[i];
@@ -59,7 +65,7 @@ static void adam_follows_the_rule(void **state)
     struct ddp_adam a = {
         .lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .weight_decay = 0.02f};
     for (a.step = 1; a.step <= STEPS; a.step++) {
-        ddp_adam_step(p, m, v, g, N, &a);
+        kernels()->adam(p, m, v, g, N, &a);
         for (int i = 0; i < N; i++) {
             double grad = (double)g[i] + 0.02 * want_p[i];
             want_m[i] = 0.9 * want_m[i] + 0.1 * grad;
@@ -93,7 +99,7 @@ static void rules_have_state(void **state)
     assert_int_equal(ddp_optim_init(&o, N, &err), 0);
     for (a.step = 1; a.step <= STEPS; a.step++) {
         ddp_optim_step(&o, p, g);
-        ddp_adam_step(want, m, second, g, N, &a);
+        kernels()->adam(want, m, second, g, N, &a);
     }
     assert_memory_equal(p, want, sizeof p);
     ddp_optim_release(&o);
@@ -102,7 +108,7 @@ static void rules_have_state(void **state)
     assert_int_equal(ddp_optim_init(&o, N, &err), 0);
     memcpy(p, want, sizeof p);
     ddp_optim_step(&o, p, g);
-    ddp_sgd_step(want, v, g, N, 0.01f, 0.5f, 0.0f);
+    kernels()->sgd(want, v, g, N, 0.01f, 0.5f, 0.0f);
     assert_memory_equal(p, want, sizeof p);
     ddp_optim_release(&o);
 }
@@ -117,10 +123,10 @@ static void levels_agree_bit_for_bit(void **state)
         fill(p, v, g);
         setenv("DDPBENCH_SIMD", ddp_simd_name((enum ddp_simd)level), 1);
         for (int s = 0; s < STEPS; s++)
-            ddp_sgd_step(p, v, g, N, 0.005f, 0.9f, 1e-5f);
+            kernels()->sgd(p, v, g, N, 0.005f, 0.9f, 1e-5f);
         memset(v, 0, sizeof v);
         for (a.step = 1; a.step <= STEPS; a.step++)
-            ddp_adam_step(p, m, v, g, N, &a);
+            kernels()->adam(p, m, v, g, N, &a);
         unsetenv("DDPBENCH_SIMD");
         if (level == 0) {
             memcpy(first_p, p, sizeof p);
