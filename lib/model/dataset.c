@@ -106,8 +106,8 @@ static int load_files(const struct ddp_dataset_reader *reader,
     DDP_TRY(rc);
     snprintf(out->path, sizeof out->path, "%s", located.dir);
     out->hash = hash_of(out);
-    if (user_dir && !located.named && reader->generic && out->hash != reader->hash)
-        snprintf(out->name, sizeof out->name, "custom");
+    const bool known = !user_dir || located.named || !reader->generic || out->hash == reader->hash;
+    snprintf(out->name, sizeof out->name, "%s", known ? reader->name : "custom");
     return 0;
 }
 
@@ -121,6 +121,7 @@ int ddp_dataset_load(const char *name, const struct ddp_dataset_request *request
     if (reader->dirs)
         return load_files(reader, request, out, err);
     DDP_TRY(reader->load(request, out, err));
+    snprintf(out->name, sizeof out->name, "%s", reader->name);
     out->hash = hash_of(out);
     return 0;
 }

@@ -48,7 +48,8 @@ struct ddp_dataset_reader {
     /* Shape of the images; 0: determined by the files or by the request. */
     int channels, height, width, classes;
     /* Returns DDP_ENOINPUT if a file is missing and DDP_EINPUT if a file is malformed, with the
-     * file's name in the message. Returns DDP_EUSAGE if a set cannot be generated. */
+     * file's name in the message. Returns DDP_EUSAGE if a set cannot be generated. The caller sets
+     * the name, path and hash of *out. */
     int (*load)(const struct ddp_dataset_request *request, struct ddp_dataset *out,
                 struct ddp_err *err);
 };
@@ -64,12 +65,6 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
 void ddp_dataset_release(struct ddp_dataset *set);
 /* Returns the reader's first default folder that exists, or NULL. A generated set has none. */
 const char *ddp_dataset_default_dir(const struct ddp_dataset_reader *reader);
-/* For readers. Reads the four IDX files of a set like MNIST in `dir`: train-images-idx3-ubyte,
- * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. ".idx" instead of
- * "-idx" and gzipped files (.gz) are accepted too. The set has 10 classes. */
-int ddp_dataset_read_idx_dir(const char *dir, const char *name, struct ddp_dataset *out,
-                             struct ddp_err *err) DDP_MUST_CHECK;
-
 /* Largest accepted size of the data in an IDX file: 60,000 images of 224 x 224 pixels fit. */
 #define DDP_IDX_MAX_BYTES ((size_t)4 << 30)
 #define DDP_IDX_MAX_DIMS  4

@@ -12,7 +12,6 @@
 #include "model/cifar.h"
 #include "model/dataset.h"
 
-#define NAME "cifar10"
 enum { BATCHES = 5, SIDE = 32 };
 
 struct location {
@@ -71,9 +70,8 @@ static int read_batch(const struct location *location, const char *file, struct 
     char *data;
     size_t n;
     snprintf(path, sizeof path, "%s/%s%s", location->dir, file, location->binary ? ".bin" : "");
-    struct ddp_cifar_batch *batch = ddp_calloc(1, sizeof *batch);
-    if (!batch)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
+    struct ddp_cifar_batch *batch;
+    DDP_TRY(DDP_NEW(&batch, 1, err));
     int rc = ddp_file_read(path, DDP_CIFAR_MAX_BYTES, &data, &n, err);
     if (rc == 0) {
         const uint8_t *bytes = (const uint8_t *)data;
@@ -91,7 +89,7 @@ static int load(const struct ddp_dataset_request *request, struct ddp_dataset *o
 {
     static const struct ddp_images empty = {
         .channels = 3, .height = SIDE, .width = SIDE, .classes = DDP_CIFAR_CLASSES};
-    struct ddp_dataset set = {.name = NAME, .train = empty, .eval = empty};
+    struct ddp_dataset set = {.train = empty, .eval = empty};
     struct location location;
     int rc;
     DDP_TRY(find(request->dir, &location, err));
@@ -114,7 +112,7 @@ static const char *const dirs[] = {"/usr/share/datasets/cifar10", "/usr/share/da
 
 extern const struct ddp_dataset_reader ddp_dataset_cifar10;
 const struct ddp_dataset_reader ddp_dataset_cifar10 = {
-    .name = NAME,
+    .name = "cifar10",
     .summary = "50,000 + 10,000 images, 32 x 32 RGB, 10 classes; binary or python form",
     .dirs = dirs,
     .channels = 3,

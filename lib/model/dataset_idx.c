@@ -48,11 +48,7 @@ static int source_open(struct source *s, const char *path, struct ddp_err *err)
     memset(s, 0, sizeof *s);
     s->path = path;
     DDP_TRY(ddp_file_open(path, &s->fd, &s->file_bytes, err));
-    s->input = malloc(INPUT_BYTES);
-    if (!s->input) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", path);
-        goto err_fd;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&s->input, INPUT_BYTES, err), err_input);
     DDP_TRY_GOTO(refill(s, err), err_input);
     s->gzip = s->input_len >= 2 && s->input[0] == 0x1f && s->input[1] == 0x8b;
     if (s->gzip && inflateInit2(&s->z, 15 + 16) != Z_OK) {
@@ -63,7 +59,6 @@ static int source_open(struct source *s, const char *path, struct ddp_err *err)
 
 err_input:
     free(s->input);
-err_fd:
     close(s->fd);
     return rc;
 }
@@ -196,11 +191,7 @@ int ddp_idx_read(const char *path, int ndim, uint32_t *dims, uint8_t **data, str
     int rc;
     DDP_TRY(source_open(&s, path, err));
     DDP_TRY_GOTO(read_header(&s, ndim, shape, &total, err), err_source);
-    bytes = malloc(total);
-    if (!bytes) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the %zu bytes of '%s'", total, path);
-        goto err_source;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&bytes, total, err), err_source);
     DDP_TRY_GOTO(source_read(&s, bytes, total, &got, err), err_source);
     if (got < total) {
         rc = ddp_fail(err, DDP_EINPUT, "'%s' is truncated: %zu of %zu bytes", path, got, total);

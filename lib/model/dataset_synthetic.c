@@ -85,7 +85,7 @@ static int make(const struct ddp_dataset_request *r, const int8_t *pictures, siz
 static int load(const struct ddp_dataset_request *r, struct ddp_dataset *out, struct ddp_err *err)
 {
     size_t images = r->images ? r->images : IMAGES_DEFAULT;
-    struct ddp_dataset set = {.name = "synthetic", .synthetic = true};
+    struct ddp_dataset set = {.synthetic = true};
     int rc;
     if (r->channels < 1 || r->height < 1 || r->width < 1 || r->classes < 1 || r->classes > 256)
         return ddp_fail(err, DDP_EUSAGE, "generated images need a shape and 1 to 256 classes");

@@ -1,6 +1,6 @@
-/* The layers' kernels of device cuda. They apply the functions of nn_element.h and nn_element_sum.h
- * to all elements. A map uses one thread per element. A sum uses one block per row and part. If a
- * row has several parts, a second kernel adds the parts. */
+/* The layers' kernels of device cuda. They apply the functions of nn_element.h to all elements. A
+ * map uses one thread per element. A sum uses one block per row and part. If a row has several
+ * parts, a second kernel adds the parts. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/dev_cuda.h"

@@ -1,12 +1,11 @@
 /* Layers: the building blocks of models, on plain f32 arrays that the caller owns.
  *
  * The model owns the shape, arrays and scratch memory of its layers, and net.c connects the layers.
- * Each device has a table of layers (struct ddp_layers, layers_list.h). The layer functions that
- * this header declares are those of the CPU (layers_cpu.c). They use CBLAS for dense matrix
- * products and nn_kernels.h for most other loops. Call ddp_blas_load() before you use them.
- * Gradients of parameters are written, not added. The functions are deterministic and, except for
- * the products of CBLAS, give the same bits at every SIMD level. They do not allocate, fail or
- * communicate. */
+ * Each device has a table of layers (struct ddp_layers). The layers of the CPU (layers_cpu.c) use
+ * CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
+ * before you use them. Gradients of parameters are written, not added. The functions are
+ * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level. They
+ * do not allocate, fail or communicate. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 
@@ -28,51 +27,14 @@ extern "C" {
 struct ddp_layers_context;
 struct ddp_conv_plan;
 
-/* Convolution, bias, ReLU and 2 x 2 max pooling of stride 2 as one layer. Pooling runs before bias
- * and ReLU, which then process a quarter of the values. The result is the same, because max
- * commutes with bias and ReLU. On the CPU images are unfolded (im2col) and multiplied in chunks, so
- * that an unfolded chunk stays in the L2 cache. The CPU's backward pass multiplies only values that
- * have a gradient (nn_pool_grad.inc.h). Weights: w [out_c][in_c][k][k], b [out_c]. */
-struct ddp_conv_pool {
+/* A convolution with bias. w [out_c][in_c][k][k], b [out_c]. */
+struct ddp_conv {
     struct ddp_conv_shape shape;
     int chunk; /* images per chunk */
     const struct ddp_nn_kernels *kernels;
     struct ddp_layers_context *context; /* not used on the CPU */
     struct ddp_conv_plan *plan;         /* not used on the CPU */
 };
-/* Returns the floats of scratch memory that the two functions below need. */
-size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer);
-/* out receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which` receives one
- * byte per output value for the backward pass. */
-void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
-                           struct ddp_view xv, const float *w, const float *b, float *out,
-                           struct ddp_view outv, uint8_t *which, float *scratch);
-/* Writes dw and db, and dx in the layout of dxv. dx may be NULL for the first layer. */
-void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const float *x,
-                            struct ddp_view xv, const float *w, const float *dout,
-                            struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
-                            float *dx, struct ddp_view dxv, float *scratch);
-
-/* Convolution and bias with any stride and padding. w [out_c][in_c][k][k], b [out_c]. On the CPU
- * the output is stored channel by channel, [out_c][n][out_h][out_w], as batch normalisation and the
- * next convolution read it. */
-struct ddp_conv {
-    struct ddp_conv_shape shape;
-    int chunk;
-    const struct ddp_nn_kernels *kernels;
-    struct ddp_layers_context *context;
-    struct ddp_conv_plan *plan;
-};
-int ddp_conv_out_h(const struct ddp_conv_shape *s);
-int ddp_conv_out_w(const struct ddp_conv_shape *s);
-/* Returns the floats of scratch memory that the two functions below need. */
-size_t ddp_conv_scratch(const struct ddp_conv *layer);
-void ddp_conv_forward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
-                      const float *w, const float *b, float *y, float *scratch);
-/* Writes dw and db, and dx in the layout of dxv. dx may be NULL for the first layer. */
-void ddp_conv_backward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
-                       const float *w, const float *dy, float *dw, float *db, float *dx,
-                       struct ddp_view dxv, float *scratch);
 
 /* Batch normalisation of x [channels][count], followed by max(0, .) if relu is set. count is the
  * number of images times the number of positions. Epsilon is 1e-5. gamma, beta [channels]. */
@@ -85,22 +47,6 @@ struct ddp_batch_norm {
 };
 /* Floats per channel that a forward pass saves for the backward pass. */
 #define DDP_BATCH_NORM_SAVED 5
-/* Training pass: normalises by the mean and the biased variance of the batch. `running` holds one
- * running mean per channel, then one running variance per channel. Each becomes 0.9 times its old
- * value plus 0.1 times the value of the batch. The running variance is biased too, as in needle
- * (PyTorch's is unbiased). `saved` has DDP_BATCH_NORM_SAVED * channels floats. Does nothing if
- * count is 0. */
-void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                            const float *gamma, const float *beta, float *running, float *saved,
-                            float *y);
-/* Evaluation pass: normalises by the running statistics. Overwrites saved. */
-void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                             const float *gamma, const float *beta, const float *running,
-                             float *saved, float *y);
-/* Backward pass of the training pass. May set dy to 0 where ReLU cut the output. */
-void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                             const float *y, float *dy, float *saved, float *dgamma, float *dbeta,
-                             float *dx);
 
 /* Fully connected layer: y [n][out] = x [n][in] w^T + b, followed by max(0, .) if relu is set.
  * w [out][in]. */
@@ -110,19 +56,6 @@ struct ddp_linear {
     const struct ddp_nn_kernels *kernels;
     struct ddp_layers_context *context;
 };
-void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
-                        const float *b, float *y);
-/* y is the output of the forward pass. Sets dy [n][out] to 0 where ReLU cut the output. Writes db,
- * then dw, then dx [n][in]. dx may be NULL. */
-void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
-                         const float *y, float *dy, float *dw, float *db, float *dx);
-
-/* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the sum
- * of the n losses, *correct the number of images whose largest logit, or the first of equal ones,
- * is the label's. d [n][classes] receives scale * d loss_sum / d logits. d may be NULL, or the same
- * array as logits. */
-void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
-                      double *loss_sum, int *correct, float *d);
 
 /* How a device computes convolutions: by a library (cuDNN) or as products of unfolded images. AUTO
  * uses the library if it is available. */
@@ -138,19 +71,13 @@ struct ddp_layers_setup {
     enum ddp_conv_way conv;
 };
 
-/* The layer table of a device. Members with the names of functions above do the same on arrays of
- * the device. Except on the CPU, they put their work on the context's stream, which records
- * failures, and may return before the work is done. */
-struct ddp_layers {
-    const char *device;           /* name of the ddp_device */
-    const char *(*library)(void); /* such as "cuBLAS 13.1.0, cuDNN 9.19.0"; "": none */
-    bool image_major;             /* layers exchange images as [n][c][h][w]; otherwise as
-                                     [c][n][h][w], except before and after a LINEAR layer */
-    bool fixed_chunks;            /* use the model's chunk sizes if it gives any */
-    size_t chunk_floats;          /* floats of unfolded images in a chunk */
-    int (*open)(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
-                struct ddp_err *err);
-    void (*close)(struct ddp_layers_context *c);
+/* The functions of layers. Except on the CPU, they put their work on the context's stream, which
+ * records failures, and may return before the work is done. */
+struct ddp_layer_ops {
+    bool image_major;    /* layers exchange images as [n][c][h][w]; otherwise as [c][n][h][w],
+                            except before and after a LINEAR layer */
+    bool fixed_chunks;   /* use the model's chunk sizes if it gives any */
+    size_t chunk_floats; /* floats of unfolded images in a chunk */
     /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out may be NULL
      * if the convolution needs none. */
     int (*plan_conv)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
@@ -158,34 +85,59 @@ struct ddp_layers {
     void (*free_plan)(struct ddp_layers_context *c, struct ddp_conv_plan *plan);
     /* Return the floats of scratch memory that a layer needs for calls with up to `batch` images.
      */
-    size_t (*conv_pool_scratch)(const struct ddp_conv_pool *layer, int batch);
+    size_t (*conv_pool_scratch)(const struct ddp_conv *layer, int batch);
     size_t (*conv_scratch)(const struct ddp_conv *layer, int batch);
 
-    void (*conv_pool_forward)(const struct ddp_conv_pool *layer, int n, const float *x,
+    /* Convolution of stride 1 without padding, bias, ReLU and 2 x 2 max pooling of stride 2 as one
+     * layer. Pooling runs before bias and ReLU, which then process a quarter of the values. The
+     * result is the same, because max commutes with bias and ReLU. On the CPU images are unfolded
+     * (im2col) and multiplied in chunks, so that an unfolded chunk stays in the L2 cache. out
+     * receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which` receives one
+     * byte per output value for the backward pass. */
+    void (*conv_pool_forward)(const struct ddp_conv *layer, int n, const float *x,
                               struct ddp_view xv, const float *w, const float *b, float *out,
                               struct ddp_view outv, uint8_t *which, float *scratch);
-    void (*conv_pool_backward)(const struct ddp_conv_pool *layer, int n, const float *x,
+    /* Writes dw and db, and dx in the layout of dxv. dx may be NULL for the first layer. The CPU
+     * multiplies only values that have a gradient (nn_pool_grad.inc.h). */
+    void (*conv_pool_backward)(const struct ddp_conv *layer, int n, const float *x,
                                struct ddp_view xv, const float *w, const float *dout,
                                struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
                                float *dx, struct ddp_view dxv, float *scratch);
+    /* Convolution and bias with any stride and padding. On the CPU the output is stored channel by
+     * channel, [out_c][n][out_h][out_w], as batch normalisation and the next convolution read it.
+     */
     void (*conv_forward)(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
                          const float *w, const float *b, float *y, float *scratch);
+    /* Writes dw and db, and dx in the layout of dxv. dx may be NULL for the first layer. */
     void (*conv_backward)(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
                           const float *w, const float *dy, float *dw, float *db, float *dx,
                           struct ddp_view dxv, float *scratch);
+    /* Training pass: normalises by the mean and the biased variance of the batch. `running` holds
+     * one running mean per channel, then one running variance per channel. Each becomes 0.9 times
+     * its old value plus 0.1 times the value of the batch. The running variance is biased too, as
+     * in needle (PyTorch's is unbiased). `saved` has DDP_BATCH_NORM_SAVED * channels floats. Does
+     * nothing if count is 0. */
     void (*batch_norm_forward)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                const float *gamma, const float *beta, float *running, float *saved,
                                float *y);
+    /* Evaluation pass: normalises by the running statistics. Overwrites saved. */
     void (*batch_norm_evaluate)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                 const float *gamma, const float *beta, const float *running,
                                 float *saved, float *y);
+    /* Backward pass of the training pass. May set dy to 0 where ReLU cut the output. */
     void (*batch_norm_backward)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                 const float *y, float *dy, float *saved, float *dgamma,
                                 float *dbeta, float *dx);
     void (*linear_forward)(const struct ddp_linear *layer, int n, const float *x, const float *w,
                            const float *b, float *y);
+    /* y is the output of the forward pass. Sets dy [n][out] to 0 where ReLU cut the output. Writes
+     * db, then dw, then dx [n][in]. dx may be NULL. */
     void (*linear_backward)(const struct ddp_linear *layer, int n, const float *x, const float *w,
                             const float *y, float *dy, float *dw, float *db, float *dx);
+    /* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the
+     * sum of the n losses, *correct the number of images whose largest logit, or the first of equal
+     * ones, is the label's. d [n][classes] receives scale * d loss_sum / d logits. d may be NULL,
+     * or the same array as logits. */
     void (*softmax_loss)(struct ddp_layers_context *c, int n, int classes, const float *logits,
                          const uint8_t *labels, float scale, double *loss_sum, int *correct,
                          float *d);
@@ -203,10 +155,20 @@ struct ddp_layers {
                    uint8_t *label);
 };
 
+/* The layers of a device. */
+struct ddp_layers {
+    const char *device;           /* name of the ddp_device */
+    const char *(*library)(void); /* such as "cuBLAS 13.1.0, cuDNN 9.19.0"; "": none */
+    int (*open)(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
+                struct ddp_err *err);
+    void (*close)(struct ddp_layers_context *c);
+    const struct ddp_layer_ops *ops; /* NULL if open() always fails */
+};
+
 const struct ddp_layers *const *ddp_layers_all(void); /* NULL-terminated */
 /* Returns the layers of a device, or NULL if it has none. */
 const struct ddp_layers *ddp_layers_find(const char *device);
-extern const struct ddp_layers ddp_layers_cpu;
+extern const struct ddp_layers ddp_layers_cpu, ddp_layers_cuda;
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* The list of layer tables, and the layers of the CPU: the functions of layers.h. They finish their
- * work before they return. */
+/* The layer tables of all devices, and the layers of the CPU. They finish
+ * their work before they return. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,7 @@
 #include "model/nn_element.h"
 
 /* The layer tables, one per device. */
-#define DDP_LAYERS(symbol) extern const struct ddp_layers ddp_layers_##symbol;
-#include "model/layers_list.h"
-#undef DDP_LAYERS
-
-static const struct ddp_layers *const tables[] = {
-#define DDP_LAYERS(symbol) &ddp_layers_##symbol,
-#include "model/layers_list.h"
-#undef DDP_LAYERS
-    NULL,
-};
+static const struct ddp_layers *const tables[] = {&ddp_layers_cpu, &ddp_layers_cuda, NULL};
 
 const struct ddp_layers *const *ddp_layers_all(void)
 {
@@ -39,16 +30,6 @@ const char *const ddp_conv_names[] = {"auto", "cudnn", "im2col", NULL};
 /* A convolution unfolds a chunk of m images into col [in_c*k*k][m*positions], images side by side.
  * One product then convolves the whole chunk. */
 
-int ddp_conv_out_h(const struct ddp_conv_shape *s)
-{
-    return (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
-}
-
-int ddp_conv_out_w(const struct ddp_conv_shape *s)
-{
-    return (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
-}
-
 /* Number of weights per output channel, the inner dimension of the product. */
 static int taps(const struct ddp_conv_shape *s)
 {
@@ -60,13 +41,14 @@ static int positions(const struct ddp_conv_shape *s)
     return ddp_conv_out_h(s) * ddp_conv_out_w(s);
 }
 
-size_t ddp_conv_scratch(const struct ddp_conv *layer)
+/* Returns the floats of an unfolded chunk. */
+static size_t conv_scratch(const struct ddp_conv *layer, int batch)
 {
     return (size_t)taps(&layer->shape) * (size_t)layer->chunk * (size_t)positions(&layer->shape);
 }
 
-void ddp_conv_forward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
-                      const float *w, const float *b, float *y, float *scratch)
+static void conv_forward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
+                         const float *w, const float *b, float *y, float *scratch)
 {
     const struct ddp_conv_shape *s = &layer->shape;
     const int each = positions(s), k = taps(s), all = n * each;
@@ -78,9 +60,9 @@ void ddp_conv_forward(const struct ddp_conv *layer, int n, const float *x, struc
     layer->kernels->row_bias(s->out_c, (size_t)all, b, y);
 }
 
-void ddp_conv_backward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
-                       const float *w, const float *dy, float *dw, float *db, float *dx,
-                       struct ddp_view dxv, float *scratch)
+static void conv_backward(const struct ddp_conv *layer, int n, const float *x, struct ddp_view xv,
+                          const float *w, const float *dy, float *dw, float *db, float *dx,
+                          struct ddp_view dxv, float *scratch)
 {
     const struct ddp_conv_shape *s = &layer->shape;
     const int each = positions(s), k = taps(s), all = n * each;
@@ -100,27 +82,21 @@ void ddp_conv_backward(const struct ddp_conv *layer, int n, const float *x, stru
     }
 }
 
-static size_t col_count(const struct ddp_conv_pool *layer)
-{
-    const struct ddp_conv_shape *s = &layer->shape;
-    return (size_t)taps(s) * (size_t)layer->chunk * (size_t)positions(s);
-}
-
-size_t ddp_conv_pool_scratch(const struct ddp_conv_pool *layer)
+static size_t conv_pool_scratch(const struct ddp_conv *layer, int batch)
 {
     const struct ddp_conv_shape *s = &layer->shape;
     const size_t forward =
-        col_count(layer) + (size_t)s->out_c * (size_t)layer->chunk * (size_t)positions(s);
+        conv_scratch(layer, batch) + (size_t)s->out_c * (size_t)layer->chunk * (size_t)positions(s);
     return DDP_MAX(forward, ddp_pool_grad_scratch(s));
 }
 
-void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float *x,
-                           struct ddp_view xv, const float *w, const float *b, float *out,
-                           struct ddp_view outv, uint8_t *which, float *scratch)
+static void conv_pool_forward(const struct ddp_conv *layer, int n, const float *x,
+                              struct ddp_view xv, const float *w, const float *b, float *out,
+                              struct ddp_view outv, uint8_t *which, float *scratch)
 {
     const struct ddp_conv_shape *s = &layer->shape;
     const int each = positions(s), k = taps(s);
-    float *col = scratch, *y = scratch + col_count(layer);
+    float *col = scratch, *y = scratch + conv_scratch(layer, n);
     for (int first = 0; first < n; first += layer->chunk) {
         int m = DDP_MIN(layer->chunk, n - first), cols = m * each;
         layer->kernels->unfold(s, m, x + (size_t)first * xv.image, xv, col);
@@ -131,25 +107,25 @@ void ddp_conv_pool_forward(const struct ddp_conv_pool *layer, int n, const float
     }
 }
 
-void ddp_conv_pool_backward(const struct ddp_conv_pool *layer, int n, const float *x,
-                            struct ddp_view xv, const float *w, const float *dout,
-                            struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
-                            float *dx, struct ddp_view dxv, float *scratch)
+static void conv_pool_backward(const struct ddp_conv *layer, int n, const float *x,
+                               struct ddp_view xv, const float *w, const float *dout,
+                               struct ddp_view doutv, const uint8_t *which, float *dw, float *db,
+                               float *dx, struct ddp_view dxv, float *scratch)
 {
     layer->kernels->pool_grad(&layer->shape, n, layer->chunk, x, xv, w, dout, doutv, which, dw, db,
                               dx, dxv, scratch);
 }
 
-void ddp_linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
-                        const float *b, float *y)
+static void linear_forward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                           const float *b, float *y)
 {
     ddp_sgemm(0, 1, n, layer->out, layer->in, 1.0f, x, layer->in, w, layer->in, 0.0f, y,
               layer->out);
     layer->kernels->bias(n, layer->out, b, layer->relu, y);
 }
 
-void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
-                         const float *y, float *dy, float *dw, float *db, float *dx)
+static void linear_backward(const struct ddp_linear *layer, int n, const float *x, const float *w,
+                            const float *y, float *dy, float *dw, float *db, float *dx)
 {
     if (layer->relu)
         layer->kernels->relu_backward((size_t)n * (size_t)layer->out, y, dy);
@@ -164,32 +140,19 @@ void ddp_linear_backward(const struct ddp_linear *layer, int n, const float *x, 
                   layer->in);
 }
 
-void ddp_softmax_loss(int n, int classes, const float *logits, const uint8_t *labels, float scale,
-                      double *loss_sum, int *correct, float *d)
+static void softmax_loss(struct ddp_layers_context *c, int n, int classes, const float *logits,
+                         const uint8_t *labels, float scale, double *loss_sum, int *correct,
+                         float *d)
 {
-    double loss = 0.0;
-    int hits = 0;
-    for (int i = 0; i < n; i++, logits += classes) {
-        int best = 0;
-        double sum = 0.0;
-        for (int c = 1; c < classes; c++)
-            if (logits[c] > logits[best])
-                best = c;
-        double top = logits[best];
-        for (int c = 0; c < classes; c++)
-            sum += exp((double)logits[c] - top);
-        /* -log(softmax). Subtracting the largest logit first avoids overflow. */
-        loss += log(sum) + top - (double)logits[labels[i]];
-        hits += best == labels[i];
-        if (!d)
-            continue;
-        for (int c = 0; c < classes; c++) {
-            double p = exp((double)logits[c] - top) / sum;
-            d[c] = (float)((double)scale * (p - (c == labels[i] ? 1.0 : 0.0)));
-        }
-        d += classes;
+    double loss, sum = 0.0;
+    int hit, hits = 0;
+    const struct ddp_nn_loss all = {classes, logits, labels, scale, NULL, NULL, d};
+    for (int i = 0; i < n; i++) {
+        ddp_nn_loss_of(&all, (size_t)i, &loss, &hit);
+        sum += loss;
+        hits += hit;
     }
-    *loss_sum = loss;
+    *loss_sum = sum;
     *correct = hits;
 }
 
@@ -201,9 +164,9 @@ static float inverse_deviation(float variance)
     return 1.0f / sqrtf(variance + DDP_NORM_EPSILON);
 }
 
-void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                            const float *gamma, const float *beta, float *running, float *saved,
-                            float *y)
+static void batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                               const float *gamma, const float *beta, float *running, float *saved,
+                               float *y)
 {
     const int channels = layer->channels;
     float *mean = saved, *inverse = saved + channels, *scale = inverse + channels;
@@ -221,9 +184,9 @@ void ddp_batch_norm_forward(const struct ddp_batch_norm *layer, size_t count, co
     layer->kernels->normalize(channels, count, x, mean, scale, beta, layer->relu, y);
 }
 
-void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                             const float *gamma, const float *beta, const float *running,
-                             float *saved, float *y)
+static void batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                                const float *gamma, const float *beta, const float *running,
+                                float *saved, float *y)
 {
     const int channels = layer->channels;
     for (int c = 0; c < channels; c++)
@@ -231,9 +194,9 @@ void ddp_batch_norm_evaluate(const struct ddp_batch_norm *layer, size_t count, c
     layer->kernels->normalize(channels, count, x, running, saved, beta, layer->relu, y);
 }
 
-void ddp_batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
-                             const float *y, float *dy, float *saved, float *dgamma, float *dbeta,
-                             float *dx)
+static void batch_norm_backward(const struct ddp_batch_norm *layer, size_t count, const float *x,
+                                const float *y, float *dy, float *saved, float *dgamma,
+                                float *dbeta, float *dx)
 {
     const int channels = layer->channels;
     const float *mean = saved, *inverse = saved + channels, *scale = inverse + channels;
@@ -277,23 +240,6 @@ static void cpu_close(struct ddp_layers_context *c)
     free(c);
 }
 
-static size_t conv_pool_scratch(const struct ddp_conv_pool *layer, int batch)
-{
-    return ddp_conv_pool_scratch(layer);
-}
-
-static size_t conv_scratch(const struct ddp_conv *layer, int batch)
-{
-    return ddp_conv_scratch(layer);
-}
-
-static void softmax_loss(struct ddp_layers_context *c, int n, int classes, const float *logits,
-                         const uint8_t *labels, float scale, double *loss_sum, int *correct,
-                         float *d)
-{
-    ddp_softmax_loss(n, classes, logits, labels, scale, loss_sum, correct, d);
-}
-
 static void add(struct ddp_layers_context *c, size_t count, const float *a, float *y)
 {
     c->kernels->add(count, a, y);
@@ -329,27 +275,31 @@ static void gather(struct ddp_layers_context *c, const uint8_t *pixels, const ui
     }
 }
 
-const struct ddp_layers ddp_layers_cpu = {
-    .device = "cpu",
-    .library = ddp_blas_name,
+static const struct ddp_layer_ops cpu_ops = {
     .fixed_chunks = true,
     .chunk_floats = CHUNK_FLOATS,
-    .open = cpu_open,
-    .close = cpu_close,
     .conv_pool_scratch = conv_pool_scratch,
     .conv_scratch = conv_scratch,
-    .conv_pool_forward = ddp_conv_pool_forward,
-    .conv_pool_backward = ddp_conv_pool_backward,
-    .conv_forward = ddp_conv_forward,
-    .conv_backward = ddp_conv_backward,
-    .batch_norm_forward = ddp_batch_norm_forward,
-    .batch_norm_evaluate = ddp_batch_norm_evaluate,
-    .batch_norm_backward = ddp_batch_norm_backward,
-    .linear_forward = ddp_linear_forward,
-    .linear_backward = ddp_linear_backward,
+    .conv_pool_forward = conv_pool_forward,
+    .conv_pool_backward = conv_pool_backward,
+    .conv_forward = conv_forward,
+    .conv_backward = conv_backward,
+    .batch_norm_forward = batch_norm_forward,
+    .batch_norm_evaluate = batch_norm_evaluate,
+    .batch_norm_backward = batch_norm_backward,
+    .linear_forward = linear_forward,
+    .linear_backward = linear_backward,
     .softmax_loss = softmax_loss,
     .add = add,
     .copy = copy,
     .reorder = reorder,
     .gather = gather,
+};
+
+const struct ddp_layers ddp_layers_cpu = {
+    .device = "cpu",
+    .library = ddp_blas_name,
+    .open = cpu_open,
+    .close = cpu_close,
+    .ops = &cpu_ops,
 };

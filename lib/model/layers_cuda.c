@@ -198,11 +198,10 @@ err_context:
     return rc;
 }
 
-extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
 const struct ddp_layers ddp_layers_cuda = {
     .device = "cuda",
     .library = ddp_cuda_library_text,
     .open = cuda_open,
     .close = cuda_close,
-    DDP_LAYERS_STREAM_FUNCTIONS,
+    .ops = &ddp_layers_stream_ops,
 };

@@ -14,7 +14,6 @@ static const char *no_library(void)
     return "";
 }
 
-extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
 const struct ddp_layers ddp_layers_cuda = {
     .device = "cuda",
     .library = no_library,

@@ -94,7 +94,7 @@ struct ddp_model_class {
     /* Runs the forward pass only. Batch normalisation uses the running statistics. */
     void (*evaluate)(struct ddp_model *m, const float *x, const uint8_t *labels, int n,
                      double *loss_sum, int *correct);
-    /* See gather() of struct ddp_layers. */
+    /* See gather() of struct ddp_layer_ops. */
     void (*gather)(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
                    const uint32_t *index, size_t first, int n, float *x, uint8_t *label);
 };

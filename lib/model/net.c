@@ -23,20 +23,20 @@ struct ddp_net_node {
     int param;                      /* index of the first of the two parameters, or -1 */
     int added_to;                   /* index of the ADD layer whose `from` is this node, or -1 */
     union {
-        struct ddp_conv_pool conv_pool;
-        struct ddp_conv conv;
+        struct ddp_conv conv; /* CONV and CONV_POOL */
         struct ddp_batch_norm norm;
         struct ddp_linear linear;
     } layer;
     float *out, *dout; /* [batch] images; dout: gradient of out */
-    uint8_t *which;    /* CONV_POOL: see ddp_conv_pool_forward() */
-    float *saved;      /* BATCH_NORM: see ddp_batch_norm_forward() */
+    uint8_t *which;    /* CONV_POOL: see conv_pool_forward() in layers.h */
+    float *saved;      /* BATCH_NORM: see batch_norm_forward() in layers.h */
     size_t state;      /* BATCH_NORM: offset of its running statistics in the model's state */
 };
 
 struct ddp_model {
     const struct ddp_model_class *cls;
     const struct ddp_layers *layers;
+    const struct ddp_layer_ops *ops;    /* those of `layers` */
     struct ddp_layers_context *context; /* state that the layers share */
     const struct ddp_device *device;    /* `block` lies in its memory */
     const struct ddp_nn_kernels *kernels;
@@ -57,8 +57,8 @@ static inline size_t ddp_net_volume(const struct ddp_net_shape *s)
 
 static int chunk_of(const struct ddp_model *m, const struct ddp_layer *spec, size_t unfolded)
 {
-    size_t fit = m->layers->chunk_floats / unfolded;
-    return spec->chunk && m->layers->fixed_chunks ? spec->chunk : fit > 0 ? (int)fit : 1;
+    size_t fit = m->ops->chunk_floats / unfolded;
+    return spec->chunk && m->ops->fixed_chunks ? spec->chunk : fit > 0 ? (int)fit : 1;
 }
 
 /* Sets the layer of a node and the shape of its output from the shape of its input. */
@@ -75,12 +75,10 @@ static void set_node(struct ddp_model *m, struct ddp_net_node *node, const struc
         node->shape =
             (struct ddp_net_shape){spec->out, ddp_conv_out_h(&conv), ddp_conv_out_w(&conv)};
         int chunk = chunk_of(m, spec, taps * (size_t)(node->shape.h * node->shape.w));
-        if (spec->kind == DDP_LAYER_CONV) {
-            node->layer.conv = (struct ddp_conv){conv, chunk, m->kernels, m->context, NULL};
+        node->layer.conv = (struct ddp_conv){conv, chunk, m->kernels, m->context, NULL};
+        if (spec->kind == DDP_LAYER_CONV)
             break;
-        }
         assert(conv.stride == 1 && conv.pad == 0 && node->shape.h % 2 + node->shape.w % 2 == 0);
-        node->layer.conv_pool = (struct ddp_conv_pool){conv, chunk, m->kernels, m->context, NULL};
         node->shape.h /= 2;
         node->shape.w /= 2;
         break;
@@ -99,6 +97,11 @@ static void set_node(struct ddp_model *m, struct ddp_net_node *node, const struc
     default:
         break; /* ADD: the output has the shape of the input */
     }
+}
+
+static bool is_conv(const struct ddp_layer *spec)
+{
+    return spec->kind == DDP_LAYER_CONV || spec->kind == DDP_LAYER_CONV_POOL;
 }
 
 static bool has_params(const struct ddp_layer *spec)
@@ -124,7 +127,7 @@ static void set_nodes(struct ddp_model *m)
         assert(m->count < DDP_NET_LAYERS_MAX);
         struct ddp_net_node *node = &m->nodes[m->count];
         *node = (struct ddp_net_node){.spec = &m->cls->layers[m->count], .added_to = -1};
-        node->image_major = m->layers->image_major || image_major(node->spec);
+        node->image_major = m->ops->image_major || image_major(node->spec);
         node->param = has_params(node->spec) ? param : -1;
         param += has_params(node->spec) ? 2 : 0;
         set_node(m, node, &shape);
@@ -162,10 +165,9 @@ static void *take(struct cursor *at, size_t bytes)
 static size_t node_scratch(const struct ddp_model *m, const struct ddp_net_node *node)
 {
     return node->spec->kind == DDP_LAYER_CONV_POOL
-               ? m->layers->conv_pool_scratch(&node->layer.conv_pool, m->batch)
-           : node->spec->kind == DDP_LAYER_CONV
-               ? m->layers->conv_scratch(&node->layer.conv, m->batch)
-               : 0;
+               ? m->ops->conv_pool_scratch(&node->layer.conv, m->batch)
+           : node->spec->kind == DDP_LAYER_CONV ? m->ops->conv_scratch(&node->layer.conv, m->batch)
+                                                : 0;
 }
 
 static size_t carve(struct ddp_model *m, char *base)
@@ -192,7 +194,7 @@ static size_t carve(struct ddp_model *m, char *base)
 
 size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch)
 {
-    struct ddp_model m = {.cls = cls, .layers = &ddp_layers_cpu, .batch = batch};
+    struct ddp_model m = {.cls = cls, .ops = ddp_layers_cpu.ops, .batch = batch};
     set_nodes(&m);
     return carve(&m, NULL);
 }
@@ -216,6 +218,7 @@ static int open_layers(struct ddp_model *m, const struct ddp_model_target *place
     m->layers = place->layers ? place->layers : ddp_layers_find(m->device->name);
     if (m->layers == NULL)
         return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot run models", m->device->name);
+    m->ops = m->layers->ops;
     const struct ddp_layers_setup setup = {.device = m->device,
                                            .stream = place->stream,
                                            .batch = m->batch,
@@ -227,14 +230,11 @@ static int open_layers(struct ddp_model *m, const struct ddp_model_target *place
 
 static int plan_convolutions(struct ddp_model *m, struct ddp_err *err)
 {
-    for (int i = 0; i < m->count && m->layers->plan_conv != NULL; i++) {
+    for (int i = 0; i < m->count && m->ops->plan_conv != NULL; i++) {
         struct ddp_net_node *node = &m->nodes[i];
-        if (node->spec->kind == DDP_LAYER_CONV)
-            DDP_TRY(m->layers->plan_conv(m->context, &node->layer.conv.shape,
-                                         &node->layer.conv.plan, err));
-        if (node->spec->kind == DDP_LAYER_CONV_POOL)
-            DDP_TRY(m->layers->plan_conv(m->context, &node->layer.conv_pool.shape,
-                                         &node->layer.conv_pool.plan, err));
+        if (is_conv(node->spec))
+            DDP_TRY(m->ops->plan_conv(m->context, &node->layer.conv.shape, &node->layer.conv.plan,
+                                      err));
     }
     return 0;
 }
@@ -292,12 +292,10 @@ void ddp_net_destroy(struct ddp_model *m)
 {
     if (!m)
         return;
-    for (int i = 0; i < m->count && m->layers->free_plan != NULL; i++) {
+    for (int i = 0; i < m->count && m->ops->free_plan != NULL; i++) {
         const struct ddp_net_node *node = &m->nodes[i];
-        if (node->spec->kind == DDP_LAYER_CONV)
-            m->layers->free_plan(m->context, node->layer.conv.plan);
-        if (node->spec->kind == DDP_LAYER_CONV_POOL)
-            m->layers->free_plan(m->context, node->layer.conv_pool.plan);
+        if (is_conv(node->spec))
+            m->ops->free_plan(m->context, node->layer.conv.plan);
     }
     if (m->context)
         m->layers->close(m->context); /* waits for the device, which uses the block until then */
@@ -313,7 +311,7 @@ float *ddp_net_state(struct ddp_model *m)
 
 double ddp_net_flops(const struct ddp_model_class *cls)
 {
-    struct ddp_model m = {.cls = cls, .layers = &ddp_layers_cpu, .batch = 1};
+    struct ddp_model m = {.cls = cls, .ops = ddp_layers_cpu.ops, .batch = 1};
     double sum = 0.0;
     set_nodes(&m);
     for (int i = 0; i < m.count; i++) {
@@ -363,10 +361,10 @@ static void flatten(struct ddp_model *m, const struct ddp_net_node *node, int n,
                     const float *from, float *to)
 {
     const struct ddp_net_shape *s = &node->in;
-    if (m->layers->image_major)
-        m->layers->copy(m->context, (size_t)n * ddp_net_volume(s), from, to);
+    if (m->ops->image_major)
+        m->ops->copy(m->context, (size_t)n * ddp_net_volume(s), from, to);
     else
-        m->layers->reorder(m->context, s->c, n, s->h * s->w, back, from, to);
+        m->ops->reorder(m->context, s->c, n, s->h * s->w, back, from, to);
 }
 
 static const float *weight(const struct ddp_model *m, const struct ddp_net_node *node)
@@ -384,11 +382,11 @@ static void run_norm(struct ddp_model *m, struct ddp_net_node *node, const float
 {
     float *running = m->state + node->state;
     if (training)
-        m->layers->batch_norm_forward(&node->layer.norm, row_length(node, n), x, weight(m, node),
-                                      bias(m, node), running, node->saved, node->out);
+        m->ops->batch_norm_forward(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                   bias(m, node), running, node->saved, node->out);
     else
-        m->layers->batch_norm_evaluate(&node->layer.norm, row_length(node, n), x, weight(m, node),
-                                       bias(m, node), running, node->saved, node->out);
+        m->ops->batch_norm_evaluate(&node->layer.norm, row_length(node, n), x, weight(m, node),
+                                    bias(m, node), running, node->saved, node->out);
 }
 
 static void forward(struct ddp_model *m, const float *x, int n, bool training)
@@ -399,25 +397,25 @@ static void forward(struct ddp_model *m, const float *x, int n, bool training)
         size_t floats = (size_t)n * ddp_net_volume(&node->shape);
         switch (node->spec->kind) {
         case DDP_LAYER_CONV_POOL:
-            m->layers->conv_pool_forward(&node->layer.conv_pool, n, x, view_in(node, i == 0, n), w,
-                                         b, node->out, view_out(node, n), node->which, m->scratch);
+            m->ops->conv_pool_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b,
+                                      node->out, view_out(node, n), node->which, m->scratch);
             break;
         case DDP_LAYER_CONV:
-            m->layers->conv_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b,
-                                    node->out, m->scratch);
+            m->ops->conv_forward(&node->layer.conv, n, x, view_in(node, i == 0, n), w, b, node->out,
+                                 m->scratch);
             break;
         case DDP_LAYER_BATCH_NORM:
             run_norm(m, node, x, n, training);
             break;
         case DDP_LAYER_ADD:
-            m->layers->copy(m->context, floats, x, node->out);
-            m->layers->add(m->context, floats, m->nodes[node->spec->from].out, node->out);
+            m->ops->copy(m->context, floats, x, node->out);
+            m->ops->add(m->context, floats, m->nodes[node->spec->from].out, node->out);
             break;
         case DDP_LAYER_FLATTEN:
             flatten(m, node, n, false, x, node->out);
             break;
         default:
-            m->layers->linear_forward(&node->layer.linear, n, x, w, b, node->out);
+            m->ops->linear_forward(&node->layer.linear, n, x, w, b, node->out);
         }
         x = node->out;
     }
@@ -437,27 +435,27 @@ static void backward(struct ddp_model *m, int i, const float *x, int n, float *d
     struct ddp_view xv = view_in(node, i == 0, n);
     switch (node->spec->kind) {
     case DDP_LAYER_CONV_POOL:
-        m->layers->conv_pool_backward(&node->layer.conv_pool, n, x, xv, w, node->dout,
-                                      view_out(node, n), node->which, dw, db, dx, xv, m->scratch);
+        m->ops->conv_pool_backward(&node->layer.conv, n, x, xv, w, node->dout, view_out(node, n),
+                                   node->which, dw, db, dx, xv, m->scratch);
         break;
     case DDP_LAYER_CONV:
-        m->layers->conv_backward(&node->layer.conv, n, x, xv, w, node->dout, dw, db, dx, xv,
-                                 m->scratch);
+        m->ops->conv_backward(&node->layer.conv, n, x, xv, w, node->dout, dw, db, dx, xv,
+                              m->scratch);
         break;
     case DDP_LAYER_BATCH_NORM:
-        m->layers->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
-                                       node->dout, node->saved, dw, db, dx);
+        m->ops->batch_norm_backward(&node->layer.norm, row_length(node, n), x, node->out,
+                                    node->dout, node->saved, dw, db, dx);
         break;
     case DDP_LAYER_ADD:
         /* ddp_net_step() later adds dout to the gradient of the other input, the output of layer
          * `from`. */
-        m->layers->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
+        m->ops->copy(m->context, (size_t)n * ddp_net_volume(&node->shape), node->dout, dx);
         break;
     case DDP_LAYER_FLATTEN:
         flatten(m, node, n, true, node->dout, dx);
         break;
     default:
-        m->layers->linear_backward(&node->layer.linear, n, x, w, node->out, node->dout, dw, db, dx);
+        m->ops->linear_backward(&node->layer.linear, n, x, w, node->out, node->dout, dw, db, dx);
     }
 }
 
@@ -466,14 +464,14 @@ void ddp_net_step(struct ddp_model *m, const float *x, const uint8_t *labels, in
 {
     struct ddp_net_node *last = &m->nodes[m->count - 1];
     forward(m, x, n, true);
-    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, scale, loss_sum,
-                            correct, last->dout);
+    m->ops->softmax_loss(m->context, n, m->cls->classes, last->out, labels, scale, loss_sum,
+                         correct, last->dout);
     for (int i = m->count - 1; i >= 0; i--) {
         struct ddp_net_node *node = &m->nodes[i], *before = i > 0 ? node - 1 : NULL;
         backward(m, i, before ? before->out : x, n, before ? before->dout : NULL);
         if (before && before->added_to >= 0)
-            m->layers->add(m->context, (size_t)n * ddp_net_volume(&before->shape),
-                           m->nodes[before->added_to].dout, before->dout);
+            m->ops->add(m->context, (size_t)n * ddp_net_volume(&before->shape),
+                        m->nodes[before->added_to].dout, before->dout);
         if (ready && node->param >= 0) {
             ready(arg, node->param + 1);
             ready(arg, node->param);
@@ -486,12 +484,12 @@ void ddp_net_evaluate(struct ddp_model *m, const float *x, const uint8_t *labels
 {
     struct ddp_net_node *last = &m->nodes[m->count - 1];
     forward(m, x, n, false);
-    m->layers->softmax_loss(m->context, n, m->cls->classes, last->out, labels, 0.0f, loss_sum,
-                            correct, NULL);
+    m->ops->softmax_loss(m->context, n, m->cls->classes, last->out, labels, 0.0f, loss_sum, correct,
+                         NULL);
 }
 
 void ddp_net_gather(struct ddp_model *m, const uint8_t *pixels, const uint8_t *labels, size_t each,
                     const uint32_t *index, size_t first, int n, float *x, uint8_t *label)
 {
-    m->layers->gather(m->context, pixels, labels, each, index, first, n, x, label);
+    m->ops->gather(m->context, pixels, labels, each, index, first, n, x, label);
 }

@@ -1,10 +1,9 @@
 /* The arithmetic of the layers on a stream, written once, one element at a time.
  *
  * kernels_nn.cu uses this header for the kernels of device cuda, and nn_stream_cpu.c for the
- * kernels of CPU streams. There are two kinds of kernels. A *map* computes element i of an array;
- * the maps are in this header. A *sum* adds the terms of a row; the sums are in nn_element_sum.h.
- * Each kernel is a struct of arguments and functions that take the struct. The callers loop over
- * the elements. Arrays have fewer than 2^31 elements. */
+ * kernels of CPU streams. There are two kinds of kernels. A *map* computes element i of an array. A
+ * *sum* adds the terms of a row. Each kernel is a struct of arguments and functions that take the
+ * struct. The callers loop over the elements. Arrays have fewer than 2^31 elements. */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -249,20 +248,22 @@ DDP_BOTH void ddp_nn_gather_at(const struct ddp_nn_gather *a, uint32_t i)
         a->label[at] = a->labels[image];
 }
 
-/* See ddp_softmax_loss(). Image i. Stores the loss of the image, and whether it was classified
- * correctly (hit). d may be NULL. */
+/* See softmax_loss() of struct ddp_layer_ops. */
 struct ddp_nn_loss {
     int classes;
     const float *logits;
     const uint8_t *labels;
     float scale;
-    double *loss;
-    int *hit;
+    double *each; /* receives the loss of each image */
+    int *hit;     /* receives whether the image was classified correctly */
     float *d;
 };
-DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
+/* Computes the loss of image i, and whether the image was classified correctly (*hit). Writes the
+ * image's row of d. */
+DDP_BOTH void ddp_nn_loss_of(const struct ddp_nn_loss *a, size_t i, double *loss, int *hit)
 {
-    const float *logits = a->logits + (size_t)i * (size_t)a->classes;
+    const size_t first = i * (size_t)a->classes;
+    const float *logits = a->logits + first;
     const int label = a->labels[i];
     int best = 0;
     double sum = 0.0;
@@ -272,13 +273,164 @@ DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
     const double top = logits[best], own = logits[label];
     for (int c = 0; c < a->classes; c++)
         sum += exp((double)logits[c] - top);
-    a->loss[i] = log(sum) + top - own;
-    a->hit[i] = best == label;
+    /* -log(softmax). Subtracting the largest logit first avoids overflow. */
+    *loss = log(sum) + top - own;
+    *hit = best == label;
     for (int c = 0; a->d && c < a->classes; c++) {
         const double p = exp((double)logits[c] - top) / sum; /* d may be logits */
-        a->d[(size_t)i * (size_t)a->classes + (size_t)c] =
-            (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
+        a->d[first + (size_t)c] = (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
     }
+}
+DDP_BOTH void ddp_nn_loss_at(const struct ddp_nn_loss *a, uint32_t i)
+{
+    ddp_nn_loss_of(a, i, &a->each[i], &a->hit[i]);
+}
+
+/* The sums. nn_stream.h describes the order of the additions. `term` returns term j of a row. `end`
+ * computes the result from the sum of the row's `count` terms. */
+
+struct ddp_nn_pair {
+    float a, b;
+};
+
+/* Returns the index of term j of a channel's sum. The terms are the pixels of the first image, then
+ * of the next image, and so on. */
+DDP_BOTH size_t ddp_nn_term_at(struct ddp_view v, uint32_t channel, uint32_t j, uint32_t plane)
+{
+    const uint32_t image = j / plane;
+    return channel * v.channel + image * v.image + (j - image * plane);
+}
+
+/* out[c] = sum of channel c of a. */
+struct ddp_nn_channel_sum {
+    uint32_t plane;
+    struct ddp_view view;
+    const float *a;
+    float *out;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_channel_sum_term(const struct ddp_nn_channel_sum *a, uint32_t c,
+                                                    uint32_t j)
+{
+    const struct ddp_nn_pair p = {a->a[ddp_nn_term_at(a->view, c, j, a->plane)], 0.0f};
+    return p;
+}
+DDP_BOTH void ddp_nn_channel_sum_end(const struct ddp_nn_channel_sum *a, uint32_t c, uint32_t count,
+                                     struct ddp_nn_pair sum)
+{
+    (void)count;
+    a->out[c] = sum.a;
+}
+
+/* out[c] = sum of the gradients that the pooling windows of channel c pass back. */
+struct ddp_nn_pool_sum {
+    uint32_t plane;
+    struct ddp_view doutv;
+    const float *dout;
+    const uint8_t *which;
+    float *out;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_pool_sum_term(const struct ddp_nn_pool_sum *a, uint32_t c,
+                                                 uint32_t j)
+{
+    const size_t at = ddp_nn_term_at(a->doutv, c, j, a->plane);
+    const struct ddp_nn_pair p = {a->which[at] == DDP_POOL_NONE ? 0.0f : a->dout[at], 0.0f};
+    return p;
+}
+DDP_BOTH void ddp_nn_pool_sum_end(const struct ddp_nn_pool_sum *a, uint32_t c, uint32_t count,
+                                  struct ddp_nn_pair sum)
+{
+    (void)count;
+    a->out[c] = sum.a;
+}
+
+/* out[c] = sum of column c of a [rows][cols]. */
+struct ddp_nn_column_sum {
+    uint32_t cols;
+    const float *a;
+    float *out;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_column_sum_term(const struct ddp_nn_column_sum *a, uint32_t c,
+                                                   uint32_t j)
+{
+    const struct ddp_nn_pair p = {a->a[(size_t)j * a->cols + c], 0.0f};
+    return p;
+}
+DDP_BOTH void ddp_nn_column_sum_end(const struct ddp_nn_column_sum *a, uint32_t c, uint32_t count,
+                                    struct ddp_nn_pair sum)
+{
+    (void)count;
+    a->out[c] = sum.a;
+}
+
+/* mean[c] = mean of channel c of x. */
+struct ddp_nn_mean {
+    uint32_t plane;
+    struct ddp_view view;
+    const float *x;
+    float *mean;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_mean_term(const struct ddp_nn_mean *a, uint32_t c, uint32_t j)
+{
+    const struct ddp_nn_pair p = {a->x[ddp_nn_term_at(a->view, c, j, a->plane)], 0.0f};
+    return p;
+}
+DDP_BOTH void ddp_nn_mean_end(const struct ddp_nn_mean *a, uint32_t c, uint32_t count,
+                              struct ddp_nn_pair sum)
+{
+    a->mean[c] = sum.a / (float)count;
+}
+
+/* The variance of a channel about its mean. `end` updates the running statistics (means, then
+ * variances) and computes the factors for the normalisation and for its backward pass. */
+struct ddp_nn_variance {
+    uint32_t plane, channels;
+    struct ddp_view view;
+    const float *x, *mean, *gamma;
+    float *running, *inverse, *scale;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_variance_term(const struct ddp_nn_variance *a, uint32_t c,
+                                                 uint32_t j)
+{
+    const float d = a->x[ddp_nn_term_at(a->view, c, j, a->plane)] - a->mean[c];
+    const struct ddp_nn_pair p = {d * d, 0.0f};
+    return p;
+}
+DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, uint32_t count,
+                                  struct ddp_nn_pair sum)
+{
+    const float variance = sum.a / (float)count, keep = 1.0f - DDP_NORM_MOMENTUM;
+    float *running = a->running + c;
+    running[0] = keep * running[0] + DDP_NORM_MOMENTUM * a->mean[c];
+    running[a->channels] = keep * running[a->channels] + DDP_NORM_MOMENTUM * variance;
+    a->inverse[c] = 1.0f / sqrtf(variance + DDP_NORM_EPSILON);
+    a->scale[c] = a->gamma[c] * a->inverse[c];
+}
+
+/* Sums for the backward pass of batch normalisation. If y is not NULL, dy counts as 0 where ReLU
+ * cut y. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x. a and
+ * b are inputs of norm_backward. */
+struct ddp_nn_norm_sum {
+    uint32_t plane;
+    struct ddp_view view;
+    const float *x, *y, *dy, *mean, *inverse;
+    float *dgamma, *dbeta, *a, *b;
+};
+DDP_BOTH struct ddp_nn_pair ddp_nn_norm_sum_term(const struct ddp_nn_norm_sum *a, uint32_t c,
+                                                 uint32_t j)
+{
+    const size_t at = ddp_nn_term_at(a->view, c, j, a->plane);
+    const float dy = a->y && !(a->y[at] > 0.0f) ? 0.0f : a->dy[at];
+    const struct ddp_nn_pair p = {dy, dy * (a->x[at] - a->mean[c])};
+    return p;
+}
+DDP_BOTH void ddp_nn_norm_sum_end(const struct ddp_nn_norm_sum *a, uint32_t c, uint32_t count,
+                                  struct ddp_nn_pair sum)
+{
+    const float dgamma = sum.b * a->inverse[c];
+    a->dbeta[c] = sum.a;
+    a->dgamma[c] = dgamma;
+    a->a[c] = sum.a / (float)count;
+    a->b[c] = dgamma * a->inverse[c] / (float)count;
 }
 
 #endif

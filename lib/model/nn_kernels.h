@@ -27,6 +27,14 @@ struct ddp_conv_shape {
     int in_c, in_h, in_w, out_c, k;
     int stride, pad;
 };
+static inline int ddp_conv_out_h(const struct ddp_conv_shape *s)
+{
+    return (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
+}
+static inline int ddp_conv_out_w(const struct ddp_conv_shape *s)
+{
+    return (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
+}
 
 /* The value of `which` for a window whose output ReLU set to 0. For other windows `which` is the
  * position of the maximum in the 2 x 2 window, 0..3, row by row. */

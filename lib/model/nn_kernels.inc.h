@@ -210,8 +210,7 @@ static void unfold_tap(const struct ddp_conv_shape *s, const float *x, int ky, i
 static void unfold_channel(const struct ddp_conv_shape *s, int n, const float *x, size_t image,
                            int ky, int kx, float *col)
 {
-    const int out_h = (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
-    const int out_w = (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
+    const int out_h = ddp_conv_out_h(s), out_w = ddp_conv_out_w(s);
     const size_t plane = (size_t)out_h * (size_t)out_w;
     if (s->stride != 1 || s->pad != 0) {
         for (int i = 0; i < n; i++, col += plane, x += image)
@@ -226,8 +225,7 @@ static void unfold_channel(const struct ddp_conv_shape *s, int n, const float *x
 static void unfold(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col)
 {
-    const int out_h = (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
-    const int out_w = (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
+    const int out_h = ddp_conv_out_h(s), out_w = ddp_conv_out_w(s);
     for (int c = 0; c < s->in_c; c++)
         for (int tap = 0; tap < s->k * s->k; tap++, col += n * out_h * out_w)
             unfold_channel(s, n, x + (size_t)c * xv.channel, xv.image, tap / s->k, tap % s->k, col);
@@ -249,8 +247,7 @@ static void fold_tap(const struct ddp_conv_shape *s, const float *col, int ky, i
 static void fold_any(const struct ddp_conv_shape *s, int n, const float *col, float *dx,
                      struct ddp_view dxv)
 {
-    int out_h = (s->in_h + 2 * s->pad - s->k) / s->stride + 1;
-    int out_w = (s->in_w + 2 * s->pad - s->k) / s->stride + 1;
+    int out_h = ddp_conv_out_h(s), out_w = ddp_conv_out_w(s);
     size_t plane = (size_t)out_h * (size_t)out_w, tap_stride = (size_t)n * plane;
     for (int c = 0; c < s->in_c; c++, col += tap_stride * (size_t)(s->k * s->k))
         for (int i = 0; i < n; i++) {

@@ -11,7 +11,7 @@
 #define DDP_MODEL_NN_STREAM_H
 
 #include "device/stream.h"
-#include "model/nn_element_sum.h"
+#include "model/nn_element.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -95,7 +95,7 @@ uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ra
 {
     const struct ddp_images *train = &options->data->train;
     size_t batch = (size_t)ddp_train_batch(options, ranks);
-    size_t image = (size_t)train->channels * (size_t)train->height * (size_t)train->width;
+    size_t image = ddp_trainer_pixels(train);
     uint64_t registered, own;
     sync_bytes(options, ranks, &registered, &own);
     return ddp_optimizer_state_bytes(options->optimizer, options->model->parameter_count) +
@@ -121,11 +121,6 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
         t->o->sync.cls->equal_part(t->sync, &first, &n);
     return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params + first, n),
                      n * sizeof *t->params);
-}
-
-static size_t image_count(const struct ddp_images *set)
-{
-    return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
 /* For DDP_PARTITION_SHARD the batch is rounded down (as in needle). */
@@ -177,7 +172,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
                                   .momentum = o->momentum,
                                   .weight_decay = o->weight_decay};
     DDP_TRY(ddp_optim_init(&t->optim, t->total, err));
-    t->x = ddp_trainer_alloc(t, batch * image_count(&o->data->train) * sizeof *t->x);
+    t->x = ddp_trainer_alloc(t, batch * ddp_trainer_pixels(&o->data->train) * sizeof *t->x);
     t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
@@ -199,9 +194,8 @@ static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     const uint64_t own_seed = ddp_mix64(o->seed ^ ddp_mix64((uint64_t)t->comm->rank));
-    float *params = ddp_calloc(t->total, sizeof *params);
-    if (params == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu parameters", t->total);
+    float *params;
+    DDP_TRY(DDP_NEW(&params, t->total, err));
     if (o->init_sync != DDP_INIT_BROADCAST || t->comm->rank == 0)
         ddp_model_init_params(o->model, o->init,
                               o->init_sync == DDP_INIT_AVERAGE ? own_seed : o->seed, params);
@@ -251,8 +245,7 @@ static int alloc_array(struct ddp_trainer *t, float **out, struct ddp_err *err)
     if (t->comm->size > 1)
         DDP_TRY(ddp_comm_alloc(t->comm, t->total * sizeof(float), &pages, err));
     else
-        pages = t->device ? t->device->device->alloc(t->total * sizeof(float))
-                          : ddp_alloc_pages(t->total * sizeof(float));
+        pages = ddp_trainer_alloc(t, t->total * sizeof(float));
     if (pages == NULL)
         return ddp_fail(err, DDP_ENOMEM, "no memory for %zu parameters", t->total);
     *out = pages;
@@ -263,10 +256,8 @@ static void free_array(struct ddp_trainer *t, float *pages)
 {
     if (pages && t->comm->size > 1)
         ddp_comm_free(t->comm, pages);
-    else if (pages && t->device)
-        t->device->device->free(pages, t->total * sizeof(float));
-    else if (pages)
-        ddp_free_pages(pages, t->total * sizeof(float));
+    else
+        ddp_trainer_free(t, pages, t->total * sizeof(float));
 }
 
 /* Sets up the run. Collective. On failure all ranks return the same code, and the caller must still
@@ -317,7 +308,7 @@ static void close_trainer(struct ddp_trainer *t)
     free(t->order);
     const size_t batch = (size_t)t->batch;
     ddp_trainer_free(t, t->labels, batch);
-    ddp_trainer_free(t, t->x, batch * image_count(&t->o->data->train) * sizeof *t->x);
+    ddp_trainer_free(t, t->x, batch * ddp_trainer_pixels(&t->o->data->train) * sizeof *t->x);
     ddp_optim_release(&t->optim);
     free_array(t, t->grads);
     free_array(t, t->params);

@@ -40,7 +40,7 @@ int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_b
 
 void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes)
 {
-    return t->device ? t->device->device->alloc(bytes) : ddp_calloc(bytes, 1);
+    return t->device ? t->device->device->alloc(bytes) : ddp_alloc_pages(bytes);
 }
 
 void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes)
@@ -50,13 +50,13 @@ void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes)
     if (t->device)
         t->device->device->free(ptr, bytes);
     else
-        free(ptr);
+        ddp_free_pages(ptr, bytes);
 }
 
 static int upload(const struct ddp_device *d, const struct ddp_images *set,
                   struct ddp_trainer_images *out, struct ddp_err *err)
 {
-    out->image_pixels = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+    out->image_pixels = ddp_trainer_pixels(set);
     out->count = set->count;
     out->pixel_bytes = set->count * out->image_pixels;
     out->pixels = d->alloc(out->pixel_bytes);
@@ -90,12 +90,9 @@ static int plan(struct ddp_trainer *t, struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;
     const size_t most = (size_t)t->o->model->param_count;
-    struct ddp_bucket *buckets = ddp_calloc(most, sizeof *buckets);
-    x->graphs = ddp_calloc(most, sizeof *x->graphs);
-    if (buckets == NULL || x->graphs == NULL) {
-        free(buckets);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the graphs of a step");
-    }
+    struct ddp_bucket *buckets;
+    DDP_TRY(DDP_NEW(&x->graphs, most, err));
+    DDP_TRY(DDP_NEW(&buckets, most, err));
     x->graph_count = x->overlap ? ddp_trainer_buckets(t, buckets) : 1;
     for (int i = 0; i < x->graph_count; i++)
         x->graphs[i].param = x->overlap ? buckets[i].first : 0;
@@ -171,9 +168,8 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
     /* If there are several ranks, the backend has already selected a device for each rank. */
     if (t->comm->size == 1 && !is_processor(d))
         DDP_TRY(d->select(t->comm->rank_info.local_rank % DDP_MAX(d->count(), 1), err));
-    struct ddp_trainer_device *x = t->device = ddp_calloc(1, sizeof *x);
-    if (x == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the state of a device");
+    DDP_TRY(DDP_NEW(&t->device, 1, err));
+    struct ddp_trainer_device *x = t->device;
     x->device = d;
     x->overlap = o->overlap && o->sync.cls->buckets && t->comm->size > 1;
     DDP_TRY(d->streams->create(&x->stream, err));

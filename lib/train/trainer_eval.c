@@ -104,7 +104,8 @@ static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
             ddp_trainer_device_evaluate(t, first + at, m);
             continue;
         }
-        ddp_trainer_gather(eval, NULL, first + at, m, t->x, t->labels);
+        t->o->model->gather(t->model, eval->pixels, eval->labels, ddp_trainer_pixels(eval), NULL,
+                            first + at, (int)m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
         totals->eval_loss += loss;
         totals->eval_correct += correct;

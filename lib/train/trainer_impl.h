@@ -109,13 +109,19 @@ struct ddp_step_totals {
     uint64_t hash;
 };
 
+/* Returns the number of values in one image of the set. */
+static inline size_t ddp_trainer_pixels(const struct ddp_images *set)
+{
+    return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
+}
+
 /* Selects the device, uploads the data set and sets t->device. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Releases t->device, which may be NULL. Call this after everything else that uses the device has
  * been released. */
 void ddp_trainer_device_close(struct ddp_trainer *t);
-/* Allocate and free device memory, or CPU memory if the trainer has no device. `bytes` must be the
- * same in both calls. */
+/* Allocate and free device memory, or CPU memory (ddp_alloc_pages) if the trainer has no device.
+ * The memory is not initialised. `bytes` must be the same in both calls. */
 void *ddp_trainer_alloc(const struct ddp_trainer *t, size_t bytes);
 void ddp_trainer_free(const struct ddp_trainer *t, void *ptr, size_t bytes);
 /* Copies t->order, the order of this epoch's images, to the device. */
@@ -150,10 +156,6 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
 /* Resets the peak memory that epochs report. Called at the start of a run, because a process may
  * run several trainings. If the system refuses, the peak of the whole process is reported. */
 void ddp_trainer_reset_peak(void);
-/* Stores n images of `set` in x, as pixel / 255, and their labels in `labels`. The images are
- * index[first], index[first + 1], ... If index is NULL, they are first, first + 1, ... */
-void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
-                        float *x, uint8_t *labels);
 /* Returns DDP_EDATA if the ranks' hashes differ. hashes: one uint64_t per rank, `stride` bytes
  * apart. */
 int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t stride,

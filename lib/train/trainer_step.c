@@ -60,19 +60,6 @@ void ddp_trainer_dump_close(struct ddp_trainer *t)
 
 #define PROGRESS_EVERY_NS 200000000
 
-void ddp_trainer_gather(const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
-                        float *x, uint8_t *labels)
-{
-    size_t pixels = (size_t)set->channels * (size_t)set->height * (size_t)set->width;
-    for (size_t i = 0; i < n; i++, x += pixels) {
-        size_t image = index ? index[first + i] : first + i;
-        const uint8_t *from = set->pixels + image * pixels;
-        for (size_t p = 0; p < pixels; p++)
-            x[p] = (float)from[p] / 255.0f;
-        labels[i] = set->labels[image];
-    }
-}
-
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
@@ -122,7 +109,9 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
         DDP_TRY(ddp_trainer_device_step(t, first, n, (float)scale, inside, err));
     } else {
         int correct;
-        ddp_trainer_gather(&o->data->train, t->order, first, n, t->x, t->labels);
+        const struct ddp_images *set = &o->data->train;
+        o->model->gather(t->model, set->pixels, set->labels, ddp_trainer_pixels(set), t->order,
+                         first, (int)n, t->x, t->labels);
         o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, &t->last_loss, &correct,
                        inside ? ddp_trainer_ready : NULL, t);
         t->sums.loss += t->last_loss;

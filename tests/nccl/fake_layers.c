@@ -11,8 +11,6 @@
 #include "model/blas.h"
 #include "model/layers_stream.h"
 
-extern const struct ddp_device ddp_dev_cuda; /* fake_gpu.c */
-
 /* Replaces every 8-byte word of arg that points into the GPU's memory by the host address. */
 static void translate(void *arg, size_t bytes)
 {
@@ -116,13 +114,12 @@ static const char *fake_library(void)
     return "fake";
 }
 
-extern const struct ddp_layers ddp_layers_cuda; /* layers_list.h */
 const struct ddp_layers ddp_layers_cuda = {
     .device = "cuda",
     .library = fake_library,
     .open = fake_open,
     .close = ddp_layers_stream_close,
-    DDP_LAYERS_STREAM_FUNCTIONS,
+    .ops = &ddp_layers_stream_ops,
 };
 
 /* The stream kernels that training and its strategies use. */

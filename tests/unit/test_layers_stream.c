@@ -132,14 +132,14 @@ static const struct ddp_layers unfolded = {
     .library = no_library,
     .open = unfolded_open,
     .close = ddp_layers_stream_close,
-    DDP_LAYERS_STREAM_FUNCTIONS,
+    .ops = &ddp_layers_stream_ops,
 };
 static const struct ddp_layers by_library = {
     .device = "cpu",
     .library = no_library,
     .open = library_open,
     .close = ddp_layers_stream_close,
-    DDP_LAYERS_STREAM_FUNCTIONS,
+    .ops = &ddp_layers_stream_ops,
 };
 
 static void check(const char *name, const struct ddp_layers *layers, int most, int steps)
@@ -152,8 +152,10 @@ static void check(const char *name, const struct ddp_layers *layers, int most, i
 /* The whole batch in one chunk, and in chunks of three images. */
 static void nets_unfolded(void **state)
 {
+    struct ddp_layer_ops small_chunks = ddp_layers_stream_ops;
     struct ddp_layers pieces = unfolded;
-    pieces.chunk_floats = 3 * 500 * 64; /* three images of singa-cnn's second convolution */
+    pieces.ops = &small_chunks;
+    small_chunks.chunk_floats = 3 * 500 * 64; /* three images of singa-cnn's second convolution */
     check("singa-cnn", &unfolded, BATCH, STEPS);
     check("singa-cnn", &pieces, 10, 2);
     check("lenet", &unfolded, 32, STEPS);

@@ -59,9 +59,9 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
                           .w = random_both(&rng, s.out_c * taps, 0.3),
                           .b = random_both(&rng, s.out_c, 0.1),
                           .weight = random_both(&rng, n * s.out_c * out_hw, 1.0)};
-    struct ddp_conv_pool layer = {.shape = {s.in_c, s.in_h, s.in_w, s.out_c, s.k, 1, 0},
-                                  .chunk = chunk,
-                                  .kernels = ddp_nn_kernels(level)};
+    struct ddp_conv layer = {.shape = {s.in_c, s.in_h, s.in_w, s.out_c, s.k, 1, 0},
+                             .chunk = chunk,
+                             .kernels = ddp_nn_kernels(level)};
     size_t hw = (size_t)in_hw, ohw = (size_t)out_hw, batch = (size_t)n;
     struct ddp_view xv =
         cnhw ? (struct ddp_view){batch * hw, hw} : (struct ddp_view){hw, hw * (size_t)s.in_c};
@@ -72,7 +72,7 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
     float *dout = malloc(sizeof *dout * (size_t)c.weight.n);
     float *dw = malloc(sizeof *dw * (size_t)c.w.n), *db = malloc(sizeof *db * (size_t)c.b.n);
     float *grad = malloc(sizeof *grad * (size_t)c.x.n);
-    float *scratch = malloc(sizeof *scratch * ddp_conv_pool_scratch(&layer));
+    float *scratch = malloc(sizeof *scratch * ddp_layers_cpu.ops->conv_pool_scratch(&layer, n));
     uint8_t *which = malloc((size_t)c.weight.n);
     if (cnhw) {
         reorder(n, s.in_c, in_hw, c.x.f, x, 1);
@@ -81,8 +81,9 @@ static void check_conv(struct naive_conv s, int n, int chunk, int cnhw, enum ddp
         memcpy(x, c.x.f, sizeof *x * (size_t)c.x.n);
         memcpy(dout, c.weight.f, sizeof *dout * (size_t)c.weight.n);
     }
-    ddp_conv_pool_forward(&layer, n, x, xv, c.w.f, c.b.f, out, ov, which, scratch);
-    ddp_conv_pool_backward(&layer, n, x, xv, c.w.f, dout, ov, which, dw, db, dx, xv, scratch);
+    ddp_layers_cpu.ops->conv_pool_forward(&layer, n, x, xv, c.w.f, c.b.f, out, ov, which, scratch);
+    ddp_layers_cpu.ops->conv_pool_backward(&layer, n, x, xv, c.w.f, dout, ov, which, dw, db, dx, xv,
+                                           scratch);
     double loss = 0, want = conv_loss(&c);
     for (int i = 0; i < c.weight.n; i++)
         loss += (double)out[i] * (double)dout[i];
@@ -210,8 +211,8 @@ static void fully_connected(void **state)
             .in = c.in, .out = c.out, .relu = relu, .kernels = ddp_nn_kernels(ddp_nn_simd())};
         float y[5 * 9], dy[5 * 9], dw[17 * 9], db[9], dx[5 * 17];
         memcpy(dy, c.weight.f, sizeof dy);
-        ddp_linear_forward(&layer, c.n, c.x.f, c.w.f, c.b.f, y);
-        ddp_linear_backward(&layer, c.n, c.x.f, c.w.f, y, dy, dw, db, dx);
+        ddp_layers_cpu.ops->linear_forward(&layer, c.n, c.x.f, c.w.f, c.b.f, y);
+        ddp_layers_cpu.ops->linear_backward(&layer, c.n, c.x.f, c.w.f, y, dy, dw, db, dx);
         compare("linear weights", dw, &c.w, 1, linear_loss, &c);
         compare("linear bias", db, &c.b, 1, linear_loss, &c);
         compare("linear input", dx, &c.x, 1, linear_loss, &c);
@@ -239,13 +240,13 @@ static void softmax(void **state)
     float d[20];
     double loss;
     int correct;
-    ddp_softmax_loss(4, 5, c.logits.f, labels, 0.25f, &loss, &correct, d);
+    ddp_layers_cpu.ops->softmax_loss(NULL, 4, 5, c.logits.f, labels, 0.25f, &loss, &correct, d);
     assert_true(fabs(0.25 * loss - softmax_loss(&c)) < 1e-12);
     compare("softmax", d, &c.logits, 1, softmax_loss, &c);
     /* Logits that overflow exp() give a finite loss; among equal logits the first one counts. */
     const float far[] = {1000.0f, -1000.0f, 3.0f, 3.0f};
     const uint8_t at[] = {1, 0};
-    ddp_softmax_loss(2, 2, far, at, 1.0f, &loss, &correct, NULL);
+    ddp_layers_cpu.ops->softmax_loss(NULL, 2, 2, far, at, 1.0f, &loss, &correct, NULL);
     assert_true(fabs(loss - (2000.0 + log(2.0))) < 1e-9);
     assert_int_equal(correct, 1);
     release(&c.logits);

@@ -68,11 +68,11 @@ static void check_conv(struct naive_conv2 s, int n, int chunk, enum ddp_simd lev
           *dy = malloc(sizeof *dy * (size_t)c.weight.n);
     float *dx = malloc(sizeof *dx * (size_t)c.x.n), *dw = malloc(sizeof *dw * (size_t)c.w.n);
     float *db = malloc(sizeof *db * (size_t)c.b.n);
-    float *scratch = malloc(sizeof *scratch * ddp_conv_scratch(&layer));
+    float *scratch = malloc(sizeof *scratch * ddp_layers_cpu.ops->conv_scratch(&layer, n));
     assert_int_equal(ddp_conv_out_h(&layer.shape), o);
     reorder(n, s.out_c, o * o, c.weight.f, dy);
-    ddp_conv_forward(&layer, n, c.x.f, xv, c.w.f, c.b.f, y, scratch);
-    ddp_conv_backward(&layer, n, c.x.f, xv, c.w.f, dy, dw, db, dx, xv, scratch);
+    ddp_layers_cpu.ops->conv_forward(&layer, n, c.x.f, xv, c.w.f, c.b.f, y, scratch);
+    ddp_layers_cpu.ops->conv_backward(&layer, n, c.x.f, xv, c.w.f, dy, dw, db, dx, xv, scratch);
     double loss = 0, want = conv_loss(&c);
     for (int i = 0; i < c.weight.n; i++)
         loss += (double)y[i] * (double)dy[i];
@@ -138,7 +138,8 @@ static void check_norm(int n, int channels, int pixels, int relu, enum ddp_simd 
     }
     reorder(n, channels, pixels, c.x.f, x);
     reorder(n, channels, pixels, c.weight.f, dy);
-    ddp_batch_norm_forward(&layer, count, x, c.gamma.f, c.beta.f, running, saved, y);
+    ddp_layers_cpu.ops->batch_norm_forward(&layer, count, x, c.gamma.f, c.beta.f, running, saved,
+                                           y);
     double mean = 0, var = 0;
     for (size_t i = 0; i < count; i++)
         mean += (double)x[i] / (double)count;
@@ -146,13 +147,14 @@ static void check_norm(int n, int channels, int pixels, int relu, enum ddp_simd 
         var += ((double)x[i] - mean) * ((double)x[i] - mean) / (double)count;
     assert_true(fabs((double)running[0] - (0.9 * 3 + 0.1 * mean)) < 1e-5);
     assert_true(fabs((double)running[wide] - (0.9 * 5 + 0.1 * var)) < 1e-5);
-    ddp_batch_norm_backward(&layer, count, x, y, dy, saved, dgamma, dbeta, dx);
+    ddp_layers_cpu.ops->batch_norm_backward(&layer, count, x, y, dy, saved, dgamma, dbeta, dx);
     reorder(channels, n, pixels, dx, grad);
     compare("norm gamma", dgamma, &c.gamma, 1, norm_loss, &c);
     compare("norm beta", dbeta, &c.beta, 1, norm_loss, &c);
     compare("norm input", grad, &c.x, 1, norm_loss, &c);
     /* Normalisation by the running statistics is an affine map. */
-    ddp_batch_norm_evaluate(&layer, count, x, c.gamma.f, c.beta.f, running, saved, y);
+    ddp_layers_cpu.ops->batch_norm_evaluate(&layer, count, x, c.gamma.f, c.beta.f, running, saved,
+                                            y);
     double want = (double)c.gamma.f[0] * ((double)x[0] - (double)running[0]) /
                       sqrt((double)running[wide] + 1e-5) +
                   (double)c.beta.f[0];
@@ -179,9 +181,9 @@ static void normalisation_of_one_value(void **state)
     const float x[] = {3.0f, -1.0f}, gamma[] = {2.0f, 2.0f}, beta[] = {0.5f, 0.25f};
     float y[2], dy[] = {1.0f, 2.0f}, dx[2], dgamma[2], dbeta[2], running[4] = {0, 0, 1, 1};
     float saved[2 * DDP_BATCH_NORM_SAVED];
-    ddp_batch_norm_forward(&layer, 1, x, gamma, beta, running, saved, y);
+    ddp_layers_cpu.ops->batch_norm_forward(&layer, 1, x, gamma, beta, running, saved, y);
     assert_true(y[0] == 0.5f && y[1] == 0.25f);
-    ddp_batch_norm_backward(&layer, 1, x, y, dy, saved, dgamma, dbeta, dx);
+    ddp_layers_cpu.ops->batch_norm_backward(&layer, 1, x, y, dy, saved, dgamma, dbeta, dx);
     assert_true(dx[0] == 0.0f && dx[1] == 0.0f && dgamma[0] == 0.0f);
     assert_true(dbeta[0] == 1.0f && dbeta[1] == 2.0f);
 }

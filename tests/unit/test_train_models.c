@@ -111,6 +111,14 @@ static void global_batch_is_the_same_at_any_rank_count(void **state)
     ddp_dataset_release(&set);
 }
 
+static void gather(const struct ddp_model_class *cls, struct ddp_model *model,
+                   const struct ddp_images *set, const uint32_t *index, size_t first, size_t n,
+                   float *x, uint8_t *labels)
+{
+    cls->gather(model, set->pixels, set->labels, ddp_trainer_pixels(set), index, first, (int)n, x,
+                labels);
+}
+
 /* Computes the loss that the trainer should find at a learning rate of 0: each rank's running
  * statistics after its images of an epoch, their weighted mean if `averaged`, then the loss over
  * all evaluation images, each rank evaluating its part. */
@@ -139,7 +147,7 @@ static double expected_loss(const struct run *r, bool averaged)
         ddp_partition_order(&plan, 1, rank, order, &count);
         for (int64_t s = 0; s < ddp_partition_steps(&plan); s++) {
             ddp_partition_slice(&plan, s, rank, &first, &n, &global);
-            ddp_trainer_gather(&r->o.data->train, order, first, n, x, labels);
+            gather(cls, models[rank], &r->o.data->train, order, first, n, x, labels);
             cls->step(models[rank], x, labels, (int)n, 1.0f, &sum, &correct, NULL, NULL);
             seen += n;
         }
@@ -150,7 +158,7 @@ static double expected_loss(const struct run *r, bool averaged)
         for (size_t i = 0; i < cls->state_count && averaged; i++)
             cls->state(models[rank])[i] = (float)mean[i];
         ddp_partition_part(r->o.data->eval.count, r->ranks, rank, &first, &n);
-        ddp_trainer_gather(&r->o.data->eval, NULL, first, n, x, labels);
+        gather(cls, models[rank], &r->o.data->eval, NULL, first, n, x, labels);
         cls->evaluate(models[rank], x, labels, (int)n, &sum, &correct);
         loss += sum;
         cls->destroy(models[rank]);
