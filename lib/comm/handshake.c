@@ -9,23 +9,31 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/strbuf.h"
-#include "comm/build_id.h"
-#include "diag/rank_list.h"
+#include "build_facts.h"
+#include "diag/flight_report.h"
 
 #define TEXT_BYTES 8192 /* texts are cut to this size, so later differences are not shown */
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions expect a card of this size");
 
+const char *ddp_build_commit(void)
+{
+    return DDP_COMMIT;
+}
+
+const char *ddp_build_version(void)
+{
+    return DDP_VERSION;
+}
+
+const char *ddp_build_flags(void)
+{
+    return DDP_FAULTS ? DDP_COMPILER " " DDP_CFLAGS " FAULTS=1" : DDP_COMPILER " " DDP_CFLAGS;
+}
+
 /* The compared fields, in the order of comparison. */
 enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
-
-static uint64_t hash_bytes(uint64_t hash, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = ddp_mix64(hash ^ (unsigned char)text[i]) + i;
-    return hash;
-}
 
 void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card *card)
 {
@@ -34,10 +42,11 @@ void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card 
     memcpy(card->magic, "ddpcard", 8);
     snprintf(card->version, sizeof card->version, "%s", ddp_build_version());
     snprintf(card->commit, sizeof card->commit, "%s", ddp_build_commit());
-    card->flags_hash = hash_bytes(0, flags, strlen(flags));
+    card->flags_hash = ddp_fnv1a(DDP_FNV_INIT, flags, strlen(flags));
     card->args_count = (uint64_t)count;
+    card->args_hash = DDP_FNV_INIT;
     for (int i = 0; i < count; i++)
-        card->args_hash = hash_bytes(card->args_hash, args[i], strlen(args[i]) + 1);
+        card->args_hash = ddp_fnv1a(card->args_hash, args[i], strlen(args[i]) + 1);
 }
 
 static bool differs(const struct ddp_handshake_card *a, const struct ddp_handshake_card *b,
@@ -67,9 +76,8 @@ struct verdict {
 static int compare_cards(const struct ddp_handshake_card *all, int size, struct verdict *out,
                          struct ddp_err *err)
 {
-    unsigned char *mark = ddp_calloc((size_t)size, 1);
-    if (mark == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", size);
+    unsigned char *mark;
+    DDP_TRY(DDP_NEW(&mark, (size_t)size, err));
     out->count = 0;
     for (out->field = VERSION; out->field < FIELD_COUNT; out->field++) {
         for (int r = size - 1; r > 0; r--) {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/unit.h"
-#include "diag/rank_list.h"
+#include "diag/flight_report.h"
 #include "launch/rendezvous_impl.h"
 
 #define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/signal_set.h"
 
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
@@ -20,6 +19,17 @@ struct ddp_signal_thread {
     int signals, stop; /* a signalfd, and an eventfd that ends the thread */
     sigset_t old_mask;
 };
+
+void ddp_signal_set_termination(sigset_t *set)
+{
+    static const int termination[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigemptyset(set);
+    for (size_t i = 0; i < DDP_COUNT_OF(termination); i++) {
+        if (sigaction(termination[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
+            sigaddset(set, termination[i]);
+    }
+}
 
 /* Raises the signal again and unblocks it, so that the launcher sees this signal as the cause of
  * death. */

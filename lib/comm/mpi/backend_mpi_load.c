@@ -12,7 +12,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/build_id.h"
+#include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"

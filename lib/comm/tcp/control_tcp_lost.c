@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "base/unit.h"
 #include "comm/tcp/control_tcp_impl.h"
-#include "diag/rank_list.h"
+#include "diag/flight_report.h"
 
 static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
 {
