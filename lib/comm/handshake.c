@@ -98,15 +98,12 @@ static int compare_cards(const struct ddp_handshake_card *all, int size, struct 
 static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
                           struct ddp_err *err)
 {
-    char *all = ddp_calloc((size_t)comm->size, TEXT_BYTES);
-    if (all == NULL) {
-        ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
-    }
+    char(*all)[TEXT_BYTES];
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&all, (size_t)comm->size, err)));
     int rc = ddp_comm_allgather_bytes(comm, mine, all, TEXT_BYTES, err);
     if (rc == 0) {
-        memcpy(texts, all, TEXT_BYTES);
-        memcpy(texts + TEXT_BYTES, all + (size_t)rank * TEXT_BYTES, TEXT_BYTES);
+        memcpy(texts, all[0], TEXT_BYTES);
+        memcpy(texts + TEXT_BYTES, all[rank], TEXT_BYTES);
     }
     free(all);
     return rc;
@@ -213,11 +210,8 @@ static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_c
             err->agreed = true;
         return report_build(all, v, err);
     }
-    char *mine = ddp_calloc(3, TEXT_BYTES); /* the texts of this rank, rank 0 and rank v->rank */
-    if (mine == NULL) {
-        ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
-    }
+    char *mine; /* the texts of this rank, rank 0 and rank v->rank */
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&mine, 3 * TEXT_BYTES, err)));
     char *texts = mine + TEXT_BYTES;
     if (v->field == FLAGS)
         snprintf(mine, TEXT_BYTES, "%s", flags);
@@ -237,11 +231,8 @@ int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *m
                        const char *flags, char *const *args, struct ddp_err *err)
 {
     struct verdict verdict = {.field = FIELD_COUNT};
-    struct ddp_handshake_card *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    if (all == NULL) {
-        ddp_comm_abort(comm, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
-    }
+    struct ddp_handshake_card *all;
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&all, (size_t)comm->size, err)));
     int rc = ddp_comm_allgather_bytes(comm, mine, all, sizeof *mine, err);
     if (rc == 0)
         rc = compare_cards(all, comm->size, &verdict, err);

@@ -59,10 +59,8 @@ struct mpi_world {
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
-    /* [2][WIDE_COUNT] inputs and sums of integer averages in 64 bits; allocated by the first call
-     * that needs them. */
-    int64_t *wide;
-    /* Scratch memory for copies of inputs and results; allocated like `wide`. */
+    /* Scratch memory for copies of inputs and results, and for the 64-bit inputs and sums of
+     * integer averages. Allocated by the first call that needs it. */
     void *scratch;
     size_t scratch_bytes;
 };
@@ -318,9 +316,8 @@ static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
 {
     struct mpi_world *world = state_of(parent)->world;
     MPI_Group all, some;
-    struct mpi_state *s = ddp_calloc(1, sizeof *s);
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    struct mpi_state *s;
+    DDP_TRY(DDP_NEW(&s, 1, err));
     s->world = world;
     MPI_Comm_group(world->comm, &all);
     MPI_Group_incl(all, child->size, child->world_rank, &some);
@@ -343,7 +340,6 @@ static void state_free(struct mpi_state *s)
     if (s == NULL)
         return;
     ddp_free_pages(s->scratch, s->scratch_bytes);
-    free(s->wide);
     free(s);
 }
 
@@ -400,17 +396,15 @@ static int world_open(struct mpi_world *world, struct ddp_err *err)
 static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                     struct ddp_err *err)
 {
-    int started, provided, rank, size;
-    struct mpi_state *s = ddp_calloc(1, sizeof *s);
-    struct mpi_world *world = ddp_calloc(1, sizeof *world);
-    if (s == NULL || world == NULL) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-        goto err_free;
-    }
+    int started, provided, rank, size, rc;
+    struct mpi_state *s = NULL;
+    struct mpi_world *world = NULL;
+    DDP_TRY_GOTO(DDP_NEW(&s, 1, err), err_free);
+    DDP_TRY_GOTO(DDP_NEW(&world, 1, err), err_free);
     MPI_Initialized(&started);
     if (started) {
-        ddp_fail(err, DDP_EINTERNAL,
-                 "MPI was started before in this process and can start only once");
+        rc = ddp_fail(err, DDP_EINTERNAL,
+                      "MPI was started before in this process and can start only once");
         goto err_free;
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
@@ -421,14 +415,18 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
                                            : MPI_THREAD_SERIALIZED;
     int mpi_rc = MPI_Init_thread(NULL, NULL, wanted, &provided);
     if (mpi_rc != MPI_SUCCESS) {
-        mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
+        rc = mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
         goto err_free;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
-        check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
+    rc = check_rank_info(&comm->rank_info, rank, size, err);
+    if (rc == 0)
+        rc = check_threads(wanted, provided, err);
+    if (rc == 0)
+        rc = world_open(world, err);
+    if (rc != 0) {
         /* In a larger world, MPI_Finalize could wait for ever for other ranks. If a process exits
          * without MPI_Finalize, mpiexec reports that. */
         if (size == 1)
@@ -444,7 +442,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
 err_free:
     free(world);
     state_free(s);
-    return err != NULL ? err->code : DDP_EINTERNAL;
+    return rc;
 }
 
 static void mpi_finalize(struct ddp_comm *comm)

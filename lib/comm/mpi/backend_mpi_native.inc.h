@@ -212,13 +212,34 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
-/* Returns the array of 64-bit sums in *out, allocating it at the first call. */
+/* Returns at least `bytes` of the communicator's scratch memory in *out. */
+static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
+{
+    if (s->scratch_bytes < bytes) {
+        void *grown = ddp_alloc_pages(bytes);
+        if (grown == NULL)
+            return ddp_fail_memory(err, bytes, 1, __func__);
+        ddp_free_pages(s->scratch, s->scratch_bytes);
+        s->scratch = grown;
+        s->scratch_bytes = bytes;
+    }
+    *out = s->scratch;
+    return 0;
+}
+
+/* Returns the memory for integer averages in *out: [2][WIDE_COUNT] inputs and sums in 64 bits. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
-    if (s->wide == NULL)
-        s->wide = ddp_calloc(2 * WIDE_COUNT, sizeof *s->wide);
-    *out = s->wide;
-    return s->wide != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for integer averages");
+    void *memory = NULL;
+    DDP_TRY(scratch_of(s, 2 * WIDE_COUNT * sizeof **out, &memory, err));
+    *out = memory;
+    return 0;
+}
+
+/* Returns whether the operation is an average of integers, whose sums need 64 bits. */
+static bool is_integer_average(const struct native *c)
+{
+    return c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
 }
 
 static int allreduce_integer_average(const struct native *c, struct ddp_err *err)
@@ -239,7 +260,7 @@ static int allreduce_integer_average(const struct native *c, struct ddp_err *err
 static int native_allreduce(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, done = 0;
-    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
+    if (is_integer_average(c))
         return allreduce_integer_average(c, err);
     const unsigned char *send = c->send;
     if (divides_first(c)) {
@@ -254,21 +275,6 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         done += n;
     } while (done < count);
     divide(c, c->recv, count);
-    return 0;
-}
-
-/* Returns at least `bytes` of the communicator's scratch memory in *out. */
-static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
-{
-    if (s->scratch_bytes < bytes) {
-        void *grown = ddp_alloc_pages(bytes);
-        if (grown == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch", bytes);
-        ddp_free_pages(s->scratch, s->scratch_bytes);
-        s->scratch = grown;
-        s->scratch_bytes = bytes;
-    }
-    *out = s->scratch;
     return 0;
 }
 
@@ -322,11 +328,12 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
     return 0;
 }
 
-static int native_reduce(const struct native *c, struct ddp_err *err)
+/* Reduces the `count` elements of one call from element `first` on, to rank `root`. */
+static int reduce_chunk(const struct native *c, size_t first, int root, struct ddp_err *err)
 {
-    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
-        return reduce_integer_average(c, 0, c->args->count, c->args->root, err);
-    return reduce_part(c, 0, c->args->count, c->args->root, err);
+    if (is_integer_average(c))
+        return reduce_integer_average(c, first, c->args->count, root, err);
+    return reduce_part(c, first, c->args->count, root, err);
 }
 
 /* Reduces the chunk of each rank with a call of its own. Used for arrays that exceed the counts of
@@ -334,20 +341,15 @@ static int native_reduce(const struct native *c, struct ddp_err *err)
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
-    bool wide = c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
-    for (int r = 0; r < c->comm->size; r++) {
-        size_t first = (size_t)r * count;
-        DDP_TRY(wide ? reduce_integer_average(c, first, count, r, err)
-                     : reduce_part(c, first, count, r, err));
-    }
+    for (int r = 0; r < c->comm->size; r++)
+        DDP_TRY(reduce_chunk(c, (size_t)r * count, r, err));
     return 0;
 }
 
 static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, part = count * c->elem_bytes;
-    if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
-        (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype)))
+    if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size || is_integer_average(c))
         return reduce_scatter_by_parts(c, err);
     const size_t full = (size_t)c->comm->size * part;
     const void *in = c->send;
@@ -454,7 +456,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
     case DDP_ALLREDUCE:
         return native_allreduce(&c, err);
     case DDP_REDUCE:
-        return native_reduce(&c, err);
+        return reduce_chunk(&c, 0, args->root, err);
     case DDP_REDUCE_SCATTER:
         return native_reduce_scatter(&c, err);
     case DDP_BARRIER:
