@@ -18,7 +18,7 @@ include ci/libddp.mk
 
 # Flags of one source file. Files ending in _avx2 and _avx512 are compiled for those SIMD levels and
 # called only after a check at run time. Only FACTS_SRC include build_facts.h.
-FACTS_SRC := lib/record/provenance.c lib/comm/build_id.c
+FACTS_SRC := lib/record/provenance.c lib/comm/handshake.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \

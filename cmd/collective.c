@@ -108,12 +108,11 @@ static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts
     const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
     *hosts = 1;
     if (simulated != NULL && all > 1) {
-        int *of = ddp_calloc((size_t)all, sizeof *of);
-        if (of == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", all);
+        uint64_t *of;
+        DDP_TRY(DDP_NEW(&of, (size_t)all, err));
         int rc = ddp_hosts_parse(simulated, all, of, err);
         for (int r = 0; rc == 0 && r < ranks; r++)
-            *hosts = DDP_MAX(*hosts, of[r] + 1);
+            *hosts = DDP_MAX(*hosts, (int)of[r] + 1);
         free(of);
         DDP_TRY(rc);
     } else if (!own && rank_info->local_size > 0) {

@@ -7,7 +7,7 @@
 
 #include "base/conf.h"
 #include "base/mem.h"
-#include "comm/build_id.h"
+#include "comm/handshake.h"
 #include "kernels.h"
 #include "plain.h"
 #include "run/child.h"

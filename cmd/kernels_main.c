@@ -12,7 +12,7 @@
 #include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "bench/kernel_cases.h"
-#include "comm/build_id.h"
+#include "comm/handshake.h"
 #include "gbench.h"
 #include "kernels.h"
 

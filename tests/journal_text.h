@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/rng.h"
 
 #define JOURNAL_CHECK_BYTES (sizeof ", \"check\": \"fnv1a64:0123456789abcdef\"}" - 1)
 

@@ -69,7 +69,7 @@ absent() {
 }
 
 @test "an allocation that fails is reported by DDP_NEW" {
-    none 'ENOMEM, "no memory' lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
+    none 'ENOMEM, "no memory' -r lib/comm lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
     grep -q '#define DDP_NEW' lib/base/mem.h
 }
 

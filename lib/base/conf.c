@@ -64,12 +64,18 @@ static const char *row_name(const void *ctx, int i)
     return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;
 }
 
-/* Returns whether the table contains the name of `entry` ("NAME=value"). */
-static bool known(const char *entry, size_t name_length)
+/* Returns whether two entries "NAME=value" have the same name. "=value" may be missing. */
+static bool same_name(const char *a, const char *b)
+{
+    const size_t n = strcspn(a, "=");
+    return strcspn(b, "=") == n && strncmp(a, b, n) == 0;
+}
+
+/* Returns whether the table contains the name of an entry. */
+static bool known(const char *entry)
 {
     for (int i = 0; i < DDP_CONF_COUNT; i++)
-        if (strlen(rows[i].variable) == name_length &&
-            strncmp(entry, rows[i].variable, name_length) == 0)
+        if (same_name(entry, rows[i].variable))
             return true;
     return false;
 }
@@ -77,11 +83,10 @@ static bool known(const char *entry, size_t name_length)
 int ddp_conf_check(struct ddp_err *err)
 {
     for (char **entry = environ; entry && *entry; entry++) {
-        size_t n = strcspn(*entry, "=");
-        if (strncmp(*entry, PREFIX, sizeof PREFIX - 1) != 0 || known(*entry, n))
+        if (strncmp(*entry, PREFIX, sizeof PREFIX - 1) != 0 || known(*entry))
             continue;
-        char name[64] = "";
-        memcpy(name, *entry, n < sizeof name ? n : sizeof name - 1);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
         ddp_fail(err, DDP_EUSAGE, "unknown environment variable '%s'", name);
         return ddp_hint_nearest(err, name, row_name, rows,
                                 "`ddpbench help environment` lists all variables");
@@ -89,20 +94,13 @@ int ddp_conf_check(struct ddp_err *err)
     const char *simd = ddp_conf_get(DDP_CONF_SIMD);
     if (simd && ddp_simd_parse(simd) < 0) {
         ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SIMD: '%.64s' is not a legal value", simd);
-        ddp_hint(err, "legal: scalar, avx2, avx512");
-        return DDP_EUSAGE;
+        return ddp_hint(err, "legal: scalar, avx2, avx512");
     }
     if (!DDP_FAULTS && ddp_conf_get(DDP_CONF_FAULT)) {
         ddp_fail(err, DDP_EUSAGE, "DDPBENCH_FAULT is set, but this build has no fault points");
-        ddp_hint(err, "unset it, or build with `make FAULTS=1`");
-        return DDP_EUSAGE;
+        return ddp_hint(err, "unset it, or build with `make FAULTS=1`");
     }
     return DDP_FAULTS ? ddp_fault_arm(ddp_conf_get(DDP_CONF_FAULT), err) : DDP_OK;
-}
-
-static size_t key_length(const char *entry)
-{
-    return strcspn(entry, "=");
 }
 
 char **ddp_conf_environment(const char *const *more)
@@ -116,8 +114,7 @@ char **ddp_conf_environment(const char *const *more)
     for (size_t i = 0; all && i < ours; i++) {
         bool replaced = false;
         for (size_t j = 0; j < theirs; j++)
-            replaced |= key_length(more[j]) == key_length(environ[i]) &&
-                        strncmp(more[j], environ[i], key_length(more[j])) == 0;
+            replaced |= same_name(more[j], environ[i]);
         if (!replaced)
             all[n++] = environ[i];
     }

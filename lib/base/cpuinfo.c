@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/unit.h"
 
 static const char *const names[DDP_SIMD_COUNT] = {
     [DDP_SIMD_SCALAR] = "scalar",
@@ -94,17 +95,6 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
     fclose(f);
 }
 
-/* Parses a size such as "32768K". Returns the number of bytes, or 0 if the text is not a size. */
-static size_t parse_size(const char *text)
-{
-    unsigned long long n = 0;
-    char unit = ' ';
-    if (sscanf(text, "%llu%c", &n, &unit) < 1 || n > SIZE_MAX >> 30)
-        return 0;
-    const char *units = " KMG", *found = strchr(units, unit);
-    return found ? (size_t)n << 10 * (found - units) : 0;
-}
-
 /* Returns the number of processors in a list, at least 1. For example, "0-3,8" gives 5. */
 static int count_cpus(const char *list)
 {
@@ -137,8 +127,8 @@ bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out)
         if (strcmp(word, "Unified") != 0 && strcmp(word, "Data") != 0)
             continue;
         read_word(sys, cpu, i, "size", word, sizeof word);
-        const size_t bytes = parse_size(word);
-        if (bytes == 0)
+        uint64_t bytes;
+        if (ddp_parse_size(word, &bytes, NULL) != 0 || bytes == 0)
             continue;
         highest = level;
         read_word(sys, cpu, i, "shared_cpu_list", word, sizeof word);

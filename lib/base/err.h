@@ -62,6 +62,10 @@ int ddp_fail(struct ddp_err *err, int code, const char *fmt, ...) DDP_PRINTF(3, 
 int ddp_fail_errno(struct ddp_err *err, int code, int errno_value, const char *fmt, ...)
     DDP_PRINTF(4, 5);
 
+/* Copies *cause to *err unless *err already holds an error. Returns cause->code. err may be NULL.
+ */
+int ddp_fail_copy(struct ddp_err *err, const struct ddp_err *cause);
+
 /* Sets the hint of *err if it has none yet. Returns err->code, or DDP_EINTERNAL if err is NULL. */
 int ddp_hint(struct ddp_err *err, const char *fmt, ...) DDP_PRINTF(2, 3);
 

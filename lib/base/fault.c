@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/nearest.h"
 #include "base/unit.h"
 
@@ -238,10 +239,10 @@ static int fault_table_create(const char *text, struct fault_table **out, struct
     struct fault_table *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for faults");
+        return ddp_fail_memory(err, 1, sizeof *b, __func__);
     b->text = strdup(text);
     int rc = b->text != NULL ? parse_all(b, text, err)
-                             : ddp_fail(err, DDP_ENOMEM, "no memory for faults");
+                             : ddp_fail_memory(err, strlen(text) + 1, 1, __func__);
     if (rc != 0) {
         fault_table_destroy(b);
         return rc;
@@ -304,8 +305,8 @@ static int act(const struct spec *spec, const void *data, size_t bytes, struct d
         break;
     default:
         errno = spec->value;
-        return ddp_fail_errno(err, ddp_fault_rows()[spec->point].code, spec->value,
-                              "injected fault '%s'", spec->text);
+        return ddp_fail_errno(err, rows[spec->point].code, spec->value, "injected fault '%s'",
+                              spec->text);
     }
     return 0;
 }

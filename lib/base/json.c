@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 #define DIGEST_PREFIX "fnv1a64:"
 /* Value of `valueint` that marks an object or array with a missing member. */
@@ -523,14 +524,6 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
     }
     *out = doc;
     return DDP_OK;
-}
-
-uint64_t ddp_fnv1a(uint64_t state, const void *data, size_t n)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < n; i++)
-        state = (state ^ bytes[i]) * 0x100000001b3u;
-    return state;
 }
 
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)

@@ -57,10 +57,6 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
 /* Parses a document and checks its digest. Returns DDP_EINPUT if the digest is missing or wrong. */
 int ddp_json_check_digest(const char *text, size_t bytes, const char *name,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Continues a 64-bit FNV-1a hash with data [n] and returns the new state. The first state is
- * DDP_FNV_INIT. */
-#define DDP_FNV_INIT 0xcbf29ce484222325u
-uint64_t ddp_fnv1a(uint64_t state, const void *data, size_t n);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 #include "base/nearest.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 
 enum { LENGTH_MAX = 63 }; /* longest name that is compared */
 
@@ -59,13 +59,10 @@ const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *
 /* Joins all candidates to "a, b, c". Text that does not fit is cut and ends in "...". */
 static void join(ddp_candidate *candidate, const void *ctx, char *out, size_t out_bytes)
 {
-    size_t used = 0;
+    const char *name;
     out[0] = '\0';
-    for (int i = 0; candidate(ctx, i) && used < out_bytes; i++)
-        used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? ", " : "",
-                                 candidate(ctx, i));
-    if (used >= out_bytes)
-        memcpy(out + out_bytes - 4, "...", 4);
+    for (int i = 0; (name = candidate(ctx, i)) != NULL; i++)
+        ddp_text_append(out, out_bytes, "%s%s", i ? ", " : "", name);
 }
 
 int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candidate,

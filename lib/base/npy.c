@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -148,17 +148,12 @@ static int read_at(const struct ddp_npy *npy, void *out, size_t n, size_t offset
     return 0;
 }
 
-/* Checks the header and the length of an open file. */
-static int check(struct ddp_npy *npy, struct ddp_err *err)
+/* Checks the header of an open file, and its length. */
+static int check(struct ddp_npy *npy, size_t file_bytes, struct ddp_err *err)
 {
     unsigned char prefix[PREFIX_BYTES];
     char header[HEADER_MAX];
-    struct stat st;
     size_t values, bytes, got;
-    if (fstat(npy->fd, &st) != 0)
-        return ddp_fail_errno(err, DDP_EIO, errno, "cannot read '%s'", npy->path);
-    if (!S_ISREG(st.st_mode))
-        return ddp_fail(err, DDP_EINPUT, "'%s' is not a regular file", npy->path);
     DDP_TRY(read_at(npy, prefix, sizeof prefix, 0, &got, err));
     if (got != PREFIX_BYTES || memcmp(prefix, magic, 6) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not an NPY file", npy->path);
@@ -175,25 +170,21 @@ static int check(struct ddp_npy *npy, struct ddp_err *err)
         return ddp_fail(err, DDP_EINPUT, "'%s' cannot be used: %s", npy->path, wrong);
     npy->data_offset = PREFIX_BYTES + n;
     if (!ddp_mul_size(npy->rows, npy->columns, &values) ||
-        !ddp_mul_size(values, sizeof(float), &bytes) ||
-        bytes != (size_t)st.st_size - npy->data_offset)
+        !ddp_mul_size(values, sizeof(float), &bytes) || bytes != file_bytes - npy->data_offset)
         return ddp_fail(err, DDP_EINPUT,
                         "'%s' promises %zu x %zu values of 4 bytes, but %lld bytes follow its "
                         "header",
                         npy->path, npy->rows, npy->columns,
-                        (long long)st.st_size - (long long)npy->data_offset);
+                        (long long)file_bytes - (long long)npy->data_offset);
     return 0;
 }
 
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err)
 {
-    /* Use O_NONBLOCK, so that opening a pipe without a writer does not block. */
-    struct ddp_npy npy = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (npy.fd < 0) {
-        int code = errno == EACCES ? DDP_EPERM : DDP_ENOINPUT;
-        return ddp_fail_errno(err, code, errno, "cannot open '%s'", path);
-    }
-    int rc = check(&npy, err);
+    struct ddp_npy npy = {.path = path};
+    size_t file_bytes;
+    DDP_TRY(ddp_file_open(path, &npy.fd, &file_bytes, err));
+    int rc = check(&npy, file_bytes, err);
     if (rc != 0) {
         ddp_npy_close(&npy);
         return rc;

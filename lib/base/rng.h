@@ -1,6 +1,7 @@
-/* Random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018; public domain).
- * The caller owns the state. The same seed gives the same bits on every machine, except that
- * ddp_rng_normal depends on the C library's log(). Do not use these numbers for secrets. */
+/* Hashes, and random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018;
+ * public domain). The caller owns the state. The same seed gives the same bits on every machine,
+ * except that ddp_rng_normal depends on the C library's log(). Do not use these numbers for
+ * secrets. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
@@ -33,6 +34,17 @@ static inline uint64_t ddp_mix64(uint64_t x)
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
+}
+
+/* Continues a 64-bit FNV-1a hash with data [n] and returns the new state. The first state is
+ * DDP_FNV_INIT. */
+#define DDP_FNV_INIT 0xcbf29ce484222325u
+static inline uint64_t ddp_fnv1a(uint64_t state, const void *data, size_t n)
+{
+    const unsigned char *bytes = (const unsigned char *)data;
+    for (size_t i = 0; i < n; i++)
+        state = (state ^ bytes[i]) * 0x100000001b3u;
+    return state;
 }
 
 #ifdef __cplusplus

@@ -79,6 +79,22 @@ void ddp_strbuf_release(struct ddp_strbuf *sb)
     *sb = DDP_STRBUF_INIT;
 }
 
+void ddp_text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args)
+{
+    size_t used = strlen(text);
+    int n = vsnprintf(text + used, text_bytes - used, fmt, args);
+    if (n >= 0 && (size_t)n >= text_bytes - used)
+        memcpy(text + text_bytes - 4, "...", 4);
+}
+
+void ddp_text_append(char *text, size_t text_bytes, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    ddp_text_vappend(text, text_bytes, fmt, args);
+    va_end(args);
+}
+
 /* utf8_least[n] is the smallest code point that needs n bytes. A smaller code point in n bytes is
  * an overlong form, which is not valid. */
 static const uint32_t utf8_least[5] = {0, 0, 0x80, 0x800, 0x10000};

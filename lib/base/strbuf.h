@@ -27,6 +27,11 @@ void ddp_strbuf_addf(struct ddp_strbuf *sb, const char *fmt, ...) DDP_PRINTF(2, 
 void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n);
 void ddp_strbuf_release(struct ddp_strbuf *sb);
 
+/* Appends to the NUL-terminated text in text [text_bytes]. If the result does not fit, it is cut
+ * and ends in "...". text_bytes must be at least 4. */
+void ddp_text_append(char *text, size_t text_bytes, const char *fmt, ...) DDP_PRINTF(3, 4);
+void ddp_text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args);
+
 /* Returns the length (1 to 4) of the UTF-8 sequence at the start of text [left], or 0 if the
  * sequence is not valid. */
 size_t ddp_utf8_length(const char *text, size_t left);

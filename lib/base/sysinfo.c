@@ -47,19 +47,26 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Returns a field of a file with lines "NAME NUMBER", or -1 if it is missing. */
+/* Returns a field of a file with lines "NAME NUMBER", which may end in a unit, or -1 if the field
+ * is missing. */
 static int64_t read_field(const char *folder, const char *file, const char *field)
 {
     char name[64];
     long long v;
     int64_t found = -1;
     FILE *f = open_in(folder, file);
-    while (f && found < 0 && fscanf(f, "%63s %lld", name, &v) == 2)
+    while (f && found < 0 && fscanf(f, "%63s %lld%*[^\n]", name, &v) == 2)
         if (strcmp(name, field) == 0)
             found = v;
     if (f)
         fclose(f);
     return found;
+}
+
+/* Returns the smaller of two amounts; -1 means unknown. */
+static int64_t lower(int64_t a, int64_t b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 /* Lowers the memory limits in *out to the limits of this folder. */
@@ -68,16 +75,13 @@ static void apply_memory(const struct version *v, const char *folder, struct ddp
     int64_t limit = read_number(folder, v->limit);
     if (limit < 0 || limit >= NO_LIMIT)
         return;
-    if (out->memory_bytes < 0 || limit < out->memory_bytes)
-        out->memory_bytes = limit;
+    out->memory_bytes = lower(out->memory_bytes, limit);
     int64_t usage = read_number(folder, v->usage);
     if (usage < 0)
         return;
     int64_t reclaimable = read_field(folder, "memory.stat", v->reclaimable);
     int64_t held = DDP_MAX(usage - DDP_MAX(reclaimable, 0), 0);
-    int64_t left = DDP_MAX(limit - held, 0);
-    if (out->available_bytes < 0 || left < out->available_bytes)
-        out->available_bytes = left;
+    out->available_bytes = lower(out->available_bytes, DDP_MAX(limit - held, 0));
 }
 
 static void apply_quota(int64_t quota, int64_t period, struct ddp_cgroup *out)
@@ -307,19 +311,8 @@ static void read_cpu(char *out, size_t out_bytes)
 /* Returns a field of /proc/meminfo in bytes, or -1 if it is missing. */
 static int64_t meminfo_bytes(const char *field)
 {
-    char line[128];
-    long long kib;
-    int64_t found = -1;
-    size_t n = strlen(field);
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (!f)
-        return -1;
-    while (found < 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0 && line[n] == ':' &&
-            sscanf(line + n + 1, "%lld", &kib) == 1)
-            found = kib * 1024;
-    fclose(f);
-    return found;
+    const int64_t kib = read_field("/proc", "meminfo", field);
+    return kib < 0 ? -1 : kib * 1024;
 }
 
 /* Stores the word in brackets in `out`, for example "madvise" from "always [madvise] never". */
@@ -330,12 +323,6 @@ static void read_choice(const char *path, char *out, size_t out_bytes)
     const char *open = strchr(line, '[');
     size_t n = open ? strcspn(open + 1, "]") : 0;
     snprintf(out, out_bytes, "%.*s", (int)n, open ? open + 1 : "");
-}
-
-/* Returns the smaller of two amounts; -1 means unknown. */
-static int64_t lower(int64_t a, int64_t b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out)
@@ -360,8 +347,8 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out)
     struct ddp_cgroup group;
     ddp_cgroup_read("/proc/self/cgroup", "/sys/fs/cgroup", &group);
     out->cpu_quota = group.cpu_quota;
-    out->memory_bytes = lower(meminfo_bytes("MemTotal"), group.memory_bytes);
-    out->available_bytes = lower(meminfo_bytes("MemAvailable"), group.available_bytes);
+    out->memory_bytes = lower(meminfo_bytes("MemTotal:"), group.memory_bytes);
+    out->available_bytes = lower(meminfo_bytes("MemAvailable:"), group.available_bytes);
 
     read_choice("/sys/kernel/mm/transparent_hugepage/enabled", out->thp, sizeof out->thp);
     read_choice("/sys/kernel/mm/transparent_hugepage/shmem_enabled", out->shmem_thp,

@@ -11,6 +11,14 @@ static int self_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
+static int self_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    struct ddp_comm_pages *pages;
+    DDP_TRY(DDP_NEW(&pages, 1, err));
+    child->state = pages;
+    return 0;
+}
+
 static int self_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                      struct ddp_err *err)
 {
@@ -18,20 +26,12 @@ static int self_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
         ddp_fail(err, DDP_EUSAGE, "backend 'self' runs one rank, not %d", comm->size);
         return ddp_hint(err, "use --ranks 1, or --backend shm");
     }
-    comm->state = ddp_calloc(1, sizeof(struct ddp_comm_pages));
-    return comm->state != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-}
-
-static int self_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
-{
-    child->state = ddp_calloc(1, sizeof(struct ddp_comm_pages));
-    return child->state != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    return self_group(NULL, comm, err);
 }
 
 static void self_finalize(struct ddp_comm *comm)
 {
-    if (comm->state != NULL)
-        ddp_comm_pages_release(comm->state);
+    ddp_comm_pages_release(comm->state);
     free(comm->state);
 }
 

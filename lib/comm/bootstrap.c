@@ -41,14 +41,10 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
  * parent. */
 int ddp_bootstrap_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
-    int *ranks = ddp_calloc((size_t)child->size, sizeof *ranks);
-    if (ranks == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", child->size);
-    for (int i = 0, r = 0; i < child->size; i++) {
-        while (parent->world_rank[r] != child->world_rank[i])
-            r++;
-        ranks[i] = r;
-    }
+    int *ranks;
+    DDP_TRY(DDP_NEW(&ranks, (size_t)child->size, err));
+    for (int i = 0; i < child->size; i++)
+        ranks[i] = ddp_comm_rank_of(parent, child->world_rank[i]);
     const int rc = ddp_comm_group(parent->control, ranks, child->size, &child->control, err);
     free(ranks);
     return rc;

@@ -11,13 +11,17 @@
 #include "base/coll_kind.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "comm/backend.h"
-#include "comm/comm_id.h"
 #include "comm/comm_pages.h"
 #include "comm/hosts.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
 #include "launch/segment.h"
+
+/* The number of groups that a communicator has made of one set of ranks. */
+struct made {
+    uint64_t ranks_hash, count;
+};
 
 /* A communicator and the members that only this file uses. */
 struct comm_box {
@@ -26,28 +30,27 @@ struct comm_box {
     struct ddp_comm_pages pages;
     /* The flight recorder if no segment holds it. */
     struct ddp_flight *own_flight;
-    struct ddp_comm_ids ids;
+    struct made *made; /* [made_count] */
+    size_t made_count;
 };
 
-static struct comm_box *box_create(int size, struct ddp_err *err)
+static int box_create(int size, struct comm_box **out, struct ddp_err *err)
 {
-    struct comm_box *box = ddp_calloc(1, sizeof *box);
-    int *world_rank = ddp_calloc((size_t)size, sizeof *world_rank);
-    if (box == NULL || world_rank == NULL) {
-        free(box);
-        free(world_rank);
-        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator of %d ranks", size);
-        return NULL;
-    }
+    struct comm_box *box;
+    DDP_TRY(DDP_NEW(&box, 1, err));
     box->comm.size = size;
-    box->comm.world_rank = world_rank;
-    return box;
+    const int rc = DDP_NEW(&box->comm.world_rank, (size_t)size, err);
+    if (rc == 0)
+        *out = box;
+    else
+        free(box);
+    return rc;
 }
 
 static void box_destroy(struct comm_box *box)
 {
     ddp_comm_pages_release(&box->pages);
-    ddp_comm_ids_release(&box->ids);
+    free(box->made);
     free(box->own_flight);
     free(box->comm.world_rank);
     free(box);
@@ -60,9 +63,7 @@ static int find_flight(struct comm_box *box, struct ddp_err *err)
         box->comm.flight = &ddp_segment_rank_of(rank_info->segment, rank_info->rank)->flight;
         return 0;
     }
-    box->own_flight = ddp_calloc(1, sizeof *box->own_flight);
-    if (box->own_flight == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a flight recorder");
+    DDP_TRY(DDP_NEW(&box->own_flight, 1, err));
     box->comm.flight = box->own_flight;
     return 0;
 }
@@ -75,9 +76,8 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_inf
     if (rank_info->size < 1 || rank_info->rank < 0 || rank_info->rank >= rank_info->size)
         return ddp_fail(err, DDP_EMISMATCH, "rank %d is not possible in a world of %d ranks",
                         rank_info->rank, rank_info->size);
-    struct comm_box *box = box_create(rank_info->size, err);
-    if (box == NULL)
-        return DDP_ENOMEM;
+    struct comm_box *box;
+    DDP_TRY(box_create(rank_info->size, &box, err));
     struct ddp_comm *comm = &box->comm;
     comm->backend = backend;
     comm->rank_info = *rank_info;
@@ -148,17 +148,40 @@ static int check_group(const struct ddp_comm *parent, const int *ranks, int n, i
     return 0;
 }
 
+/* Sets child->id (never 0) from the parent's id, the child's world_rank [size], and the number of
+ * groups that the parent made of these ranks before. This number is the same on all members,
+ * because every member was in all of these groups. So all members compute the same id without
+ * messages, and two groups almost certainly have different ids. Reports on a hang use the id to
+ * recognise a group on all its ranks. */
+static int make_id(struct comm_box *parent, struct ddp_comm *child, struct ddp_err *err)
+{
+    const uint64_t hash =
+        ddp_fnv1a(DDP_FNV_INIT, child->world_rank, (size_t)child->size * sizeof *child->world_rank);
+    size_t i = 0;
+    while (i < parent->made_count && parent->made[i].ranks_hash != hash)
+        i++;
+    if (i == parent->made_count) {
+        struct made *more = ddp_realloc_array(parent->made, i + 1, sizeof *more);
+        if (more == NULL)
+            return ddp_fail_memory(err, i + 1, sizeof *more, __func__);
+        more[i] = (struct made){.ranks_hash = hash};
+        parent->made = more;
+        parent->made_count++;
+    }
+    child->id = ddp_mix64(hash ^ ddp_mix64(parent->comm.id + ++parent->made[i].count)) | 1;
+    return 0;
+}
+
 int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
                    struct ddp_err *err)
 {
     int mine;
     DDP_TRY(check_group(parent, ranks, n, &mine, err));
     int rc = DDP_FAULT(GROUP, parent->rank_info.rank, err);
-    struct comm_box *box = rc == 0 ? box_create(n, err) : NULL;
-    if (box == NULL) {
-        rc = rc != 0 ? rc : DDP_ENOMEM;
-        goto err_alone;
-    }
+    struct comm_box *box = NULL;
+    if (rc == 0)
+        rc = box_create(n, &box, err);
+    DDP_TRY(ddp_comm_abort_if(parent, rc));
     struct ddp_comm *child = &box->comm;
     child->backend = parent->backend;
     child->rank_info = parent->rank_info;
@@ -175,8 +198,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     for (int i = 0; i < n; i++)
         child->world_rank[i] = parent->world_rank[ranks[i]];
 
-    DDP_TRY_GOTO(ddp_comm_id_make(&((struct comm_box *)parent)->ids, parent, child, err),
-                 err_unmade);
+    rc = make_id((struct comm_box *)parent, child, err);
+    DDP_TRY_GOTO(ddp_comm_abort_if(parent, rc), err_box);
     DDP_TRY_GOTO(parent->backend->group(parent, child, err), err_box);
     if (parent->hosts != NULL)
         DDP_TRY_GOTO(ddp_hosts_group(parent, child, ranks, err), err_group);
@@ -191,13 +214,6 @@ err_group:
 err_box:
     box_destroy(box);
     return rc;
-
-err_unmade:
-    box_destroy(box);
-err_alone:
-    /* The other members wait for this rank, now or later. */
-    ddp_comm_abort(parent, rc);
-    return rc;
 }
 
 void ddp_comm_abort(struct ddp_comm *comm, int code)
@@ -205,14 +221,32 @@ void ddp_comm_abort(struct ddp_comm *comm, int code)
     comm->backend->abort(comm, code);
 }
 
+int ddp_comm_abort_if(struct ddp_comm *comm, int rc)
+{
+    if (rc != 0)
+        ddp_comm_abort(comm, rc);
+    return rc;
+}
+
+struct ddp_comm *ddp_comm_world(const struct ddp_comm *comm)
+{
+    while (comm->parent != NULL)
+        comm = comm->parent;
+    return (struct ddp_comm *)(uintptr_t)comm;
+}
+
+int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank)
+{
+    int r = 0;
+    while (r < comm->size - 1 && comm->world_rank[r] != world_rank)
+        r++;
+    return r;
+}
+
 /* Fails if the world was aborted, so that no collective begins. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
-    if (comm->control != NULL)
-        return check_alive(comm->control, err);
-    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
-        return ddp_wait_aborted(comm, err);
-    return 0;
+    return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. A side channel takes
@@ -263,14 +297,10 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
         memcpy(mine.text, err->text, sizeof mine.text);
         memcpy(mine.hint, err->hint, sizeof mine.hint);
     }
-    struct verdict *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    if (all == NULL) {
-        /* This rank cannot send its error text without memory, so it only aborts. */
-        ddp_comm_abort(comm, rc != 0 ? rc : DDP_ENOMEM);
-        return rc != 0
-                   ? rc
-                   : ddp_fail(err, DDP_ENOMEM, "no memory for the results of %d ranks", comm->size);
-    }
+    struct verdict *all;
+    const int no_memory = DDP_NEW(&all, (size_t)comm->size, err);
+    if (no_memory != 0) /* this rank cannot send its error text without memory */
+        return ddp_comm_abort_if(comm, rc != 0 ? rc : no_memory);
     struct ddp_err lost = DDP_ERR_INIT;
     int result = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, &lost);
     if (result != 0) {
@@ -379,11 +409,8 @@ void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr)
 {
     if (comm->backend->map != NULL)
         return comm->backend->map(comm, peer, ptr);
-    struct ddp_comm *local = comm->hosts != NULL ? comm->hosts->local : NULL;
-    if (local == NULL || comm->hosts->of[peer] != comm->hosts->mine)
+    const struct ddp_hosts *hosts = comm->hosts;
+    if (hosts == NULL || hosts->local == NULL || hosts->of[peer] != hosts->mine)
         return NULL;
-    int rank_info = 0;
-    for (int r = 0; r < peer; r++)
-        rank_info += comm->hosts->of[r] == comm->hosts->mine;
-    return local->backend->map(local, rank_info, ptr);
+    return hosts->local->backend->map(hosts->local, hosts->local_rank[peer], ptr);
 }

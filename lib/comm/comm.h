@@ -112,6 +112,12 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
 /* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
  * the processes end instead. code: the cause, an enum ddp_code. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
+/* Aborts if rc is not 0, because the other ranks wait for this rank. Returns rc. */
+int ddp_comm_abort_if(struct ddp_comm *comm, int rc) DDP_MUST_CHECK;
+/* Returns the world that comm belongs to. */
+struct ddp_comm *ddp_comm_world(const struct ddp_comm *comm);
+/* Returns the rank in comm of a world rank, which must be in comm. */
+int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank);
 
 /* Untimed all-gather of small data. Sends `bytes` bytes at `mine`. The array `all` [size * bytes]
  * receives the data of all ranks in rank order. Collective. */

@@ -2,7 +2,6 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
 
 /* u[7] of a request describes the request for error messages: the peer (low bits), whether it is a
@@ -28,9 +27,7 @@ static int check_p2p(const struct ddp_comm *comm, int peer, struct ddp_err *err)
                         comm->backend->name);
     if (peer < 0 || peer >= comm->size)
         return ddp_fail(err, DDP_EUSAGE, "rank %d is not among the %d ranks", peer, comm->size);
-    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
-        return ddp_wait_aborted(comm, err);
-    return 0;
+    return ddp_wait_check(comm, err);
 }
 
 int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,

@@ -9,23 +9,31 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/strbuf.h"
-#include "comm/build_id.h"
-#include "diag/rank_list.h"
+#include "build_facts.h"
+#include "diag/flight_report.h"
 
 #define TEXT_BYTES 8192 /* texts are cut to this size, so later differences are not shown */
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions expect a card of this size");
 
+const char *ddp_build_commit(void)
+{
+    return DDP_COMMIT;
+}
+
+const char *ddp_build_version(void)
+{
+    return DDP_VERSION;
+}
+
+const char *ddp_build_flags(void)
+{
+    return DDP_FAULTS ? DDP_COMPILER " " DDP_CFLAGS " FAULTS=1" : DDP_COMPILER " " DDP_CFLAGS;
+}
+
 /* The compared fields, in the order of comparison. */
 enum field { VERSION, COMMIT, FLAGS, ARGS, FIELD_COUNT };
-
-static uint64_t hash_bytes(uint64_t hash, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = ddp_mix64(hash ^ (unsigned char)text[i]) + i;
-    return hash;
-}
 
 void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card *card)
 {
@@ -34,10 +42,11 @@ void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card 
     memcpy(card->magic, "ddpcard", 8);
     snprintf(card->version, sizeof card->version, "%s", ddp_build_version());
     snprintf(card->commit, sizeof card->commit, "%s", ddp_build_commit());
-    card->flags_hash = hash_bytes(0, flags, strlen(flags));
+    card->flags_hash = ddp_fnv1a(DDP_FNV_INIT, flags, strlen(flags));
     card->args_count = (uint64_t)count;
+    card->args_hash = DDP_FNV_INIT;
     for (int i = 0; i < count; i++)
-        card->args_hash = hash_bytes(card->args_hash, args[i], strlen(args[i]) + 1);
+        card->args_hash = ddp_fnv1a(card->args_hash, args[i], strlen(args[i]) + 1);
 }
 
 static bool differs(const struct ddp_handshake_card *a, const struct ddp_handshake_card *b,
@@ -67,9 +76,8 @@ struct verdict {
 static int compare_cards(const struct ddp_handshake_card *all, int size, struct verdict *out,
                          struct ddp_err *err)
 {
-    unsigned char *mark = ddp_calloc((size_t)size, 1);
-    if (mark == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", size);
+    unsigned char *mark;
+    DDP_TRY(DDP_NEW(&mark, (size_t)size, err));
     out->count = 0;
     for (out->field = VERSION; out->field < FIELD_COUNT; out->field++) {
         for (int r = size - 1; r > 0; r--) {
@@ -90,15 +98,12 @@ static int compare_cards(const struct ddp_handshake_card *all, int size, struct 
 static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
                           struct ddp_err *err)
 {
-    char *all = ddp_calloc((size_t)comm->size, TEXT_BYTES);
-    if (all == NULL) {
-        ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
-    }
+    char(*all)[TEXT_BYTES];
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&all, (size_t)comm->size, err)));
     int rc = ddp_comm_allgather_bytes(comm, mine, all, TEXT_BYTES, err);
     if (rc == 0) {
-        memcpy(texts, all, TEXT_BYTES);
-        memcpy(texts + TEXT_BYTES, all + (size_t)rank * TEXT_BYTES, TEXT_BYTES);
+        memcpy(texts, all[0], TEXT_BYTES);
+        memcpy(texts + TEXT_BYTES, all[rank], TEXT_BYTES);
     }
     free(all);
     return rc;
@@ -205,11 +210,8 @@ static int report_difference(struct ddp_comm *comm, const struct ddp_handshake_c
             err->agreed = true;
         return report_build(all, v, err);
     }
-    char *mine = ddp_calloc(3, TEXT_BYTES); /* the texts of this rank, rank 0 and rank v->rank */
-    if (mine == NULL) {
-        ddp_comm_abort(comm, DDP_EMISMATCH);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to compare ranks");
-    }
+    char *mine; /* the texts of this rank, rank 0 and rank v->rank */
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&mine, 3 * TEXT_BYTES, err)));
     char *texts = mine + TEXT_BYTES;
     if (v->field == FLAGS)
         snprintf(mine, TEXT_BYTES, "%s", flags);
@@ -229,11 +231,8 @@ int ddp_handshake_card(struct ddp_comm *comm, const struct ddp_handshake_card *m
                        const char *flags, char *const *args, struct ddp_err *err)
 {
     struct verdict verdict = {.field = FIELD_COUNT};
-    struct ddp_handshake_card *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    if (all == NULL) {
-        ddp_comm_abort(comm, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
-    }
+    struct ddp_handshake_card *all;
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&all, (size_t)comm->size, err)));
     int rc = ddp_comm_allgather_bytes(comm, mine, all, sizeof *mine, err);
     if (rc == 0)
         rc = compare_cards(all, comm->size, &verdict, err);

@@ -10,6 +10,14 @@
 extern "C" {
 #endif
 
+/* Returns `git describe --always --dirty` of this binary, or "unknown". All dirty trees of one
+ * commit have the same name. Loaders of backend modules reject modules of another commit. */
+const char *ddp_build_commit(void);
+/* Returns the version, such as "0.1.0". */
+const char *ddp_build_version(void);
+/* Returns the compiler, its flags, and the build options that change the code. */
+const char *ddp_build_flags(void);
+
 /* Compares the builds and command lines of all ranks. args [count] is the command line without the
  * program's name. If count is 0 on all ranks, only the builds are compared. Collective. If ranks
  * differ, all ranks return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and

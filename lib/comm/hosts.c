@@ -20,19 +20,14 @@
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";
-    uint64_t digest = 0;
     FILE *f = fopen(BOOT_ID, "re");
     if (f != NULL) {
         if (fgets(boot, sizeof boot, f) == NULL)
             boot[0] = '\0';
         fclose(f);
     }
-    for (const char *c = boot; *c != '\0'; c++)
-        digest = ddp_mix64(digest + (unsigned char)*c);
-    digest = ddp_mix64(digest + 256);
-    for (const char *c = info->host; *c != '\0'; c++)
-        digest = ddp_mix64(digest + (unsigned char)*c);
-    return digest;
+    const uint64_t hash = ddp_fnv1a(DDP_FNV_INIT, boot, strlen(boot) + 1);
+    return ddp_fnv1a(hash, info->host, strlen(info->host));
 }
 
 static int simulate_error(const char *text, int size, struct ddp_err *err)
@@ -53,9 +48,10 @@ static long number(const char *text, char **end)
 }
 
 /* Parses the host sizes "A+B+...". Their sum must be the number of ranks. */
-static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
+static int parse_sizes(const char *text, int size, uint64_t *of, struct ddp_err *err)
 {
-    int placed = 0, host = 0;
+    int placed = 0;
+    uint64_t host = 0;
     const char *at = text;
     for (;; host++) {
         char *end;
@@ -73,7 +69,7 @@ static int parse_sizes(const char *text, int size, int *of, struct ddp_err *err)
     return placed == size ? 0 : simulate_error(text, size, err);
 }
 
-int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err)
+int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err)
 {
     char *end;
     if (strchr(text, '+') != NULL)
@@ -83,17 +79,8 @@ int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err)
     if (end == text || end[turns] != '\0' || n < 1 || n > size || (!turns && size % n != 0))
         return simulate_error(text, size, err);
     for (int r = 0; r < size; r++)
-        of[r] = turns ? r % (int)n : r / (size / (int)n);
+        of[r] = (uint64_t)(turns ? r % n : r / (size / n));
     return 0;
-}
-
-static void hosts_free(struct ddp_hosts *hosts)
-{
-    if (hosts == NULL)
-        return;
-    free(hosts->of);
-    free(hosts->leader);
-    free(hosts);
 }
 
 /* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds a number for each rank, which
@@ -101,16 +88,17 @@ static void hosts_free(struct ddp_hosts *hosts)
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
-    struct ddp_hosts *hosts = ddp_calloc(1, sizeof *hosts);
+    struct ddp_hosts *hosts;
     const size_t size = (size_t)comm->size;
-    if (hosts != NULL) {
-        hosts->of = ddp_calloc(size, sizeof *hosts->of);
-        hosts->leader = ddp_calloc(size, sizeof *hosts->leader);
+    DDP_TRY(DDP_NEW(&hosts, 1, err));
+    const int rc = DDP_NEW(&hosts->of, 4 * size, err); /* one block for all four arrays */
+    if (rc != 0) {
+        free(hosts);
+        return rc;
     }
-    if (hosts == NULL || hosts->of == NULL || hosts->leader == NULL) {
-        hosts_free(hosts);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the hosts of %d ranks", comm->size);
-    }
+    hosts->leader = hosts->of + size;
+    hosts->ranks = hosts->leader + size;
+    hosts->local_rank = hosts->ranks + size;
     for (int r = 0; r < comm->size; r++) {
         int h = 0;
         while (h < hosts->count && of[hosts->leader[h]] != of[r])
@@ -118,27 +106,11 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
         if (h == hosts->count)
             hosts->leader[hosts->count++] = r;
         hosts->of[r] = h;
+        hosts->local_rank[r] = hosts->ranks[h]++;
     }
     hosts->mine = hosts->of[comm->rank];
     *out = hosts;
     return 0;
-}
-
-/* Writes the ranks of this host in ascending order to members [size] and returns their number. */
-static int local_ranks(const struct ddp_hosts *hosts, int size, int *members)
-{
-    int n = 0;
-    for (int r = 0; r < size; r++)
-        if (hosts->of[r] == hosts->mine)
-            members[n++] = r;
-    return n;
-}
-
-static const struct ddp_comm *root_of(const struct ddp_comm *comm)
-{
-    while (comm->parent != NULL)
-        comm = comm->parent;
-    return comm;
 }
 
 /* Gives `comm`, the world or a group of it, the shm context of the host's communicator if the world
@@ -156,26 +128,20 @@ static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world
 /* Finds the hosts of the world, or simulates the hosts of DDPBENCH_HOSTS. Does not share memory. */
 static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp_err *err)
 {
-    const size_t size = (size_t)world->size;
     const char *text = ddp_conf_get(DDP_CONF_HOSTS);
-    uint64_t *of = ddp_calloc(size, sizeof *of);
-    int *simulated = ddp_calloc(size, sizeof *simulated);
-    struct ddp_sysinfo info;
-    int rc = 0;
-    if (of == NULL || simulated == NULL) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
-    } else if (text != NULL) {
-        rc = ddp_hosts_parse(text, world->size, simulated, err);
-        for (size_t r = 0; r < size; r++)
-            of[r] = (uint64_t)simulated[r];
+    uint64_t *of;
+    int rc;
+    DDP_TRY(DDP_NEW(&of, (size_t)world->size, err));
+    if (text != NULL) {
+        rc = ddp_hosts_parse(text, world->size, of, err);
     } else {
+        struct ddp_sysinfo info;
         ddp_sysinfo_read(&info);
         const uint64_t mine = ddp_hosts_identity(&info);
         rc = world->backend->exchange(world, &mine, of, sizeof mine, err);
     }
     if (rc == 0)
         rc = hosts_make(world, of, out, err);
-    free(simulated);
     free(of);
     return rc;
 }
@@ -185,17 +151,12 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
 {
     if (world->size == 1)
         return 0;
-    int rc = 0;
-    int *members = ddp_calloc((size_t)world->size, sizeof *members);
-    if (members == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
-    DDP_TRY_GOTO(find_hosts(world, &world->hosts, err), out);
-    const int n = local_ranks(world->hosts, world->size, members);
-    DDP_TRY_GOTO(ddp_hosts_share(world, members, n, options, err), out);
-    show_shm_context(world, world);
-out:
-    free(members);
-    if (rc != 0)
+    int rc = find_hosts(world, &world->hosts, err);
+    if (rc == 0)
+        rc = ddp_hosts_share(world, options, err);
+    if (rc == 0)
+        show_shm_context(world, world);
+    else
         ddp_hosts_close(world);
     return rc;
 }
@@ -209,11 +170,8 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     struct ddp_hosts *hosts = child->hosts;
     struct ddp_err reason = DDP_ERR_INIT;
     int32_t mine = ddp_comm_group(parent_local, members, n, &hosts->local, &reason);
-    int32_t *all = ddp_calloc((size_t)child->size, sizeof *all);
-    if (all == NULL) {
-        ddp_comm_abort(child, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", child->size);
-    }
+    int32_t *all;
+    DDP_TRY(ddp_comm_abort_if(child, DDP_NEW(&all, (size_t)child->size, err)));
     int rc = child->backend->exchange(child, &mine, all, sizeof mine, err);
     int32_t first = 0;
     for (int r = 0; r < child->size && first == 0; r++)
@@ -233,16 +191,16 @@ int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
 {
     if (ddp_conf_get(DDP_CONF_HOSTS) == NULL || world->size == 1)
         return 0;
-    int rc = 0;
     struct ddp_hosts *hosts = NULL;
-    int *members = ddp_calloc((size_t)world->size, sizeof *members);
-    if (members == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", world->size);
-    rc = find_hosts(world, &hosts, err);
-    if (rc == 0) {
-        const int n = local_ranks(hosts, world->size, members);
-        rc = ddp_comm_group(world, members, n, &hosts->local, err);
+    int *members;
+    DDP_TRY(DDP_NEW(&members, (size_t)world->size, err));
+    int rc = find_hosts(world, &hosts, err), n = 0;
+    for (int r = 0; rc == 0 && r < world->size; r++) {
+        if (hosts->of[r] == hosts->mine)
+            members[n++] = r;
     }
+    if (rc == 0)
+        rc = ddp_comm_group(world, members, n, &hosts->local, err);
     world->hosts = hosts;
     free(members);
     return rc;
@@ -253,33 +211,22 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
 {
     const struct ddp_hosts *above = parent->hosts;
     const size_t size = (size_t)child->size;
-    uint64_t *of = ddp_calloc(size, sizeof *of);
-    int *members = ddp_calloc(size, sizeof *members);
-    int rc = of == NULL || members == NULL
-                 ? ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", child->size)
-                 : 0;
-    for (size_t i = 0; rc == 0 && i < size; i++)
+    uint64_t *of = NULL;
+    int *members = NULL, n = 0, rc;
+    DDP_TRY_GOTO(DDP_NEW(&of, size, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&members, size, err), out);
+    for (size_t i = 0; i < size; i++) {
         of[i] = (uint64_t)above->of[ranks[i]];
-    if (rc == 0)
-        rc = hosts_make(child, of, &child->hosts, err);
-    if (rc != 0)
-        goto out;
+        if (above->of[ranks[i]] == above->mine)
+            members[n++] = above->local_rank[ranks[i]];
+    }
+    DDP_TRY_GOTO(hosts_make(child, of, &child->hosts, err), out);
     memcpy(child->hosts->why, above->why, sizeof child->hosts->why);
     if (above->local == NULL)
         goto out;
-    /* `local_rank` is the number of rank r in the parent's local communicator, if r is on this
-     * host. */
-    int n = 0, local_rank = 0;
-    for (int r = 0, i = 0; r < parent->size && i < child->size; r++) {
-        const bool in = ranks[i] == r, here = above->of[r] == above->mine;
-        if (in && here)
-            members[n++] = local_rank;
-        local_rank += here;
-        i += in;
-    }
     rc = group_local(above->local, child, members, n, err);
     if (rc == 0)
-        show_shm_context(child, root_of(parent));
+        show_shm_context(child, ddp_comm_world(parent));
 out:
     free(members);
     free(of);
@@ -301,5 +248,6 @@ void ddp_hosts_close(struct ddp_comm *comm)
         ddp_segment_destroy(hosts->segment, -1);
     }
     comm->hosts = NULL;
-    hosts_free(hosts);
+    free(hosts->of);
+    free(hosts);
 }

@@ -29,8 +29,10 @@ struct ddp_hosts {
     /* The number of hosts (at least 1), and this rank's host. Hosts are numbered in the order of
      * their lowest ranks. */
     int count, mine;
-    /* `of` [size]: the host of each rank. `leader` [count]: the lowest rank of each host. */
-    int *of, *leader;
+    /* `of` [size]: the host of each rank. `leader` [count]: the lowest rank of each host. `ranks`
+     * [count]: the number of ranks of each host. `local_rank` [size]: the number of each rank among
+     * the ranks of its host. */
+    int *of, *leader, *ranks, *local_rank;
     /* The shm communicator of this host's ranks, in the order of their ranks. Owned by this struct.
      * NULL if the ranks cannot share memory. */
     struct ddp_comm *local;
@@ -60,15 +62,14 @@ void ddp_hosts_close(struct ddp_comm *comm);
 /* Returns a hash of the boot id and the host name. Ranks with equal hashes share a host. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 
-/* In hosts_share.c. Shares memory between members [n], the world's ranks of this host in ascending
- * order. Sets `segment` and `local` of world->hosts, or `why` if memory cannot be shared.
- * Collective over the world. */
-int ddp_hosts_share(struct ddp_comm *world, const int *members, int n,
-                    const struct ddp_comm_options *options, struct ddp_err *err) DDP_MUST_CHECK;
+/* In hosts_share.c. Shares memory between the world's ranks of this host. Sets `segment` and
+ * `local` of world->hosts, or `why` if memory cannot be shared. Collective over the world. */
+int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *options,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Parses the value of DDPBENCH_HOSTS for `size` ranks and writes the host of each rank to the array
  * `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
-int ddp_hosts_parse(const char *text, int size, int *of, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

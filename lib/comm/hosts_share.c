@@ -81,32 +81,31 @@ static int first_failure(const struct ddp_comm *world, const struct offer *all, 
     return 0;
 }
 
-/* Makes one segment for members [n], the ranks of this host. If any rank of the world cannot make
+/* Makes one segment for the ranks of this host. If any rank of the world cannot make
  * or open its segment, hosts->segment stays NULL and hosts->why gets the reason on all ranks of the
  * world. */
-static int make_segment(struct ddp_comm *world, const int *members, int n,
-                        const struct ddp_comm_options *options, struct ddp_err *err)
+static int make_segment(struct ddp_comm *world, const struct ddp_comm_options *options,
+                        struct ddp_err *err)
 {
     struct ddp_hosts *hosts = world->hosts;
-    const bool leads = members[0] == world->rank;
+    const int leader = hosts->leader[hosts->mine], n = hosts->ranks[hosts->mine];
     struct ddp_sysinfo info;
     struct ddp_segment *segment = NULL;
     struct ddp_err reason = DDP_ERR_INIT;
     struct offer mine = {.fd = -1};
-    struct offer *all = ddp_calloc((size_t)world->size, sizeof *all);
+    struct offer *all;
     int fd = -1;
-    if (all == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d offers", world->size);
+    DDP_TRY(DDP_NEW(&all, (size_t)world->size, err));
     ddp_sysinfo_read(&info);
-    if (leads)
+    if (leader == world->rank)
         make_offer(n, options, &info, &segment, &fd, &mine);
     if (segment != NULL)
         segment->oversubscribed = world->rank_info.oversubscribed;
     int rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
     int refused = rc == 0 ? first_failure(world, all, hosts->why, sizeof hosts->why) : 0;
     if (rc == 0 && refused == 0) {
-        if (!leads)
-            mine.code = open_offer(&all[members[0]], n, &segment, &reason);
+        if (leader != world->rank)
+            mine.code = open_offer(&all[leader], n, &segment, &reason);
         snprintf(mine.text, sizeof mine.text, "%.159s", reason.text);
         rc = world->backend->exchange(world, &mine, all, sizeof mine, err);
         if (rc == 0)
@@ -125,17 +124,15 @@ static int make_segment(struct ddp_comm *world, const int *members, int n,
 
 /* Opens the communicator of this host's ranks over hosts->segment. The world then uses the flight
  * recorder of this communicator. */
-static int open_local(struct ddp_comm *world, const int *members, int n,
-                      const struct ddp_comm_options *options, struct ddp_err *err)
+static int open_local(struct ddp_comm *world, const struct ddp_comm_options *options,
+                      struct ddp_err *err)
 {
     struct ddp_hosts *hosts = world->hosts;
     struct ddp_comm_options for_local = *options;
     struct ddp_rank_info rank_info = world->rank_info;
-    rank_info.size = rank_info.local_size = n;
+    rank_info.size = rank_info.local_size = hosts->ranks[hosts->mine];
     rank_info.segment = hosts->segment;
-    for (rank_info.rank = 0; members[rank_info.rank] != world->rank; rank_info.rank++)
-        ;
-    rank_info.local_rank = rank_info.rank;
+    rank_info.rank = rank_info.local_rank = hosts->local_rank[world->rank];
     for_local.heap_bytes = 0; /* the heaps exist already */
     for_local.inside_host = true;
     atomic_store(&ddp_segment_rank_of(hosts->segment, rank_info.rank)->world_rank, world->rank);
@@ -145,9 +142,9 @@ static int open_local(struct ddp_comm *world, const int *members, int n,
     return 0;
 }
 
-int ddp_hosts_share(struct ddp_comm *world, const int *members, int n,
-                    const struct ddp_comm_options *options, struct ddp_err *err)
+int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *options,
+                    struct ddp_err *err)
 {
-    DDP_TRY(make_segment(world, members, n, options, err));
-    return world->hosts->segment != NULL ? open_local(world, members, n, options, err) : 0;
+    DDP_TRY(make_segment(world, options, err));
+    return world->hosts->segment != NULL ? open_local(world, options, err) : 0;
 }

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
-#include "comm/shm/comm_shm.h"
 #include "diag/flight_report.h"
 #include "launch/segment.h"
 
@@ -78,6 +77,15 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
         return look_at_clock(w);
     return DDP_WAIT_ON;
+}
+
+int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct ddp_err *err)
+{
+    const enum ddp_wait wait = ddp_waiter_step(w);
+    if (wait == DDP_WAIT_ON)
+        return 0;
+    return wait == DDP_WAIT_ABORTED ? ddp_wait_aborted(comm, err)
+                                    : ddp_wait_expired(comm, peer, err);
 }
 
 /* Converts a rank of the segment to a world rank. The two may differ if the world has several
@@ -165,6 +173,5 @@ int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
             comm->on_expire(comm->on_expire_arg, words.text);
         ddp_comm_abort(comm, DDP_ELOST);
     }
-    ddp_fail(err, DDP_ELOST, "%s", words.text);
-    return words.hint[0] != '\0' ? ddp_hint(err, "%s", words.hint) : DDP_ELOST;
+    return ddp_fail_copy(err, &words);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "comm/comm.h"
+#include "comm/shm/comm_shm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,9 @@ struct ddp_waiter {
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm);
 enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
+/* Like ddp_waiter_step, but returns 0 if the wait goes on, and ends the wait otherwise: fails as
+ * ddp_wait_aborted or ddp_wait_expired does. peer: as in ddp_wait_expired. */
+int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 /* Writes a report of which ranks wait for which in this rank's newest operation, from the recorders
  * of this host (flight_report.h). peer: as in ddp_wait_expired. Returns false and leaves `out`
@@ -44,6 +48,13 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
 /* Ends a wait that saw the abort word. Returns DDP_ELOST. The message names the rank to blame, if
  * it is another rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
+/* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
+static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)
+{
+    const bool aborted =
+        comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0;
+    return aborted ? ddp_wait_aborted(comm, err) : 0;
+}
 /* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). `peer` is
  * a rank of the segment if there is one, else a world rank. Returns DDP_ELOST. The message reports
  * which ranks wait for which, or else this rank's operation. */

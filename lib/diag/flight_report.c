@@ -5,15 +5,13 @@
  * in the operation, or failed in it. LEFT: has left the operation. */
 #include "diag/flight_report.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "base/coll_kind.h"
 #include "base/mem.h"
-#include "diag/rank_list.h"
+#include "base/strbuf.h"
 
 #define RANKS_MAX 1024 /* larger worlds get no report */
 #define SCAN      (DDP_FLIGHT_DEPTH - 1)
+#define RANGE_MIN 4 /* the shortest range in a list of ranks */
 
 enum standing { OUTSIDE, NEVER, OTHER, INSIDE, LEFT };
 
@@ -62,25 +60,32 @@ static int first_in(const unsigned char *standing, int ranks, enum standing want
     return -1;
 }
 
-/* Appends text at *used; text that does not fit is cut. */
-static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static void append(char *out, size_t out_bytes, size_t *used, const char *fmt, ...)
+int ddp_rank_list(const unsigned char *mark, int ranks, unsigned char wanted, char *out,
+                  size_t out_bytes)
 {
-    va_list args;
-    if (*used >= out_bytes)
-        return;
-    va_start(args, fmt);
-    int n = vsnprintf(out + *used, out_bytes - *used, fmt, args);
-    va_end(args);
-    *used += n > 0 ? (size_t)n : 0;
+    int count = 0;
+    out[0] = '\0';
+    for (int r = 0, end; r < ranks; r = end) {
+        end = r + 1;
+        if (mark[r] != wanted)
+            continue;
+        while (end < ranks && mark[end] == wanted)
+            end++;
+        if (end - r < RANGE_MIN)
+            end = r + 1;
+        ddp_text_append(out, out_bytes, "%s%d", count > 0 ? ", " : "", r);
+        if (end - r > 1)
+            ddp_text_append(out, out_bytes, "-%d", end - 1);
+        count += end - r;
+    }
+    return count;
 }
 
 static void write_report(const struct ddp_flights *all, int by, const struct ddp_flight_op *asked,
                          const unsigned char *standing, char *out, size_t out_bytes)
 {
     char name[64], size[48], phase[96], never[64], others[64], inside[64], left[64], its[200];
-    size_t used = 0;
+    out[0] = '\0';
     int n_never = ddp_rank_list(standing, all->ranks, NEVER, never, sizeof never);
     int n_others = ddp_rank_list(standing, all->ranks, OTHER, others, sizeof others);
     int n_inside = ddp_rank_list(standing, all->ranks, INSIDE, inside, sizeof inside);
@@ -90,28 +95,28 @@ static void write_report(const struct ddp_flights *all, int by, const struct ddp
     ddp_flight_phase_text(flight_of(all, by), phase, sizeof phase);
 
     if (n_never > 0)
-        append(out, out_bytes, &used, "rank%s %s never entered %s; rank%s %s wait%s in it",
-               n_never > 1 ? "s" : "", never, name, n_inside > 1 ? "s" : "", inside,
-               n_inside > 1 ? "" : "s");
+        ddp_text_append(out, out_bytes, "rank%s %s never entered %s; rank%s %s wait%s in it",
+                        n_never > 1 ? "s" : "", never, name, n_inside > 1 ? "s" : "", inside,
+                        n_inside > 1 ? "" : "s");
     else
-        append(out, out_bytes, &used, "rank%s %s wait%s in %s", n_inside > 1 ? "s" : "", inside,
-               n_inside > 1 ? "" : "s", name);
+        ddp_text_append(out, out_bytes, "rank%s %s wait%s in %s", n_inside > 1 ? "s" : "", inside,
+                        n_inside > 1 ? "" : "s", name);
     if (n_left > 0)
-        append(out, out_bytes, &used, ", rank%s %s left it", n_left > 1 ? "s" : "", left);
-    append(out, out_bytes, &used, "%s, rank %d is in phase '%s'", size, by, phase);
+        ddp_text_append(out, out_bytes, ", rank%s %s left it", n_left > 1 ? "s" : "", left);
+    ddp_text_append(out, out_bytes, "%s, rank %d is in phase '%s'", size, by, phase);
     if (n_others > 0) {
         struct ddp_flight_op op;
         int r = first_in(standing, all->ranks, OTHER);
         (void)standing_of(flight_of(all, r), asked, &op);
         ddp_flight_name(&op, name, sizeof name);
         ddp_flight_size(&op, size, sizeof size);
-        append(out, out_bytes, &used, "; rank%s %s %s in %s%s instead", n_others > 1 ? "s" : "",
-               others, n_others > 1 ? "are" : "is", name, size);
+        ddp_text_append(out, out_bytes, "; rank%s %s %s in %s%s instead", n_others > 1 ? "s" : "",
+                        others, n_others > 1 ? "are" : "is", name, size);
     }
     if (n_never > 0) {
         int r = first_in(standing, all->ranks, NEVER);
         ddp_flight_describe(flight_of(all, r), its, sizeof its);
-        append(out, out_bytes, &used, "; rank %d is in %s", r, its);
+        ddp_text_append(out, out_bytes, "; rank %d is in %s", r, its);
     }
 }
 

@@ -10,6 +10,12 @@
 extern "C" {
 #endif
 
+/* Writes the ranks r with mark[r] == wanted as "0, 1, 3" or "0-7, 9". mark has `ranks` elements.
+ * Four or more consecutive ranks become a range. Returns the number of ranks with this mark. Text
+ * that does not fit is cut and ends in "...". */
+int ddp_rank_list(const unsigned char *mark, int ranks, unsigned char wanted, char *out,
+                  size_t out_bytes);
+
 /* The recorders of all ranks. The recorder of rank r lies `r * stride` bytes after `first`. */
 struct ddp_flights {
     const struct ddp_flight *first;

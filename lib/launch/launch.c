@@ -1,4 +1,5 @@
-/* Our own launcher: sets up the run, starts the ranks and cleans up.
+/* Our own launcher: sets up the run, starts the ranks as processes or threads and cleans up. Also
+ * the rank's side of the launcher: running rank_main and sending messages to the parent.
  *
  * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
@@ -23,6 +24,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "launch/launch_impl.h"
+#include "launch/tcp.h"
 
 const char *const ddp_launch_names[] = {
     [DDP_LAUNCH_PROCESSES] = "processes", [DDP_LAUNCH_THREADS] = "threads", NULL};
@@ -43,7 +45,8 @@ static void read_cores(struct ddp_launch_run *run)
         run->core_count = ddp_cpu_usable_cores();
 }
 
-bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set)
+/* Stores the core of `rank` in *set. Returns false if ranks are not pinned. */
+static bool choose_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set)
 {
     if (run->job->unpinned || run->job->ranks > CPU_COUNT(&run->cores))
         return false;
@@ -58,8 +61,8 @@ bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set)
     return false;
 }
 
-void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
-                     struct ddp_rank_start *start)
+static void fill(const struct ddp_launch_run *run, int rank, int channel_fd,
+                 struct ddp_rank_start *start)
 {
     int ranks = run->job->ranks;
     *start = (struct ddp_rank_start){
@@ -81,6 +84,29 @@ void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
                 .channel_fd = channel_fd,
             },
     };
+}
+
+/* Runs rank_main and stores its result in the segment. */
+static void run_rank(struct ddp_rank_start *start)
+{
+    int me = start->rank.rank_info.rank;
+    struct ddp_segment_rank *block = ddp_segment_rank_of(start->segment, me);
+    struct ddp_err err = DDP_ERR_INIT;
+    ddp_flight_phase(start->rank.flight, "start");
+    atomic_store_explicit(&block->state, DDP_RANK_RUNNING, memory_order_release);
+
+    int rc = DDP_FAULT(RANK_START, me, &err);
+    if (rc == 0)
+        rc = start->job->rank_main(start->job->arg, &start->rank, &err);
+    if (rc == 0)
+        rc = DDP_FAULT(EXIT, me, &err);
+
+    block->code = rc;
+    block->err = err;
+    /* The other ranks must not wait for a rank that left with an error. */
+    if (rc != 0)
+        ddp_segment_abort(start->segment, me, me, rc);
+    atomic_store_explicit(&block->state, DDP_RANK_DONE, memory_order_release);
 }
 
 /* Makes the kernel's out-of-memory killer prefer this rank to the parent, which can then report the
@@ -107,15 +133,15 @@ _Noreturn static void child_main(struct ddp_launch_run *run, int rank, int chann
     ddp_signal_watch_leave(run->watch);
     offer_to_oom_killer();
     cpu_set_t core;
-    if (ddp_launch_core(run, rank, &core))
+    if (choose_core(run, rank, &core))
         (void)sched_setaffinity(0, sizeof core, &core);
     char name[16];
     snprintf(name, sizeof name, "ddp rank %u", (unsigned)rank % 1000);
     prctl(PR_SET_NAME, name);
 
     struct ddp_rank_start start;
-    ddp_launch_fill(run, rank, channel_fd, &start);
-    ddp_launch_run_rank(&start);
+    fill(run, rank, channel_fd, &start);
+    run_rank(&start);
     if (__gcov_dump != NULL)
         __gcov_dump();
     if (__lsan_do_leak_check != NULL)
@@ -138,6 +164,38 @@ static int start_process(struct ddp_launch_run *run, int rank, int channel_fd, s
     return 0;
 }
 
+static void *thread_main(void *arg)
+{
+    struct ddp_rank_start *start = arg;
+    run_rank(start);
+    /* The closed channel tells the parent that the thread has ended, as a pidfd does for a
+     * process. */
+    close(start->rank.channel_fd);
+    return NULL;
+}
+
+/* Starts a rank as a thread of this process, for ThreadSanitizer and debuggers. */
+static int start_thread(struct ddp_launch_run *run, int rank, int channel_fd, struct ddp_err *err)
+{
+    struct ddp_rank_start *start = &run->start[rank];
+    fill(run, rank, channel_fd, start);
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0)
+        return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot start rank %d", rank);
+    cpu_set_t core;
+    if (choose_core(run, rank, &core))
+        (void)pthread_attr_setaffinity_np(&attr, sizeof core, &core);
+    rc = pthread_create(&run->child[rank].thread, &attr, thread_main, start);
+    pthread_attr_destroy(&attr);
+    if (rc != 0)
+        return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot start a thread for rank %d", rank);
+    char name[16];
+    snprintf(name, sizeof name, "ddp rank %u", (unsigned)rank % 1000);
+    pthread_setname_np(run->child[rank].thread, name);
+    return 0;
+}
+
 static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
 {
     struct ddp_launch_child *child = &run->child[rank];
@@ -150,7 +208,7 @@ static int start_rank(struct ddp_launch_run *run, int rank, struct ddp_err *err)
     int rc;
     if (run->job->mode == DDP_LAUNCH_THREADS) {
         child->pid = getpid();
-        rc = ddp_launch_start_thread(run, rank, pair[1], err);
+        rc = start_thread(run, rank, pair[1], err);
     } else {
         rc = start_process(run, rank, pair[1], err);
     }
@@ -174,12 +232,8 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
     gethostname(host, sizeof host - 1);
     ddp_printable(host, run->host, sizeof run->host);
     read_cores(run);
-    run->child = ddp_calloc((size_t)job->ranks, sizeof *run->child);
-    run->start = ddp_calloc((size_t)job->ranks, sizeof *run->start);
-    if (run->child == NULL || run->start == NULL) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", job->ranks);
-        goto err_arrays;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&run->child, (size_t)job->ranks, err), err_arrays);
+    DDP_TRY_GOTO(DDP_NEW(&run->start, (size_t)job->ranks, err), err_arrays);
     for (int r = 0; r < job->ranks; r++) {
         run->child[r].channel = -1;
         run->child[r].pidfd = -1;
@@ -241,4 +295,24 @@ int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outc
         ddp_launch_report_failure(&run, outcome, err);
     run_release(&run);
     return rc;
+}
+
+int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
+                    struct ddp_err *err)
+{
+    if (bytes > DDP_MESSAGE_MAX)
+        return ddp_fail(err, DDP_EINTERNAL,
+                        "a message of %zu bytes to the parent is too long: the limit is %u", bytes,
+                        DDP_MESSAGE_MAX);
+    struct ddp_channel_request request = {.type = type, .bytes = bytes};
+    struct ddp_channel_answer answer;
+    int rc = ddp_tcp_send(rank->channel_fd, &request, sizeof request, INT64_MAX);
+    if (rc == 0)
+        rc = ddp_tcp_send(rank->channel_fd, payload, bytes, INT64_MAX);
+    if (rc == 0)
+        rc = ddp_tcp_receive(rank->channel_fd, &answer, sizeof answer, INT64_MAX);
+    if (rc != 0)
+        return ddp_fail_errno(err, DDP_EIO, rc, "rank %d cannot reach its parent process",
+                              rank->rank_info.rank);
+    return answer.code != 0 ? ddp_fail_copy(err, &answer.err) : 0;
 }

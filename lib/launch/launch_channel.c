@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "launch/launch_impl.h"
 
-static void close_channel(struct ddp_launch_child *child)
+void ddp_launch_channel_close(struct ddp_launch_child *child)
 {
     close(child->channel);
     child->channel = -1;
@@ -109,6 +109,6 @@ bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank)
             break;
     }
     if (child->channel >= 0)
-        close_channel(child);
+        ddp_launch_channel_close(child);
     return false;
 }

@@ -1,8 +1,6 @@
 /* Private header of the launcher.
  *
- *   launch.c            sets up, starts, cleans up; the child's entry
- *   launch_thread.c     ranks as threads
- *   launch_rank.c       the rank's side: running rank_main, sending to the parent
+ *   launch.c            sets up, starts, cleans up; the rank's side
  *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
  *   launch_channel.c    the parent's side of messages
  *   launch_report.c     reports the first failure as text */
@@ -89,28 +87,18 @@ struct ddp_rank_start {
     struct ddp_launch_rank rank;
 };
 
-/* Stores the core of `rank` in *set. Returns false if ranks are not pinned. */
-bool ddp_launch_core(const struct ddp_launch_run *run, int rank, cpu_set_t *set);
-void ddp_launch_fill(const struct ddp_launch_run *run, int rank, int channel_fd,
-                     struct ddp_rank_start *start);
-int ddp_launch_start_thread(struct ddp_launch_run *run, int rank, int channel_fd,
-                            struct ddp_err *err) DDP_MUST_CHECK;
-
-/* Runs rank_main and stores its result in the segment. */
-void ddp_launch_run_rank(struct ddp_rank_start *start);
-
 /* Runs the parent's loop until all ranks are gone or the threads are abandoned. */
 void ddp_launch_supervise(struct ddp_launch_run *run);
-void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether
  * this call recorded it. */
 bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank,
                            int code);
-void ddp_launch_kill_all(struct ddp_launch_run *run, int signal);
 
 /* Reads available bytes from a rank and answers complete requests. Returns false when the channel
  * is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
+/* Closes the parent's end and drops an incomplete message. */
+void ddp_launch_channel_close(struct ddp_launch_child *child);
 
 /* Writes a report of the ranks that wait in an operation while `rank` is stopped (flight_report.h).
  * Writes "" if the flight recorders show none. */

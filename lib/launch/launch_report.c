@@ -14,11 +14,6 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
              run->host);
 }
 
-static void describe_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
-{
-    ddp_segment_describe(run->segment, rank, out, out_bytes);
-}
-
 /* Reports a rank that the supervisor saw die or stop. *err gets the text of the outcome. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                         int rank, int signal, struct ddp_launch_outcome *outcome,
@@ -26,7 +21,7 @@ static void report_lost(const struct ddp_launch_run *run, const char *what, cons
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
-    describe_rank(run, rank, where, sizeof where);
+    ddp_segment_describe(run->segment, rank, where, sizeof where);
     outcome->code = DDP_ELOST;
     outcome->rank = rank;
     outcome->signal = signal;
@@ -83,7 +78,7 @@ static void report_signal(const struct ddp_launch_run *run, int signal,
                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
     char where[384];
-    describe_rank(run, 0, where, sizeof where);
+    ddp_segment_describe(run->segment, 0, where, sizeof where);
     outcome->code = -(128 + signal);
     snprintf(outcome->report_text, sizeof outcome->report_text,
              "ended by signal %d (%s) on host %s; rank 0 was in %s", signal, sigdescr_np(signal),
@@ -98,8 +93,7 @@ static void report_handler_error(const struct ddp_launch_run *run,
     outcome->code = error->code;
     outcome->rank = run->cause.rank;
     snprintf(outcome->report_text, sizeof outcome->report_text, "%s", error->text);
-    if (err != NULL && err->code == 0)
-        *err = *error;
+    (void)ddp_fail_copy(err, error);
 }
 
 /* Returns the error of rank `setter`, or NULL if the rank has not ended or has no error. */
@@ -119,7 +113,7 @@ static void report_failed(const struct ddp_launch_run *run, int culprit, int set
     char who[160], where[384], time[32];
     int named = culprit >= 0 ? culprit : setter;
     name_rank(run, named, who, sizeof who);
-    describe_rank(run, named, where, sizeof where);
+    ddp_segment_describe(run->segment, named, where, sizeof where);
     outcome->code = code;
     outcome->rank = named;
     if (culprit != setter && culprit >= 0) {

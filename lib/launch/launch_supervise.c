@@ -25,7 +25,9 @@
 /* A longer round of the loop does not count, because this process was probably stopped itself. */
 #define STOPPED_NS 2000000000
 
-void ddp_launch_event(const struct ddp_launch_run *run, const char *fmt, ...)
+/* Passes an event on to the user. */
+static void event(const struct ddp_launch_run *run, const char *fmt, ...) DDP_PRINTF(2, 3);
+static void event(const struct ddp_launch_run *run, const char *fmt, ...)
 {
     if (run->job->on_news == NULL)
         return;
@@ -51,7 +53,7 @@ static void kill_rank(struct ddp_launch_run *run, int rank)
     kill(run->child[rank].pid, SIGKILL);
 }
 
-void ddp_launch_kill_all(struct ddp_launch_run *run, int signal)
+static void kill_all(struct ddp_launch_run *run, int signal)
 {
     if (run->job->mode != DDP_LAUNCH_PROCESSES)
         return;
@@ -74,7 +76,7 @@ static void report_fault(const struct ddp_launch_run *run, int rank)
     if (!ddp_fault_last(rank, &fault, &hit_ns))
         return;
     ddp_format_ns((double)(ddp_now_ns() - hit_ns), time, sizeof time);
-    ddp_launch_event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
+    event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
 /* Ends the run if the death of a rank was not expected. info: from waitid, or NULL if unknown. */
@@ -102,12 +104,8 @@ static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *inf
     child->alive = false;
     run->alive--;
     check_death(run, rank, info);
-    if (child->channel >= 0 && ddp_launch_channel_read(run, rank)) {
-        close(child->channel);
-        child->channel = -1;
-        free(child->payload);
-        child->payload = NULL;
-    }
+    if (child->channel >= 0 && ddp_launch_channel_read(run, rank))
+        ddp_launch_channel_close(child);
     if (child->pidfd >= 0)
         close(child->pidfd);
     child->pidfd = -1;
@@ -123,11 +121,10 @@ static void report_stop(struct ddp_launch_run *run, int rank, int signal)
         report_fault(run, rank);
     ddp_flight_describe(&ddp_segment_rank_of(run->segment, rank)->flight, where, sizeof where);
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
-    ddp_launch_event(
-        run,
-        "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
-        "%s unless it continues",
-        rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
+    event(run,
+          "rank %d (pid %d, host %s) was stopped by signal %d (%s) in %s; it is ended in "
+          "%s unless it continues",
+          rank, (int)child->pid, run->host, signal, sigdescr_np(signal), where, time);
 }
 
 /* Handles all state changes of ranks that waitid reports. */
@@ -151,7 +148,7 @@ static void reap(struct ddp_launch_run *run)
                 report_stop(run, r, info.si_status);
             } else if (info.si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
-                    ddp_launch_event(run, "rank %d (pid %d) continues", r, (int)child->pid);
+                    event(run, "rank %d (pid %d) continues", r, (int)child->pid);
                 child->stopped_at = 0;
             } else {
                 reap_rank(run, r, &info);
@@ -181,15 +178,14 @@ static void take_signals(struct ddp_launch_run *run)
         run->signals |= UINT64_C(1) << signal;
         run->signalled_at = now;
         if (again) {
-            ddp_launch_event(run, "signal %d (%s) again: killing the ranks", signal,
-                             sigdescr_np(signal));
+            event(run, "signal %d (%s) again: killing the ranks", signal, sigdescr_np(signal));
             run->end_at = now;
             continue;
         }
-        ddp_launch_event(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
+        event(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
         if (ddp_launch_find_cause(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
             run->cause.signal = signal;
-        ddp_launch_kill_all(run, signal);
+        kill_all(run, signal);
     }
 }
 
@@ -241,14 +237,14 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
     if (run->end_at == 0 || now < run->end_at)
         return;
     if (run->job->mode == DDP_LAUNCH_PROCESSES) {
-        ddp_launch_kill_all(run, SIGKILL);
+        kill_all(run, SIGKILL);
         return;
     }
     /* A thread cannot be killed, but its waits have deadlines. A thread that still runs after these
      * deadlines, or after a signal, is abandoned. */
     if (run->signals != 0 || now >= run->end_at + run->job->timeout_ns) {
         run->abandoned = true;
-        ddp_launch_event(run, "%d ranks (threads) do not end; leaving them running", run->alive);
+        event(run, "%d ranks (threads) do not end; leaving them running", run->alive);
     }
 }
 

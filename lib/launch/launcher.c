@@ -17,6 +17,7 @@
 
 #include "base/cpuinfo.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/unit.h"
 
 /* The variables and their names. NONE: the launcher has no such variable. */
@@ -319,22 +320,12 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
     return rc;
 }
 
-/* Continues an FNV-1a hash with a text and its NUL. */
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)(text != NULL ? text : "");; c++) {
-        hash = (hash ^ *c) * UINT64_C(0x100000001b3);
-        if (*c == '\0')
-            return hash;
-    }
-}
-
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err)
 {
     static const enum variable names_job[] = {TORCH_RUN_ID, TORCH_RESTART, TORCH_MASTER,
                                               TORCH_PORT};
-    struct ddp_rendezvous_config m = {.ports = 1, .token = UINT64_C(0xcbf29ce484222325)};
+    struct ddp_rendezvous_config m = {.ports = 1, .token = DDP_FNV_INIT};
     const char *host = value_of(TORCH_MASTER);
     int64_t value;
     int master_port;
@@ -346,8 +337,10 @@ int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                         "the launcher's variable %s has %zu characters; the limit is %zu",
                         names[TORCH_MASTER], strlen(host), sizeof m.host - 1);
     snprintf(m.host, sizeof m.host, "%s", host);
-    for (size_t i = 0; i < DDP_COUNT_OF(names_job); i++)
-        m.token = mix_text(m.token, value_of(names_job[i]));
+    for (size_t i = 0; i < DDP_COUNT_OF(names_job); i++) {
+        const char *text = value_of(names_job[i]) != NULL ? value_of(names_job[i]) : "";
+        m.token = ddp_fnv1a(m.token, text, strlen(text) + 1);
+    }
     if (port != NULL) {
         if (ddp_parse_int(port, 1, 65535, &value, NULL) != 0)
             return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', which is not a port", port);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/unit.h"
-#include "diag/rank_list.h"
+#include "diag/flight_report.h"
 #include "launch/rendezvous_impl.h"
 
 #define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */
@@ -37,14 +37,20 @@ static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t
     (void)!ddp_tcp_send(fd, &a, sizeof a, deadline_ns);
 }
 
-static int report_all(const struct server *h, int rc, const struct ddp_err *err)
+static void report_all(const struct server *h, int rc, const struct ddp_err *err)
 {
     const int64_t until = ddp_now_ns() + GOODBYE_NS;
     for (int r = 1; r < h->job->size; r++) {
         if (h->peer[r] >= 0)
             answer(h->peer[r], DDP_ANSWER_REFUSED, rc, err->text, until);
     }
-    return rc;
+}
+
+/* Sends an answer that ends a pending connection, and closes the connection. */
+static void refuse(const struct ddp_pending_connection *g, uint32_t verdict, const char *text)
+{
+    answer(g->fd, verdict, DDP_EMISMATCH, text, ddp_now_ns() + GOODBYE_NS);
+    close(g->fd);
 }
 
 static void drop_pending(struct ddp_listener *l, int i)
@@ -82,27 +88,24 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
     const struct ddp_rendezvous_job *p = h->job;
     const struct ddp_hello *hello = &g->hello;
     char text[240];
-    const int64_t until = ddp_now_ns() + GOODBYE_NS;
     if (hello->size != (uint32_t)p->size) {
         snprintf(text, sizeof text, "rank %u says there are %u ranks, but rank 0 says %d",
                  hello->rank, hello->size, p->size);
-        answer(g->fd, DDP_ANSWER_REFUSED, DDP_EMISMATCH, text, until);
-        close(g->fd);
+        refuse(g, DDP_ANSWER_REFUSED, text);
         return ddp_fail(err, DDP_EMISMATCH, "%s", text);
     }
     if (hello->rank == 0 || hello->rank >= hello->size || h->peer[hello->rank] >= 0 ||
         hello->port > 65535) {
         snprintf(text, sizeof text, "rank %u of %u is there already at %s", hello->rank,
                  hello->size, p->where);
-        answer(g->fd, DDP_ANSWER_TAKEN, DDP_EMISMATCH, text, until);
-        close(g->fd);
+        refuse(g, DDP_ANSWER_TAKEN, text);
         return 0;
     }
     h->peer[hello->rank] = g->fd;
     h->missing--;
     if (h->endpoint != NULL)
         store_endpoint(h, g);
-    answer(g->fd, DDP_ANSWER_ACCEPTED, 0, "", until);
+    answer(g->fd, DDP_ANSWER_ACCEPTED, 0, "", ddp_now_ns() + GOODBYE_NS);
     return 0;
 }
 
@@ -112,19 +115,16 @@ static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g,
                              struct ddp_err *err)
 {
     const struct ddp_hello *hello = &g->hello;
-    const int64_t until = ddp_now_ns() + GOODBYE_NS;
     char text[240];
     if (hello->magic != DDP_HELLO_MAGIC) {
         close(g->fd);
     } else if (hello->version != DDP_HELLO_VERSION) {
         snprintf(text, sizeof text, "another version of ddpbench: protocol %u, not %d",
                  hello->version, DDP_HELLO_VERSION);
-        answer(g->fd, DDP_ANSWER_REFUSED, DDP_EMISMATCH, text, until);
-        close(g->fd);
+        refuse(g, DDP_ANSWER_REFUSED, text);
     } else if (hello->token != h->job->token) {
         snprintf(text, sizeof text, "%s is another job's", h->job->where);
-        answer(g->fd, DDP_ANSWER_OTHER_JOB, DDP_EMISMATCH, text, until);
-        close(g->fd);
+        refuse(g, DDP_ANSWER_OTHER_JOB, text);
     } else if (hello->context != h->job->context) {
         g->until_ns = INT64_MAX;
         return false;
@@ -219,7 +219,7 @@ static int fill_polled(struct server *h, struct ddp_err *err)
     if (n > h->polled_max) {
         struct pollfd *more = ddp_realloc_array(h->polled, (size_t)n, sizeof *more);
         if (more == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", n);
+            return ddp_fail_memory(err, (size_t)n, sizeof *more, __func__);
         h->polled = more;
         h->polled_max = n;
     }

@@ -46,10 +46,8 @@ static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *er
 }
 
 /* Receives an answer. Returns false if none came or if it is not from a rendezvous server. */
-static bool receive_answer(const struct rendezvous_client *s, int fd, int64_t deadline_ns,
-                           struct ddp_answer *a)
+static bool receive_answer(int fd, int64_t deadline_ns, struct ddp_answer *a)
 {
-    (void)s;
     if (ddp_tcp_receive(fd, a, sizeof *a, deadline_ns) != 0 || a->magic != DDP_ANSWER_MAGIC)
         return false;
     char clean[sizeof a->text];
@@ -71,7 +69,7 @@ static int wait_ready(const struct rendezvous_client *s, int fd, struct ddp_err 
     const struct ddp_rendezvous_job *p = s->job;
     const int64_t until = p->deadline_ns + GRACE_NS;
     struct ddp_answer a;
-    if (!receive_answer(s, fd, until, &a))
+    if (!receive_answer(fd, until, &a))
         return ddp_fail(err, DDP_ELOST, "rank 0 at %s left before all ranks were connected",
                         p->where);
     if (a.verdict != DDP_ANSWER_READY) {
@@ -107,7 +105,7 @@ static int try_port(struct rendezvous_client *s, const struct ddp_tcp_address *a
                                     .token = p->token,
                                     .context = p->context};
     if (ddp_tcp_send(fd, &hello, sizeof hello, soon) != 0 ||
-        !receive_answer(s, fd, p->context != 0 ? p->deadline_ns : soon, &a))
+        !receive_answer(fd, p->context != 0 ? p->deadline_ns : soon, &a))
         goto err_fd; /* an unknown peer; rc is 0 */
     if (a.verdict == DDP_ANSWER_OTHER_JOB || a.verdict == DDP_ANSWER_TAKEN) {
         memcpy(s->last_answer, a.text, sizeof s->last_answer);
@@ -210,9 +208,7 @@ static int open_connections(struct ddp_connections *connections, int rank, int s
         return ddp_fail(err, DDP_EUNAVAIL, "%d ranks are too many: at most %d can connect over TCP",
                         size, DDP_RENDEZVOUS_RANKS_MAX);
     *connections = (struct ddp_connections){.rank = rank, .size = size};
-    connections->peer = ddp_calloc((size_t)peers, sizeof *connections->peer);
-    if (connections->peer == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d connections", peers);
+    DDP_TRY(DDP_NEW(&connections->peer, (size_t)peers, err));
     for (int i = 0; i < peers; i++)
         connections->peer[i] = -1;
     return 0;

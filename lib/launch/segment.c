@@ -107,20 +107,27 @@ static struct ddp_segment *map_file(int file, size_t total)
     return (struct ddp_segment *)start;
 }
 
-/* Requests huge pages. A kernel without huge pages for shared memory refuses, which is harmless. */
-static void advise(struct ddp_segment *s)
+/* Maps the file of a segment that has the sizes and offsets of `shape`. */
+static int map_segment(int file, const struct ddp_segment *shape, struct ddp_segment **out,
+                       struct ddp_err *err)
 {
-    (void)madvise((char *)s + s->heap_offset, s->total_bytes - s->heap_offset, MADV_HUGEPAGE);
-}
-
-static int no_room(uint64_t bytes, int ranks, int errno_value, struct ddp_err *err)
-{
-    char want[32];
-    ddp_format_size(bytes, want, sizeof want);
-    ddp_fail_errno(err, DDP_ENOMEM, errno_value, "cannot reserve %s of address space for %d ranks",
-                   want, ranks);
-    ddp_hint(err, "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
-    return DDP_ENOMEM;
+    struct ddp_segment *s = map_file(file, shape->total_bytes);
+    if (s == NULL) {
+        const int error = errno;
+        char want[32];
+        ddp_format_size(shape->total_bytes, want, sizeof want);
+        ddp_fail_errno(err, DDP_ENOMEM, error, "cannot reserve %s of address space for %d ranks",
+                       want, shape->ranks);
+        ddp_hint(err,
+                 "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
+        return DDP_ENOMEM;
+    }
+    /* Request huge pages. A kernel without huge pages for shared memory refuses, which is
+     * harmless. */
+    (void)madvise((char *)s + shape->heap_offset, shape->total_bytes - shape->heap_offset,
+                  MADV_HUGEPAGE);
+    *out = s;
+    return 0;
 }
 
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
@@ -136,24 +143,15 @@ int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out,
     int file = make_file(shape.total_bytes, err);
     if (file < 0)
         return file;
-    struct ddp_segment *s = map_file(file, shape.total_bytes);
-    if (s == NULL) {
-        int e = errno;
+    struct ddp_segment *s;
+    const int rc = map_segment(file, &shape, &s, err);
+    if (rc != 0) {
         close(file);
-        return no_room(shape.total_bytes, ranks, e, err);
+        return rc;
     }
-    s->magic = shape.magic;
-    s->total_bytes = shape.total_bytes;
-    s->ranks = shape.ranks;
-    s->ranks_offset = shape.ranks_offset;
-    s->channels_offset = shape.channels_offset;
-    s->channel_stride = shape.channel_stride;
-    s->pipes_offset = shape.pipes_offset;
-    s->heap_offset = shape.heap_offset;
-    s->heap_stride = shape.heap_stride;
+    (void)lay_out(s, ranks, heap_bytes);
     for (int r = 0; r < ranks; r++)
         atomic_init(&ddp_segment_rank_of(s, r)->world_rank, r);
-    advise(s);
     *out = s;
     *fd = file;
     return 0;
@@ -169,12 +167,7 @@ int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out, struct ddp_e
     if (shape.ranks != ranks)
         return ddp_fail(err, DDP_EMISMATCH, "the shared segment has %d ranks, not %d", shape.ranks,
                         ranks);
-    struct ddp_segment *s = map_file(fd, shape.total_bytes);
-    if (s == NULL)
-        return no_room(shape.total_bytes, ranks, errno, err);
-    advise(s);
-    *out = s;
-    return 0;
+    return map_segment(fd, &shape, out, err);
 }
 
 void ddp_segment_destroy(struct ddp_segment *segment, int fd)

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -11,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/signal_set.h"
 
 struct ddp_signal_thread {
     void (*on_signal)(void *arg, int signal);
@@ -20,6 +17,17 @@ struct ddp_signal_thread {
     int signals, stop; /* a signalfd, and an eventfd that ends the thread */
     sigset_t old_mask;
 };
+
+void ddp_signal_set_termination(sigset_t *set)
+{
+    static const int termination[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigemptyset(set);
+    for (size_t i = 0; i < DDP_COUNT_OF(termination); i++) {
+        if (sigaction(termination[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
+            sigaddset(set, termination[i]);
+    }
+}
 
 /* Raises the signal again and unblocks it, so that the launcher sees this signal as the cause of
  * death. */
@@ -59,14 +67,13 @@ static void release(struct ddp_signal_thread *t)
     free(t);
 }
 
-/* Starts the thread with all signals blocked, because it reads signals from the signalfd. */
-static int start(struct ddp_signal_thread *t)
+int ddp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
-    sigset_t all, blocked;
+    sigset_t all, old;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &blocked);
-    int rc = pthread_create(&t->thread, NULL, watch, t);
-    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc;
 }
 
@@ -74,16 +81,16 @@ int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
                             struct ddp_signal_thread **out, struct ddp_err *err)
 {
     sigset_t set;
-    struct ddp_signal_thread *t = ddp_calloc(1, sizeof *t);
-    if (!t)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to watch signals");
+    struct ddp_signal_thread *t;
+    DDP_TRY(DDP_NEW(&t, 1, err));
     ddp_signal_set_termination(&set);
     t->on_signal = on_signal;
     t->arg = arg;
     pthread_sigmask(SIG_BLOCK, &set, &t->old_mask);
     t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     t->stop = eventfd(0, EFD_CLOEXEC);
-    int rc = t->signals < 0 || t->stop < 0 ? errno : start(t);
+    /* The thread reads signals from the signalfd, so it must block them. */
+    int rc = t->signals < 0 || t->stop < 0 ? errno : ddp_thread_start(&t->thread, watch, t);
     if (rc != 0) {
         release(t);
         return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot watch signals");

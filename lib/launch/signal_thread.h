@@ -7,11 +7,24 @@
 #ifndef DDP_LAUNCH_SIGNAL_THREAD_H
 #define DDP_LAUNCH_SIGNAL_THREAD_H
 
+#include <pthread.h>
+#include <signal.h>
+
 #include "base/err.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Fills *set with SIGINT, SIGTERM and SIGHUP, by which users and launchers end a program. Leaves
+ * out the signals that this process ignores. Linux keeps a blocked signal pending even if it is
+ * ignored (sig_ignored in kernel/signal.c). A signalfd would therefore receive signals that nohup
+ * or a shell made this process ignore. */
+void ddp_signal_set_termination(sigset_t *set);
+
+/* Starts a thread with all signals blocked, so that other threads handle them. Returns 0 or an
+ * errno value. */
+int ddp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 struct ddp_signal_thread;
 /* Starts the thread. It calls on_signal(arg, signal) once, for the first signal, and the process

@@ -41,7 +41,8 @@ int ddp_tcp_listen(const struct ddp_tcp_address *only, int port, int *fd, int *b
 /* Returns the next connection, or -1 if there is none or accept fails. */
 int ddp_tcp_accept(int fd, struct sockaddr_storage *from);
 int ddp_tcp_connect(const struct ddp_tcp_address *to, int port, int64_t deadline_ns, int *fd);
-/* These two functions send or receive all bytes, and return 0 or an errno value. */
+/* These two functions send or receive all bytes, and return 0 or an errno value. They also work on
+ * blocking stream sockets, without a deadline. */
 int ddp_tcp_send(int fd, const void *data, size_t bytes, int64_t deadline_ns);
 int ddp_tcp_receive(int fd, void *data, size_t bytes, int64_t deadline_ns);
 /* Receives data that has arrived, and adds its size to *got, which never exceeds `bytes`. Returns 0

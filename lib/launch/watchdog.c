@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/unit.h"
 #include "launch/segment.h"
+#include "launch/signal_thread.h"
 
 #define IDLE_GRACE_NS 1000000000 /* the smallest grace period of an idle rank */
 
@@ -62,15 +63,15 @@ static bool working_progress(const struct ddp_watchdog *dog, int working, uint64
 static void describe_working(const struct ddp_watchdog *dog, int working, char *out,
                              size_t out_bytes)
 {
-    size_t used = 0;
     char where[384];
-    for (int r = 0; r < dog->host->ranks && used < out_bytes; r++) {
+    out[0] = '\0';
+    for (int r = 0; r < dog->host->ranks; r++) {
         const int rank = working_rank(dog, r, working);
         if (rank < 0)
             continue;
         ddp_flight_describe(&ddp_segment_rank_of(dog->host, r)->flight, where, sizeof where);
-        used += (size_t)snprintf(out + used, out_bytes - used, "%srank %d is in %.150s",
-                                 used > 0 ? "; " : "", rank, where);
+        ddp_text_append(out, out_bytes, "%srank %d is in %.150s", out[0] != '\0' ? "; " : "", rank,
+                        where);
     }
 }
 
@@ -143,13 +144,19 @@ static void *watch(void *arg)
     return NULL;
 }
 
+static void release(struct ddp_watchdog *dog)
+{
+    pthread_cond_destroy(&dog->wake);
+    pthread_mutex_destroy(&dog->lock);
+    free(dog);
+}
+
 int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment *host,
                        int64_t timeout_ns, void (*on_expire)(void *arg, const char *report_text),
                        void *arg, struct ddp_watchdog **out, struct ddp_err *err)
 {
-    struct ddp_watchdog *dog = ddp_calloc(1, sizeof *dog);
-    if (dog == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a watchdog");
+    struct ddp_watchdog *dog;
+    DDP_TRY(DDP_NEW(&dog, 1, err));
     dog->flight = flight;
     dog->host = host;
     dog->timeout_ns = timeout_ns;
@@ -162,16 +169,9 @@ int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment
     pthread_cond_init(&dog->wake, &attr);
     pthread_condattr_destroy(&attr);
 
-    /* Block all signals in the watchdog's thread, so that other threads handle them. */
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&dog->thread, NULL, watch, dog);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int rc = ddp_thread_start(&dog->thread, watch, dog);
     if (rc != 0) {
-        pthread_cond_destroy(&dog->wake);
-        pthread_mutex_destroy(&dog->lock);
-        free(dog);
+        release(dog);
         return ddp_fail_errno(err, DDP_ENOMEM, rc, "cannot start the watchdog");
     }
     *out = dog;
@@ -187,7 +187,5 @@ void ddp_watchdog_stop(struct ddp_watchdog *dog)
     pthread_cond_signal(&dog->wake);
     pthread_mutex_unlock(&dog->lock);
     pthread_join(dog->thread, NULL);
-    pthread_cond_destroy(&dog->wake);
-    pthread_mutex_destroy(&dog->lock);
-    free(dog);
+    release(dog);
 }

@@ -9,7 +9,7 @@
 
 #include "base/conf.h"
 #include "base/fault.h"
-#include "base/json.h"
+#include "base/rng.h"
 
 #define DDP_DATASET(symbol) extern const struct ddp_dataset_reader ddp_dataset_##symbol;
 #include "model/dataset_list.h"

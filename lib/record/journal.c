@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/strbuf.h"
 #include "record/field.h"
 #include "record/noise.h"

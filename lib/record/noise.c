@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/sysinfo.h"
 #include "record/provenance.h"
 #include "stats/signflip.h"

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/mem.h"
-#include "base/signal_set.h"
 #include "base/strbuf.h"
 #include "launch/launch_program.h"
+#include "launch/signal_thread.h"
 
 /* SIGKILL follows the last other signal to the child after this time. */
 #define GRACE_NS 5000000000

@@ -9,6 +9,7 @@
 #include "base/conf.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "record/provenance.h"
 #include "run/sweep.h"
 

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "base/rng.h"
 
 /* The state of the parser. Messages name the document, the run and the command. */
 struct reader {

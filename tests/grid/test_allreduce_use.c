@@ -2,7 +2,7 @@
  * algorithm of the registry, with ranks as processes and as threads. */
 #include "grid/grid.h"
 
-#include "base/json.h"
+#include "base/rng.h"
 #include "unit/half_ref.h"
 
 static bool supports(const struct grid *grid, const struct ddp_coll_alg *alg, size_t count,

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "base/rng.h"
 #include "idx_files.h"
 #include "model/dataset.h"
 #include "names.h"

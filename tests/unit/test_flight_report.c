@@ -15,7 +15,6 @@
 #include "comm/shm/comm_shm.h"
 #include "comm_ranks.h"
 #include "diag/flight_report.h"
-#include "diag/rank_list.h"
 #include "names.h"
 
 #define RANKS 4

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "comm/build_id.h"
 #include "comm/handshake.h"
 #include "comm_ranks.h"
 #include "names.h"

@@ -37,7 +37,7 @@ static void test_parse(void **state)
                {"5", 4},  {"1+2", 4}, {"2+3", 4},  {"1+", 1},
                {"+2", 2}, {"2x", 2},  {"x", 2},    {"2**", 2},
                {"5*", 4}, {"1+x", 2}, {"1++1", 2}, {"99999999999999999999", 2}};
-    int of[6];
+    uint64_t of[6];
     for (size_t i = 0; i < DDP_COUNT_OF(good); i++) {
         struct ddp_err err = DDP_ERR_INIT;
         assert_int_equal(ddp_hosts_parse(good[i].text, good[i].size, of, &err), 0);

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 
 static void test_build_and_print(void **state)
 {

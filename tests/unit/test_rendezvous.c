@@ -2,7 +2,7 @@
  * jobs on one port, a rank that connects twice, and ranks that disagree on the size. */
 #include "unit/rendezvous_ranks.h"
 
-#include "comm/tcp/control_tcp_impl.h"
+#include "comm/tcp/control_tcp.h"
 #include "names.h"
 
 /* Runs barriers, exchanges of several sizes, and groups: the odd and the even ranks, then the
@@ -90,9 +90,8 @@ static bool listens_inside(const struct ddp_comm *comm)
 {
     struct sockaddr_storage at = {0};
     socklen_t bytes = sizeof at;
-    return getsockname(ddp_control_of(comm)->world->listener.fd, (struct sockaddr *)&at, &bytes) ==
-               0 &&
-           ddp_tcp_address_is_loopback(&at);
+    const int fd = ddp_control_tcp_listener(comm)->fd;
+    return getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 && ddp_tcp_address_is_loopback(&at);
 }
 
 static int is_inside(struct ddp_comm *comm, struct ddp_err *err)

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/strbuf.h"
 #include "names.h"
 #include "record/result_file.h"

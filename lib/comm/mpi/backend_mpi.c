@@ -59,10 +59,8 @@ struct mpi_world {
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
-    /* [2][WIDE_COUNT] inputs and sums of integer averages in 64 bits; allocated by the first call
-     * that needs them. */
-    int64_t *wide;
-    /* Scratch memory for copies of inputs and results; allocated like `wide`. */
+    /* Scratch memory for copies of inputs and results, and for the 64-bit inputs and sums of
+     * integer averages. Allocated by the first call that needs it. */
     void *scratch;
     size_t scratch_bytes;
 };
@@ -144,8 +142,163 @@ static const char *mpi_library(void)
     return library_text;
 }
 
-#include "comm/mpi/backend_mpi_p2p.inc.h"
-#include "comm/mpi/backend_mpi_ops.inc.h"
+/* A message as MPI describes it: n elements of `type`. A message with more than DDP_MPI_COUNT_MAX
+ * elements is sent as one element of a derived type. */
+struct block {
+    int n;
+    MPI_Datatype type;
+    bool owned; /* type is a derived type that block_release frees */
+};
+
+/* Builds one derived type for `count` elements: rows of DDP_MPI_COUNT_MAX elements, and then the
+ * rest. */
+static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
+                       struct block *block, struct ddp_err *err)
+{
+    const int row = DDP_MPI_COUNT_MAX;
+    size_t rows = count / (size_t)row, rest = count % (size_t)row;
+    MPI_Datatype parts[2];
+    if (rows > INT_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "%zu elements are more than one MPI call can move", count);
+    MPI_TRY(world, err, MPI_Type_vector, (int)rows, row, row, elem, &parts[0]);
+    MPI_TRY(world, err, MPI_Type_contiguous, (int)rest, elem, &parts[1]);
+    MPI_TRY(world, err, MPI_Type_create_struct, 2, (const int[]){1, 1},
+            (const MPI_Aint[]){0, (MPI_Aint)(rows * (size_t)row * elem_bytes)}, parts,
+            &block->type);
+    MPI_TRY(world, err, MPI_Type_commit, &block->type);
+    MPI_Type_free(&parts[0]);
+    MPI_Type_free(&parts[1]);
+    block->n = 1;
+    block->owned = true;
+    return 0;
+}
+
+/* Describes `count` elements. large: use a derived type even for a small count. */
+static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
+                      bool large, struct block *block, struct ddp_err *err)
+{
+    *block = (struct block){.n = (int)count, .type = elem};
+    if (!large && count <= DDP_MPI_COUNT_MAX)
+        return 0;
+    return block_large(world, elem, elem_bytes, count, block, err);
+}
+
+/* May be called directly after a non-blocking call, because MPI keeps the type until the operation
+ * ends. */
+static void block_release(struct block *block)
+{
+    if (block->owned)
+        MPI_Type_free(&block->type);
+}
+
+static int mpi_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    MPI_TRY(state_of(comm)->world, err, MPI_Barrier, state_of(comm)->comm);
+    return 0;
+}
+
+static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                               struct ddp_err *err)
+{
+    struct mpi_state *s = state_of(comm);
+    struct block block;
+    /* MPI libraries compute count * ranks as an int. */
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
+                       &block, err));
+    int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);
+    block_release(&block);
+    return mpi_rc == MPI_SUCCESS ? 0 : mpi_fail(s->world, mpi_rc, "MPI_Allgather", err);
+}
+
+/* In the requests of this backend, impl[0] holds the MPI_Request, u[0] the bytes, and u[1] whether
+ * the request is a receive. */
+_Static_assert(sizeof(MPI_Request) <= sizeof(void *), "an MPI_Request must fit in impl[0]");
+
+static void request_store(struct ddp_request *req, MPI_Request request)
+{
+    memcpy(&req->impl[0], &request, sizeof request);
+}
+
+static int mpi_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    struct mpi_state *s = state_of(comm);
+    struct block block;
+    MPI_Request request;
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, false, &block, err));
+    int mpi_rc = MPI_Isend(buf, block.n, block.type, dst, tag, s->comm, &request);
+    block_release(&block);
+    if (mpi_rc != MPI_SUCCESS)
+        return mpi_fail(s->world, mpi_rc, "MPI_Isend", err);
+    request_store(req, request);
+    req->u[0] = bytes;
+    req->u[1] = false;
+    return 0;
+}
+
+static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
+                     struct ddp_request *req, struct ddp_err *err)
+{
+    struct mpi_state *s = state_of(comm);
+    struct block block;
+    MPI_Request request;
+    DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, false, &block, err));
+    int mpi_rc = MPI_Irecv(buf, block.n, block.type, src, tag, s->comm, &request);
+    block_release(&block);
+    if (mpi_rc != MPI_SUCCESS)
+        return mpi_fail(s->world, mpi_rc, "MPI_Irecv", err);
+    request_store(req, request);
+    req->u[0] = bytes;
+    req->u[1] = true;
+    return 0;
+}
+
+/* Tests a request. In a simulation, waits for the request instead. */
+static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
+{
+    if (!DDP_MPI_SIMULATED)
+        return MPI_Test(request, done, status);
+    *done = 1;
+    return MPI_Wait(request, status);
+}
+
+/* Sets *bytes to the received bytes. SimGrid 3.32 lacks MPI_Get_elements_x, but the counts of its
+ * messages fit in an int. */
+static int count_bytes(MPI_Status *status, MPI_Count *bytes)
+{
+    int n = 0;
+    if (!DDP_MPI_SIMULATED)
+        return MPI_Get_elements_x(status, MPI_BYTE, bytes);
+    const int mpi_rc = MPI_Get_count(status, MPI_BYTE, &n);
+    *bytes = n;
+    return mpi_rc;
+}
+
+static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
+{
+    struct mpi_state *s = state_of(comm);
+    MPI_Request request;
+    MPI_Status status;
+    int flag;
+    memcpy(&request, &req->impl[0], sizeof request);
+    int mpi_rc = test_or_wait(&request, &flag, &status);
+    if (mpi_rc != MPI_SUCCESS)
+        return mpi_fail(s->world, mpi_rc, "MPI_Test", err);
+    request_store(req, request);
+    *done = flag;
+    if (!flag || !req->u[1])
+        return 0;
+    /* MPI reports a longer message as MPI_ERR_TRUNCATE, but accepts a shorter one silently. */
+    MPI_Count bytes = 0;
+    mpi_rc = count_bytes(&status, &bytes);
+    if (mpi_rc != MPI_SUCCESS)
+        return mpi_fail(s->world, mpi_rc, "MPI_Get_elements_x", err);
+    if ((uint64_t)bytes == req->u[0])
+        return 0;
+    return ddp_fail(err, DDP_EMISMATCH, "received a message of %lld bytes, but expected %llu",
+                    (long long)bytes, (unsigned long long)req->u[0]);
+}
+
 #include "comm/mpi/backend_mpi_native.inc.h"
 
 /* Returns whether a call failed because MPICH has no free communicator. MPICH has 2048
@@ -163,9 +316,8 @@ static int mpi_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
 {
     struct mpi_world *world = state_of(parent)->world;
     MPI_Group all, some;
-    struct mpi_state *s = ddp_calloc(1, sizeof *s);
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    struct mpi_state *s;
+    DDP_TRY(DDP_NEW(&s, 1, err));
     s->world = world;
     MPI_Comm_group(world->comm, &all);
     MPI_Group_incl(all, child->size, child->world_rank, &some);
@@ -188,7 +340,6 @@ static void state_free(struct mpi_state *s)
     if (s == NULL)
         return;
     ddp_free_pages(s->scratch, s->scratch_bytes);
-    free(s->wide);
     free(s);
 }
 
@@ -245,17 +396,15 @@ static int world_open(struct mpi_world *world, struct ddp_err *err)
 static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                     struct ddp_err *err)
 {
-    int started, provided, rank, size;
-    struct mpi_state *s = ddp_calloc(1, sizeof *s);
-    struct mpi_world *world = ddp_calloc(1, sizeof *world);
-    if (s == NULL || world == NULL) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-        goto err_free;
-    }
+    int started, provided, rank, size, rc;
+    struct mpi_state *s = NULL;
+    struct mpi_world *world = NULL;
+    DDP_TRY_GOTO(DDP_NEW(&s, 1, err), err_free);
+    DDP_TRY_GOTO(DDP_NEW(&world, 1, err), err_free);
     MPI_Initialized(&started);
     if (started) {
-        ddp_fail(err, DDP_EINTERNAL,
-                 "MPI was started before in this process and can start only once");
+        rc = ddp_fail(err, DDP_EINTERNAL,
+                      "MPI was started before in this process and can start only once");
         goto err_free;
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
@@ -266,14 +415,18 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
                                            : MPI_THREAD_SERIALIZED;
     int mpi_rc = MPI_Init_thread(NULL, NULL, wanted, &provided);
     if (mpi_rc != MPI_SUCCESS) {
-        mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
+        rc = mpi_fail(world, mpi_rc, "MPI_Init_thread", err);
         goto err_free;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (check_rank_info(&comm->rank_info, rank, size, err) != 0 ||
-        check_threads(wanted, provided, err) != 0 || world_open(world, err) != 0) {
+    rc = check_rank_info(&comm->rank_info, rank, size, err);
+    if (rc == 0)
+        rc = check_threads(wanted, provided, err);
+    if (rc == 0)
+        rc = world_open(world, err);
+    if (rc != 0) {
         /* In a larger world, MPI_Finalize could wait for ever for other ranks. If a process exits
          * without MPI_Finalize, mpiexec reports that. */
         if (size == 1)
@@ -289,7 +442,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
 err_free:
     free(world);
     state_free(s);
-    return err != NULL ? err->code : DDP_EINTERNAL;
+    return rc;
 }
 
 static void mpi_finalize(struct ddp_comm *comm)

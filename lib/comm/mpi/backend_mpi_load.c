@@ -11,10 +11,10 @@
 
 #include "base/conf.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "comm/backend.h"
-#include "comm/build_id.h"
+#include "comm/handshake.h"
 #include "comm/hosts.h"
-#include "comm/shm/comm_shm.h"
 #include "comm/waiter.h"
 #include "launch/launcher.h"
 #include "launch/watchdog.h"
@@ -70,13 +70,13 @@ static bool module_exists(const char *dir, const struct flavour *flavour, char *
 static void list_modules(const char *dir, char *out, size_t out_bytes)
 {
     char path[PATH_BYTES];
-    size_t n = 0;
-    snprintf(out, out_bytes, "none");
-    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && n < out_bytes; i++) {
+    out[0] = '\0';
+    for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
         if (module_exists(dir, &flavours[i], path))
-            n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", n > 0 ? ", " : "",
-                                  flavours[i].name);
+            ddp_text_append(out, out_bytes, "%s%s", out[0] != '\0' ? ", " : "", flavours[i].name);
     }
+    if (out[0] == '\0')
+        snprintf(out, out_bytes, "none");
 }
 
 static int no_launcher(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
@@ -298,8 +298,7 @@ static int mpi_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t 
  * the word. */
 static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
 {
-    if (comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0)
-        return ddp_wait_aborted(comm, err);
+    DDP_TRY(ddp_wait_check(comm, err));
     return module_backend()->test(comm, req, done, err);
 }
 

@@ -1,12 +1,143 @@
 /* The collectives of backend_mpi.c, which includes this file: MPI's blocking calls, for every type
  * and operation.
  *
+ * MPI moves 16-bit floats as 16-bit integers and combines them with our operations. Each
+ * combination computes in f32 and rounds once, to nearest even.
+ *
  * MPI has no average. f32 and f64 are summed by MPI, and this file then divides the sum. 16-bit
  * floats are divided before they are summed, so that partial sums do not overflow. Integers are
  * summed in 64 bits, WIDE_COUNT at a time, and the average is truncated toward zero.
  *
  * MPI's in-place reduce-scatter would store the result where rank 0's chunk of the input lies. Here
  * the result is stored in scratch memory and then copied to this rank's chunk. */
+
+/* The device whose kernels our operations use. It is a global, because MPI passes no context to an
+ * operation, and a process has only one MPI. */
+static const struct ddp_device *combine_device;
+
+/* Computes inout[i] = in[i] op inout[i] for all i < len. */
+static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
+{
+    const void *src[2] = {in, inout};
+    void *dst[1] = {inout};
+    const struct ddp_reduce r = {
+        .dst = dst,
+        .dst_count = 1,
+        .src = src,
+        .src_count = 2,
+        .count = (size_t)len,
+        .dtype = dtype,
+        .op = op,
+        .divisor = 1,
+    };
+    combine_device->reduce(&r);
+}
+
+/* MPI passes the type to the function, but not the operation. Therefore each pair of type and
+ * operation has a function of its own. */
+#define COMBINE16(name, dtype, op)                                                                 \
+    static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
+    {                                                                                              \
+        (void)type;                                                                                \
+        combine16(in, inout, *len, dtype, op);                                                     \
+    }
+COMBINE16(sum_f16, DDP_F16, DDP_SUM)
+COMBINE16(prod_f16, DDP_F16, DDP_PROD)
+COMBINE16(min_f16, DDP_F16, DDP_MIN)
+COMBINE16(max_f16, DDP_F16, DDP_MAX)
+COMBINE16(sum_bf16, DDP_BF16, DDP_SUM)
+COMBINE16(prod_bf16, DDP_BF16, DDP_PROD)
+COMBINE16(min_bf16, DDP_BF16, DDP_MIN)
+COMBINE16(max_bf16, DDP_BF16, DDP_MAX)
+
+/* Sets unsigned_broken if MPI_MIN and MPI_MAX treat unsigned integers as signed, as in MPICH 4.0.2
+ * (its issue 6083). */
+static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
+{
+    unsigned char in[256], least[256], most[256];
+    for (int i = 0; i < 256; i++) {
+        in[i] = (unsigned char)i;
+        least[i] = most[i] = (unsigned char)(255 - i);
+    }
+    MPI_TRY(world, err, MPI_Reduce_local, in, least, 256, MPI_UINT8_T, MPI_MIN);
+    MPI_TRY(world, err, MPI_Reduce_local, in, most, 256, MPI_UINT8_T, MPI_MAX);
+    for (int i = 0; i < 256; i++) {
+        if (least[i] != DDP_MIN(i, 255 - i) || most[i] != DDP_MAX(i, 255 - i))
+            world->unsigned_broken = true;
+    }
+    return 0;
+}
+
+/* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2 does
+ * so if the ranks share a host (its issue 6540). A test would crash, so the version decides. */
+static bool has_reduce_bug(void)
+{
+    int major, minor;
+    return sscanf(mpi_library(), "MPICH %d.%d", &major, &minor) == 2 &&
+           (major < 4 || (major == 4 && minor < 2));
+}
+
+static int ops_create(struct mpi_world *world, struct ddp_err *err)
+{
+    static const struct {
+        enum ddp_op op;
+        MPI_User_function *function[2];
+    } rows[] = {
+        {DDP_SUM, {sum_f16, sum_bf16}},
+        {DDP_PROD, {prod_f16, prod_bf16}},
+        {DDP_MIN, {min_f16, min_bf16}},
+        {DDP_MAX, {max_f16, max_bf16}},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        for (int bf = 0; bf < 2; bf++)
+            MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
+                    &world->op16[bf][rows[i].op]);
+    }
+    /* Averages use the sum operation. The caller divides. */
+    for (int bf = 0; bf < 2; bf++)
+        world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
+    world->reduce_broken = has_reduce_bug();
+    return find_unsigned_bug(world, err);
+}
+
+static void ops_release(struct mpi_world *world)
+{
+    for (int bf = 0; bf < 2; bf++) {
+        for (int op = 0; op < DDP_OP_COUNT; op++) {
+            if (op != DDP_AVG)
+                MPI_Op_free(&world->op16[bf][op]);
+        }
+    }
+}
+
+static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum ddp_op op)
+{
+    if (ddp_dtype_is_half(dtype))
+        return world->op16[dtype == DDP_BF16][op];
+    switch (op) {
+    case DDP_PROD:
+        return MPI_PROD;
+    case DDP_MIN:
+        return MPI_MIN;
+    case DDP_MAX:
+        return MPI_MAX;
+    default:
+        return MPI_SUM;
+    }
+}
+
+static MPI_Datatype type_of(enum ddp_dtype dtype)
+{
+    switch (dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol:                                                                             \
+        return mpi;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        return MPI_DATATYPE_NULL;
+    }
+}
 
 /* The prepared arguments of one call. */
 struct native {
@@ -81,13 +212,34 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
-/* Returns the array of 64-bit sums in *out, allocating it at the first call. */
+/* Returns at least `bytes` of the communicator's scratch memory in *out. */
+static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
+{
+    if (s->scratch_bytes < bytes) {
+        void *grown = ddp_alloc_pages(bytes);
+        if (grown == NULL)
+            return ddp_fail_memory(err, bytes, 1, __func__);
+        ddp_free_pages(s->scratch, s->scratch_bytes);
+        s->scratch = grown;
+        s->scratch_bytes = bytes;
+    }
+    *out = s->scratch;
+    return 0;
+}
+
+/* Returns the memory for integer averages in *out: [2][WIDE_COUNT] inputs and sums in 64 bits. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
-    if (s->wide == NULL)
-        s->wide = ddp_calloc(2 * WIDE_COUNT, sizeof *s->wide);
-    *out = s->wide;
-    return s->wide != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for integer averages");
+    void *memory = NULL;
+    DDP_TRY(scratch_of(s, 2 * WIDE_COUNT * sizeof **out, &memory, err));
+    *out = memory;
+    return 0;
+}
+
+/* Returns whether the operation is an average of integers, whose sums need 64 bits. */
+static bool is_integer_average(const struct native *c)
+{
+    return c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
 }
 
 static int allreduce_integer_average(const struct native *c, struct ddp_err *err)
@@ -108,7 +260,7 @@ static int allreduce_integer_average(const struct native *c, struct ddp_err *err
 static int native_allreduce(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, done = 0;
-    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
+    if (is_integer_average(c))
         return allreduce_integer_average(c, err);
     const unsigned char *send = c->send;
     if (divides_first(c)) {
@@ -123,21 +275,6 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         done += n;
     } while (done < count);
     divide(c, c->recv, count);
-    return 0;
-}
-
-/* Returns at least `bytes` of the communicator's scratch memory in *out. */
-static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
-{
-    if (s->scratch_bytes < bytes) {
-        void *grown = ddp_alloc_pages(bytes);
-        if (grown == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes of scratch", bytes);
-        ddp_free_pages(s->scratch, s->scratch_bytes);
-        s->scratch = grown;
-        s->scratch_bytes = bytes;
-    }
-    *out = s->scratch;
     return 0;
 }
 
@@ -191,11 +328,12 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
     return 0;
 }
 
-static int native_reduce(const struct native *c, struct ddp_err *err)
+/* Reduces the `count` elements of one call from element `first` on, to rank `root`. */
+static int reduce_chunk(const struct native *c, size_t first, int root, struct ddp_err *err)
 {
-    if (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype))
-        return reduce_integer_average(c, 0, c->args->count, c->args->root, err);
-    return reduce_part(c, 0, c->args->count, c->args->root, err);
+    if (is_integer_average(c))
+        return reduce_integer_average(c, first, c->args->count, root, err);
+    return reduce_part(c, first, c->args->count, root, err);
 }
 
 /* Reduces the chunk of each rank with a call of its own. Used for arrays that exceed the counts of
@@ -203,20 +341,15 @@ static int native_reduce(const struct native *c, struct ddp_err *err)
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
-    bool wide = c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
-    for (int r = 0; r < c->comm->size; r++) {
-        size_t first = (size_t)r * count;
-        DDP_TRY(wide ? reduce_integer_average(c, first, count, r, err)
-                     : reduce_part(c, first, count, r, err));
-    }
+    for (int r = 0; r < c->comm->size; r++)
+        DDP_TRY(reduce_chunk(c, (size_t)r * count, r, err));
     return 0;
 }
 
 static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count, part = count * c->elem_bytes;
-    if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size ||
-        (c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype)))
+    if (count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size || is_integer_average(c))
         return reduce_scatter_by_parts(c, err);
     const size_t full = (size_t)c->comm->size * part;
     const void *in = c->send;
@@ -323,7 +456,7 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
     case DDP_ALLREDUCE:
         return native_allreduce(&c, err);
     case DDP_REDUCE:
-        return native_reduce(&c, err);
+        return reduce_chunk(&c, 0, args->root, err);
     case DDP_REDUCE_SCATTER:
         return native_reduce_scatter(&c, err);
     case DDP_BARRIER:

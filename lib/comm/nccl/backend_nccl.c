@@ -73,19 +73,13 @@ static const struct facts *facts(void)
     return &known;
 }
 
-static int fail_again(const struct ddp_err *cause, struct ddp_err *err)
-{
-    ddp_fail(err, cause->code, "%s", cause->text);
-    return cause->hint[0] != '\0' ? ddp_hint(err, "%s", cause->hint) : cause->code;
-}
-
 static int nccl_probe(const char *module_dir, struct ddp_err *err)
 {
     const struct facts *f = facts();
     (void)module_dir;
     if (f->no_gpu.code != 0)
-        return fail_again(&f->no_gpu, err);
-    return f->no_library.code != 0 ? fail_again(&f->no_library, err) : 0;
+        return ddp_fail_copy(err, &f->no_gpu);
+    return ddp_fail_copy(err, &f->no_library); /* 0 if there is a library */
 }
 
 static const char *nccl_library(void)
@@ -168,8 +162,8 @@ static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struc
     struct ddp_sysinfo host;
     struct ddp_device_info info = {.name = ""};
     struct card mine = {.version = w->api->version};
-    struct card *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
+    struct card *all;
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
     ddp_sysinfo_read(&host);
     mine.host = ddp_hosts_identity(&host);
@@ -202,26 +196,28 @@ static void state_free(struct ddp_nccl_state *s)
 }
 
 /* Creates the stream, the events and the barrier word of one communicator on this rank's GPU. */
-static struct ddp_nccl_state *state_create(struct ddp_nccl_world *w, struct ddp_err *err)
+static int state_create(struct ddp_nccl_world *w, struct ddp_nccl_state **out, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = w->device->streams;
-    struct ddp_nccl_state *s = ddp_calloc(1, sizeof *s);
-    if (s == NULL) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-        return NULL;
-    }
+    struct ddp_nccl_state *s;
+    int rc;
+    DDP_TRY(DDP_NEW(&s, 1, err));
     s->world = w;
-    if (streams->create(&s->stream, err) == 0 && streams->event_create(&s->begin, err) == 0 &&
-        streams->event_create(&s->end, err) == 0) {
-        s->word = w->device->alloc(sizeof(float));
-        if (s->word != NULL) {
-            w->device->fill(s->word, 0, sizeof(float));
-            return s;
-        }
-        ddp_fail(err, DDP_ENOMEM, "the GPU has no free memory");
+    DDP_TRY_GOTO(streams->create(&s->stream, err), err_state);
+    DDP_TRY_GOTO(streams->event_create(&s->begin, err), err_state);
+    DDP_TRY_GOTO(streams->event_create(&s->end, err), err_state);
+    s->word = w->device->alloc(sizeof(float));
+    if (s->word == NULL) {
+        rc = ddp_fail(err, DDP_ENOMEM, "the GPU has no free memory");
+        goto err_state;
     }
+    w->device->fill(s->word, 0, sizeof(float));
+    *out = s;
+    return 0;
+
+err_state:
     state_free(s);
-    return NULL;
+    return rc;
 }
 
 static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
@@ -230,9 +226,8 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     int rc;
     struct ddp_flight *own_flight = comm->flight;
     struct ddp_nccl_state *s = NULL;
-    struct ddp_nccl_world *w = ddp_calloc(1, sizeof *w);
-    if (w == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
+    struct ddp_nccl_world *w;
+    DDP_TRY(DDP_NEW(&w, 1, err));
     w->options = options->gpu;
     w->device = find_gpu();
     if (w->options.share)
@@ -242,12 +237,8 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
                            : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
-    if (rc == 0) {
-        s = state_create(w, err);
-        rc = s != NULL ? 0 : DDP_ENOMEM;
-        if (s == NULL && err != NULL)
-            rc = err->code;
-    }
+    if (rc == 0)
+        rc = state_create(w, &s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), err_control);
     s->own_flight = own_flight;
     comm->state = s;
@@ -276,9 +267,9 @@ static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct dd
     struct ddp_nccl_world *w = ddp_nccl_state_of(parent)->world;
     DDP_TRY(ddp_bootstrap_group(parent, child, err));
     int rc = w->device->select(w->index, err);
-    struct ddp_nccl_state *s = rc == 0 ? state_create(w, err) : NULL;
-    if (rc == 0 && s == NULL)
-        rc = err != NULL && err->code != 0 ? err->code : DDP_ENOMEM;
+    struct ddp_nccl_state *s = NULL;
+    if (rc == 0)
+        rc = state_create(w, &s, err);
     DDP_TRY_GOTO(ddp_comm_agree(child->control, rc, err), err_state);
     child->state = s;
     rc = child->size == parent->size ? ddp_nccl_split(parent, child, err)
@@ -306,15 +297,12 @@ static void nccl_finalize(struct ddp_comm *comm)
     if (comm->parent == NULL)
         ddp_nccl_free_all(comm);
     ddp_nccl_close(comm);
-    if (comm->parent == NULL) {
-        ddp_bootstrap_close(comm);
+    ddp_bootstrap_close(comm);
+    if (comm->parent == NULL)
         comm->flight = s->own_flight;
-        state_free(s);
+    state_free(s);
+    if (comm->parent == NULL)
         free(w);
-    } else {
-        ddp_bootstrap_close(comm);
-        state_free(s);
-    }
 }
 
 static void nccl_abort(struct ddp_comm *comm, int code)

@@ -42,22 +42,14 @@ static void release(struct ddp_comm *world, struct ddp_nccl_block *b)
     free(b);
 }
 
-static struct ddp_comm *world_of(struct ddp_comm *comm)
-{
-    while (comm->parent != NULL)
-        comm = comm->parent;
-    return comm;
-}
-
 int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err)
 {
-    struct ddp_comm *world = world_of(comm);
+    struct ddp_comm *world = ddp_comm_world(comm);
     struct ddp_nccl_state *s = ddp_nccl_state_of(world);
     const struct ddp_nccl *api = s->world->api;
-    struct ddp_nccl_block *b = ddp_calloc(1, sizeof *b);
+    struct ddp_nccl_block *b;
     int rc;
-    if (b == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a block");
+    DDP_TRY(DDP_NEW(&b, 1, err));
     if (s->comm == NULL) {
         rc = ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
         goto err_block;
@@ -91,7 +83,7 @@ err_block:
 
 void ddp_nccl_free(struct ddp_comm *comm, void *ptr)
 {
-    struct ddp_comm *world = world_of(comm);
+    struct ddp_comm *world = ddp_comm_world(comm);
     struct ddp_nccl_block **at = &ddp_nccl_state_of(world)->world->blocks;
     while (*at != NULL && (*at)->ptr != ptr)
         at = &(*at)->next;

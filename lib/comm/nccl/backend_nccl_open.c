@@ -9,8 +9,8 @@ int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_nccl *api = s->world->api;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclUniqueId mine = {.internal = ""}, *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc = all != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d ranks", comm->size);
+    ncclUniqueId mine = {.internal = ""}, *all;
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
     if (rc == 0 && comm->rank == 0) {
         const ncclResult_t made = api->GetUniqueId(&mine);
         if (made != ncclSuccess)

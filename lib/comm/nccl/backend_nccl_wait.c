@@ -48,19 +48,9 @@ static struct ddp_comm *side_channel_of(struct ddp_comm *comm)
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     struct ddp_comm *control = side_channel_of(comm);
-    int rc = 0;
-    switch (ddp_waiter_step(w)) {
-    case DDP_WAIT_ON:
-        if (w->polls % CHECK_EVERY == 0 && control->backend->look != NULL)
-            rc = control->backend->look(control, err);
-        break;
-    case DDP_WAIT_ABORTED:
-        rc = ddp_wait_aborted(comm, err);
-        break;
-    case DDP_WAIT_EXPIRED:
-        rc = ddp_wait_expired(comm, -1, err);
-        break;
-    }
+    int rc = ddp_wait_step(w, comm, -1, err);
+    if (rc == 0 && w->polls % CHECK_EVERY == 0 && control->backend->look != NULL)
+        rc = control->backend->look(control, err);
     if (rc != 0)
         ddp_nccl_abort(comm);
     return rc;

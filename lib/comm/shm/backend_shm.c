@@ -22,13 +22,8 @@ static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp
     struct ddp_waiter waiter;
     ddp_waiter_init(&waiter, comm);
     while (atomic_load_explicit(&segment->channel[0].generation, memory_order_acquire) !=
-           generation) {
-        enum ddp_wait wait = ddp_waiter_step(&waiter);
-        if (wait == DDP_WAIT_ABORTED)
-            return ddp_wait_aborted(comm, err);
-        if (wait == DDP_WAIT_EXPIRED)
-            return ddp_wait_expired(comm, -1, err);
-    }
+           generation)
+        DDP_TRY(ddp_wait_step(&waiter, comm, -1, err));
     return 0;
 }
 
@@ -58,12 +53,10 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
                         "the launcher reserved less registered memory than the rank needs");
 
     int rc = 0;
-    struct ddp_shm_state *state = ddp_calloc(1, sizeof *state);
-    struct ddp_shm_world *world = ddp_calloc(1, sizeof *world);
-    if (state == NULL || world == NULL) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-        goto err_state;
-    }
+    struct ddp_shm_state *state = NULL;
+    struct ddp_shm_world *world = NULL;
+    DDP_TRY_GOTO(DDP_NEW(&state, 1, err), err_state);
+    DDP_TRY_GOTO(DDP_NEW(&world, 1, err), err_state);
     world->segment = segment;
     world->me = comm->rank;
     world->ranks = comm->size;
@@ -107,6 +100,25 @@ static void shm_abort(struct ddp_comm *comm, int code)
 {
     int me = comm->world_rank[comm->rank];
     ddp_segment_abort(comm->rank_info.segment, me, me, code);
+}
+
+int ddp_shm_wait_slow(struct ddp_comm *comm, int peer, int flag_slot, uint64_t sequence,
+                      struct ddp_err *err)
+{
+    _Atomic(uint64_t) *flag = &ddp_shm_flag_slot_of(comm->shm, peer, flag_slot)->sequence;
+    struct ddp_waiter waiter;
+    ddp_waiter_init(&waiter, comm);
+    do
+        DDP_TRY(ddp_wait_step(&waiter, comm, comm->world_rank[peer], err));
+    while (atomic_load_explicit(flag, memory_order_acquire) < sequence);
+    return 0;
+}
+
+int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err)
+{
+    uint64_t sequence = ++comm->shm->sequence[flag_slot];
+    ddp_shm_post(comm, flag_slot, sequence);
+    return ddp_shm_wait_all(comm, flag_slot, sequence, err);
 }
 
 static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)

@@ -19,7 +19,7 @@
 struct offer {
     int32_t channel;
     uint64_t generation;
-    uint64_t checksum; /* hash of the group's world ranks */
+    uint64_t id; /* the group's id, which contains a hash of its ranks */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)
@@ -75,24 +75,6 @@ static int claim_channel(struct ddp_segment *segment)
     return -1;
 }
 
-static uint64_t checksum(const struct ddp_comm *comm)
-{
-    uint64_t sum = (uint64_t)comm->size;
-    for (int r = 0; r < comm->size; r++)
-        sum = (sum ^ (uint64_t)comm->world_rank[r]) * UINT64_C(0x100000001b3) + 1;
-    return sum;
-}
-
-/* Converts a world rank to a rank of the parent. In u[7] of a request, comm_p2p.c expects such a
- * rank. */
-static uint64_t parent_rank(const struct ddp_comm *parent, int world_rank)
-{
-    int r = 0;
-    while (r < parent->size - 1 && parent->world_rank[r] != world_rank)
-        r++;
-    return (uint64_t)r;
-}
-
 /* Runs on the lowest rank: claims a channel and sends it to all other members. */
 static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, struct offer *offer,
                         struct ddp_err *err)
@@ -100,19 +82,17 @@ static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, s
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_segment *segment = state->world->segment;
     size_t others = (size_t)child->size - 1;
-    struct ddp_request *req = ddp_calloc(others, sizeof *req);
-    if (req == NULL) {
-        ddp_comm_abort(parent, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a group with %zu other ranks", others);
-    }
+    struct ddp_request *req;
+    DDP_TRY(ddp_comm_abort_if(parent, DDP_NEW(&req, others, err)));
     offer->channel = claim_channel(segment);
-    offer->checksum = checksum(child);
+    offer->id = child->id;
     offer->generation = 0;
     if (offer->channel > 0)
         offer->generation = atomic_load_explicit(&segment->channel[offer->channel].generation,
                                                  memory_order_relaxed);
     for (size_t i = 0; i < others; i++) {
-        req[i].u[7] = parent_rank(parent, child->world_rank[i + 1]);
+        /* comm_p2p.c expects a rank of the parent. */
+        req[i].u[7] = (uint64_t)ddp_comm_rank_of(parent, child->world_rank[i + 1]);
         ddp_shm_p2p_send(state->world, child->world_rank[i + 1], state->context | DDP_SHM_CONTROL,
                          0, offer, sizeof *offer, &req[i]);
     }
@@ -126,11 +106,11 @@ static int receive_channel(struct ddp_comm *parent, const struct ddp_comm *child
 {
     const struct ddp_shm_state *state = ddp_shm_state_of(parent);
     struct ddp_request req = {0};
-    req.u[7] = parent_rank(parent, child->world_rank[0]);
+    req.u[7] = (uint64_t)ddp_comm_rank_of(parent, child->world_rank[0]);
     ddp_shm_p2p_recv(state->world, child->world_rank[0], state->context | DDP_SHM_CONTROL, 0, offer,
                      sizeof *offer, &req);
     DDP_TRY(ddp_comm_wait(parent, &req, 1, err));
-    if (offer->checksum != checksum(child)) {
+    if (offer->id != child->id) {
         ddp_comm_abort(parent, DDP_EMISMATCH);
         return ddp_fail(err, DDP_EMISMATCH, "ranks %d and %d open different groups",
                         child->world_rank[0], child->world_rank[child->rank]);
@@ -140,11 +120,8 @@ static int receive_channel(struct ddp_comm *parent, const struct ddp_comm *child
 
 int ddp_shm_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
-    struct ddp_shm_state *state = ddp_calloc(1, sizeof *state);
-    if (state == NULL) {
-        ddp_comm_abort(parent, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-    }
+    struct ddp_shm_state *state;
+    DDP_TRY(ddp_comm_abort_if(parent, DDP_NEW(&state, 1, err)));
     struct offer offer = {0};
     int rc = child->rank == 0 ? send_channel(parent, child, &offer, err)
                               : receive_channel(parent, child, &offer, err);

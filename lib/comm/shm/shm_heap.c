@@ -87,7 +87,7 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
         size_t capacity = heap->capacity * 2 + 16;
         void *grown = ddp_realloc_array(heap->blocks, capacity, sizeof *heap->blocks);
         if (grown == NULL)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the list of registered blocks");
+            return ddp_fail_memory(err, capacity, sizeof *heap->blocks, __func__);
         heap->blocks = grown;
         heap->capacity = capacity;
     }
@@ -165,12 +165,8 @@ int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_er
 {
     struct ddp_shm_heap *heap = &ddp_shm_state_of(comm)->world->heap;
     struct ddp_shm_block block = {0};
-    struct claim *all = ddp_calloc((size_t)comm->size, sizeof *all);
-    if (all == NULL) {
-        /* The other ranks wait for this rank's result, so end the run for all. */
-        ddp_comm_abort(comm, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d answers", comm->size);
-    }
+    struct claim *all;
+    DDP_TRY(ddp_comm_abort_if(comm, DDP_NEW(&all, (size_t)comm->size, err)));
     struct claim mine = {.bytes = bytes};
     mine.code = DDP_FAULT(ALLOC, comm->rank_info.rank, err);
     if (mine.code == 0)

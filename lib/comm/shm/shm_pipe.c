@@ -25,9 +25,7 @@ static struct ddp_request *next_of(const struct ddp_request *req)
 
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err)
 {
-    world->peer = ddp_calloc((size_t)world->ranks, sizeof *world->peer);
-    if (world->peer == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d peers", world->ranks);
+    DDP_TRY(DDP_NEW(&world->peer, (size_t)world->ranks, err));
     for (int r = 0; r < world->ranks; r++) {
         struct ddp_segment_pipe *out = ddp_segment_pipe_of(world->segment, world->me, r);
         struct ddp_segment_pipe *in = ddp_segment_pipe_of(world->segment, r, world->me);

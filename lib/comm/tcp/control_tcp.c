@@ -1,5 +1,10 @@
-/* The side channel over TCP: all-gathers, opening, closing. */
+/* The side channel over TCP.
+ *
+ * All data is sent in *frames*. A frame is a head, followed by bytes. A leaf (any rank but 0) sends
+ * DATA, and rank 0 answers with RESULT, which holds the data of all ranks. ABORT may come at any
+ * time. BYE precedes an orderly close. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,17 +12,183 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/mem.h"
-#include "comm/tcp/control_tcp_impl.h"
+#include "base/strbuf.h"
+#include "base/unit.h"
+#include "comm/tcp/control_tcp.h"
+#include "diag/flight_report.h"
 #include "launch/launcher.h"
 
+#define DDP_FRAME_MAGIC 0x6d616664u /* "dfam" */
+/* A leaf waits this much longer than rank 0, because rank 0 can report which ranks are missing. */
+#define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
+#define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
+#define DDP_CONTROL_TEXT_BYTES 240
+
+enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, DDP_FRAME_BYE };
+
+struct ddp_control_frame {
+    uint32_t magic, kind;
+    /* seq: number of the all-gather. bytes: number of bytes after the head, DDP_CONTROL_TEXT_BYTES
+     * for ABORT and 0 for BYE. */
+    uint64_t seq, bytes;
+    /* ABORT only: the error code, and the world rank that caused it (-1: unknown). */
+    int32_t code, rank;
+};
+
+/* The part of a peer's frame that has arrived. */
+struct ddp_control_share {
+    struct ddp_control_frame head;
+    size_t got_head, got;
+    bool gone; /* the peer has sent BYE */
+};
+
+/* State that all communicators of a process share. */
+struct ddp_control_world {
+    uint64_t token;
+    struct ddp_listener listener;
+    struct ddp_endpoint *endpoint; /* [size of the world] */
+};
+
+struct ddp_tcp_control {
+    struct ddp_control_world *world;
+    struct ddp_connections connections;
+    struct ddp_control_share *share; /* [size]; a leaf uses only share[0].gone */
+    struct pollfd *polled;           /* [size] */
+    uint64_t seq;
+    bool failed;
+    char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
+};
+
+static struct ddp_tcp_control *control_of(const struct ddp_comm *comm)
+{
+    return (struct ddp_tcp_control *)comm->state;
+}
+
 #define PAUSE_MS 200
+
+const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm)
+{
+    return &control_of(comm)->world->listener;
+}
+
+static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
+{
+    struct {
+        struct ddp_control_frame head;
+        char text[DDP_CONTROL_TEXT_BYTES];
+    } m = {.head = {.magic = DDP_FRAME_MAGIC,
+                    .kind = DDP_FRAME_ABORT,
+                    .seq = c->seq,
+                    .bytes = DDP_CONTROL_TEXT_BYTES,
+                    .code = code,
+                    .rank = rank}};
+    memcpy(m.text, c->why, sizeof m.text);
+    if (fd >= 0)
+        (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
+}
+
+/* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if it
+ * is marked already. */
+static void abort_all(struct ddp_tcp_control *c, int code, int rank)
+{
+    if (c->failed)
+        return;
+    c->failed = true;
+    for (int i = 0; i < (c->connections.rank == 0 ? c->connections.size : 1); i++)
+        send_abort(c, c->connections.peer[i], code, rank);
+}
+
+/* Stores the failure in c->why if it is the communicator's first, aborts the communicator
+ * (abort_all) and returns DDP_ELOST. rank: the lost rank of the group, -1 if unknown. */
+static int lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text)
+{
+    struct ddp_tcp_control *c = control_of(comm);
+    if (!c->failed)
+        ddp_printable(text, c->why, sizeof c->why);
+    abort_all(c, DDP_ELOST, rank >= 0 ? comm->world_rank[rank] : -1);
+    return ddp_fail(err, DDP_ELOST, "%s", c->why);
+}
+
+/* Like lose, for the connection to `rank`, which failed with errno value `error`. */
+static int lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err)
+{
+    char text[DDP_CONTROL_TEXT_BYTES];
+    if (error == EPIPE || error == ECONNRESET)
+        snprintf(text, sizeof text, "rank %d was lost: its connection ended",
+                 comm->world_rank[rank]);
+    else
+        snprintf(text, sizeof text, "rank %d was lost: %s", comm->world_rank[rank],
+                 strerror(error));
+    return lose(comm, rank, err, text);
+}
+
+/* Handles an ABORT frame whose head was received from `fd`. Reads the text into c->why, aborts the
+ * communicator and returns DDP_ELOST. */
+static int receive_abort(struct ddp_comm *comm, int fd, const struct ddp_control_frame *head,
+                         struct ddp_err *err)
+{
+    struct ddp_tcp_control *c = control_of(comm);
+    char text[DDP_CONTROL_TEXT_BYTES] = "";
+    if (head->bytes == sizeof text &&
+        ddp_tcp_receive(fd, text, sizeof text, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS) == 0)
+        text[sizeof text - 1] = '\0';
+    else
+        text[0] = '\0';
+    if (text[0] == '\0')
+        snprintf(text, sizeof text, "the run was ended by another rank (code %d)", -head->code);
+    ddp_printable(text, c->why, sizeof c->why);
+    abort_all(c, head->code, head->rank);
+    return ddp_fail(err, DDP_ELOST, "%s", c->why);
+}
+
+/* Fails unless the frame from `rank` has the expected kind, bytes and sequence number. */
+static int check_frame(struct ddp_comm *comm, int rank, const struct ddp_control_frame *head,
+                       enum ddp_control_kind kind, uint64_t bytes, struct ddp_err *err)
+{
+    const struct ddp_tcp_control *c = control_of(comm);
+    char text[DDP_CONTROL_TEXT_BYTES];
+    if (head->magic == DDP_FRAME_MAGIC && head->kind == DDP_FRAME_BYE) {
+        snprintf(text, sizeof text, "rank %d has left the run, but rank %d has not",
+                 comm->world_rank[rank], comm->world_rank[comm->rank]);
+        return lose(comm, rank, err, text);
+    }
+    if (head->magic == DDP_FRAME_MAGIC && head->kind == kind && head->seq == c->seq &&
+        head->bytes == bytes)
+        return 0;
+    snprintf(text, sizeof text,
+             "rank %d exchanges %llu bytes as number %llu, but rank %d %llu as number %llu",
+             comm->world_rank[rank], (unsigned long long)head->bytes, (unsigned long long)head->seq,
+             comm->world_rank[comm->rank], (unsigned long long)bytes, (unsigned long long)c->seq);
+    return lose(comm, rank, err, text);
+}
+
+/* Like lose, for a passed deadline. On rank 0 the message names the missing ranks. */
+static int expire(struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_tcp_control *c = control_of(comm);
+    unsigned char missing[DDP_RENDEZVOUS_RANKS_MAX] = {0};
+    char text[DDP_CONTROL_TEXT_BYTES], list[100] = "0", time[32], doing[160];
+    int first = 0, many = 1;
+    ddp_format_ns((double)comm->timeout_ns, time, sizeof time);
+    ddp_flight_describe(comm->flight, doing, sizeof doing);
+    if (comm->rank == 0) {
+        for (int r = comm->size - 1; r > 0; r--) {
+            missing[r] = c->polled[r].fd >= 0;
+            first = missing[r] ? r : first;
+        }
+        many = ddp_rank_list(missing, comm->size, 1, list, sizeof list);
+    }
+    snprintf(text, sizeof text, "rank %d waited %s for rank%s %s in %.120s",
+             comm->world_rank[comm->rank], time, many == 1 ? "" : "s", list, doing);
+    return lose(comm, first, err, text);
+}
 
 /* Runs on rank 0. Receives the available bytes of a leaf's DATA frame. Sets *done to whether the
  * frame is complete. */
 static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes, bool *done,
                          struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     struct ddp_control_share *s = &c->share[rank];
     const int fd = c->connections.peer[rank];
     const bool fresh = s->got_head < sizeof s->head;
@@ -26,21 +197,21 @@ static int receive_share(struct ddp_comm *comm, int rank, void *to, size_t bytes
     if (rc == EAGAIN)
         return 0;
     if (rc != 0)
-        return ddp_control_lose_peer(comm, rank, rc, err);
+        return lose_peer(comm, rank, rc, err);
     if (fresh && s->head.magic == DDP_FRAME_MAGIC && s->head.kind == DDP_FRAME_ABORT)
-        return ddp_control_receive_abort(comm, fd, &s->head, err);
+        return receive_abort(comm, fd, &s->head, err);
     if (fresh)
-        DDP_TRY(ddp_control_check_frame(comm, rank, &s->head, DDP_FRAME_DATA, bytes, err));
+        DDP_TRY(check_frame(comm, rank, &s->head, DDP_FRAME_DATA, bytes, err));
     rc = ddp_tcp_receive_some(fd, to, bytes, &s->got);
     if (rc != 0 && rc != EAGAIN)
-        return ddp_control_lose_peer(comm, rank, rc, err);
+        return lose_peer(comm, rank, rc, err);
     *done = rc == 0;
     return 0;
 }
 
 static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm);
     int missing = comm->size - 1;
     for (int r = 0; r < comm->size; r++) {
@@ -49,10 +220,10 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
     }
     while (missing > 0) {
         if (ddp_now_ns() >= deadline)
-            return ddp_control_expire(comm, err);
+            return expire(comm, err);
         const int n = poll(c->polled, (nfds_t)comm->size, ddp_tcp_poll_ms(deadline, PAUSE_MS));
         if (n < 0 && errno != EINTR)
-            return ddp_control_lose_peer(comm, 0, errno, err);
+            return lose_peer(comm, 0, errno, err);
         for (int r = 1; r < comm->size && n > 0; r++) {
             bool done = false;
             if (c->polled[r].fd < 0 || c->polled[r].revents == 0)
@@ -70,7 +241,7 @@ static int collect(struct ddp_comm *comm, char *all, size_t bytes, struct ddp_er
 static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
                      struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     const size_t sum = bytes * (size_t)comm->size;
     const struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_RESULT, .seq = c->seq, .bytes = sum};
@@ -83,7 +254,7 @@ static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t 
         if (rc == 0)
             rc = ddp_tcp_send(c->connections.peer[r], all, sum, deadline);
         if (rc != 0)
-            return ddp_control_lose_peer(comm, r, rc, err);
+            return lose_peer(comm, r, rc, err);
     }
     return 0;
 }
@@ -91,7 +262,7 @@ static int by_server(struct ddp_comm *comm, const void *mine, char *all, size_t 
 static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t bytes,
                    struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     const int64_t deadline = ddp_now_ns() + ddp_comm_wait_ns(comm) + DDP_CONTROL_GRACE_NS;
     const size_t sum = bytes * (size_t)comm->size;
     const int fd = c->connections.peer[0];
@@ -105,20 +276,20 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     if (rc == 0 || rc == EPIPE || rc == ECONNRESET)
         rc = ddp_tcp_receive(fd, &head, sizeof head, deadline);
     if (rc == ETIMEDOUT)
-        return ddp_control_expire(comm, err);
+        return expire(comm, err);
     if (rc != 0)
-        return ddp_control_lose_peer(comm, 0, rc, err);
+        return lose_peer(comm, 0, rc, err);
     if (head.magic == DDP_FRAME_MAGIC && head.kind == DDP_FRAME_ABORT)
-        return ddp_control_receive_abort(comm, fd, &head, err);
-    DDP_TRY(ddp_control_check_frame(comm, 0, &head, DDP_FRAME_RESULT, sum, err));
+        return receive_abort(comm, fd, &head, err);
+    DDP_TRY(check_frame(comm, 0, &head, DDP_FRAME_RESULT, sum, err));
     rc = ddp_tcp_receive(fd, all, sum, deadline);
-    return rc == 0 ? 0 : ddp_control_lose_peer(comm, 0, rc, err);
+    return rc == 0 ? 0 : lose_peer(comm, 0, rc, err);
 }
 
 static int tcp_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     c->seq++;
@@ -136,13 +307,13 @@ static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
  * all-gather. */
 static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     struct ddp_control_frame head;
     const ssize_t n = recv(fd, &head, sizeof head, MSG_PEEK);
     if (c->share[rank].gone || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return 0;
     if (n <= 0)
-        return ddp_control_lose_peer(comm, rank, n == 0 ? EPIPE : errno, err);
+        return lose_peer(comm, rank, n == 0 ? EPIPE : errno, err);
     if ((size_t)n < sizeof head || head.magic != DDP_FRAME_MAGIC)
         return 0;
     c->share[rank].gone = head.kind == DDP_FRAME_BYE;
@@ -150,12 +321,12 @@ static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
         return 0;
     if (recv(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
         head.bytes = 0;
-    return ddp_control_receive_abort(comm, fd, &head, err);
+    return receive_abort(comm, fd, &head, err);
 }
 
 static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     if (c->failed)
         return ddp_fail(err, DDP_ELOST, "%s", c->why);
     if (comm->rank != 0)
@@ -167,11 +338,11 @@ static int tcp_look(struct ddp_comm *comm, struct ddp_err *err)
 
 static void tcp_abort(struct ddp_comm *comm, int code)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     const int me = comm->world_rank[comm->rank];
     if (!c->failed)
         snprintf(c->why, sizeof c->why, "rank %d failed or was lost (code %d)", me, -code);
-    ddp_control_abort(c, code, me);
+    abort_all(c, code, me);
 }
 
 static void control_free(struct ddp_tcp_control *c)
@@ -193,36 +364,28 @@ static void world_free(struct ddp_control_world *w)
     free(w);
 }
 
-static struct ddp_tcp_control *control_create(int size, struct ddp_err *err)
+static int control_create(int size, struct ddp_tcp_control **out, struct ddp_err *err)
 {
-    struct ddp_tcp_control *c = ddp_calloc(1, sizeof *c);
-    if (c != NULL) {
-        c->share = ddp_calloc((size_t)size, sizeof *c->share);
-        c->polled = ddp_calloc((size_t)size, sizeof *c->polled);
-        if (c->share != NULL && c->polled != NULL)
-            return c;
-    }
-    control_free(c);
-    ddp_fail(err, DDP_ENOMEM, "no memory for a communicator of %d ranks", size);
-    return NULL;
+    DDP_TRY(DDP_NEW(out, 1, err));
+    DDP_TRY(DDP_NEW(&(*out)->share, (size_t)size, err));
+    return DDP_NEW(&(*out)->polled, (size_t)size, err);
 }
 
-int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_rendezvous_config *config,
-                         struct ddp_err *err)
+static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
+                    struct ddp_err *err)
 {
-    struct ddp_control_world *w = ddp_calloc(1, sizeof *w);
-    struct ddp_tcp_control *c = control_create(comm->size, err);
-    int rc = DDP_ENOMEM;
-    if (w != NULL) {
-        w->listener.fd = -1;
-        w->endpoint = ddp_calloc((size_t)comm->size, sizeof *w->endpoint);
-    }
-    if (w == NULL || c == NULL || w->endpoint == NULL) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for a communicator");
-        goto err_free;
-    }
-    w->token = config->token;
-    DDP_TRY_GOTO(ddp_rendezvous_world(config, comm->rank, comm->size, comm->timeout_ns,
+    struct ddp_rendezvous_config config;
+    struct ddp_control_world *w = NULL;
+    struct ddp_tcp_control *c = NULL;
+    int rc;
+    (void)options;
+    DDP_TRY(ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err));
+    DDP_TRY_GOTO(DDP_NEW(&w, 1, err), err_free);
+    w->listener.fd = -1;
+    w->token = config.token;
+    DDP_TRY_GOTO(DDP_NEW(&w->endpoint, (size_t)comm->size, err), err_free);
+    DDP_TRY_GOTO(control_create(comm->size, &c, err), err_free);
+    DDP_TRY_GOTO(ddp_rendezvous_world(&config, comm->rank, comm->size, comm->timeout_ns,
                                       &c->connections, &w->listener, w->endpoint, err),
                  err_free);
     c->world = w;
@@ -235,36 +398,27 @@ err_free:
     return rc;
 }
 
-static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
-                    struct ddp_err *err)
-{
-    struct ddp_rendezvous_config config;
-    (void)options;
-    DDP_TRY(ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err));
-    return ddp_control_tcp_open(comm, &config, err);
-}
-
 static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
-    struct ddp_tcp_control *p = ddp_control_of(parent);
-    struct ddp_tcp_control *c = control_create(child->size, err);
-    if (c == NULL)
-        return DDP_ENOMEM;
-    c->world = p->world;
-    const int rc =
-        ddp_rendezvous_group(p->world->token, child->id, child->rank, child->size,
-                             &p->world->endpoint[child->world_rank[0]], &p->world->listener,
-                             child->timeout_ns, &c->connections, err);
+    struct ddp_tcp_control *p = control_of(parent);
+    struct ddp_tcp_control *c = NULL;
+    int rc = control_create(child->size, &c, err);
     if (rc == 0)
-        child->state = c;
-    else
+        rc = ddp_rendezvous_group(p->world->token, child->id, child->rank, child->size,
+                                  &p->world->endpoint[child->world_rank[0]], &p->world->listener,
+                                  child->timeout_ns, &c->connections, err);
+    if (rc != 0) {
         control_free(c);
-    return rc;
+        return rc;
+    }
+    c->world = p->world;
+    child->state = c;
+    return 0;
 }
 
 static void tcp_finalize(struct ddp_comm *comm)
 {
-    struct ddp_tcp_control *c = ddp_control_of(comm);
+    struct ddp_tcp_control *c = control_of(comm);
     const struct ddp_control_frame bye = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_BYE, .seq = c->seq};
     for (int i = 0; !c->failed && i < (comm->rank == 0 ? comm->size : 1); i++) {

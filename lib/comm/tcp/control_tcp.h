@@ -15,12 +15,11 @@
 extern "C" {
 #endif
 
+/* init reads the rendezvous configuration from torchrun's variables. */
 extern const struct ddp_backend ddp_control_tcp;
 
-/* Opens the world with the given rendezvous configuration. ddp_control_tcp.init reads the
- * configuration from torchrun's variables; tests pass their own. Collective. */
-int ddp_control_tcp_open(struct ddp_comm *comm, const struct ddp_rendezvous_config *config,
-                         struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the listener of this rank, on which the first rank of a group accepts the others. */
+const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm);
 
 #ifdef __cplusplus
 }
