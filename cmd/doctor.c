@@ -14,7 +14,6 @@
 #include "base/unit.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
-#include "kernels.h"
 #include "model/blas.h"
 #include "model/dataset.h"
 #include "plain.h"
@@ -523,8 +522,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     const struct ddp_plain_values *v = values;
-    if (parsed->operand_count)
-        return ddp_fail(err, DDP_EUSAGE, "doctor takes no operand '%.64s'", parsed->operands[0]);
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     struct doctor *d;
     DDP_TRY(DDP_NEW(&d, 1, err));
     d->app = app;

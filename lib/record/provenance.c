@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
-#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "build_facts.h"
@@ -167,20 +166,11 @@ static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
     return ddp_record_add_host(record, &host, err);
 }
 
-/* Returns the SIMD level of the CPU device: the best of this machine that DDPBENCH_SIMD allows. */
-static enum ddp_simd simd_level(void)
-{
-    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
-    int level = (int)ddp_cpu_best_simd();
-    int most = cap ? ddp_simd_parse(cap) : -1;
-    return (enum ddp_simd)(most >= 0 && most < level ? most : level);
-}
-
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err)
 {
     snprintf(record->command, sizeof record->command, "%s", command);
-    snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(simd_level()));
+    snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(ddp_conf_simd()));
     record->argc = argc;
     record->argv = argv;
     ddp_clock_iso8601(record->started, sizeof record->started);
