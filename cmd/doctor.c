@@ -388,11 +388,10 @@ static void check_training(struct doctor *d)
         else
             find(d, any || !(*r)->package ? FINE : WARN, subject, advice, "not found");
     }
+    const bool readable = given && access(given, R_OK | X_OK) == 0;
     if (given)
-        find(d, access(given, R_OK | X_OK) == 0 ? FINE : WARN, "data folder",
-             access(given, R_OK | X_OK) == 0 ? "" : "correct DDPBENCH_DATA_DIR",
-             "DDPBENCH_DATA_DIR is %.200s%s", given,
-             access(given, R_OK | X_OK) == 0 ? "" : ", which cannot be read");
+        find(d, readable ? FINE : WARN, "data folder", readable ? "" : "correct DDPBENCH_DATA_DIR",
+             "DDPBENCH_DATA_DIR is %.200s%s", given, readable ? "" : ", which cannot be read");
     struct ddp_err why = DDP_ERR_INIT;
     if (ddp_blas_load(NULL, &why) == 0)
         find(d, FINE, "BLAS", "", "%s", ddp_blas_name());
