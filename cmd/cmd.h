@@ -12,6 +12,11 @@ extern const char *const ddp_feedback_names[];
 extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor, for a const char * */
 extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_outputs */
 
+/* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
+ * "COMMAND takes ...". */
+int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
+                       const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
+
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
 const struct ddp_cmd *ddp_command_find(const char *name);
 

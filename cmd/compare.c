@@ -45,7 +45,6 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     return ddp_compare_run(app, &compare, err);
 }
 
-extern const struct ddp_cmd ddp_cmd_compare;
 const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
     .summary = "test whether NEW is slower than BASE, two stored results",

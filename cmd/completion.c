@@ -187,14 +187,12 @@ static void print_fish(FILE *out)
     }
 }
 
-static const struct {
-    const char *shell;
-    void (*print)(FILE *out);
-} shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+static const struct ddp_topic shells[] = {
+    {"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
 
 static const char *shell_name(const void *ctx, int i)
 {
-    return i < (int)DDP_COUNT_OF(shells) ? shells[i].shell : NULL;
+    return i < (int)DDP_COUNT_OF(shells) ? shells[i].name : NULL;
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -202,15 +200,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 {
     if (parsed->operand_count == 0)
         return ddp_refuse_operand("shell", NULL, shell_name, NULL, err);
-    if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "completion takes one shell; unexpected argument '%.64s'",
-                        parsed->operands[1]);
-    for (size_t i = 0; i < DDP_COUNT_OF(shells); i++) {
-        if (strcmp(shells[i].shell, parsed->operands[0]) == 0) {
-            shells[i].print(app->out);
-            return 0;
-        }
-    }
+    DDP_TRY(ddp_check_operands(app, parsed, 1, "one shell", err));
+    if (ddp_topic_print(shells, DDP_COUNT_OF(shells), parsed->operands[0], app->out))
+        return 0;
     return ddp_refuse_operand("completion for", parsed->operands[0], shell_name, NULL, err);
 }
 

@@ -14,7 +14,6 @@
 #include "base/unit.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
-#include "kernels.h"
 #include "model/blas.h"
 #include "model/dataset.h"
 #include "plain.h"
@@ -389,11 +388,10 @@ static void check_training(struct doctor *d)
         else
             find(d, any || !(*r)->package ? FINE : WARN, subject, advice, "not found");
     }
+    const bool readable = given && access(given, R_OK | X_OK) == 0;
     if (given)
-        find(d, access(given, R_OK | X_OK) == 0 ? FINE : WARN, "data folder",
-             access(given, R_OK | X_OK) == 0 ? "" : "correct DDPBENCH_DATA_DIR",
-             "DDPBENCH_DATA_DIR is %.200s%s", given,
-             access(given, R_OK | X_OK) == 0 ? "" : ", which cannot be read");
+        find(d, readable ? FINE : WARN, "data folder", readable ? "" : "correct DDPBENCH_DATA_DIR",
+             "DDPBENCH_DATA_DIR is %.200s%s", given, readable ? "" : ", which cannot be read");
     struct ddp_err why = DDP_ERR_INIT;
     if (ddp_blas_load(NULL, &why) == 0)
         find(d, FINE, "BLAS", "", "%s", ddp_blas_name());
@@ -523,8 +521,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                struct ddp_err *err)
 {
     const struct ddp_plain_values *v = values;
-    if (parsed->operand_count)
-        return ddp_fail(err, DDP_EUSAGE, "doctor takes no operand '%.64s'", parsed->operands[0]);
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     struct doctor *d;
     DDP_TRY(DDP_NEW(&d, 1, err));
     d->app = app;

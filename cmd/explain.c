@@ -1,7 +1,6 @@
 /* `ddpbench explain` says what a number means. Its figures come from the functions that compute the
  * results, where there is such a function. */
 #include <math.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "bench/break_even.h"
@@ -262,10 +261,7 @@ static void explain_break_even(FILE *out)
           out);
 }
 
-static const struct {
-    const char *name;
-    void (*explain)(FILE *out);
-} topics[] = {
+static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},
     {"algbw", explain_algbw},
     {"time", explain_time},
@@ -286,15 +282,9 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 {
     if (parsed->operand_count == 0)
         return ddp_refuse_operand("topic", NULL, ddp_explain_topic, NULL, err);
-    if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "explain takes one topic; unexpected argument '%.64s'",
-                        parsed->operands[1]);
-    for (size_t i = 0; i < DDP_COUNT_OF(topics); i++) {
-        if (strcmp(topics[i].name, parsed->operands[0]) == 0) {
-            topics[i].explain(app->out);
-            return 0;
-        }
-    }
+    DDP_TRY(ddp_check_operands(app, parsed, 1, "one topic", err));
+    if (ddp_topic_print(topics, DDP_COUNT_OF(topics), parsed->operands[0], app->out))
+        return 0;
     return ddp_refuse_operand("explanation of", parsed->operands[0], ddp_explain_topic, NULL, err);
 }
 

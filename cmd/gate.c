@@ -54,9 +54,7 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
     static const char *const only_selftest[] = {"gates", "inject", "restart", NULL};
-    if (parsed->operand_count > 0)
-        return ddp_fail(err, DDP_EUSAGE, "gate takes no operands; unexpected argument '%s'",
-                        parsed->operands[0]);
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     for (int i = 0; only_selftest[i] && !v->selftest; i++)
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
             return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
@@ -80,7 +78,6 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     return ddp_gate_run(app, v, err);
 }
 
-extern const struct ddp_cmd ddp_cmd_gate;
 const struct ddp_cmd ddp_cmd_gate = {
     .name = "gate",
     .summary = "test whether NEW is slower than BASE; for CI, exits with 0, 10 or 12",

@@ -265,10 +265,7 @@ static void print_man(FILE *out)
     fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
 }
 
-static const struct {
-    const char *name;
-    void (*print)(FILE *out);
-} topics[] = {
+static const struct ddp_topic topics[] = {
     {"environment", print_environment},
     {"units", print_units},
     {"exit-codes", ddp_exit_print},
@@ -290,12 +287,8 @@ static int print_topic(FILE *out, const char *topic, struct ddp_err *err)
         ddp_help_command(cmd, out);
         return 0;
     }
-    for (size_t i = 0; i < DDP_COUNT_OF(topics); i++) {
-        if (strcmp(topic, topics[i].name) == 0) {
-            topics[i].print(out);
-            return 0;
-        }
-    }
+    if (ddp_topic_print(topics, DDP_COUNT_OF(topics), topic, out))
+        return 0;
     return ddp_refuse_operand("help on", topic, ddp_help_topic, NULL, err);
 }
 
@@ -307,9 +300,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         return ddp_fail(err, DDP_EUSAGE,
                         "--man prints the whole manual; unexpected argument '%.64s'",
                         parsed->operands[0]);
-    if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE, "help takes one topic; unexpected argument '%.64s'",
-                        parsed->operands[1]);
+    DDP_TRY(ddp_check_operands(app, parsed, 1, "one topic", err));
     if (v->man)
         print_man(app->out);
     else if (parsed->operand_count == 1)

@@ -8,7 +8,6 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "comm/handshake.h"
-#include "kernels.h"
 #include "plain.h"
 #include "run/child.h"
 
@@ -91,11 +90,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     const struct kernels_values *v = values;
     struct ddp_child_end end;
     char path[4300], build[160], sizes[64 * 21 + 16];
-    if (parsed->operand_count > 0) {
-        ddp_fail(err, DDP_EUSAGE, "kernels takes no operands; unexpected argument '%s'",
-                 parsed->operands[0]);
+    if (ddp_check_operands(app, parsed, 0, "no operands", err) != 0)
         return ddp_hint(err, "flags of Google Benchmark need '=': --benchmark_filter=REGEX");
-    }
     DDP_TRY(ddp_kernels_find(app, path, sizeof path, err));
     char **argv;
     DDP_TRY(DDP_NEW(&argv, (size_t)app->argc + 4, err));
@@ -114,7 +110,6 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     return rc != 0 ? rc : judge(&end, err);
 }
 
-extern const struct ddp_cmd ddp_cmd_kernels;
 const struct ddp_cmd ddp_cmd_kernels = {
     .name = "kernels",
     .summary = "micro-benchmarks of the CPU kernels, by Google Benchmark",

@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/conf.h"
-#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "bench/kernel_cases.h"
 #include "comm/handshake.h"
 #include "gbench.h"
-#include "kernels.h"
+#include "plain.h"
 
 struct helper_values {
     struct ddp_size_list size;
@@ -143,13 +142,6 @@ static int check_options(const struct helper_values *v, struct ddp_err *err)
     return 0;
 }
 
-static enum ddp_simd chosen_level(void)
-{
-    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
-    enum ddp_simd best = ddp_cpu_best_simd();
-    return cap ? DDP_MIN(best, (enum ddp_simd)ddp_simd_parse(cap)) : best;
-}
-
 static int count_kernels(void)
 {
     int count = 0;
@@ -167,7 +159,7 @@ static int run_all(const struct helper_values *v, struct ddp_err *err)
     static const char *const texts[] = {"", "no kernel matches the filter",
                                         "not enough memory for the kernels' arrays",
                                         "cannot write to stdout"};
-    struct arrays arrays = {.level = chosen_level()};
+    struct arrays arrays = {.level = ddp_conf_simd()};
     const int kernels = count_kernels(), count = kernels * v->size.n;
     struct bound_case *bound = NULL;
     struct ddp_gbench_case *cases = NULL;

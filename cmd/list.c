@@ -11,7 +11,6 @@
 #include "coll/sparse/sparse_coll.h"
 #include "compress/compress.h"
 #include "exchange/sync.h"
-#include "kernels.h"
 #include "model/dataset.h"
 #include "model/model.h"
 #include "plain.h"

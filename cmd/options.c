@@ -1,4 +1,4 @@
-/* Options of several commands. */
+/* Options and operands of several commands. */
 #include "cmd.h"
 #include "run/outputs.h"
 
@@ -57,3 +57,12 @@ const struct ddp_opt ddp_noise_floor_rows[] = {
             "$XDG_STATE_HOME/ddpbench, else ~/.local/state/ddpbench)"),
     DDP_OPT_END,
 };
+
+int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
+                       const char *takes, struct ddp_err *err)
+{
+    if (parsed->operand_count <= most)
+        return 0;
+    return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
+                    takes, parsed->operands[most]);
+}

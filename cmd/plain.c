@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "kernels.h"
-
 #define AT(member) offsetof(struct ddp_plain_values, member)
 
 const struct ddp_opt ddp_plain_rows[] = {
@@ -61,6 +59,17 @@ const char ddp_units_text[] =
     "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes in tables are bytes.\n\n"
     "Times: microseconds in tables and under JSON keys that end in _us; seconds in\n"
     "options. A value that does not exist is - in tables and null in JSON, never 0.\n";
+
+bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(topics[i].name, name) == 0) {
+            topics[i].print(out);
+            return true;
+        }
+    }
+    return false;
+}
 
 int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
                        const void *ctx, struct ddp_err *err)

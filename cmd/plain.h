@@ -12,6 +12,14 @@ struct ddp_plain_values {
 };
 extern const struct ddp_opt ddp_plain_rows[], ddp_plain_json_rows[];
 
+/* A text that a command prints for an operand. */
+struct ddp_topic {
+    const char *name;
+    void (*print)(FILE *out);
+};
+/* Prints the topic of this name. Returns false if there is none. */
+bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out);
+
 /* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
  * nearest one. If text is NULL (the user gave no operand), the message is "which <what>?". Returns
  * DDP_EUSAGE. */
@@ -24,6 +32,19 @@ const char *ddp_explain_topic(const void *ctx, int i);
 const char *ddp_help_topic(const void *ctx, int i);
 const char *ddp_list_kind(const void *ctx, int i);
 const char *ddp_kernels_flag(const void *ctx, int i);
+
+#define DDP_KERNELS_HELPER "ddpbench-kernels"
+/* The option --size of `ddpbench kernels` and of its helper program. `at` is the offset of a struct
+ * ddp_size_list. */
+#define DDP_KERNELS_SIZE(at)                                                                       \
+    DDP_OPT(SIZE_LIST, "size", 0, at, "S[,S...]", "256K,16M",                                      \
+            "size of each array, a multiple of 8 bytes; the first default fits the caches, "       \
+            "the second does not",                                                                 \
+            .min = 4096, .max = 17179869184.0)
+/* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
+ * DDP_EUNAVAIL with the reason if the helper is missing. */
+int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
 int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;

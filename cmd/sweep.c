@@ -33,10 +33,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
         return ddp_hint(err, "ddpbench sweep CONFIG.json; examples are in configs/ of the sources, "
                              "installed in share/ddpbench/configs");
     }
-    if (parsed->operand_count > 1)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "sweep takes one configuration; unexpected argument '%.64s'",
-                        parsed->operands[1]);
+    DDP_TRY(ddp_check_operands(app, parsed, 1, "one configuration", err));
     if (v->launches < 1)
         v->launches = 1;
     v->config_path = parsed->operands[0];
@@ -133,7 +130,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-extern const struct ddp_cmd ddp_cmd_sweep;
 const struct ddp_cmd ddp_cmd_sweep = {
     .name = "sweep",
     .summary = "many runs from a configuration; continues after an interruption",

@@ -184,7 +184,7 @@ absent() {
 
 @test "coll: the table of auto has only rows that can be taken" {
     absent 'DDP_DISTANCE|ddp_distance' lib cmd
-    [ "$(grep -c 'ddp_coll_auto_explain(' cmd/collective.c)" = 1 ]
+    [ "$(grep -c 'ddp_coll_auto_explain(' cmd/collectives.c)" = 1 ]
 }
 
 @test "coll: no function that only tests call" {

@@ -4,28 +4,36 @@
 #include <math.h>
 #include <string.h>
 
+const char *const ddp_coll_names[] = {
+    [DDP_ALLREDUCE] = "allreduce",   [DDP_REDUCE_SCATTER] = "reduce-scatter",
+    [DDP_ALL_GATHER] = "all-gather", [DDP_BROADCAST] = "broadcast",
+    [DDP_REDUCE] = "reduce",         [DDP_ALL_TO_ALL] = "all-to-all",
+    [DDP_GATHER] = "gather",         [DDP_SCATTER] = "scatter",
+    [DDP_SEND_RECV] = "send-recv",   [DDP_BARRIER] = "barrier",
+    [DDP_COLL_COUNT] = NULL,
+};
+
 /* The factor busbw / algbw of n ranks is `whole` + `shards` * (n - 1) / n. */
 static const struct {
-    const char *name;
     int whole, shards;
     bool reduces, has_root, no_in_place;
 } colls[DDP_COLL_COUNT] = {
-    [DDP_ALLREDUCE] = {"allreduce", .shards = 2, .reduces = true},
-    [DDP_REDUCE_SCATTER] = {"reduce-scatter", .shards = 1, .reduces = true},
-    [DDP_ALL_GATHER] = {"all-gather", .shards = 1},
-    [DDP_BROADCAST] = {"broadcast", .whole = 1, .has_root = true},
-    [DDP_REDUCE] = {"reduce", .whole = 1, .reduces = true, .has_root = true},
-    [DDP_ALL_TO_ALL] = {"all-to-all", .shards = 1},
-    [DDP_GATHER] = {"gather", .shards = 1, .has_root = true},
-    [DDP_SCATTER] = {"scatter", .shards = 1, .has_root = true},
-    [DDP_SEND_RECV] = {"send-recv", .whole = 1, .no_in_place = true},
-    [DDP_BARRIER] = {"barrier", .no_in_place = true},
+    [DDP_ALLREDUCE] = {.shards = 2, .reduces = true},
+    [DDP_REDUCE_SCATTER] = {.shards = 1, .reduces = true},
+    [DDP_ALL_GATHER] = {.shards = 1},
+    [DDP_BROADCAST] = {.whole = 1, .has_root = true},
+    [DDP_REDUCE] = {.whole = 1, .reduces = true, .has_root = true},
+    [DDP_ALL_TO_ALL] = {.shards = 1},
+    [DDP_GATHER] = {.shards = 1, .has_root = true},
+    [DDP_SCATTER] = {.shards = 1, .has_root = true},
+    [DDP_SEND_RECV] = {.whole = 1, .no_in_place = true},
+    [DDP_BARRIER] = {.no_in_place = true},
 };
 
 const char *ddp_coll_name(enum ddp_coll coll)
 {
     assert((unsigned)coll < DDP_COLL_COUNT);
-    return colls[coll].name;
+    return ddp_coll_names[coll];
 }
 
 /* Returns whether two names are equal apart from dashes and underscores, for example all_reduce and
@@ -51,7 +59,7 @@ int ddp_coll_parse(const char *name)
     if (n == 0 || strchr("-_", name[0]) || strchr("-_", name[n - 1]))
         return -1;
     for (int i = 0; i < DDP_COLL_COUNT; i++)
-        if (same_letters(name, colls[i].name))
+        if (same_letters(name, ddp_coll_names[i]))
             return i;
     return strcmp(name, "bcast") == 0 ? DDP_BROADCAST : -1;
 }

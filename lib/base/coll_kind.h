@@ -35,6 +35,7 @@ enum ddp_coll {
 
 /* Returns the name: "allreduce", "reduce-scatter", ... */
 const char *ddp_coll_name(enum ddp_coll coll);
+extern const char *const ddp_coll_names[]; /* by value, ending with NULL */
 /* Parses a name. Accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
  * bcast, ...). Returns an enum ddp_coll, or -1 if the name is unknown. */
 int ddp_coll_parse(const char *name);

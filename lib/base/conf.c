@@ -59,6 +59,14 @@ const char *ddp_conf_get(enum ddp_conf_key key)
     return value && value[0] ? value : NULL;
 }
 
+enum ddp_simd ddp_conf_simd(void)
+{
+    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
+    const int most = cap ? ddp_simd_parse(cap) : -1; /* -1: no limit, or not a legal value */
+    const enum ddp_simd best = ddp_cpu_best_simd();
+    return most >= 0 ? DDP_MIN(best, (enum ddp_simd)most) : best;
+}
+
 static const char *row_name(const void *ctx, int i)
 {
     return i < DDP_CONF_COUNT ? ((const struct ddp_conf_row *)ctx)[i].variable : NULL;

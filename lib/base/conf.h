@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "base/cpuinfo.h"
 #include "base/err.h"
 
 #ifdef __cplusplus
@@ -34,6 +35,8 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 
 /* Returns the value, or NULL if the variable is unset or empty. The environment owns the text. */
 const char *ddp_conf_get(enum ddp_conf_key key);
+/* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
+enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
  * kernels`. This is DDPBENCH_MODULE_DIR if that is set. Otherwise it is the first of `dir` (the
  * folder of the program or library), dir/ddpbench and dir/../lib/ddpbench that holds one of these

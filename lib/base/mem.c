@@ -1,6 +1,7 @@
 #include "base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE_BYTES      ((size_t)4096)
@@ -28,6 +29,17 @@ int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char
     size_t bytes = SIZE_MAX;
     ddp_mul_size(n, elem_bytes, &bytes);
     return ddp_fail(err, DDP_ENOMEM, "no memory for %zu bytes (%s)", bytes, where);
+}
+
+int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct ddp_err *err)
+{
+    void *block;
+    memcpy(&block, ptr, sizeof block);
+    block = ddp_realloc_array(block, n, elem_bytes);
+    if (!block)
+        return ddp_fail_memory(err, n, elem_bytes, where);
+    memcpy(ptr, &block, sizeof block);
+    return DDP_OK;
 }
 
 /* Rounds `bytes` up to whole pages, at least one. Returns 0 on overflow. */

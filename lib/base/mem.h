@@ -57,6 +57,12 @@ int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char
 /* Resizes a block to n elements, with an overflow check. If it returns NULL, the old block stays
  * valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
+/* Resizes *ptr to n elements: DDP_TRY(DDP_RESIZE(&table, n, err)). New elements are not
+ * initialised. If memory is exhausted, returns DDP_ENOMEM with the same message as DDP_NEW, and
+ * *ptr does not change. */
+#define DDP_RESIZE(ptr, n, err) ddp_resize(ptr, n, sizeof **(ptr), __func__, err)
+/* Implements DDP_RESIZE. ptr: address of a pointer to elements of elem_bytes bytes. */
+int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct ddp_err *err);
 /* Returns uninitialised memory, aligned to 4096 bytes. From 4 MiB on, the memory is aligned to 2
  * MiB and the kernel is asked for transparent huge pages, as it is for registered memory. If bytes
  * is 0, returns a valid pointer. Release the memory with ddp_free_pages(ptr, bytes). */

@@ -286,22 +286,15 @@ int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *e
     return DDP_OK;
 }
 
-/* Reports that no option has the name [n]. The hint lists all options. */
+/* Reports that no option has the name [n]. The hint suggests the nearest option. */
 static int fail_unknown(const struct ddp_opt *rows, const char *name, size_t n, struct ddp_err *err)
 {
     char text[64];
-    struct ddp_opt row;
-    struct ddp_strbuf legal = DDP_STRBUF_INIT;
     snprintf(text, sizeof text, "%.*s", (int)DDP_MIN(n, sizeof text - 1), name);
-    for (int i = 0; ddp_opt_get(rows, i, &row); i++) {
-        const char letter[] = {'/', '-', row.short_name, '\0'};
-        ddp_strbuf_addf(&legal, " --%s%s", row.name, row.short_name ? letter : "");
-    }
     ddp_fail(err, DDP_EUSAGE, "unknown option '--%s'", text);
     const char *near = ddp_nearest(text, name_candidate, rows);
-    ddp_hint(err, "%s%s%slegal:%s", near ? "did you mean '--" : "", near ? near : "",
-             near ? "'? " : "", legal.failed ? " see -h" : legal.text);
-    ddp_strbuf_release(&legal);
+    if (near)
+        ddp_hint(err, "did you mean '--%s'?", near);
     return DDP_EUSAGE;
 }
 

@@ -1,6 +1,7 @@
 #include "base/sysinfo.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -353,6 +354,42 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out)
     read_choice("/sys/kernel/mm/transparent_hugepage/enabled", out->thp, sizeof out->thp);
     read_choice("/sys/kernel/mm/transparent_hugepage/shmem_enabled", out->shmem_thp,
                 sizeof out->shmem_thp);
+}
+
+/* The huge page of x86-64, and of arm64 with 4 KiB pages. */
+#define HUGE_BYTES_DEFAULT (2 << 20)
+
+int64_t ddp_page_bytes(const void *ptr)
+{
+    char line[512], key[64];
+    uint64_t begin, end, at = (uint64_t)(uintptr_t)ptr;
+    int64_t kb, page_kb = -1, resident_kb = 0, huge_kb = 0;
+    bool inside = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    if (!f)
+        return -1;
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2) {
+            if (inside)
+                break;
+            inside = at >= begin && at < end;
+        } else if (inside && sscanf(line, "%63[^:]: %" SCNd64 " kB", key, &kb) == 2) {
+            if (strcmp(key, "KernelPageSize") == 0)
+                page_kb = kb;
+            else if (strcmp(key, "Rss") == 0)
+                resident_kb = kb;
+            else if (strcmp(key, "AnonHugePages") == 0 || strcmp(key, "ShmemPmdMapped") == 0 ||
+                     strcmp(key, "FilePmdMapped") == 0)
+                huge_kb += kb;
+        }
+    }
+    fclose(f);
+    if (page_kb < 0)
+        return -1;
+    if (huge_kb == 0 || huge_kb * 2 < resident_kb)
+        return page_kb * 1024;
+    const int64_t huge = read_number("/sys/kernel/mm/transparent_hugepage", "hpage_pmd_size");
+    return huge > 0 ? huge : HUGE_BYTES_DEFAULT;
 }
 
 const char *ddp_sysinfo_environment(size_t i)

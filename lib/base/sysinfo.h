@@ -30,6 +30,12 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out);
  * owns the text. */
 const char *ddp_sysinfo_environment(size_t i);
 
+/* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
+ * known. Returns the huge page size if huge pages map at least half of the mapping's resident
+ * memory; a request for huge pages does not guarantee them. Write to the buffer first. Reads files,
+ * so do not call this function in timed regions. */
+int64_t ddp_page_bytes(const void *ptr);
+
 /* The memory and processor limits of this process's control groups (versions 1 and 2). */
 struct ddp_cgroup {
     /* The lowest memory limit between this process's group and the root; -1: none known. */

@@ -46,12 +46,12 @@ struct work {
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err)
 {
-    struct ddp_bound *b = ddp_calloc(1, sizeof *b);
-    if (b)
-        b->all = ddp_calloc((size_t)setup->comm->size * ROUNDS_MAX, sizeof *b->all);
-    if (!b || !b->all) {
+    struct ddp_bound *b;
+    DDP_TRY(DDP_NEW(&b, 1, err));
+    const int rc = DDP_NEW(&b->all, (size_t)setup->comm->size * ROUNDS_MAX, err);
+    if (rc != 0) {
         free(b);
-        return ddp_fail(err, DDP_ENOMEM, "no memory to measure bounds");
+        return rc;
     }
     b->setup = *setup;
     *out = b;
@@ -148,14 +148,10 @@ static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err 
     for (int i = 0; i < b->count; i++)
         if (b->speeds[i].bytes == bytes)
             return &b->speeds[i];
-    struct speed *speeds = ddp_realloc_array(b->speeds, (size_t)b->count + 1, sizeof *speeds);
-    if (!speeds) {
-        ddp_fail(err, DDP_ENOMEM, "no memory for bounds of %d sizes", b->count + 1);
+    if (DDP_RESIZE(&b->speeds, (size_t)b->count + 1, err) != 0)
         return NULL;
-    }
-    b->speeds = speeds;
-    speeds[b->count] = (struct speed){bytes, NAN, NAN, NAN};
-    return &speeds[b->count++];
+    b->speeds[b->count] = (struct speed){bytes, NAN, NAN, NAN};
+    return &b->speeds[b->count++];
 }
 
 /* Measures `run`. Raises *GBps to the result if it is faster. moved: bytes read and written per

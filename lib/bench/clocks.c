@@ -84,9 +84,8 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err)
         return 0;
     const struct ddp_hosts *hosts = comm->hosts;
     double mine[2] = {0, 0};
-    double(*all)[2] = ddp_calloc((size_t)comm->size, sizeof *all);
-    int rc =
-        all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the clocks of %d ranks", comm->size);
+    double(*all)[2];
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out);
     for (int h = 0; h < hosts->count; h++)
         if (hosts->leader[h] != 0)

@@ -10,7 +10,6 @@
 #include "bench/break_even.h"
 #include "bench/gradient.h"
 #include "bench/pingpong.h"
-#include "bench/slowest.h"
 #include "bench/verify_exchange.h"
 #include "coll/sparse/sparse_coll.h"
 #include "device/stream.h"
@@ -57,24 +56,24 @@ struct exchange_setup {
     bool verify; /* prepare for exchange_verified */
     size_t first, n;
 };
+
 int ddp_compressed_bench_create(const struct ddp_compressed_bench_setup *setup,
                                 struct ddp_compressed_bench **out, struct ddp_err *err)
 {
     const struct ddp_bench_options *o = setup->options;
     const size_t size = (size_t)setup->comm->size, iters = (size_t)o->iters;
-    struct ddp_compressed_bench *b = ddp_calloc(1, sizeof *b);
-    int rc = 0;
-    if (!b)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory to measure compression");
+    struct ddp_compressed_bench *b;
+    int rc = DDP_NEW(&b, 1, err);
     DDP_TRY(ddp_comm_agree(setup->comm, rc, err));
     b->setup = *setup;
     b->iters = o->iters;
-    b->duration = ddp_calloc(SERIES_COUNT * iters, sizeof *b->duration);
-    b->scratch = ddp_calloc(iters, sizeof *b->scratch);
-    b->chunk = ddp_calloc(size * DDP_SLOWEST_CHUNK, sizeof *b->chunk);
-    b->shared = ddp_calloc(size, sizeof *b->shared);
-    if (!b->duration || !b->scratch || !b->chunk || !b->shared)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the durations of %zu iterations", iters);
+    rc = DDP_NEW(&b->duration, SERIES_COUNT * iters, err);
+    if (rc == 0)
+        rc = DDP_NEW(&b->scratch, iters, err);
+    if (rc == 0)
+        rc = DDP_NEW(&b->chunk, size * DDP_SLOWEST_CHUNK, err);
+    if (rc == 0)
+        rc = DDP_NEW(&b->shared, size, err);
     if (rc == 0 && setup->device)
         rc = setup->device->streams->create(&b->stream, err);
     if (rc == 0) {
@@ -249,14 +248,8 @@ static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e,
 static int summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                      struct ddp_summary *out, struct ddp_err *err)
 {
-    struct ddp_comm *comm = b->setup.comm;
-    DDP_TRY(
-        ddp_slowest(comm, b->duration + series * b->iters, iters, b->chunk, b->scratch, NULL, err));
-    int rc =
-        ddp_summarize(b->scratch, (size_t)iters, out) == 0
-            ? 0
-            : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations", (long long)iters);
-    return ddp_comm_agree(comm, rc, err);
+    return ddp_slowest_summary(b->setup.comm, b->duration + series * b->iters, iters, b->chunk,
+                               b->scratch, out, err);
 }
 
 /* Runs the exchanges e [n] in turn: two rounds to warm up, then `iters` rounds (at most b->iters).
@@ -461,8 +454,7 @@ static int open_parts(struct measurement *m, struct ddp_err *err)
     const struct ddp_point_spec *s = m->spec;
     struct ddp_comm *comm = m->b->setup.comm;
     m->parts = (int)DDP_MIN((size_t)DDP_MAX(s->partial, 1), DDP_MAX(s->count, 1));
-    m->part = ddp_calloc((size_t)m->parts, sizeof *m->part);
-    int rc = m->part ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %d chunks", m->parts);
+    int rc = DDP_NEW(&m->part, (size_t)m->parts, err);
     rc = ddp_comm_agree(comm, rc, err);
     for (int i = 0; i < m->parts && rc == 0; i++) {
         size_t first = (size_t)((unsigned __int128)s->count * (unsigned)i / (unsigned)m->parts);

@@ -149,9 +149,8 @@ int ddp_gradient_create(const struct ddp_string_list *source, uint64_t seed,
                         struct ddp_gradient **out, struct ddp_err *err)
 {
     DDP_TRY(ddp_gradient_check(source, err));
-    struct ddp_gradient *g = ddp_calloc(1, sizeof *g);
-    if (!g)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for synthetic gradients");
+    struct ddp_gradient *g;
+    DDP_TRY(DDP_NEW(&g, 1, err));
     g->seed = seed;
     if (source->n > 0 && is_file(source->v[0])) {
         g->files = *source;

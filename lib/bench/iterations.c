@@ -29,24 +29,19 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
                           struct ddp_iterations **out, struct ddp_err *err)
 {
     const size_t iters = (size_t)options->iters, size = (size_t)comm->size;
-    struct ddp_iterations *it = ddp_calloc(1, sizeof *it);
-    if (!it)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to measure");
+    struct ddp_iterations *it;
+    int rc;
+    DDP_TRY(DDP_NEW(&it, 1, err));
     it->comm = comm;
     it->options = options;
     ddp_clocks_init(&it->clocks, comm);
-    it->begin = ddp_calloc(iters, sizeof *it->begin);
-    it->end = ddp_calloc(iters, sizeof *it->end);
-    it->sample = ddp_calloc(iters, sizeof *it->sample);
-    it->skew_start = ddp_calloc(iters, sizeof *it->skew_start);
-    it->skew_exit = ddp_calloc(iters, sizeof *it->skew_exit);
-    it->chunk = ddp_calloc(size * 2 * CHUNK, sizeof *it->chunk);
-    it->rank_sum = ddp_calloc(size, sizeof *it->rank_sum);
-    if (!it->begin || !it->end || !it->sample || !it->skew_start || !it->skew_exit || !it->chunk ||
-        !it->rank_sum) {
-        ddp_iterations_destroy(it);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the times of %zu iterations", iters);
-    }
+    DDP_TRY_GOTO(DDP_NEW(&it->begin, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->end, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->sample, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->skew_start, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->skew_exit, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->chunk, size * 2 * CHUNK, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->rank_sum, size, err), err_iterations);
     /* Write to the pages now, so that no page fault falls into a timed region. If --iters is very
      * large, only the first pages are written. */
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
@@ -54,6 +49,9 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
     memset(it->end, 0xff, touched * sizeof *it->end);
     *out = it;
     return 0;
+err_iterations:
+    ddp_iterations_destroy(it);
+    return rc;
 }
 
 void ddp_iterations_destroy(struct ddp_iterations *it)
@@ -314,10 +312,8 @@ static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct dd
 static int share_interference(struct ddp_iterations *it, struct ddp_interference *out,
                               struct ddp_err *err)
 {
-    struct ddp_interference mine, *all = ddp_calloc((size_t)it->comm->size, sizeof *all);
-    int rc = all ? 0
-                 : ddp_fail(err, DDP_ENOMEM, "no memory for the interference counters of %d ranks",
-                            it->comm->size);
+    struct ddp_interference mine, *all;
+    int rc = DDP_NEW(&all, (size_t)it->comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
     ddp_interference_read(&mine);
     ddp_interference_since(&it->before, &mine);
@@ -359,4 +355,24 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struc
         out->rank_mean_ns[2] = fmax(out->rank_mean_ns[2], mean);
     }
     return 0;
+}
+
+int ddp_slowest_summary(struct ddp_comm *comm, const int64_t *duration, int64_t iters,
+                        int64_t *chunk, double *sample, struct ddp_summary *out,
+                        struct ddp_err *err)
+{
+    for (int64_t first = 0; first < iters; first += DDP_SLOWEST_CHUNK) {
+        const size_t n = (size_t)DDP_MIN(iters - first, DDP_SLOWEST_CHUNK);
+        DDP_TRY(ddp_comm_allgather_bytes(comm, duration + first, chunk, n * sizeof *duration, err));
+        for (size_t i = 0; i < n; i++) {
+            int64_t slowest = 0;
+            for (int r = 0; r < comm->size; r++)
+                slowest = DDP_MAX(slowest, chunk[(size_t)r * n + i]);
+            sample[first + (int64_t)i] = (double)slowest;
+        }
+    }
+    int rc = ddp_summarize(sample, (size_t)iters, out);
+    if (rc != 0)
+        rc = ddp_fail_memory(err, (size_t)iters, sizeof *sample, __func__);
+    return ddp_comm_agree(comm, rc, err);
 }

@@ -112,6 +112,15 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Number of durations that ddp_slowest_summary exchanges at a time. */
+#define DDP_SLOWEST_CHUNK 1024
+/* Summarises iterations of which this rank has the durations in ns. The time of an iteration is
+ * that of the slowest rank. duration [iters]. chunk [size * DDP_SLOWEST_CHUNK], sample [iters]:
+ * scratch. Collective; all ranks get the same summary. */
+int ddp_slowest_summary(struct ddp_comm *comm, const int64_t *duration, int64_t iters,
+                        int64_t *chunk, double *sample, struct ddp_summary *out,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -320,9 +320,8 @@ int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kerne
                            struct ddp_err *err)
 {
     void **array;
-    struct ddp_kernel_data *d = ddp_calloc(1, sizeof *d);
-    if (!d)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the kernels' arrays");
+    struct ddp_kernel_data *d;
+    DDP_TRY(DDP_NEW(&d, 1, err));
     d->device = ddp_device_cpu(level);
     d->bytes = (size_t)bytes;
     size_t times;
@@ -330,8 +329,7 @@ int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kerne
         *array = ddp_alloc_pages(times * d->bytes);
         if (!*array) {
             ddp_kernel_data_destroy(d);
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the kernels' arrays: 10 x %zu bytes",
-                            (size_t)bytes);
+            return ddp_fail_memory(err, times, (size_t)bytes, __func__);
         }
         memset(*array, 0, times * d->bytes);
     }

@@ -61,10 +61,10 @@ int ddp_memory_baseline_measure(struct ddp_comm *comm, struct ddp_control *out, 
     const size_t local = (size_t)DDP_MAX(comm->rank_info.local_size, 1);
     const size_t share = HOST_BYTES / 2 / local / DDP_CACHE_LINE * DDP_CACHE_LINE;
     struct buffers m = {.bytes = DDP_MIN(BUFFER_BYTES, share)};
-    int64_t *all = ddp_calloc((size_t)comm->size * ROUNDS, sizeof *all);
-    int32_t mine, *have = (int32_t *)all;
+    int64_t *all;
     double copy_ns, read_ns;
-    int rc = all ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the memory baseline");
+    int rc = DDP_NEW(&all, (size_t)comm->size * ROUNDS, err);
+    int32_t mine, *have = (int32_t *)all;
     *out = (struct ddp_control){.ranks = comm->size, .copy_GBps = NAN, .read_GBps = NAN};
     m.a = ddp_alloc_pages(m.bytes);
     m.b = ddp_alloc_pages(m.bytes);

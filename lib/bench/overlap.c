@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench/iterations.h"
-#include "bench/slowest.h"
 
 /* Elements of the loop's array. Its 4 KiB stay in the cache, so the loop leaves the memory
  * bandwidth to the operation. */
@@ -76,12 +75,7 @@ static int measure(const struct ddp_overlap *o, float *x, uint64_t passes, bool 
     struct ddp_summary summary;
     for (int64_t i = -o->warmup; i < o->iters; i++)
         DDP_TRY(iterate(o, x, passes, operates, &o->duration[i < 0 ? 0 : i], err));
-    DDP_TRY(ddp_slowest(o->comm, o->duration, o->iters, o->chunk, sample, NULL, err));
-    int rc = ddp_summarize(sample, (size_t)o->iters, &summary) == 0
-                 ? 0
-                 : ddp_fail(err, DDP_ENOMEM, "no memory to summarise %lld iterations",
-                            (long long)o->iters);
-    DDP_TRY(ddp_comm_agree(o->comm, rc, err));
+    DDP_TRY(ddp_slowest_summary(o->comm, o->duration, o->iters, o->chunk, sample, &summary, err));
     *median_ns = summary.median;
     return 0;
 }
@@ -97,10 +91,11 @@ double ddp_overlap_percent(double pure_ns, double compute_ns, double total_ns)
 int ddp_overlap_measure(const struct ddp_overlap *o, double pure_ns, struct ddp_point *out,
                         struct ddp_err *err)
 {
-    double *sample = ddp_calloc((size_t)o->iters, sizeof *sample);
-    float *x = ddp_calloc(LOOP_COUNT, sizeof *x);
-    int rc =
-        sample != NULL && x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to measure overlap");
+    double *sample;
+    float *x = NULL;
+    int rc = DDP_NEW(&sample, (size_t)o->iters, err);
+    if (rc == 0)
+        rc = DDP_NEW(&x, LOOP_COUNT, err);
     DDP_TRY_GOTO(ddp_comm_agree(o->comm, rc, err), out_free);
     /* all ranks calibrate at the same time */
     DDP_TRY_GOTO(ddp_comm_barrier(o->comm, err), out_free);

@@ -72,10 +72,7 @@ static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err
 {
     double all[DDP_SHM_RANKS_MAX], *room = all;
     if (comm->size > DDP_SHM_RANKS_MAX)
-        room = ddp_calloc((size_t)comm->size, sizeof *room);
-    if (!room)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for one number per rank of %d ranks",
-                        comm->size);
+        DDP_TRY(DDP_NEW(&room, (size_t)comm->size, err));
     int rc = ddp_comm_allgather_bytes(comm, value, room, sizeof *value, err);
     if (rc == 0)
         *value = room[0];

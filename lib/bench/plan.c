@@ -428,11 +428,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     rc = count_points(o, names, sizes.n, err);
     if (rc < 0)
         goto out_sizes;
-    plan.points = ddp_calloc((size_t)rc, sizeof *plan.points);
-    if (!plan.points) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for %d points", rc);
-        goto out_sizes;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&plan.points, (size_t)rc, err), out_sizes);
     expand(o, backend, ranks, algorithms, &sizes, &plan);
     const struct ddp_backend *where = ddp_backend_find(backend);
     if (ddp_plan_reduces(o))

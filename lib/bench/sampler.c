@@ -11,14 +11,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sysinfo.h"
 #include "bench/bound.h"
 #include "bench/compressed_point.h"
 #include "bench/iterations.h"
 #include "bench/operands.h"
 #include "bench/overlap.h"
-#include "bench/page_size.h"
 #include "bench/pingpong.h"
-#include "bench/slowest.h"
 #include "coll/async.h"
 
 #define PINGPONG_NS  1000000
@@ -54,8 +53,7 @@ static int alloc_buffer(struct ddp_sampler *s, void **out, struct ddp_err *err)
     if (s->memory != DDP_MEMORY_PRIVATE)
         return ddp_comm_alloc(s->comm, s->buffer_bytes, out, err);
     *out = s->device ? s->device->alloc(s->buffer_bytes) : ddp_alloc_pages(s->buffer_bytes);
-    return *out ? 0
-                : ddp_fail(err, DDP_ENOMEM, "no memory for a buffer of %zu bytes", s->buffer_bytes);
+    return *out ? 0 : ddp_fail_memory(err, 1, s->buffer_bytes, __func__);
 }
 
 static void free_buffer(struct ddp_sampler *s, void *buffer)
@@ -252,16 +250,13 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
 /* For a device: allocates the host's images of both buffers, and the array of times. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
-    const size_t iters = (size_t)s->options->iters;
     if (!s->device)
         return 0;
     s->image_a = ddp_alloc_pages(s->buffer_bytes);
     s->image_b = ddp_alloc_pages(s->buffer_bytes);
-    s->device_ns = ddp_calloc(iters, sizeof *s->device_ns);
-    if (s->image_a && s->image_b && s->device_ns)
-        return 0;
-    return ddp_fail(err, DDP_ENOMEM, "no memory for images of two buffers of %zu bytes",
-                    s->buffer_bytes);
+    if (!s->image_a || !s->image_b)
+        return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
+    return DDP_NEW(&s->device_ns, (size_t)s->options->iters, err);
 }
 
 /* Writes to every page of both buffers, so that no page fault falls into a timed region. Finds the
@@ -492,15 +487,17 @@ static int share_device_time(struct measurement *m, struct ddp_point *out, struc
     struct ddp_summary summary;
     if (!s->device_ns)
         return 0;
-    double *slowest = ddp_calloc(n, sizeof *slowest);
-    int64_t *mine = ddp_calloc(n, sizeof *mine);
-    int rc = slowest && mine ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for %zu times", n);
+    double *slowest = NULL;
+    int64_t *mine;
+    int rc = DDP_NEW(&mine, n, err);
+    if (rc == 0)
+        rc = DDP_NEW(&slowest, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         mine[i] = (int64_t)s->device_ns[i];
     rc = ddp_comm_agree(s->comm, rc, err);
     if (rc == 0)
-        rc = ddp_slowest(s->comm, mine, (int64_t)n, s->chunk, slowest, NULL, err);
-    if (rc == 0 && ddp_summarize(slowest, n, &summary) == 0 && summary.median >= 0)
+        rc = ddp_slowest_summary(s->comm, mine, (int64_t)n, s->chunk, slowest, &summary, err);
+    if (rc == 0 && summary.median >= 0)
         out->device_ns = summary.median;
     free(slowest);
     free(mine);

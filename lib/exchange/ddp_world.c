@@ -95,14 +95,10 @@ int ddp_settings_fill(const struct ddp_init_options *options, struct ddp_setting
                         (unsigned long long)out->options.heap_bytes);
     DDP_TRY(ddp_conf_check(err));
     find_modules(out->options.module_dir, out->module_dir, sizeof out->module_dir);
-    enum ddp_simd level = ddp_cpu_best_simd();
-    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
-    if (cap != NULL)
-        level = DDP_MIN(level, (enum ddp_simd)ddp_simd_parse(cap));
     out->comm = (struct ddp_comm_options){
         .timeout_ns = (int64_t)((timeout_s > 0 ? timeout_s : TIMEOUT_S) * NS_PER_S),
         .heap_bytes = out->options.heap_bytes != 0 ? out->options.heap_bytes : HEAP_BYTES,
-        .device = ddp_device_cpu(level),
+        .device = ddp_device_cpu(ddp_conf_simd()),
         .module_dir = out->module_dir,
         .threads = true,
         .on_expire = out->options.on_lost,

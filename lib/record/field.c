@@ -112,7 +112,7 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
             snprintf(out->text, sizeof out->text, "%s", member(f, object));
         return;
     case DDP_FIELD_ENUM:
-        snprintf(out->text, sizeof out->text, "%s", f->choice((int)get_count(f, object)));
+        snprintf(out->text, sizeof out->text, "%s", f->choices[get_count(f, object)]);
         return;
     case DDP_FIELD_HASH:
         snprintf(out->text, sizeof out->text, "fnv1a64:%016llx",
@@ -236,7 +236,7 @@ static const char *read_text(const struct ddp_field *f, const cJSON *item, void 
 static const char *read_choice(const struct ddp_field *f, const cJSON *item, void *object)
 {
     for (int i = 0; cJSON_IsString(item) && i <= f->most; i++)
-        if (strcmp(item->valuestring, f->choice(i)) == 0) {
+        if (strcmp(item->valuestring, f->choices[i]) == 0) {
             set_count(f, object, i);
             return NULL;
         }

@@ -43,7 +43,7 @@ struct ddp_field {
     int64_t most;       /* Largest value of a COUNT or ENUM. For a COUNT, 0 means 2^53. */
     int64_t from;       /* A smaller COUNT is shown as missing. */
     bool (*applies)(const void *object);         /* NULL: always. */
-    const char *(*choice)(int value);            /* Name of a value of an ENUM. */
+    const char *const *choices;                  /* Names of the values of an ENUM. */
     void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
     double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
     double (*upper)(const void *object);         /* Derived upper end of a RANGE. */

@@ -73,15 +73,10 @@ static const struct payload {
     [DDP_JOURNAL_GATE] = {&ddp_noise_gate_fields, sizeof(struct ddp_noise_gate)},
 };
 
-static const char *kind_name(int kind)
-{
-    return kinds[kind];
-}
-
 /* The members of a line except its number, its payload and its check. */
 static const struct ddp_field entry_rows[] = {
     {DDP_FIELD_AT(ddp_journal_entry, kind), DDP_FIELD_ENUM, .most = DDP_JOURNAL_KIND_COUNT - 1,
-     .choice = kind_name},
+     .choices = kinds},
     {DDP_FIELD_AT(ddp_journal_entry, launch), DDP_FIELD_COUNT, .least = 1,
      .most = DDP_JOURNAL_LAUNCH_MAX},
     {DDP_FIELD_AT(ddp_journal_entry, cell), DDP_FIELD_COUNT, .most = DDP_JOURNAL_CELL_MAX},
@@ -475,9 +470,8 @@ static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts
                     ddp_journal_visit visit, void *arg, size_t *whole, struct ddp_err *err)
 {
     char *text = NULL;
-    struct ddp_journal_facts *then = malloc(sizeof *then);
-    if (!then)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", j->path);
+    struct ddp_journal_facts *then;
+    DDP_TRY(DDP_NEW(&then, 1, err));
     int rc = ddp_file_read_from(j->fd, j->path, (size_t)j->bytes, &text, err);
     if (rc != 0)
         goto out_then;
@@ -561,12 +555,11 @@ int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bo
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err)
 {
-    struct ddp_journal *j = ddp_calloc(1, sizeof *j);
-    if (!j)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
+    struct ddp_journal *j;
+    DDP_TRY(DDP_NEW(&j, 1, err));
     j->fd = -1;
     j->path = strdup(path);
-    int rc = j->path ? open_file(j, err) : ddp_fail(err, DDP_ENOMEM, "no memory for a journal");
+    int rc = j->path ? open_file(j, err) : ddp_fail_memory(err, 1, strlen(path), __func__);
     if (rc == 0)
         rc = keep_lines(j, facts, restart, visit, arg, continued, err);
     if (rc == 0) {

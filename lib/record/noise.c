@@ -76,7 +76,7 @@ static const struct ddp_field noise_rows[] = {
     {MEMBER(detectable), DDP_FIELD_NUMBER, "detectable"},
 };
 static const struct ddp_fields machine_fields = {machine_rows, DDP_COUNT_OF(machine_rows)};
-static const struct ddp_fields noise_fields = {noise_rows, DDP_COUNT_OF(noise_rows)};
+const struct ddp_fields ddp_noise_fields = {noise_rows, DDP_COUNT_OF(noise_rows)};
 
 #define GATE(member) DDP_FIELD_AT(ddp_noise_gate, member), DDP_FIELD_COUNT
 static const struct ddp_field gate_rows[] = {
@@ -89,11 +89,6 @@ static const struct ddp_field gate_rows[] = {
 };
 const struct ddp_fields ddp_noise_gate_fields = {gate_rows, DDP_COUNT_OF(gate_rows)};
 
-void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise)
-{
-    ddp_fields_show(&noise_fields, noise, obj);
-}
-
 static int print(const struct ddp_noise *noise, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
@@ -101,7 +96,7 @@ static int print(const struct ddp_noise *noise, struct ddp_strbuf *out, struct d
         return ddp_fail(err, DDP_ENOMEM, "no memory for the noise floor");
     ddp_json_str(doc, "schema", SCHEMA);
     ddp_fields_show(&machine_fields, &noise->machine, ddp_json_obj(doc, "machine"));
-    ddp_noise_add(doc, noise);
+    ddp_fields_show(&ddp_noise_fields, noise, doc);
     int rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
     return rc;
@@ -146,7 +141,7 @@ static int read_document(const cJSON *doc, const char *name, struct ddp_noise *n
     if ((size_t)cJSON_GetArraySize(doc) != 3 + DDP_COUNT_OF(noise_rows))
         return ddp_fail(err, DDP_EINPUT, "'%s' must have exactly the keys of a noise floor", name);
     DDP_TRY(read_members(&machine_fields, machine, name, &n->machine, err));
-    DDP_TRY(read_members(&noise_fields, doc, name, n, err));
+    DDP_TRY(read_members(&ddp_noise_fields, doc, name, n, err));
     return check_effects(n, name, err);
 }
 

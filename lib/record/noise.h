@@ -47,8 +47,8 @@ struct ddp_noise {
     double injected_effect, min_effect, noise_floor, detectable;
 };
 
-/* Adds the members to obj, without schema, machine and digest. */
-void ddp_noise_add(cJSON *obj, const struct ddp_noise *noise);
+/* The members of struct ddp_noise that documents show, without its machine. */
+extern const struct ddp_fields ddp_noise_fields;
 
 /* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
-#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "build_facts.h"
@@ -131,12 +130,11 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
         char name[sizeof entries->key];
         if (!allowed_name(line, name, sizeof name))
             continue;
-        struct ddp_env_entry *more = ddp_realloc_array(entries, (size_t)count + 1, sizeof *entries);
-        if (!more) {
+        const int rc = DDP_RESIZE(&entries, (size_t)count + 1, err);
+        if (rc != 0) {
             free(entries);
-            return ddp_fail(err, DDP_ENOMEM, "no memory to record the environment");
+            return rc;
         }
-        entries = more;
         snprintf(entries[count].key, sizeof entries[count].key, "%s", name);
         snprintf(entries[count].value, sizeof entries[count].value, "%s", line + strlen(name) + 1);
         count++;
@@ -149,42 +147,33 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
     return 0;
 }
 
-static int fill_host(struct ddp_record *record, int ranks, struct ddp_err *err)
+void ddp_provenance_host(int ranks, struct ddp_host *out)
 {
     struct ddp_sysinfo info;
-    struct ddp_host host;
     ddp_sysinfo_read(&info);
-    memset(&host, 0, sizeof host);
-    snprintf(host.name, sizeof host.name, "%s", info.host);
-    snprintf(host.cpu, sizeof host.cpu, "%s", info.cpu);
-    snprintf(host.kernel, sizeof host.kernel, "%s", info.kernel);
-    snprintf(host.governor, sizeof host.governor, "%s", info.governor);
-    host.ranks = ranks;
-    host.cores = info.machine_cores;
-    host.usable_cores = info.cores;
-    host.memory_bytes = info.memory_bytes;
-    host.load = info.load;
-    return ddp_record_add_host(record, &host, err);
-}
-
-/* Returns the SIMD level of the CPU device: the best of this machine that DDPBENCH_SIMD allows. */
-static enum ddp_simd simd_level(void)
-{
-    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
-    int level = (int)ddp_cpu_best_simd();
-    int most = cap ? ddp_simd_parse(cap) : -1;
-    return (enum ddp_simd)(most >= 0 && most < level ? most : level);
+    memset(out, 0, sizeof *out);
+    memcpy(out->name, info.host, sizeof out->name);
+    memcpy(out->cpu, info.cpu, sizeof out->cpu);
+    memcpy(out->kernel, info.kernel, sizeof out->kernel);
+    memcpy(out->governor, info.governor, sizeof out->governor);
+    out->ranks = ranks;
+    out->cores = info.machine_cores;
+    out->usable_cores = info.cores;
+    out->memory_bytes = info.memory_bytes;
+    out->load = info.load;
 }
 
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err)
 {
+    struct ddp_host host;
     snprintf(record->command, sizeof record->command, "%s", command);
-    snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(simd_level()));
+    snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(ddp_conf_simd()));
     record->argc = argc;
     record->argv = argv;
     ddp_clock_iso8601(record->started, sizeof record->started);
     ddp_clock_measure(&record->timer_cost_ns, &record->timer_resolution_ns);
-    DDP_TRY(fill_host(record, ranks, err));
+    ddp_provenance_host(ranks, &host);
+    DDP_TRY(ddp_record_add_host(record, &host, err));
     return fill_environment(record, err);
 }

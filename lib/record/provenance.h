@@ -23,6 +23,8 @@ const struct ddp_build *ddp_build_info(void);
  * and the timer cost. argv is borrowed for the life of the record. */
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills *out with the facts about this machine, except those about its GPUs. */
+void ddp_provenance_host(int ranks, struct ddp_host *out);
 /* True if this variable may be recorded. */
 bool ddp_provenance_env_allowed(const char *variable);
 

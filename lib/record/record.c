@@ -24,22 +24,6 @@ const char *ddp_memory_name(enum ddp_memory m)
     return ddp_memory_names[m];
 }
 
-const char *ddp_check_name(enum ddp_check c)
-{
-    return ddp_check_names[c];
-}
-
-const char *ddp_start_name(enum ddp_start s)
-{
-    return ddp_start_names[s];
-}
-
-const char *ddp_stop_name(enum ddp_stop s)
-{
-    static const char *const names[] = {"count", "precision", "max-time", "iters"};
-    return names[s];
-}
-
 void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_bytes)
 {
     snprintf(out, out_bytes, "%s/%s/%s/%s/%s/r%d/%s/%s/n%d/%llu/%s/%d", ddp_coll_name(s->coll),
@@ -175,16 +159,8 @@ static int grow_points(struct ddp_record *record, struct ddp_err *err)
     if (record->point_count < record->point_capacity)
         return 0;
     int capacity = record->point_capacity ? record->point_capacity * 2 : 16;
-    struct ddp_point *points =
-        ddp_realloc_array(record->points, (size_t)capacity, sizeof *record->points);
-    if (points)
-        record->points = points;
-    double **samples =
-        ddp_realloc_array(record->samples, (size_t)capacity, sizeof *record->samples);
-    if (samples)
-        record->samples = samples;
-    if (!points || !samples)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a record of %d points", capacity);
+    DDP_TRY(DDP_RESIZE(&record->points, (size_t)capacity, err));
+    DDP_TRY(DDP_RESIZE(&record->samples, (size_t)capacity, err));
     record->point_capacity = capacity;
     return 0;
 }
@@ -234,10 +210,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
     double *copy = NULL;
     DDP_TRY(grow_points(record, err));
     if (p->sample_count > 0) {
-        copy = ddp_calloc((size_t)p->sample_count, sizeof *copy);
-        if (!copy)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %lld samples",
-                            (long long)p->sample_count);
+        DDP_TRY(DDP_NEW(&copy, (size_t)p->sample_count, err));
         memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
     }
     const int at = insert_index(record, p);
@@ -263,32 +236,20 @@ int ddp_record_settled(const struct ddp_record *record)
     return n;
 }
 
-/* Appends a copy of item [bytes] to an array. Returns the copy, or NULL if there is no memory. */
-static void *append(void *array, int *count, const void *item, size_t bytes)
-{
-    void *old;
-    memcpy(&old, array, sizeof old);
-    char *grown = ddp_realloc_array(old, (size_t)*count + 1, bytes);
-    if (!grown)
-        return NULL;
-    memcpy(array, &grown, sizeof grown);
-    return memcpy(grown + (size_t)(*count)++ * bytes, item, bytes);
-}
-
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err)
 {
-    return append(&record->controls, &record->control_count, control, sizeof *control)
-               ? 0
-               : ddp_fail(err, DDP_ENOMEM, "no memory for the record of a launch");
+    DDP_TRY(DDP_RESIZE(&record->controls, (size_t)record->control_count + 1, err));
+    record->controls[record->control_count++] = *control;
+    return 0;
 }
 
 int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
                          struct ddp_err *err)
 {
-    struct ddp_train_run *added = append(&record->train, &record->train_count, run, sizeof *run);
-    if (!added)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of a training run");
+    DDP_TRY(DDP_RESIZE(&record->train, (size_t)record->train_count + 1, err));
+    struct ddp_train_run *added = &record->train[record->train_count++];
+    *added = *run;
     ddp_fields_printable(&ddp_train_fields, added);
     added->epochs = NULL;
     added->epoch_count = 0;
@@ -301,9 +262,9 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
     if (record->train_count == 0)
         return ddp_fail(err, DDP_EINTERNAL, "epoch %d has no training run", epoch->epoch);
     struct ddp_train_run *run = &record->train[record->train_count - 1];
-    return append(&run->epochs, &run->epoch_count, epoch, sizeof *epoch)
-               ? 0
-               : ddp_fail(err, DDP_ENOMEM, "no memory for the record of epoch %d", epoch->epoch);
+    DDP_TRY(DDP_RESIZE(&run->epochs, (size_t)run->epoch_count + 1, err));
+    run->epochs[run->epoch_count++] = *epoch;
+    return 0;
 }
 
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run)
@@ -319,10 +280,9 @@ void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run 
 
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host, struct ddp_err *err)
 {
-    struct ddp_host *added = append(&record->hosts, &record->host_count, host, sizeof *host);
-    if (!added)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the record of host '%s'", host->name);
-    clean_host(added);
+    DDP_TRY(DDP_RESIZE(&record->hosts, (size_t)record->host_count + 1, err));
+    record->hosts[record->host_count] = *host;
+    clean_host(&record->hosts[record->host_count++]);
     return 0;
 }
 

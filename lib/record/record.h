@@ -36,11 +36,8 @@ enum ddp_start { DDP_START_BARRIER, DDP_START_WINDOW, DDP_START_COUNT };
  * interval is as narrow as requested. TIME: --max-time is over. ITERS: the adaptive number reached
  * its limit. */
 enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITERS };
-const char *ddp_start_name(enum ddp_start s); /* "barrier", "window" */
-const char *ddp_stop_name(enum ddp_stop s);   /* "count", "precision", "max-time", "iters" */
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
-const char *ddp_check_name(enum ddp_check c);         /* "off", "once", "all" */
 /* The same names, by value, ending with NULL. DDP_PLACEMENT_COUNT is "both". */
 extern const char *const ddp_placement_names[],
     *const ddp_memory_names[], *const ddp_check_names[], *const ddp_start_names[];

@@ -8,35 +8,23 @@
 #include "record/field.h"
 #include "record/record.h"
 
-#define MANY           1000000
-#define TEXT           DDP_FIELD_TEXT
-#define BOOL           DDP_FIELD_BOOL
-#define ENUM           DDP_FIELD_ENUM
-#define COUNT          DDP_FIELD_COUNT
-#define HASH           DDP_FIELD_HASH
-#define NUMBER         DDP_FIELD_NUMBER
-#define TIME           DDP_FIELD_TIME
-#define OBJECT         DDP_FIELD_OBJECT
-#define P(member)      DDP_FIELD_AT(ddp_point, member)
-#define E(member)      DDP_FIELD_AT(ddp_epoch, member)
-#define T(member)      DDP_FIELD_AT(ddp_train_run, member)
-#define C(member)      DDP_FIELD_AT(ddp_control, member)
-#define DERIVED        .name = NULL, .offset = 0, .bytes = 0
-#define CHOICE(f, end) .most = (end)-1, .choice = f
+#define MANY               1000000
+#define TEXT               DDP_FIELD_TEXT
+#define BOOL               DDP_FIELD_BOOL
+#define ENUM               DDP_FIELD_ENUM
+#define COUNT              DDP_FIELD_COUNT
+#define HASH               DDP_FIELD_HASH
+#define NUMBER             DDP_FIELD_NUMBER
+#define TIME               DDP_FIELD_TIME
+#define OBJECT             DDP_FIELD_OBJECT
+#define P(member)          DDP_FIELD_AT(ddp_point, member)
+#define E(member)          DDP_FIELD_AT(ddp_epoch, member)
+#define T(member)          DDP_FIELD_AT(ddp_train_run, member)
+#define C(member)          DDP_FIELD_AT(ddp_control, member)
+#define DERIVED            .name = NULL, .offset = 0, .bytes = 0
+#define CHOICE(names, end) .most = (end)-1, .choices = names
 
-#define NAMES(name, type, function)                                                                \
-    static const char *name(int value)                                                             \
-    {                                                                                              \
-        return function((type)value);                                                              \
-    }
-NAMES(coll_name, enum ddp_coll, ddp_coll_name)
-NAMES(dtype_name, enum ddp_dtype, ddp_dtype_name)
-NAMES(op_name, enum ddp_op, ddp_op_name)
-NAMES(placement_name, enum ddp_placement, ddp_placement_name)
-NAMES(memory_name, enum ddp_memory, ddp_memory_name)
-NAMES(check_name, enum ddp_check, ddp_check_name)
-NAMES(start_name, enum ddp_start, ddp_start_name)
-NAMES(stop_name, enum ddp_stop, ddp_stop_name)
+static const char *const stop_names[] = {"count", "precision", "max-time", "iters"};
 
 /* Defines a function of a point, for the rows below. */
 #define POINT(type, name, expression)                                                              \
@@ -97,17 +85,17 @@ static void epoch_source(const void *epoch, char *out)
 
 static const struct ddp_field point_fields[] = {
     {DERIVED, TEXT, "id", "id", .text = id_of},
-    {P(spec.coll), ENUM, "collective", "collective", CHOICE(coll_name, DDP_COLL_COUNT)},
+    {P(spec.coll), ENUM, "collective", "collective", CHOICE(ddp_coll_names, DDP_COLL_COUNT)},
     {P(spec.backend), TEXT, "backend", "backend"},
     {P(spec.algorithm), TEXT, "algorithm", "algorithm"},
     {P(algorithm_used), TEXT, "algorithm_used", "algorithm_used"},
-    {P(spec.dtype), ENUM, "dtype", "dtype", CHOICE(dtype_name, DDP_DTYPE_COUNT),
+    {P(spec.dtype), ENUM, "dtype", "dtype", CHOICE(ddp_dtype_names, DDP_DTYPE_COUNT),
      .applies = has_dtype},
-    {P(spec.op), ENUM, "op", "op", CHOICE(op_name, DDP_OP_COUNT), .applies = has_op},
+    {P(spec.op), ENUM, "op", "op", CHOICE(ddp_op_names, DDP_OP_COUNT), .applies = has_op},
     {P(spec.root), COUNT, "root", "root", .most = MANY, .applies = has_root},
     {P(spec.placement), ENUM, "placement", "placement",
-     CHOICE(placement_name, DDP_PLACEMENT_COUNT)},
-    {P(spec.memory), ENUM, "memory", "memory", CHOICE(memory_name, DDP_MEMORY_COUNT)},
+     CHOICE(ddp_placement_names, DDP_PLACEMENT_COUNT)},
+    {P(spec.memory), ENUM, "memory", "memory", CHOICE(ddp_memory_names, DDP_MEMORY_COUNT)},
     {P(spec.ranks), COUNT, "ranks", "ranks", .least = 1, .most = MANY},
     {P(spec.groups), COUNT, .most = MANY},
     {DERIVED, COUNT, "groups", "groups", .least = 1, .number = groups_of},
@@ -130,8 +118,8 @@ static const struct ddp_field point_fields[] = {
     {P(iterations), COUNT, "iterations", "iterations"},
     {P(warmup), COUNT, "warmup", "warmup"},
     {P(invalid), COUNT, "invalid", "invalid"},
-    {P(start), ENUM, "start", "start", CHOICE(start_name, DDP_START_COUNT)},
-    {P(stop), ENUM, "stop", "stop", CHOICE(stop_name, DDP_STOP_ITERS + 1)},
+    {P(start), ENUM, "start", "start", CHOICE(ddp_start_names, DDP_START_COUNT)},
+    {P(stop), ENUM, "stop", "stop", CHOICE(stop_names, DDP_STOP_ITERS + 1)},
     {P(block), COUNT, "block", "block", .from = 2},
     {P(injected_percent), NUMBER, "injected_percent", "injected_percent"},
     {P(time_ns.n), COUNT},
@@ -206,7 +194,7 @@ static const struct ddp_field point_fields[] = {
     {P(bound_GBps), NUMBER, "bound.GBps", "bound_GBps"},
     {P(bound_ns), TIME, "bound.us", "bound_us"},
     {P(bound_fraction), NUMBER, "bound.fraction", "bound_fraction"},
-    {P(check), ENUM, "check.mode", "check", CHOICE(check_name, DDP_CHECK_ALL + 1)},
+    {P(check), ENUM, "check.mode", "check", CHOICE(ddp_check_names, DDP_CHECK_ALL + 1)},
     {P(check_elements), COUNT, "check.elements", "check_elements", .least = -1},
     {P(check_wrong), COUNT, "check.wrong", "check_wrong", .least = -1},
     {DERIVED, DDP_FIELD_LIST, "samples_us", .applies = has_samples},

@@ -336,7 +336,7 @@ static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
             pingpong[k] += same[i]->pingpong_ns[k] / (double)n;
     }
     if (ddp_summarize(medians, n, &s) != 0)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu launches", n);
+        return ddp_fail_memory(err, n, sizeof *medians, __func__);
     first->median_ns = s.median;
     first->ci95_lo_ns = s.ci95_lo;
     first->ci95_hi_ns = s.ci95_hi;
@@ -372,9 +372,11 @@ static int fold_all(struct ddp_result *r, struct ddp_result_point **sorted, doub
  * independent. */
 static int fold_launches(struct ddp_result *r, const char *name, struct ddp_err *err)
 {
-    struct ddp_result_point **sorted = ddp_calloc(r->count, sizeof *sorted);
-    double *medians = ddp_calloc(r->count, sizeof *medians);
-    int rc = sorted && medians ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory to read '%s'", name);
+    struct ddp_result_point **sorted;
+    double *medians = NULL;
+    int rc = DDP_NEW(&sorted, r->count, err);
+    if (rc == 0)
+        rc = DDP_NEW(&medians, r->count, err);
     for (size_t i = 0; i < r->count && rc == 0; i++)
         sorted[i] = &r->points[i];
     if (rc == 0 && r->count > 0) {
@@ -396,9 +398,7 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     if (count > DDP_RESULT_MAX_POINTS)
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu points, more than the limit of %d", name,
                         count, DDP_RESULT_MAX_POINTS);
-    out->points = ddp_calloc(count, sizeof *out->points);
-    if (!out->points)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu points", count);
+    DDP_TRY(DDP_NEW(&out->points, count, err));
     cJSON_ArrayForEach(item, points)
         DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
     return fold_launches(out, name, err);
@@ -492,9 +492,7 @@ static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
     if (count > DDP_RESULT_MAX_RUNS)
         return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", name, count,
                         DDP_RESULT_MAX_RUNS);
-    out->runs = ddp_calloc(count, sizeof *out->runs);
-    if (!out->runs)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %zu training runs", count);
+    DDP_TRY(DDP_NEW(&out->runs, count, err));
     cJSON_ArrayForEach(run, train)
     {
         DDP_TRY(name_run(run, name, out->runs[out->run_count], sizeof out->runs[0], err));

@@ -328,9 +328,8 @@ int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row 
     *count = 0;
     if (runs < 2)
         return 0;
-    struct ddp_strategy_row *table = ddp_calloc((size_t)runs, sizeof *table);
-    if (table == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a table of %d runs", runs);
+    struct ddp_strategy_row *table;
+    DDP_TRY(DDP_NEW(&table, (size_t)runs, err));
     for (int i = 0; i < record->train_count; i++)
         if (!record->train[i].baseline)
             n = add_row(&record->train[i], table, n);

@@ -1,5 +1,6 @@
 #include "record/verdict_record.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,7 @@ int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool trai
 {
     if (list->count == list->room) {
         const size_t room = DDP_MAX(2 * list->room, (size_t)8);
-        struct ddp_unjudged *items = ddp_realloc_array(list->items, room, sizeof *items);
-        if (!items)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for %zu cells and training runs", room);
-        list->items = items;
+        DDP_TRY(DDP_RESIZE(&list->items, room, err));
         list->room = room;
     }
     struct ddp_unjudged *item = &list->items[list->count++];
@@ -49,4 +47,20 @@ const char *ddp_unjudged_kind(const struct ddp_unjudged *item)
     static const char *const kinds[2][2] = {{"cell of new only", "cell of base"},
                                             {"training run of new only", "training run of base"}};
     return kinds[item->train][item->base];
+}
+
+void ddp_verdict_record_init(struct ddp_verdict_record *v)
+{
+    *v = (struct ddp_verdict_record){.noise_floor = NAN,
+                                     .pingpong_ratio = NAN,
+                                     .pingpong_p = NAN,
+                                     .memory_ratio = NAN,
+                                     .memory_p = NAN};
+}
+
+void ddp_verdict_record_release(struct ddp_verdict_record *v)
+{
+    free(v->unjudged.items);
+    free(v->cells);
+    ddp_verdict_record_init(v);
 }

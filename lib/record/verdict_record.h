@@ -42,7 +42,7 @@ void ddp_unjudged_merge(struct ddp_unjudged_list *list);
 /* Returns "cell of base", "training run of new only" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
 
-/* The verdict of a whole gate or comparison. */
+/* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
     /* "gate", "selftest", or "compare", which is weaker: each side has a single launch, at a
      * different time. */
@@ -62,12 +62,17 @@ struct ddp_verdict_record {
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
     char fingerprint[512];
-    struct ddp_verdict_cell *cells; /* [count], owned by the creator of the record. */
+    struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
-    struct ddp_unjudged_list unjudged; /* Owned by the creator of the record. */
+    struct ddp_unjudged_list unjudged;
     /* Result of a self-test (kind "selftest", which has no cells), borrowed. Otherwise NULL. */
     const struct ddp_noise *noise;
 };
+
+/* Sets every figure of the verdict that may be unknown to NaN, and all other members to 0. */
+void ddp_verdict_record_init(struct ddp_verdict_record *v);
+/* Releases the cells and the list of unjudged items. */
+void ddp_verdict_record_release(struct ddp_verdict_record *v);
 
 #ifdef __cplusplus
 }

@@ -47,9 +47,7 @@ struct ddp_report_set {
 
 int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
 {
-    *out = ddp_calloc(1, sizeof **out);
-    if (!*out)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
+    DDP_TRY(DDP_NEW(out, 1, err));
     (*out)->deadline_policy = DDP_WRITE_DEADLINE_INIT;
     return 0;
 }
@@ -77,12 +75,9 @@ bool ddp_report_has_stdout(const struct ddp_report_set *set)
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, bool color, struct ddp_err *err)
 {
-    struct output *outputs =
-        ddp_realloc_array(set->outputs, (size_t)set->count + 1, sizeof *outputs);
-    if (!outputs)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the outputs");
-    set->outputs = outputs;
-    struct output *added = &outputs[set->count];
+    DDP_TRY(DDP_RESIZE(&set->outputs, (size_t)set->count + 1, err));
+    const struct output *outputs = set->outputs;
+    struct output *added = &set->outputs[set->count];
     added->reporter = reporter;
     added->color = color;
     DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->deadline_policy, err));

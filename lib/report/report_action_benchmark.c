@@ -92,7 +92,6 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
     return print(list, out, err);
 }
 
-extern const struct ddp_reporter ddp_reporter_action_smaller, ddp_reporter_action_bigger;
 const struct ddp_reporter ddp_reporter_action_smaller = {
     .name = "action-smaller",
     .summary = "github-action-benchmark's customSmallerIsBetter: times",

@@ -185,7 +185,6 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     add_row(&row, out);
 }
 
-extern const struct ddp_reporter ddp_reporter_csv;
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
     .summary = "comma-separated values, one row per point or epoch",

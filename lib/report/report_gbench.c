@@ -88,7 +88,6 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     return rc;
 }
 
-extern const struct ddp_reporter ddp_reporter_gbench;
 const struct ddp_reporter ddp_reporter_gbench = {
     .name = "gbench",
     .summary = "Google Benchmark's JSON, for its compare.py",

@@ -12,14 +12,8 @@
  * and LF become '?'. */
 static void data(struct ddp_strbuf *out, const char *text)
 {
-    char clean[2400];
-    ddp_printable(text, clean, sizeof clean);
-    for (const char *c = clean; *c; c++) {
-        if (*c == '%')
-            ddp_strbuf_add(out, "%25");
-        else
-            ddp_strbuf_add_n(out, c, 1);
-    }
+    static const char *const by[] = {"%25"};
+    ddp_escaped_text(out, text, "%", by);
 }
 
 /* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
@@ -91,7 +85,6 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-extern const struct ddp_reporter ddp_reporter_github;
 const struct ddp_reporter ddp_reporter_github = {
     .name = "github",
     .summary = "annotations for GitHub Actions",

@@ -215,7 +215,7 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
     add_control(control, "memory", v->memory_ratio, v->memory_p);
     if (v->noise)
-        ddp_noise_add(ddp_json_obj(verdict, "selftest"), v->noise);
+        ddp_fields_show(&ddp_noise_fields, v->noise, ddp_json_obj(verdict, "selftest"));
     else
         ddp_json_null(verdict, "selftest");
     cJSON *list = ddp_json_arr(verdict, "cells");
@@ -328,7 +328,6 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     close_line(doc, out);
 }
 
-extern const struct ddp_reporter ddp_reporter_jsonl;
 const struct ddp_reporter ddp_reporter_jsonl = {
     .name = "jsonl",
     .summary = "JSON lines, written as they arise: run, points and epochs, end",

@@ -12,26 +12,8 @@
 /* Adds text escaped for XML 1.0, valid inside and outside of attributes. */
 static void escaped(struct ddp_strbuf *out, const char *text)
 {
-    char clean[2400];
-    ddp_printable(text, clean, sizeof clean);
-    for (const char *c = clean; *c; c++) {
-        switch (*c) {
-        case '&':
-            ddp_strbuf_add(out, "&amp;");
-            break;
-        case '<':
-            ddp_strbuf_add(out, "&lt;");
-            break;
-        case '>':
-            ddp_strbuf_add(out, "&gt;");
-            break;
-        case '"':
-            ddp_strbuf_add(out, "&quot;");
-            break;
-        default:
-            ddp_strbuf_add_n(out, c, 1);
-        }
-    }
+    static const char *const by[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
+    ddp_escaped_text(out, text, "&<>\"", by);
 }
 
 static void open_case(struct ddp_strbuf *out, const char *kind, const char *name, double seconds)
@@ -65,26 +47,18 @@ static void note(struct counts *n, const char *element)
 static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf *out,
                           struct counts *n)
 {
-    for (size_t i = 0; i < v->count; i++) {
-        const struct ddp_verdict_cell *c = &v->cells[i];
-        char message[160];
-        const char *element = c->cell.state == DDP_CELL_SLOWER      ? "failure"
-                              : c->cell.state == DDP_CELL_UNCERTAIN ? "skipped"
-                              : c->cell.state == DDP_CELL_MISSING   ? "skipped"
-                                                                    : NULL;
-        ddp_verdict_ratio_text(&c->cell, message, sizeof message);
-        open_case(out, v->kind, c->id, c->next_ns * 1e-9);
-        close_case(out, element, message);
+    struct ddp_verdict_cell c;
+    char state[64], message[160];
+    for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++) {
+        const bool judged = i < v->count;
+        const char *element = c.cell.state == DDP_CELL_SLOWER      ? "failure"
+                              : c.cell.state == DDP_CELL_UNCERTAIN ? "skipped"
+                              : c.cell.state == DDP_CELL_MISSING   ? "skipped"
+                                                                   : NULL;
+        ddp_verdict_ratio_text(&c.cell, message, sizeof message);
+        open_case(out, v->kind, c.id, c.next_ns * 1e-9);
+        close_case(out, element, judged ? message : state);
         note(n, element);
-    }
-    for (size_t i = 0; i < v->unjudged.count; i++) {
-        const struct ddp_unjudged *item = &v->unjudged.items[i];
-        struct ddp_verdict_cell cell;
-        char message[64];
-        ddp_unjudged_as_cell(item, &cell, message, sizeof message);
-        open_case(out, v->kind, cell.id, NAN);
-        close_case(out, "skipped", message);
-        note(n, "skipped");
     }
 }
 
@@ -143,7 +117,6 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     return 0;
 }
 
-extern const struct ddp_reporter ddp_reporter_junit;
 const struct ddp_reporter ddp_reporter_junit = {
     .name = "junit",
     .summary = "JUnit XML, which CI systems show as tests",

@@ -161,7 +161,6 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_comment_cut_off(r, out);
 }
 
-extern const struct ddp_reporter ddp_reporter_nccl_tests;
 const struct ddp_reporter ddp_reporter_nccl_tests = {
     .name = "nccl-tests",
     .summary = "columns of nccl-tests, for programs that parse them",

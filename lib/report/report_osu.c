@@ -50,7 +50,6 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
                     p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3, (long long)p->iterations);
 }
 
-extern const struct ddp_reporter ddp_reporter_osu;
 const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
     .summary = "columns of the OSU micro-benchmarks, for programs that parse them",

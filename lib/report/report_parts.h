@@ -10,21 +10,27 @@
 extern "C" {
 #endif
 
-/* Switch the style of the text that follows, until ddp_table_plain. report.c removes the escape
- * codes where colour is not allowed. */
-void ddp_table_dim(struct ddp_strbuf *out);
-void ddp_table_bold(struct ddp_strbuf *out);
-void ddp_table_red(struct ddp_strbuf *out);
-void ddp_table_plain(struct ddp_strbuf *out);
+/* Escape codes for the style of the text that follows, until DDP_PLAIN. report.c removes them where
+ * colour is not allowed. */
+#define DDP_DIM   "\033[2m"
+#define DDP_BOLD  "\033[1m"
+#define DDP_RED   "\033[31m"
+#define DDP_PLAIN "\033[0m"
 /* Add a comment on an epoch, and the reason if the run did not complete, for formats that other
  * programs defined. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
 void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text in printable form. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
+/* Like ddp_table_text, but replaces each character special[i] by the text by[i]. */
+void ddp_escaped_text(struct ddp_strbuf *out, const char *text, const char *special,
+                      const char *const *by);
 /* Adds a blank and a number in `width` columns, or '-' if the number is missing. The number has at
  * least 3 significant digits. */
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
+/* Adds a blank and a number with `digits` decimals in `width` columns, or '-' if the number is
+ * missing. */
+void ddp_table_fixed(struct ddp_strbuf *out, int width, int digits, double value);
 /* Adds a blank and a count in `width` columns, or '-' if the count is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
 /* Adds the longer side of the median's 95 % interval, in percent of the median. */
@@ -44,10 +50,11 @@ void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
 
 /* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
 void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
-/* Fills the row of a cell or training run that was not judged. *cell has no figures. `state`
- * becomes a text such as "not judged: cell of base". */
-void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
-                          char *state, size_t bytes);
+/* Fills the i-th row of a verdict: its cells, then the cells and training runs that were not
+ * judged, whose *cell has no figures. `state` becomes a text such as "slower" or "not judged: cell
+ * of base". Returns false past the last row. */
+bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_verdict_cell *cell,
+                     char state[64]);
 /* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 /* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML

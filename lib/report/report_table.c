@@ -10,26 +10,6 @@
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
-void ddp_table_dim(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(out, "\033[2m");
-}
-
-void ddp_table_bold(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(out, "\033[1m");
-}
-
-void ddp_table_red(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(out, "\033[31m");
-}
-
-void ddp_table_plain(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(out, "\033[0m");
-}
-
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_epoch *e = &r->train[run].epochs[index];
@@ -50,17 +30,25 @@ void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out)
 
 void ddp_table_text(struct ddp_strbuf *out, const char *text)
 {
+    ddp_escaped_text(out, text, "", NULL);
+}
+
+void ddp_escaped_text(struct ddp_strbuf *out, const char *text, const char *special,
+                      const char *const *by)
+{
     char clean[2400];
     ddp_printable(text, clean, sizeof clean);
-    ddp_strbuf_add(out, clean);
+    for (const char *c = clean; *c; c++) {
+        const char *found = strchr(special, *c);
+        if (found)
+            ddp_strbuf_add(out, by[found - special]);
+        else
+            ddp_strbuf_add_n(out, c, 1);
+    }
 }
 
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value)
 {
-    if (!isfinite(value)) {
-        ddp_strbuf_addf(out, " %*s", width, "-");
-        return;
-    }
     double size = fabs(value);
     if (size > 0 && size < 0.001) {
         ddp_strbuf_addf(out, " %*.2e", width, value);
@@ -71,7 +59,15 @@ void ddp_table_cell(struct ddp_strbuf *out, int width, double value)
                  : size >= 10               ? 2
                  : size >= 0.1 || size == 0 ? 3
                                             : 5;
-    ddp_strbuf_addf(out, " %*.*f", width, digits, value);
+    ddp_table_fixed(out, width, digits, value);
+}
+
+void ddp_table_fixed(struct ddp_strbuf *out, int width, int digits, double value)
+{
+    if (isfinite(value))
+        ddp_strbuf_addf(out, " %*.*f", width, digits, value);
+    else
+        ddp_strbuf_addf(out, " %*s", width, "-");
 }
 
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value)
@@ -84,11 +80,8 @@ void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value)
 
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t)
 {
-    if (isnan(t->ci95_lo))
-        ddp_strbuf_addf(out, " %6s", "-");
-    else
-        ddp_strbuf_addf(out, " %6.1f",
-                        fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) / t->median * 100);
+    const double longer = fmax(t->ci95_hi - t->median, t->median - t->ci95_lo);
+    ddp_table_fixed(out, 6, 1, longer / t->median * 100);
 }
 
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
@@ -143,14 +136,11 @@ static void notes(const struct ddp_point *p, struct ddp_strbuf *out)
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     if (p->check_wrong > 0)
-        ddp_table_red(out);
+        ddp_strbuf_add(out, DDP_RED);
     ddp_table_count(out, 6, p->check_wrong);
     if (p->check_wrong > 0)
-        ddp_table_plain(out);
-    if (isnan(p->pingpong_ns[1]))
-        ddp_strbuf_addf(out, " %8s", "-");
-    else
-        ddp_strbuf_addf(out, " %8.0f", p->pingpong_ns[1]);
+        ddp_strbuf_add(out, DDP_PLAIN);
+    ddp_table_fixed(out, 8, 0, p->pingpong_ns[1]);
     notes(p, out);
 }
 
@@ -158,7 +148,7 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
     char size[24];
-    ddp_table_dim(out);
+    ddp_strbuf_add(out, DDP_DIM);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
@@ -193,14 +183,13 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
             r->timer_cost_ns, r->timer_resolution_ns, r->simd);
     if (r->label[0])
         ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
-    ddp_table_plain(out);
+    ddp_strbuf_add(out, DDP_PLAIN);
 }
 
 static void point_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
     ddp_strbuf_add(
-        out,
+        out, DDP_DIM
         "# time: of the slowest rank, as the median over the iterations, with its 95 % "
         "interval. algbw = size/time,\n"
         "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
@@ -211,17 +200,15 @@ static void point_head(struct ddp_strbuf *out)
         "#       size        count type  op   algorithm ranks place memory         time   "
         "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
         "#        (B)   (elements)                                                (us)   "
-        "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n");
-    ddp_table_plain(out);
+        "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n" DDP_PLAIN);
 }
 
 static const char *const baseline_name[DDP_BASELINE_COUNT] = {"dense f32", "fp16"};
 
 static void compressed_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
     ddp_strbuf_add(
-        out,
+        out, DDP_DIM
         "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
         "each of the slowest rank. sent: bytes that a rank sent.\n"
         "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
@@ -233,8 +220,7 @@ static void compressed_head(struct ddp_strbuf *out)
         "wrong pingpong notes\n"
         "#        (B)   (elements)                                                         (us)   "
         "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
-        "         (ns)\n");
-    ddp_table_plain(out);
+        "         (ns)\n" DDP_PLAIN);
 }
 
 static void compressed_row(const struct ddp_point *p, struct ddp_strbuf *out)
@@ -254,9 +240,9 @@ static void compressed_row(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_table_count(out, 12,
                     isfinite(p->wire_bytes_per_rank) ? llround(p->wire_bytes_per_rank) : -1);
     ddp_table_cell(out, 7, p->achieved_density);
-    ddp_table_bold(out);
+    ddp_strbuf_add(out, DDP_BOLD);
     ddp_table_cell(out, 8, ddp_point_effective_GBps(p, p->time_ns.median));
-    ddp_table_plain(out);
+    ddp_strbuf_add(out, DDP_PLAIN);
     for (int i = 0; i < DDP_BASELINE_COUNT; i++)
         ddp_table_cell(out, 6, ddp_point_speedup(p, (enum ddp_baseline)i));
     ddp_table_count(out, 6, p->overflow_count);
@@ -398,9 +384,8 @@ static void compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *o
 
 static void overlap_head(struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
     ddp_strbuf_add(
-        out,
+        out, DDP_DIM
         "# pure: time of one operation alone on the slowest rank, as a median with its 95 % "
         "interval. compute: arithmetic alone, about as\n"
         "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
@@ -410,8 +395,7 @@ static void overlap_head(struct ddp_strbuf *out)
         "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
         "compute     total  overlap    busbw  wrong pingpong notes\n"
         "#        (B)   (elements)                                                (us)   +-%      "
-        "(us)      (us)        %   (GB/s)           (ns)\n");
-    ddp_table_plain(out);
+        "(us)      (us)        %   (GB/s)           (ns)\n" DDP_PLAIN);
 }
 
 static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
@@ -421,9 +405,9 @@ static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_table_interval(out, &p->time_ns);
     ddp_table_cell(out, 9, p->overlap.compute_ns / 1e3);
     ddp_table_cell(out, 9, p->overlap.total_ns / 1e3);
-    ddp_table_bold(out);
+    ddp_strbuf_add(out, DDP_BOLD);
     ddp_table_cell(out, 8, p->overlap.percent);
-    ddp_table_plain(out);
+    ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, p->time_ns.median));
     ddp_table_tail(p, out);
 }
@@ -452,13 +436,10 @@ static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_table_cell(out, 9, t->p95 / 1e3);
     ddp_table_count(out, 5, p->iterations);
     ddp_table_cell(out, 8, ddp_point_algbw_GBps(p, t->median));
-    ddp_table_bold(out);
+    ddp_strbuf_add(out, DDP_BOLD);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, t->median));
-    ddp_table_plain(out);
-    if (isnan(p->bound_fraction))
-        ddp_strbuf_addf(out, " %6s", "-");
-    else
-        ddp_strbuf_addf(out, " %6.0f", p->bound_fraction * 100);
+    ddp_strbuf_add(out, DDP_PLAIN);
+    ddp_table_fixed(out, 6, 0, p->bound_fraction * 100);
     ddp_table_tail(p, out);
 }
 
@@ -476,7 +457,7 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 
 static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
+    ddp_strbuf_add(out, DDP_DIM);
     ddp_strbuf_addf(out,
                     "# train %s (%lld parameters, init %s) on %s (%lld + %lld images), %d rank%s x "
                     "batch %lld%s\n",
@@ -497,17 +478,7 @@ static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
         "sent: bytes that each rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 "
         "B)\n"
         "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
-        "exchange(s) exposed(s)  sent(MB)  peak(MB)\n");
-    ddp_table_plain(out);
-}
-
-/* Adds a number in `width` columns with `digits` decimals, or '-' if the number is missing. */
-static void fixed(struct ddp_strbuf *out, int width, int digits, double value)
-{
-    if (isfinite(value))
-        ddp_strbuf_addf(out, " %*.*f", width, digits, value);
-    else
-        ddp_strbuf_addf(out, " %*s", width, "-");
+        "exchange(s) exposed(s)  sent(MB)  peak(MB)\n" DDP_PLAIN);
 }
 
 static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
@@ -517,18 +488,18 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     if (index == 0)
         epoch_head(t, out);
     ddp_strbuf_addf(out, "%7d", e->epoch);
-    fixed(out, 11, 6, e->train_loss);
-    fixed(out, 9, 4, e->train_accuracy);
-    fixed(out, 10, 6, e->eval_loss);
-    ddp_table_bold(out);
-    fixed(out, 9, 4, e->eval_accuracy);
-    ddp_table_plain(out);
-    fixed(out, 9, 3, e->seconds);
-    fixed(out, 9, 0, e->images_per_second);
-    fixed(out, 11, 3, e->exchange_seconds);
-    fixed(out, 10, 3, e->exposed_seconds);
-    fixed(out, 9, 2, e->wire_bytes_per_rank / 1e6);
-    fixed(out, 9, 1, e->peak_memory_bytes < 0 ? NAN : (double)e->peak_memory_bytes / 1e6);
+    ddp_table_fixed(out, 11, 6, e->train_loss);
+    ddp_table_fixed(out, 9, 4, e->train_accuracy);
+    ddp_table_fixed(out, 10, 6, e->eval_loss);
+    ddp_strbuf_add(out, DDP_BOLD);
+    ddp_table_fixed(out, 9, 4, e->eval_accuracy);
+    ddp_strbuf_add(out, DDP_PLAIN);
+    ddp_table_fixed(out, 9, 3, e->seconds);
+    ddp_table_fixed(out, 9, 0, e->images_per_second);
+    ddp_table_fixed(out, 11, 3, e->exchange_seconds);
+    ddp_table_fixed(out, 10, 3, e->exposed_seconds);
+    ddp_table_fixed(out, 9, 2, e->wire_bytes_per_rank / 1e6);
+    ddp_table_fixed(out, 9, 1, e->peak_memory_bytes < 0 ? NAN : (double)e->peak_memory_bytes / 1e6);
     ddp_strbuf_add(out, "\n");
 }
 
@@ -649,7 +620,7 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
 
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
+    ddp_strbuf_add(out, DDP_DIM);
     if (r->point_count > 0)
         points_foot(r, out);
     for (int i = 0; i < r->train_count; i++)
@@ -657,7 +628,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
-    ddp_table_plain(out);
+    ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_strategies(r, out);
     if (r->verdict)
         ddp_table_verdict(r->verdict, out);

@@ -107,13 +107,11 @@ void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
     int count;
     if (!rows_of(r, &rows, &count, out))
         return;
-    ddp_table_dim(out);
     const int width = name_width(rows, count);
-    ddp_strbuf_addf(out, "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
+    ddp_strbuf_addf(out, DDP_DIM "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
     for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
         ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
-    ddp_strbuf_add(out, "\n");
-    ddp_table_plain(out);
+    ddp_strbuf_add(out, "\n" DDP_PLAIN);
     for (int i = 0; i < count; i++) {
         ddp_strbuf_addf(out, "  %-*s %5d", width, rows[i].sync, rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {

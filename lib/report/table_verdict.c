@@ -14,12 +14,13 @@ void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes
                  cell->upper);
 }
 
+/* A bound may be infinite. */
 static void ratio(struct ddp_strbuf *out, double value)
 {
-    if (isnan(value))
-        ddp_strbuf_add(out, "       -");
-    else
+    if (isinf(value))
         ddp_strbuf_addf(out, " %7.3f", value);
+    else
+        ddp_table_fixed(out, 7, 3, value);
 }
 
 static void p_value(struct ddp_strbuf *out, double p)
@@ -39,8 +40,7 @@ static void text_line(const char *mark, const char *text, struct ddp_strbuf *out
 
 static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    ddp_table_dim(out);
-    text_line("# base: ", v->base_command, out);
+    text_line(DDP_DIM "# base: ", v->base_command, out);
     text_line("#       ", v->base_build, out);
     text_line("# new:  ", v->next_command, out);
     text_line("#       ", v->next_build, out);
@@ -64,8 +64,7 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
         text_line("", v->effect_from, out);
     }
     ddp_strbuf_add(out, "# cell                                                         base(us)  "
-                        "  new(us)   ratio   lower   upper        p     Holm\n");
-    ddp_table_plain(out);
+                        "  new(us)   ratio   lower   upper        p     Holm\n" DDP_PLAIN);
 }
 
 static void row(const struct ddp_verdict_cell *c, const char *state, struct ddp_strbuf *out)
@@ -80,31 +79,32 @@ static void row(const struct ddp_verdict_cell *c, const char *state, struct ddp_
     ratio(out, c->cell.upper);
     p_value(out, c->cell.p);
     p_value(out, c->cell.p_holm);
-    ddp_strbuf_add(out, " ");
-    if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_red(out);
-    ddp_strbuf_add(out, state);
-    if (c->cell.state == DDP_CELL_SLOWER)
-        ddp_table_plain(out);
-    ddp_strbuf_add(out, "\n");
+    const bool slower = c->cell.state == DDP_CELL_SLOWER;
+    ddp_strbuf_addf(out, " %s%s%s\n", slower ? DDP_RED : "", state, slower ? DDP_PLAIN : "");
 }
 
-static void control(const char *what, double ratio, double p, struct ddp_strbuf *out)
+static void control(const char *mark, const char *what, double ratio, double p,
+                    struct ddp_strbuf *out)
 {
     if (!isnan(ratio))
-        ddp_strbuf_addf(out, "# control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
+        ddp_strbuf_addf(out, "%s control (%s): ratio %.3f, p %.2g\n", mark, what, ratio, p);
+}
+
+/* Adds the covariates that were measured. `mark` begins their lines. */
+static void controls(const char *mark, const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    control(mark, "ping-pong", v->pingpong_ratio, v->pingpong_p, out);
+    control(mark, "memory copy", v->memory_ratio, v->memory_p, out);
 }
 
 /* Adds the results of a self-test, which has no cells. */
 static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     const struct ddp_noise *n = v->noise;
-    ddp_table_dim(out);
-    text_line("# self-test of: ", n->command, out);
+    text_line(DDP_DIM "# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
-    ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
-                    n->cells, n->min_effect * 100);
-    ddp_table_plain(out);
+    ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n" DDP_PLAIN,
+                    n->pairs, n->cells, n->min_effect * 100);
     ddp_strbuf_addf(out,
                     "A/A gates                %6d\n  false alarms           %6d\n"
                     "  inconclusive           %6d\n",
@@ -130,16 +130,11 @@ static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     head(v, out);
-    for (size_t i = 0; i < v->count; i++)
-        row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
-    for (size_t i = 0; i < v->unjudged.count; i++) {
-        struct ddp_verdict_cell c;
-        char state[64];
-        ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
+    struct ddp_verdict_cell c;
+    char state[64];
+    for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++)
         row(&c, state, out);
-    }
-    control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
-    control("memory copy", v->memory_ratio, v->memory_p, out);
+    controls("#", v, out);
 }
 
 void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
@@ -152,33 +147,35 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
         ddp_strbuf_addf(
             out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
             v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
-    ddp_table_bold(out);
-    ddp_strbuf_addf(out, "%s", ddp_verdict_name(v->outcome));
-    ddp_table_plain(out);
+    ddp_strbuf_addf(out, DDP_BOLD "%s" DDP_PLAIN, ddp_verdict_name(v->outcome));
     text_line(": ", v->reason, out);
 }
 
-void ddp_unjudged_as_cell(const struct ddp_unjudged *item, struct ddp_verdict_cell *cell,
-                          char *state, size_t bytes)
+bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_verdict_cell *cell,
+                     char state[64])
 {
+    if (i < v->count) {
+        *cell = v->cells[i];
+        snprintf(state, 64, "%s", ddp_cell_state_name(cell->cell.state));
+        return true;
+    }
+    if (i - v->count >= v->unjudged.count)
+        return false;
+    const struct ddp_unjudged *item = &v->unjudged.items[i - v->count];
     *cell = (struct ddp_verdict_cell){
         .cell = {0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING}, .base_ns = NAN, .next_ns = NAN};
     memcpy(cell->id, item->name, sizeof cell->id);
-    snprintf(state, bytes, "not judged: %s", ddp_unjudged_kind(item));
+    snprintf(state, 64, "not judged: %s", ddp_unjudged_kind(item));
+    return true;
 }
 
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
 {
-    char clean[2400];
-    ddp_printable(text, clean, sizeof clean);
-    for (char *c = clean; *c; c++)
-        /* Some viewers ignore the backticks, so HTML is made harmless too. */
-        if (*c == '|' || *c == '`' || *c == '<')
-            *c = '?';
-    if (clean[0])
-        ddp_strbuf_addf(out, "`%s`", clean);
-    else
-        ddp_strbuf_add(out, "-");
+    /* Some viewers ignore the backticks, so HTML is made harmless too. */
+    static const char *const by[] = {"?", "?", "?"};
+    ddp_strbuf_add(out, text[0] ? "`" : "-");
+    ddp_escaped_text(out, text, "|`<", by);
+    ddp_strbuf_add(out, text[0] ? "`" : "");
 }
 
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value)
@@ -209,16 +206,12 @@ static void markdown_rows(const struct ddp_verdict_record *v, struct ddp_strbuf 
 {
     ddp_strbuf_add(out, "| cell | base (us) | new (us) | ratio | lower | upper | Holm | |\n"
                         "|:--|--:|--:|--:|--:|--:|--:|:--|\n");
+    struct ddp_verdict_cell c;
+    char state[64];
     for (int slower = 1; slower >= 0; slower--)
-        for (size_t i = 0; i < v->count; i++)
-            if ((v->cells[i].cell.state == DDP_CELL_SLOWER) == slower)
-                markdown_row(&v->cells[i], ddp_cell_state_name(v->cells[i].cell.state), out);
-    for (size_t i = 0; i < v->unjudged.count; i++) {
-        struct ddp_verdict_cell c;
-        char state[64];
-        ddp_unjudged_as_cell(&v->unjudged.items[i], &c, state, sizeof state);
-        markdown_row(&c, state, out);
-    }
+        for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++)
+            if ((c.cell.state == DDP_CELL_SLOWER) == slower)
+                markdown_row(&c, state, out);
     ddp_strbuf_add(out, "\n");
 }
 
@@ -230,12 +223,6 @@ static void markdown_side(const char *what, const char *command, const char *bui
     ddp_strbuf_add(out, ", ");
     ddp_markdown_code(out, build);
     ddp_strbuf_add(out, "\n");
-}
-
-static void markdown_control(const char *what, double ratio, double p, struct ddp_strbuf *out)
-{
-    if (!isnan(ratio))
-        ddp_strbuf_addf(out, "- control (%s): ratio %.3f, p %.2g\n", what, ratio, p);
 }
 
 static void markdown_noise(const struct ddp_noise *n, struct ddp_strbuf *out)
@@ -271,7 +258,6 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
                     "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
     ddp_markdown_code(out, v->effect_from);
     ddp_strbuf_add(out, "\n");
-    markdown_control("ping-pong", v->pingpong_ratio, v->pingpong_p, out);
-    markdown_control("memory copy", v->memory_ratio, v->memory_p, out);
+    controls("-", v, out);
     ddp_strbuf_add(out, "\n");
 }

@@ -290,29 +290,20 @@ int ddp_emit_baseline(struct ddp_rank *rank, struct ddp_err *err)
     return emit(rank, DDP_MESSAGE_CONTROL, &control, sizeof control, err);
 }
 
-static int emit_run(struct ddp_rank *rank, uint32_t type, const struct ddp_train_run *run,
-                    struct ddp_err *err)
+int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool ended,
+                   struct ddp_err *err)
 {
     struct ddp_train_run message = *run;
     message.epochs = NULL; /* epochs are sent one by one */
     message.epoch_count = 0;
     message.launch = rank->sweep ? ddp_sweep_launch_number(rank->sweep) : 0;
-    return emit(rank, type, &message, sizeof message, err);
-}
-
-int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    return emit_run(rank, DDP_MESSAGE_TRAIN, run, err);
+    return emit(rank, ended ? DDP_MESSAGE_TRAIN_END : DDP_MESSAGE_TRAIN, &message, sizeof message,
+                err);
 }
 
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct ddp_err *err)
 {
     return emit(rank, DDP_MESSAGE_EPOCH, epoch, sizeof *epoch, err);
-}
-
-int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
-{
-    return emit_run(rank, DDP_MESSAGE_TRAIN_END, run, err);
 }
 
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event, struct ddp_err *err)

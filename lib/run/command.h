@@ -95,12 +95,12 @@ struct ddp_rank {
 };
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run,
-                   struct ddp_err *err) DDP_MUST_CHECK; /* a training run begins */
+/* Reports that a training run begins or, with `ended`, that it has ended. The end updates the run's
+ * scalar members in the record. */
+int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool ended,
+                   struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
-int ddp_emit_train_end(struct ddp_rank *rank, const struct ddp_train_run *run, struct ddp_err *err)
-    DDP_MUST_CHECK; /* a training run ends; updates its scalar members */
 struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
                    struct ddp_err *err) DDP_MUST_CHECK;

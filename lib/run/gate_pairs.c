@@ -196,24 +196,33 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
+/* Writes a sentence about the first cell whose injected delays differ. Returns false if there is
+ * none. */
+static bool find_delays(const struct ddp_result *base, const struct ddp_result *next, char *out,
+                        size_t bytes)
+{
+    char delays[80];
+    for (size_t i = 0; i < base->count; i++) {
+        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
+        if (!p || !ddp_result_delays_differ(&base->points[i], p))
+            continue;
+        ddp_result_name_delays(&base->points[i], p, delays, sizeof delays);
+        snprintf(out, bytes, "the delays injected into '%s' differ: %s", p->id, delays);
+        return true;
+    }
+    return false;
+}
+
 /* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
  * then measure the delay. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
-    const struct ddp_result *base = &result[DDP_BASE];
-    char delays[80];
-    for (size_t i = 0; i < base->count && !setup->injects; i++) {
-        const struct ddp_result_point *p[2] = {&base->points[i]};
-        p[DDP_NEXT] = ddp_result_find(&result[DDP_NEXT], p[DDP_BASE]->id);
-        if (!p[DDP_NEXT] || !ddp_result_delays_differ(p[DDP_BASE], p[DDP_NEXT]))
-            continue;
-        ddp_result_name_delays(p[DDP_BASE], p[DDP_NEXT], delays, sizeof delays);
-        ddp_fail(err, DDP_EUNAVAIL, "the delays injected into '%s' differ: %s", p[DDP_BASE]->id,
-                 delays);
-        return ddp_hint(err, "remove --inject-delay from both commands");
-    }
-    return 0;
+    char text[320];
+    if (setup->injects || !find_delays(&result[DDP_BASE], &result[DDP_NEXT], text, sizeof text))
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "%s", text);
+    return ddp_hint(err, "remove --inject-delay from both commands");
 }
 
 /* Allocates the arrays, and copies the cells from base's first child process. */
@@ -363,11 +372,18 @@ static void check_drift(const char *what, double ratio, double p, struct ddp_ver
              (ratio - 1) * 100);
 }
 
-static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
+/* Counts the cells of each state. */
+static void count_states(const struct ddp_verdict_record *v, size_t states[DDP_CELL_MISSING + 1])
 {
-    size_t states[DDP_CELL_MISSING + 1] = {0};
+    memset(states, 0, (DDP_CELL_MISSING + 1) * sizeof *states);
     for (size_t c = 0; c < v->count; c++)
         states[v->cells[c].cell.state]++;
+}
+
+static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
+{
+    size_t states[DDP_CELL_MISSING + 1];
+    count_states(v, states);
     if (v->outcome == DDP_VERDICT_FAIL)
         snprintf(out, bytes, "%zu of %zu cells are slower by more than %.3g %%",
                  states[DDP_CELL_SLOWER], v->count, v->min_effect * 100);
@@ -449,21 +465,22 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
                    struct ddp_verdict_record *out, struct ddp_err *err)
 {
     size_t pairs = (size_t)data->pairs;
-    struct ddp_verdict_record v = {.kind = "gate",
-                                   .level = DDP_VERDICT_LEVEL,
-                                   .min_effect = setup->min_effect,
-                                   .noise_floor = NAN,
-                                   .pairs = data->pairs,
-                                   .rerun = data->rerun,
-                                   .mixed = data->mixed,
-                                   .count = data->count};
-    struct ddp_cell *cells = ddp_calloc(data->count, sizeof *cells);
-    int rc = 0;
-    v.cells = ddp_calloc(data->count, sizeof *v.cells);
-    if (!cells || !v.cells ||
-        ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count, pairs,
+    struct ddp_verdict_record v;
+    struct ddp_cell *cells;
+    int rc;
+    ddp_verdict_record_init(&v);
+    v.kind = "gate";
+    v.level = DDP_VERDICT_LEVEL;
+    v.min_effect = setup->min_effect;
+    v.pairs = data->pairs;
+    v.rerun = data->rerun;
+    v.mixed = data->mixed;
+    v.count = data->count;
+    DDP_TRY_GOTO(DDP_NEW(&cells, data->count, err), err_cells);
+    DDP_TRY_GOTO(DDP_NEW(&v.cells, data->count, err), err_cells);
+    if (ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count, pairs,
                            setup->min_effect, cells, &v.outcome) != 0) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory to judge %zu cells", data->count);
+        rc = ddp_fail_memory(err, data->count, pairs * sizeof(double), __func__);
         goto err_cells;
     }
     for (size_t i = 0; i < data->unjudged.count; i++) {
@@ -496,8 +513,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     return 0;
 
 err_cells:
-    free(v.unjudged.items);
-    free(v.cells);
+    ddp_verdict_record_release(&v);
     free(cells);
     return rc;
 }
@@ -542,23 +558,6 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
     return 0;
 }
 
-/* Appends to v->reason the first cell whose injected delays differ. */
-static void name_delay(const struct ddp_result *base, const struct ddp_result *next,
-                       struct ddp_verdict_record *v)
-{
-    const size_t at = strlen(v->reason);
-    char delays[80];
-    for (size_t i = 0; i < base->count; i++) {
-        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
-        if (!p || !ddp_result_delays_differ(&base->points[i], p))
-            continue;
-        ddp_result_name_delays(&base->points[i], p, delays, sizeof delays);
-        snprintf(v->reason + at, sizeof v->reason - at,
-                 "; the delays injected into '%s' differ: %s", p->id, delays);
-        return;
-    }
-}
-
 static bool is_whole(const struct ddp_result *r)
 {
     return strcmp(r->status, "complete") == 0;
@@ -569,9 +568,9 @@ static bool is_whole(const struct ddp_result *r)
 static void conclude(const struct ddp_result *base, const struct ddp_result *next,
                      struct ddp_verdict_record *v)
 {
-    size_t states[DDP_CELL_MISSING + 1] = {0};
-    for (size_t c = 0; c < v->count; c++)
-        states[v->cells[c].cell.state]++;
+    size_t states[DDP_CELL_MISSING + 1];
+    char delays[320];
+    count_states(v, states);
     const bool known = states[DDP_CELL_UNCERTAIN] == 0 && v->count > 0;
     v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
                  : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
@@ -582,7 +581,8 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
         states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
         is_whole(base) ? "" : "; base was cut off and may lack cells",
         is_whole(next) ? "" : "; new was cut off");
-    name_delay(base, next, v);
+    if (find_delays(base, next, delays, sizeof delays))
+        append(v, "; ", delays);
     check_unjudged(v);
 }
 
@@ -596,23 +596,19 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
         return ddp_hint(err,
                         "compare results that were measured on one machine with the same ranks");
     }
-    struct ddp_verdict_record v = {.kind = "compare",
-                                   .level = 0.05,
-                                   .min_effect = fmax(min_effect, DDP_COMPARE_EFFECT),
-                                   .noise_floor = NAN,
-                                   .pingpong_ratio = NAN,
-                                   .pingpong_p = NAN,
-                                   .memory_ratio = NAN,
-                                   .memory_p = NAN,
-                                   .count = base->count};
+    struct ddp_verdict_record v;
+    ddp_verdict_record_init(&v);
+    v.kind = "compare";
+    v.level = 0.05;
+    v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
+    v.count = base->count;
     DDP_TRY(DDP_NEW(&v.cells, base->count, err));
     for (size_t c = 0; c < base->count; c++)
         compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
                      &v.cells[c]);
     int rc = find_unjudged(base, next, &v.unjudged, err);
     if (rc != 0) {
-        free(v.unjudged.items);
-        free(v.cells);
+        ddp_verdict_record_release(&v);
         return rc;
     }
     conclude(base, next, &v);

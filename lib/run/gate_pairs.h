@@ -77,7 +77,7 @@ struct ddp_gate_data {
  * another reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Decides the verdict. Release out->cells and out->unjudged.items with free(). A cell or a training
+/* Decides the verdict. Release *out with ddp_verdict_record_release. A cell or a training
  * run of base that was not judged prevents a PASS. If a covariate differs between the sides, the
  * host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes INCONCLUSIVE if the host was
  * faster for new. A covariate differs if its ratio new/base deviates from 1 by more than min_effect
@@ -102,7 +102,7 @@ bool ddp_gate_class_differs(double a_ns, double b_ns);
 /* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
  * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
  * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
- * to DDP_COMPARE_EFFECT if it is smaller. Release out->cells and out->unjudged.items with free().
+ * to DDP_COMPARE_EFFECT if it is smaller. Release *out with ddp_verdict_record_release.
  * Returns DDP_EMISMATCH for results of different machines or ranks. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
                         double min_effect, struct ddp_verdict_record *out,

@@ -293,8 +293,7 @@ int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v, struct dd
     rc = work_in_folder(app, v, w, err);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
 out:
-    free(w->verdict.unjudged.items);
-    free(w->verdict.cells);
+    ddp_verdict_record_release(&w->verdict);
     free(w->argv);
     for (size_t i = 0; i < DDP_COUNT_OF(w->made); i++)
         free(w->made[i]);
@@ -367,8 +366,7 @@ int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp
     name_result(c->path[DDP_NEXT], &next, verdict.next_command, sizeof verdict.next_command);
     rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
 out:
-    free(verdict.unjudged.items);
-    free(verdict.cells);
+    ddp_verdict_record_release(&verdict);
     ddp_result_release(&next);
     ddp_result_release(&base);
     return rc;

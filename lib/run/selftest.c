@@ -15,6 +15,7 @@
 #include "run/gate_run.h"
 #include "run/noise_floor.h"
 #include "stats/signflip.h"
+#include "stats/summary.h"
 
 /* Lists the facts that must be equal to continue a journal: command, environment, options, machine
  * and build. The number of gates may change. */
@@ -41,13 +42,10 @@ static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_jour
 
 static int keep(struct ddp_selftest *test, const void *payload, size_t bytes, struct ddp_err *err)
 {
-    struct ddp_noise_gate **gates =
-        ddp_realloc_array(test->gates, (size_t)test->count + 1, sizeof(struct ddp_noise_gate *));
-    if (gates)
-        test->gates = gates;
-    struct ddp_noise_gate *copy = gates ? malloc(bytes) : NULL;
+    DDP_TRY(DDP_RESIZE(&test->gates, (size_t)test->count + 1, err));
+    struct ddp_noise_gate *copy = malloc(bytes);
     if (!copy)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
+        return ddp_fail_memory(err, 1, bytes, __func__);
     memcpy(copy, payload, bytes);
     test->gates[test->count++] = copy;
     return 0;
@@ -79,17 +77,17 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, 
                                         .mixed = data->mixed};
     const size_t pairs = (size_t)data->pairs;
     struct ddp_noise_gate *gate = ddp_calloc(1, ddp_noise_gate_bytes(&head));
+    struct ddp_gate_data to;
     if (!gate)
         return NULL;
     *gate = head;
-    double *at = (double *)(void *)(gate + 1);
-    for (int side = 0; side < 2; side++, at += data->count * pairs)
-        memcpy(at, data->median[side], data->count * pairs * sizeof *at);
-    for (int side = 0; side < 2; side++, at += pairs)
-        memcpy(at, data->pingpong[side], pairs * sizeof *at);
-    for (int side = 0; side < 2; side++, at += pairs)
-        memcpy(at, data->memory[side], pairs * sizeof *at);
-    memcpy(at, data->id, data->count * sizeof *data->id);
+    ddp_selftest_data(gate, &to);
+    for (int side = 0; side < 2; side++) {
+        memcpy(to.median[side], data->median[side], data->count * pairs * sizeof(double));
+        memcpy(to.pingpong[side], data->pingpong[side], pairs * sizeof(double));
+        memcpy(to.memory[side], data->memory[side], pairs * sizeof(double));
+    }
+    memcpy(to.id, data->id, data->count * sizeof *data->id);
     return gate;
 }
 
@@ -293,17 +291,11 @@ void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
     out->id = (char(*)[DDP_NOISE_ID_BYTES])(void *)at;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Sorts v[n] and returns its MOST quantile: the smallest element that at least this fraction of the
  * elements does not exceed. n >= 1. */
 static double most_of(double *v, size_t n)
 {
-    qsort(v, n, sizeof *v, by_size);
+    ddp_sort_doubles(v, n);
     size_t rank = (size_t)ceil(MOST * (double)n);
     return v[DDP_MIN(DDP_MAX(rank, 1), n) - 1];
 }
@@ -403,8 +395,7 @@ static int judge_gates(struct work *w, const struct ddp_selftest *test, struct d
         count_gate(&v, test->gates[i]->injected, out);
         if (test->gates[i]->injected < 0)
             w->values[w->n++] = floor_of(&v);
-        free(v.unjudged.items);
-        free(v.cells);
+        ddp_verdict_record_release(&v);
     }
     out->noise_floor = most_of(w->values, w->n);
     return 0;
@@ -513,18 +504,14 @@ static void conclude(const struct ddp_noise *noise, const char *path,
                      struct ddp_verdict_record *out)
 {
     const bool holds = is_enough(noise) && ddp_selftest_holds(noise);
-    *out =
-        (struct ddp_verdict_record){.kind = "selftest",
-                                    .outcome = holds ? DDP_VERDICT_PASS : DDP_VERDICT_INCONCLUSIVE,
-                                    .level = DDP_VERDICT_LEVEL,
-                                    .min_effect = noise->min_effect,
-                                    .noise_floor = noise->noise_floor,
-                                    .pairs = noise->pairs,
-                                    .pingpong_ratio = NAN,
-                                    .pingpong_p = NAN,
-                                    .memory_ratio = NAN,
-                                    .memory_p = NAN,
-                                    .noise = noise};
+    ddp_verdict_record_init(out);
+    out->kind = "selftest";
+    out->outcome = holds ? DDP_VERDICT_PASS : DDP_VERDICT_INCONCLUSIVE;
+    out->level = DDP_VERDICT_LEVEL;
+    out->min_effect = noise->min_effect;
+    out->noise_floor = noise->noise_floor;
+    out->pairs = noise->pairs;
+    out->noise = noise;
     if (is_enough(noise))
         snprintf(out->effect_from, sizeof out->effect_from, "the noise floor is stored in %.500s",
                  path);

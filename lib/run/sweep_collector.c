@@ -92,12 +92,8 @@ bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int
 static int add_trained(struct ddp_sweep_collector *collector, int launch, int item,
                        struct ddp_err *err)
 {
-    struct ddp_sweep_trained *more =
-        ddp_realloc_array(collector->trained, (size_t)collector->trained_count + 1, sizeof *more);
-    if (!more)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a training run");
-    collector->trained = more;
-    more[collector->trained_count++] = (struct ddp_sweep_trained){launch, item};
+    DDP_TRY(DDP_RESIZE(&collector->trained, (size_t)collector->trained_count + 1, err));
+    collector->trained[collector->trained_count++] = (struct ddp_sweep_trained){launch, item};
     return 0;
 }
 
@@ -209,11 +205,6 @@ static int take_point(struct restore *r, const struct ddp_journal_entry *entry, 
     return ddp_record_add_point(r->record, &p, samples, err);
 }
 
-static void discard_pending(struct restore *r)
-{
-    ddp_record_release(&r->pending);
-}
-
 static int take_pending(struct restore *r, const struct ddp_journal_entry *entry,
                         struct ddp_err *err)
 {
@@ -226,7 +217,7 @@ static int take_pending(struct restore *r, const struct ddp_journal_entry *entry
         memcpy(r->record->feature_blas, run->blas, sizeof run->blas);
         r->runs++;
     }
-    discard_pending(r);
+    ddp_record_release(&r->pending);
     r->v->ended++;
     return ddp_sweep_done_add(&r->v->done, ddp_sweep_key(entry->launch, entry->cell, DDP_SWEEP_END),
                               err);
@@ -259,7 +250,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
     case DDP_JOURNAL_GATE:
         return refuse(r, "a gate", entry, err);
     default: /* an item begins, so discard the training runs of an earlier attempt */
-        discard_pending(r);
+        ddp_record_release(pending);
         return 0;
     }
 }
@@ -277,7 +268,7 @@ static int restore_journal(struct ddp_sweep_values *v, const char *path, struct 
     gather_facts(v, record, facts);
     int rc = ddp_journal_open(path, facts, v->restart, visit, &r, &v->collector->journal,
                               &continued, err);
-    discard_pending(&r);
+    ddp_record_release(&r.pending);
     free(facts);
     ddp_sweep_done_sort(&v->done);
     if (rc == 0 && continued)

@@ -123,12 +123,9 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     if (b && (b->caps & DDP_CAP_SELF) && ranks > 1)
         return ddp_fail(err, DDP_ECONFIG, "'%.160s', runs[%d]: backend '%s' has one rank, not %d",
                         v->config_path, item->run, item->backend, (int)ranks);
-    struct ddp_sweep_item *items = ddp_realloc_array(v->items, (size_t)v->count + 1, sizeof *items);
-    if (!items)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a sweep");
-    v->items = items;
-    items[v->count] = *item;
-    items[v->count].ranks = (int)ranks;
+    DDP_TRY(DDP_RESIZE(&v->items, (size_t)v->count + 1, err));
+    v->items[v->count] = *item;
+    v->items[v->count].ranks = (int)ranks;
     v->count++;
     return 0;
 }
@@ -206,7 +203,11 @@ int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_it
 {
     int code = cause->code == DDP_EUSAGE ? DDP_ECONFIG : cause->code;
     ddp_fail(err, code, "'%.160s', runs[%d]: %.320s", v->config_path, item->run, cause->text);
-    return cause->hint[0] ? ddp_hint(err, "%s", cause->hint) : code;
+    if (cause->hint[0])
+        return ddp_hint(err, "%s", cause->hint);
+    return cause->code == DDP_EUSAGE
+               ? ddp_hint(err, "`ddpbench %s -h` lists the options", item->cmd->name)
+               : code;
 }
 
 struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sweep_item *item)
@@ -248,7 +249,7 @@ static int open_item(const struct ddp_app *app, const struct ddp_sweep_values *v
      * unused pages without memory. */
     item->values = ddp_alloc_pages(item->cmd->values_bytes);
     if (!item->values)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a run of the sweep");
+        return ddp_fail_memory(err, 1, item->cmd->values_bytes, __func__);
     int argc = gather_arguments(v, item, argv);
     int rc = ddp_opt_defaults(item->cmd->rows, item->values, &cause);
     if (rc == 0)

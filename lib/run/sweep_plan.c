@@ -206,13 +206,9 @@ static int add_cells(const struct reader *r, const struct axis *axes, int count,
         return ddp_fail(r->err, DDP_ECONFIG,
                         "'%s', runs[%d]: the combinations up to this run exceed %d", r->name,
                         r->run, DDP_SWEEP_CELLS_MAX);
-    struct ddp_sweep_cell *cells =
-        ddp_realloc_array(plan->cells, (size_t)(plan->count + n), sizeof *cells);
-    if (!cells)
-        return ddp_fail(r->err, DDP_ENOMEM, "no memory for a sweep");
-    plan->cells = cells;
+    DDP_TRY(DDP_RESIZE(&plan->cells, (size_t)(plan->count + n), r->err));
     for (int64_t i = 0; i < n; i++) {
-        DDP_TRY(make_cell(r, axes, count, i, &cells[plan->count]));
+        DDP_TRY(make_cell(r, axes, count, i, &plan->cells[plan->count]));
         plan->count++;
     }
     return 0;

@@ -26,10 +26,7 @@ int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key, struct ddp_err
 {
     if (done->count == done->capacity) {
         size_t capacity = done->capacity ? 2 * done->capacity : 64;
-        uint64_t *keys = ddp_realloc_array(done->keys, capacity, sizeof *keys);
-        if (!keys)
-            return ddp_fail(err, DDP_ENOMEM, "no memory for the list of finished points");
-        done->keys = keys;
+        DDP_TRY(DDP_RESIZE(&done->keys, capacity, err));
         done->capacity = capacity;
     }
     done->keys[done->count++] = key;

@@ -280,7 +280,7 @@ struct observer {
 static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
 {
     const struct observer *o = arg;
-    return ddp_emit_train(o->rank, run, err);
+    return ddp_emit_train(o->rank, run, false, err);
 }
 
 static void on_step(void *arg, int64_t step, double loss)
@@ -306,7 +306,7 @@ static int on_epoch(void *arg, const struct ddp_train_run *run, const struct ddp
 static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
 {
     const struct observer *o = arg;
-    return ddp_emit_train_end(o->rank, run, err);
+    return ddp_emit_train(o->rank, run, true, err);
 }
 
 static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,

@@ -244,14 +244,10 @@ void ddp_world_announce(const struct ddp_world *w)
 
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out)
 {
-    const char *cap = ddp_conf_get(DDP_CONF_SIMD);
-    enum ddp_simd level = ddp_cpu_best_simd();
-    if (cap && ddp_simd_parse(cap) >= 0 && (enum ddp_simd)ddp_simd_parse(cap) < level)
-        level = (enum ddp_simd)ddp_simd_parse(cap);
     *out = (struct ddp_comm_options){
         .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
         .heap_bytes = w->job->heap_bytes(w->values, ranks),
-        .device = ddp_device_cpu(level),
+        .device = ddp_device_cpu(ddp_conf_simd()),
         .module_dir = w->module_dir,
         .threads = w->job->threads(w->values),
     };

@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
-#include "base/sysinfo.h"
 #include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 #include "device/cuda/nvml.h"
 #include "launch/signal_thread.h"
 #include "launch/watchdog.h"
+#include "record/provenance.h"
 #include "run/rank_error.h"
 #include "run/sweep.h"
 #include "run/world.h"
@@ -78,19 +78,9 @@ static void on_signal(void *arg, int signal)
  * facts of ranks on the same host. */
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
-    struct ddp_sysinfo info;
-    struct ddp_host mine = {.ranks = 1};
-    struct ddp_host *all;
+    struct ddp_host mine, *all;
     DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
-    ddp_sysinfo_read(&info);
-    memcpy(mine.name, info.host, sizeof mine.name);
-    memcpy(mine.cpu, info.cpu, sizeof mine.cpu);
-    memcpy(mine.kernel, info.kernel, sizeof mine.kernel);
-    memcpy(mine.governor, info.governor, sizeof mine.governor);
-    mine.cores = info.machine_cores;
-    mine.usable_cores = info.cores;
-    mine.memory_bytes = info.memory_bytes;
-    mine.load = info.load;
+    ddp_provenance_host(1, &mine);
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
         mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);

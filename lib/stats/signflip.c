@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "stats/summary.h"
 
 /* Fills score [n] with |d[i] - centre|, limited to `clip` (signflip.h). Returns the observed
  * statistic, which is the sum of the scores of all d[i] above centre. */
@@ -20,7 +16,7 @@ static double scores(const double *d, size_t n, double centre, double *score)
     double sorted[DDP_SIGNFLIP_MAX] = {0}, observed = 0;
     for (size_t i = 0; i < n; i++)
         sorted[i] = fabs(d[i] - centre);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    ddp_sort_doubles(sorted, n);
     double clip = 2 * sorted[(3 * n + 3) / 4 - 1];
     for (size_t i = 0; i < n; i++) {
         score[i] = fmin(fabs(d[i] - centre), clip);
@@ -127,7 +123,7 @@ static void walsh_averages(const double *d, size_t n, double *walsh, size_t *cou
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             walsh[(*count)++] = d[i] / 2 + d[j] / 2;
-    qsort(walsh, *count, sizeof *walsh, compare_doubles);
+    ddp_sort_doubles(walsh, *count);
 }
 
 int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, double *lower,

@@ -11,6 +11,11 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void ddp_sort_doubles(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, compare_doubles);
+}
+
 /* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. Whole
  * numbers make the ceiling exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
@@ -72,7 +77,7 @@ int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out)
     if (!sorted)
         return -1;
     memcpy(sorted, sample, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    ddp_sort_doubles(sorted, n);
 
     struct ddp_summary s = unknown;
     s.n = n;

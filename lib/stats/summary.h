@@ -29,6 +29,9 @@ struct ddp_summary {
 /* Summarises sample [n]. Sorts a copy. Returns 0, or -1 if memory is exhausted. */
 int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out);
 
+/* Sorts v [n] in ascending order. */
+void ddp_sort_doubles(double *v, size_t n);
+
 /* Finds the narrowest symmetric pair of samples in sorted order (X_(k): the k-th smallest) with
  * P(X_(lo) <= median <= X_(hi)) >= level. *lo and *hi count from 1. Returns 0, or -1 if n is too
  * small for the level. */

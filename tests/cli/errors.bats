@@ -29,6 +29,7 @@ setup() {
     hint_names "'--size'"
     refused 64 "'--siz'" -- allreduce --siz 4
     refused 64 "'-Z'" -- allreduce -Z
+    hint_names 'ddpbench allreduce -h'
     refused 64 "'--epoch'" -- train --epoch 1
     hint_names "'--epochs'"
 }
@@ -59,7 +60,7 @@ setup() {
     refused 64 "'half'" "'fp16'" "'f16'" -- "${quick[@]}" --size 4 -d half,fp16
     refused 64 "'-r'" -- allreduce -r 1
     [ "$(grep -o "'-r'" <<<"$stderr" | wc -l)" = 1 ]
-    message_names --iters/-n
+    hint_names "ddpbench allreduce -h"
     refused 64 "'-v'" -- -v allreduce
     hint_names "ddpbench COMMAND -v"
     refused 64 "'--size'" -- allreduce -- --size

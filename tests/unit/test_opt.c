@@ -196,10 +196,10 @@ static void test_mistakes(void **state)
         {"--itres 5", "'--itres'", "'--iters'"},
         {"--siez 4", "'--siez'", "'--size'"},
         {"--iter 5", "'--iter'", "'--iters'"},
-        {"--zzzzzz", "'--zzzzzz'", "--json --memory"},
-        {"--=5", "'--'", "--iters"},
-        {"-Z", "'-Z'", "--quiet/-q"},
-        {"-qZ", "'-Z'|'-qZ'", "--quiet"},
+        {"--zzzzzz", "'--zzzzzz'", ""},
+        {"--=5", "'--'", ""},
+        {"-Z", "'-Z'", ""},
+        {"-qZ", "'-Z'|'-qZ'", ""},
         {"-size 5", "'-s'|'-size'", "'--size'"},
         {"--iters", "'--iters'", "timed iterations"},
         {"-n", "'--iters'", ""},
@@ -237,6 +237,9 @@ static void test_mistakes(void **state)
             fail_msg("'%s': %s", cases[i].line, err.text);
         if (!text_names(err.text, cases[i].text) || !text_names(err.hint, cases[i].hint))
             fail_msg("'%s': %s; %s", cases[i].line, err.text, err.hint);
+        /* Without a near option, the hint is left to the caller. */
+        if (cases[i].hint[0] == '\0' && strstr(err.text, "unknown option"))
+            assert_string_equal(err.hint, "");
     }
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "bench/overlap.h"
-#include "bench/slowest.h"
+#include "bench/iterations.h"
 #include "comm/backend.h"
 
 static void test_percent(void **state)

@@ -108,8 +108,8 @@ static void check_type(const struct ddp_field *f, const cJSON *node)
         return;
     assert_int_equal(names, f->most + 1);
     for (int i = 0; i <= f->most; i++)
-        if (!lists(legal, f->choice(i)))
-            fail_msg("'%s': the schema lacks '%s'", f->path, f->choice(i));
+        if (!lists(legal, f->choices[i]))
+            fail_msg("'%s': the schema lacks '%s'", f->path, f->choices[i]);
 }
 
 /* Checks that every value of the schema is in the table, and that every key is required. */

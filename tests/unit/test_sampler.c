@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bench/page_size.h"
+#include "base/sysinfo.h"
 #include "bench/pingpong.h"
 #include "comm_ranks.h"
 #include "plan_runs.h"
