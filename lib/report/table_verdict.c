@@ -47,12 +47,12 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     text_line("# both: ", v->fingerprint, out);
     if (v->pairs > 0)
         ddp_strbuf_addf(out,
-                        "# %d randomised pairs of launches; ratio: Hodges-Lehmann estimate of "
-                        "new/base times, with one-sided %.0f %% bounds\n"
+                        "# %d of at most %d randomised pairs of launches; ratio: Hodges-Lehmann "
+                        "estimate of new/base times, with one-sided %.4g %% bounds\n"
                         "# p: exact sign-flip test for slower; Holm: p corrected for %zu cells. A "
                         "cell is slower if "
-                        "Holm <= %.2f and its lower bound is above %.3f\n",
-                        v->pairs, (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
+                        "Holm <= %.3g and its lower bound is above %.3f\n",
+                        v->pairs, v->max_pairs, (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
     else
         ddp_strbuf_addf(
             out,
@@ -102,7 +102,7 @@ static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     ddp_table_dim(out);
     text_line("# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
-    ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
+    ddp_strbuf_addf(out, "# at most %d pairs per gate, %d cells, --min-effect %.3g %%\n", n->pairs,
                     n->cells, n->min_effect * 100);
     ddp_table_plain(out);
     ddp_strbuf_addf(out,
@@ -264,7 +264,7 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
     if (!v->noise)
         markdown_side("new", v->next_command, v->next_build, out);
     if (v->pairs > 0)
-        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate" : "");
+        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate at most" : "");
     else
         ddp_strbuf_add(out, "- stored results, measured at different times: weaker than a gate\n");
     ddp_strbuf_addf(out,
