@@ -21,9 +21,13 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
     DDP_OPT_HEADING("Statistics"),
-    DDP_OPT(INT, "pairs", 0, AT(pairs), "N", "12",
-            "pairs of runs, one of each command, in random ABBA order; at least log2(cells/0.05)",
+    DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
+            "largest number of pairs of runs, one of each command, in random ABBA order; the gate "
+            "stops earlier when it is sure",
             .min = 1, .max = DDP_SIGNFLIP_MAX),
+    DDP_OPT(INT, "pairs", 0, AT(pairs), "N", NULL,
+            "run exactly N pairs and decide once; at least log2(cells/0.05)", .min = 1,
+            .max = DDP_SIGNFLIP_MAX),
     DDP_OPT(DOUBLE, "min-effect", 0, AT(min_effect), "PCT", NULL,
             "smallest slow-down in percent that counts (default: the larger of 5 and this "
             "machine's noise floor)",
@@ -85,11 +89,12 @@ const struct ddp_cmd ddp_cmd_gate = {
     .details =
         "Runs both commands in randomised ABBA pairs. Each run gives one median per cell\n"
         "(point). Each cell gets an exact one-sided sign-flip test on the log ratios,\n"
-        "corrected by Holm for all cells, and a Hodges-Lehmann ratio with one-sided\n"
-        "95 % bounds.\n"
+        "corrected by Holm for all cells, and a Hodges-Lehmann ratio with one-sided bounds.\n"
+        "The gate decides after 8 pairs, then after every 4, until it is sure or has run\n"
+        "--max-pairs. Alpha spending (Lan & DeMets) keeps all decisions together at 5 %.\n"
         "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
         "  PASS (0)           every upper bound is below --min-effect\n"
-        "  INCONCLUSIVE (12)  anything else: use more pairs, or a quieter machine\n"
+        "  INCONCLUSIVE (12)  anything else: use a larger --max-pairs, or a quieter machine\n"
         "If the ping-pong or memory speed differs between the sides, a FAIL is INCONCLUSIVE.\n"
         "There is no PASS if a cell or a training run of base was not judged. Training runs\n"
         "are never judged. Cells that only new has are listed and change nothing.\n"

@@ -74,7 +74,11 @@ static const struct ddp_field noise_rows[] = {
     {MEMBER(min_effect), DDP_FIELD_NUMBER, "min_effect"},
     {MEMBER(noise_floor), DDP_FIELD_NUMBER, "noise_floor"},
     {MEMBER(detectable), DDP_FIELD_NUMBER, "detectable"},
+    {MEMBER(median_pairs), DDP_FIELD_NUMBER, "median_pairs"},
+    {MEMBER(median_seconds), DDP_FIELD_NUMBER, "median_seconds"},
 };
+/* Members at the end of noise_rows that a file may lack. */
+#define LATE_MEMBERS 2
 static const struct ddp_fields machine_fields = {machine_rows, DDP_COUNT_OF(machine_rows)};
 const struct ddp_fields ddp_noise_fields = {noise_rows, DDP_COUNT_OF(noise_rows)};
 
@@ -86,6 +90,7 @@ static const struct ddp_field gate_rows[] = {
     {GATE(cells), .least = 1, .most = DDP_NOISE_CELLS_MAX},
     {GATE(rerun)},
     {GATE(mixed)},
+    {GATE(took_ms)},
 };
 const struct ddp_fields ddp_noise_gate_fields = {gate_rows, DDP_COUNT_OF(gate_rows)};
 
@@ -108,11 +113,11 @@ static int refuse(const char *name, const char *key, struct ddp_err *err)
     return ddp_hint(err, "remove the file and measure again: `ddpbench gate --selftest`");
 }
 
-/* Reads all members of a table. */
-static int read_members(const struct ddp_fields *fields, const cJSON *doc, const char *name,
-                        void *out, struct ddp_err *err)
+/* Reads the first `count` members of a table. */
+static int read_members(const struct ddp_fields *fields, size_t count, const cJSON *doc,
+                        const char *name, void *out, struct ddp_err *err)
 {
-    for (size_t i = 0; i < fields->count; i++)
+    for (size_t i = 0; i < count; i++)
         if (ddp_fields_read(fields, doc, fields->field[i].path, out) != NULL)
             return refuse(name, fields->field[i].path, err);
     return 0;
@@ -124,7 +129,8 @@ static int check_effects(const struct ddp_noise *n, const char *name, struct ddp
     const double effects[] = {n->injected_effect, n->min_effect, n->noise_floor, n->detectable};
     for (size_t i = 0; i < DDP_COUNT_OF(effects); i++)
         if (effects[i] < 0 || effects[i] > 1000)
-            return refuse(name, noise_rows[DDP_COUNT_OF(noise_rows) - 4 + i].path, err);
+            return refuse(name, noise_rows[DDP_COUNT_OF(noise_rows) - LATE_MEMBERS - 4 + i].path,
+                          err);
     return isnan(n->noise_floor) ? refuse(name, "noise_floor", err) : 0;
 }
 
@@ -138,17 +144,18 @@ static int read_document(const cJSON *doc, const char *name, struct ddp_noise *n
     if (!cJSON_IsObject(machine) ||
         (size_t)cJSON_GetArraySize(machine) != DDP_COUNT_OF(machine_rows))
         return refuse(name, "machine", err);
-    if ((size_t)cJSON_GetArraySize(doc) != 3 + DDP_COUNT_OF(noise_rows))
+    const size_t count = (size_t)cJSON_GetArraySize(doc) - 3;
+    if (count != DDP_COUNT_OF(noise_rows) && count != DDP_COUNT_OF(noise_rows) - LATE_MEMBERS)
         return ddp_fail(err, DDP_EINPUT, "'%s' must have exactly the keys of a noise floor", name);
-    DDP_TRY(read_members(&machine_fields, machine, name, &n->machine, err));
-    DDP_TRY(read_members(&ddp_noise_fields, doc, name, n, err));
+    DDP_TRY(read_members(&machine_fields, machine_fields.count, machine, name, &n->machine, err));
+    DDP_TRY(read_members(&ddp_noise_fields, count, doc, name, n, err));
     return check_effects(n, name, err);
 }
 
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err)
 {
-    struct ddp_noise n = {.pairs = 0};
+    struct ddp_noise n = {.median_pairs = NAN, .median_seconds = NAN};
     cJSON *doc = NULL;
     DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
     DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));

@@ -34,7 +34,9 @@ uint64_t ddp_noise_machine_key(const struct ddp_noise_machine *machine);
 struct ddp_noise {
     struct ddp_noise_machine machine;
     char measured[24], command[512];
-    int pairs, cells;
+    int pairs, cells; /* pairs: the largest number in a gate */
+    /* Medians over all gates. NaN in files of versions that did not store them. */
+    double median_pairs, median_seconds;
     /* same: number of A/A gates, which have the same command on both sides. false_alarms: those
      * that ended in FAIL. inconclusive: those that ended in INCONCLUSIVE. */
     int same, false_alarms, inconclusive;
@@ -63,13 +65,13 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A finished gate of the self-test, as stored in its journal. ddp_noise_gate_doubles() doubles
- * follow the struct. The first of them are the medians in ns [side][cell][pair], NaN if a launch
+ * follow the struct. The first of them are the medians in ns [side][pair][cell], NaN if a launch
  * lacks the cell. Then come the covariates of run/gate_pairs.h, ping-pong and memory:
  * [2][side][pair]. The ids of the cells [cells][DDP_NOISE_ID_BYTES] follow the doubles. */
 struct ddp_noise_gate {
     /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
-     * A/A gate. rerun, mixed: see run/gate_pairs.h. */
-    int32_t index, injected, pairs, cells, rerun, mixed;
+     * A/A gate. rerun, mixed: see run/gate_pairs.h. took_ms: duration of the gate. */
+    int32_t index, injected, pairs, cells, rerun, mixed, took_ms;
 };
 extern const struct ddp_fields ddp_noise_gate_fields;
 #define DDP_NOISE_ID_BYTES  192

@@ -64,3 +64,17 @@ void ddp_verdict_record_release(struct ddp_verdict_record *v)
     free(v->cells);
     ddp_verdict_record_init(v);
 }
+
+bool ddp_verdict_is_final(const struct ddp_verdict_record *v)
+{
+    bool unjudged = false;
+    for (size_t i = 0; i < v->unjudged.count; i++)
+        unjudged |= v->unjudged.items[i].base;
+    for (size_t c = 0; c < v->count; c++) {
+        const enum ddp_cell_state state = v->cells[c].cell.state;
+        if (state == DDP_CELL_UNCERTAIN || state == DDP_CELL_SLOWER)
+            return false;
+        unjudged |= state == DDP_CELL_MISSING;
+    }
+    return unjudged;
+}

@@ -56,6 +56,7 @@ struct ddp_verdict_record {
     /* rerun: how often a pair was measured again, because the ping-pong classes (run/gate_pairs.h)
      * of its two children differed. mixed: pairs kept although the classes differed. */
     int pairs, rerun, mixed;
+    int max_pairs; /* pairs that the gate was allowed to measure */
     /* Covariates (run/gate_pairs.h): time of new divided by time of base, and p-value of a
      * two-sided test. NaN: not measured. */
     double pingpong_ratio, pingpong_p, memory_ratio, memory_p;
@@ -73,6 +74,9 @@ struct ddp_verdict_record {
 void ddp_verdict_record_init(struct ddp_verdict_record *v);
 /* Releases the cells and the list of unjudged items. */
 void ddp_verdict_record_release(struct ddp_verdict_record *v);
+/* Returns whether more pairs would not make an INCONCLUSIVE verdict a PASS or FAIL: no cell is
+ * uncertain or slower, but a cell or a training run of base was not judged. */
+bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 
 #ifdef __cplusplus
 }

@@ -206,6 +206,7 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     ddp_json_str(verdict, "min_effect_from", v->effect_from);
     ddp_json_num(verdict, "noise_floor", v->noise_floor);
     ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
+    ddp_json_count(verdict, "max_pairs", v->max_pairs > 0 ? v->max_pairs : -1);
     ddp_json_count(verdict, "pairs_rerun", v->rerun);
     ddp_json_count(verdict, "pairs_mixed", v->mixed);
     add_side(verdict, "base", v->base_command, v->base_build);

@@ -47,12 +47,13 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     text_line("# both: ", v->fingerprint, out);
     if (v->pairs > 0)
         ddp_strbuf_addf(out,
-                        "# %d randomised pairs of launches; ratio: Hodges-Lehmann estimate of "
-                        "new/base times, with one-sided %.0f %% bounds\n"
+                        "# %d of at most %d randomised pairs of launches; ratio: Hodges-Lehmann "
+                        "estimate of new/base times, with one-sided %.4g %% bounds\n"
                         "# p: exact sign-flip test for slower; Holm: p corrected for %zu cells. A "
                         "cell is slower if "
-                        "Holm <= %.2f and its lower bound is above %.3f\n",
-                        v->pairs, (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
+                        "Holm <= %.3g and its lower bound is above %.3f\n",
+                        v->pairs, v->max_pairs, (1 - v->level) * 100, v->count, v->level,
+                        1 + v->min_effect);
     else
         ddp_strbuf_addf(
             out,
@@ -103,7 +104,7 @@ static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     const struct ddp_noise *n = v->noise;
     text_line(DDP_DIM "# self-test of: ", n->command, out);
     text_line("# on: ", n->machine.cpu, out);
-    ddp_strbuf_addf(out, "# %d pairs per gate, %d cells, --min-effect %.3g %%\n" DDP_PLAIN,
+    ddp_strbuf_addf(out, "# at most %d pairs per gate, %d cells, --min-effect %.3g %%\n" DDP_PLAIN,
                     n->pairs, n->cells, n->min_effect * 100);
     ddp_strbuf_addf(out,
                     "A/A gates                %6d\n  false alarms           %6d\n"
@@ -251,7 +252,8 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
     if (!v->noise)
         markdown_side("new", v->next_command, v->next_build, out);
     if (v->pairs > 0)
-        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs, v->noise ? " per gate" : "");
+        ddp_strbuf_addf(out, "- %d pairs of launches%s\n", v->pairs,
+                        v->noise ? " per gate at most" : "");
     else
         ddp_strbuf_add(out, "- stored results, measured at different times: weaker than a gate\n");
     ddp_strbuf_addf(out,

@@ -22,6 +22,38 @@
  * (results/notes/bench.md). */
 #define CLASS_RATIO 1.5
 
+/* Pairs before the first look and between two looks. Both are multiples of 2, because a block of
+ * the ABBA order has two pairs. */
+#define FIRST_LOOK 8
+#define NEXT_LOOK  4
+
+int ddp_gate_plan_looks(int max_pairs, bool fixed, struct ddp_gate_looks *out, struct ddp_err *err)
+{
+    struct ddp_gate_looks looks = {.count = 0};
+    for (int n = FIRST_LOOK; n < max_pairs && !fixed; n += NEXT_LOOK)
+        looks.pairs[looks.count++] = n;
+    looks.pairs[looks.count++] = max_pairs;
+    if (ddp_sequential_levels(looks.pairs, (size_t)looks.count, DDP_VERDICT_LEVEL, looks.level) !=
+        0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory to plan a gate");
+    *out = looks;
+    return 0;
+}
+
+int ddp_gate_max_pairs(const struct ddp_gate_setup *setup)
+{
+    return setup->looks.pairs[setup->looks.count - 1];
+}
+
+struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pairs)
+{
+    int look = 0;
+    while (look < setup->looks.count - 1 && setup->looks.pairs[look] < pairs)
+        look++;
+    return (struct ddp_verdict_rule){.min_effect = setup->min_effect,
+                                     .level = setup->looks.level[look]};
+}
+
 int ddp_gate_first(uint64_t seed, int pair)
 {
     int drawn = (int)(ddp_mix64(seed ^ ddp_mix64((uint64_t)(pair / 2))) >> 63);
@@ -178,7 +210,7 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
         for (int k = 0; k < 2; k++) {
             int which = k == 0 ? first : !first;
             if (setup->on_child)
-                setup->on_child(setup->arg, pair, setup->pairs, which);
+                setup->on_child(setup->arg, pair, ddp_gate_max_pairs(setup), which);
             int rc = run_child(setup, which, &result[which], err);
             if (rc != 0 && k == 1)
                 ddp_result_release(&result[first]);
@@ -230,7 +262,7 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
                      struct ddp_gate_data *data, struct ddp_err *err)
 {
     const struct ddp_result *base = &first[DDP_BASE];
-    size_t pairs = (size_t)setup->pairs;
+    const size_t pairs = (size_t)ddp_gate_max_pairs(setup);
     data->count = base->count;
     DDP_TRY(DDP_NEW(&data->id, base->count, err));
     for (int side = 0; side < 2; side++) {
@@ -277,17 +309,37 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
     data->memory[side][pair] = 1 / result->copy_GBps;
     for (size_t c = 0; c < data->count; c++) {
         const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
-        data->median[side][c * (size_t)setup->pairs + (size_t)pair] = p ? p->median_ns : NAN;
+        data->median[side][(size_t)pair * data->count + c] = p ? p->median_ns : NAN;
     }
     return keep_unjudged(side, result, data, err);
+}
+
+/* Sets *stop if the last look is reached, or if this is a look and more pairs would not change the
+ * verdict. */
+static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                    bool *stop, struct ddp_err *err)
+{
+    struct ddp_verdict_record v;
+    bool look = false;
+    for (int i = 0; i < setup->looks.count; i++)
+        look |= setup->looks.pairs[i] == data->pairs;
+    *stop = data->pairs == ddp_gate_max_pairs(setup);
+    if (*stop || !look)
+        return 0;
+    DDP_TRY(ddp_gate_judge(setup, data, &v, err));
+    *stop = v.outcome != DDP_VERDICT_INCONCLUSIVE || ddp_verdict_is_final(&v);
+    free(v.unjudged.items);
+    free(v.cells);
+    return 0;
 }
 
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err)
 {
-    struct ddp_gate_data data = {.pairs = setup->pairs};
+    struct ddp_gate_data data = {.pairs = 0};
+    bool stop = false;
     int rc = 0;
-    for (int pair = 0; pair < setup->pairs && rc == 0; pair++) {
+    for (int pair = 0; !stop && rc == 0; pair++) {
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
         rc = run_pair(setup, pair, &data, result, err);
         if (rc == 0)
@@ -295,12 +347,15 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
         if (rc == 0 && pair == 0)
             rc = open_data(setup, result, &data, err);
         if (rc == 0 && pair == 0 && setup->check)
-            rc = setup->check(&data, err);
+            rc = setup->check(setup, &data, err);
         for (int side = 0; side < 2 && rc == 0; side++)
             rc = keep(setup, pair, side, &result[side], &data, err);
         ddp_unjudged_merge(&data.unjudged); /* in every pair, so that the list stays small */
         ddp_result_release(&result[DDP_BASE]);
         ddp_result_release(&result[DDP_NEXT]);
+        data.pairs = pair + 1;
+        if (rc == 0)
+            rc = may_stop(setup, &data, &stop, err);
     }
     if (rc != 0)
         ddp_gate_release(&data);
@@ -328,15 +383,17 @@ void ddp_gate_release(struct ddp_gate_data *data)
 /* Largest number of items of a kind that the reason of a verdict names. */
 #define NAMES_MAX 4
 
-/* Returns the median over the child processes that have the cell, or NaN if none has it. */
-static double median_over_launches(const double *medians, int pairs)
+/* Returns the median over the child processes that have the cell, or NaN if none has it. medians
+ * points to the cell's time in the first pair; the time in the next pair follows after `cells`
+ * values. */
+static double median_over_launches(const double *medians, size_t cells, int pairs)
 {
     double known[DDP_SIGNFLIP_MAX];
     struct ddp_summary s;
     size_t n = 0;
-    for (int i = 0; i < pairs; i++)
-        if (!isnan(medians[i]))
-            known[n++] = medians[i];
+    for (size_t i = 0; i < (size_t)pairs; i++)
+        if (!isnan(medians[i * cells]))
+            known[n++] = medians[i * cells];
     return ddp_summarize(known, n, &s) == 0 ? s.median : NAN;
 }
 
@@ -347,9 +404,10 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 {
     struct ddp_cell slower, faster;
     enum ddp_verdict ignored;
+    const struct ddp_verdict_rule rule = {.min_effect = 0, .level = DDP_VERDICT_LEVEL};
     const double *base = covariate[DDP_BASE], *next = covariate[DDP_NEXT];
-    if (ddp_verdict_decide(base, next, 1, (size_t)pairs, 0, &slower, &ignored) != 0 ||
-        ddp_verdict_decide(next, base, 1, (size_t)pairs, 0, &faster, &ignored) != 0)
+    if (ddp_verdict_decide(base, next, 1, (size_t)pairs, &rule, &slower, &ignored) != 0 ||
+        ddp_verdict_decide(next, base, 1, (size_t)pairs, &rule, &faster, &ignored) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory to judge a covariate");
     *ratio = slower.ratio;
     *p = slower.pairs ? fmin(1, 2 * fmin(slower.p, faster.p)) : NAN;
@@ -393,7 +451,7 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
         snprintf(out, bytes,
-                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --pairs",
+                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --max-pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
@@ -464,23 +522,24 @@ static void check_unjudged(struct ddp_verdict_record *v)
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err)
 {
-    size_t pairs = (size_t)data->pairs;
+    const struct ddp_verdict_rule rule = ddp_gate_rule(setup, data->pairs);
     struct ddp_verdict_record v;
     struct ddp_cell *cells;
     int rc;
     ddp_verdict_record_init(&v);
     v.kind = "gate";
-    v.level = DDP_VERDICT_LEVEL;
+    v.level = rule.level;
     v.min_effect = setup->min_effect;
     v.pairs = data->pairs;
+    v.max_pairs = ddp_gate_max_pairs(setup);
     v.rerun = data->rerun;
     v.mixed = data->mixed;
     v.count = data->count;
     DDP_TRY_GOTO(DDP_NEW(&cells, data->count, err), err_cells);
     DDP_TRY_GOTO(DDP_NEW(&v.cells, data->count, err), err_cells);
-    if (ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count, pairs,
-                           setup->min_effect, cells, &v.outcome) != 0) {
-        rc = ddp_fail_memory(err, data->count, pairs * sizeof(double), __func__);
+    if (ddp_verdict_decide(data->median[DDP_BASE], data->median[DDP_NEXT], data->count,
+                           (size_t)data->pairs, &rule, cells, &v.outcome) != 0) {
+        rc = ddp_fail_memory(err, data->count, (size_t)data->pairs * sizeof(double), __func__);
         goto err_cells;
     }
     for (size_t i = 0; i < data->unjudged.count; i++) {
@@ -491,8 +550,10 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     for (size_t c = 0; c < data->count; c++) {
         memcpy(v.cells[c].id, data->id[c], sizeof v.cells[c].id);
         v.cells[c].cell = cells[c];
-        v.cells[c].base_ns = median_over_launches(data->median[DDP_BASE] + c * pairs, data->pairs);
-        v.cells[c].next_ns = median_over_launches(data->median[DDP_NEXT] + c * pairs, data->pairs);
+        v.cells[c].base_ns =
+            median_over_launches(data->median[DDP_BASE] + c, data->count, data->pairs);
+        v.cells[c].next_ns =
+            median_over_launches(data->median[DDP_NEXT] + c, data->count, data->pairs);
     }
     DDP_TRY_GOTO(
         judge_covariate(data->pingpong, data->pairs, &v.pingpong_ratio, &v.pingpong_p, err),

@@ -19,6 +19,7 @@
 #include "record/result_file.h"
 #include "record/verdict_record.h"
 #include "run/child.h"
+#include "stats/sequential.h"
 
 /* One of the two commands. */
 struct ddp_gate_side {
@@ -35,11 +36,22 @@ enum { DDP_BASE, DDP_NEXT };
  * larger. */
 #define DDP_GATE_EFFECT 0.05
 
+/* Default of the largest number of pairs. */
+#define DDP_GATE_PAIRS 32
+
+/* When the gate decides. It stops at the first look at which more pairs cannot change the verdict,
+ * or at which the verdict is PASS or FAIL, and at the last look. */
+struct ddp_gate_looks {
+    int count;
+    int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */
+    double level[DDP_SEQUENTIAL_MAX]; /* significance level of each look */
+};
+
 struct ddp_gate_data;
 
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
-    int pairs; /* 1 to DDP_SIGNFLIP_MAX */
+    struct ddp_gate_looks looks;
     uint64_t seed;
     double min_effect; /* smallest slow-down that counts, as a fraction */
     int64_t child_timeout_ns;
@@ -48,7 +60,8 @@ struct ddp_gate_setup {
     void (*on_child)(void *arg, int pair, int pairs, int side);
     void *arg;
     /* Optional: called once the cells are known; an error ends the gate. */
-    int (*check)(const struct ddp_gate_data *data, struct ddp_err *err);
+    int (*check)(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                 struct ddp_err *err);
     bool injects; /* a self-test: new may have an injected delay (--inject-delay), unlike base */
 };
 
@@ -61,7 +74,7 @@ struct ddp_gate_data {
     /* pairs: pairs measured. rerun: how often a pair was run again. mixed: pairs that were kept
      * although their ping-pong classes differ. */
     int pairs, rerun, mixed;
-    /* Medians in ns by side, [cell][pair]. NaN if a child lacks the cell. */
+    /* Medians in ns by side, [pair][cell]. NaN if a child lacks the cell. */
     double *median[2];
     /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
      * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
@@ -69,12 +82,22 @@ struct ddp_gate_data {
     char build[2][256], fingerprint[512];
 };
 
-/* Runs all child processes. The cells are those of base's first child. Returns DDP_EMISMATCH if a
- * child ran on another machine or with other ranks than the first. Returns DDP_ELOST if a child ran
- * into the timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding
- * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
- * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
- * another reason. Returns -(128 + n) after signal n. */
+/* Plans the looks: after 8 pairs and then after every 4 pairs, up to max_pairs. fixed: a single
+ * look after max_pairs pairs. 1 <= max_pairs <= DDP_SIGNFLIP_MAX. Returns DDP_ENOMEM. */
+int ddp_gate_plan_looks(int max_pairs, bool fixed, struct ddp_gate_looks *out,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the largest number of pairs that the gate may run. */
+int ddp_gate_max_pairs(const struct ddp_gate_setup *setup);
+/* Returns the settings of the decision after `pairs` pairs. */
+struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pairs);
+
+/* Runs child processes until the gate may stop (struct ddp_gate_looks). The cells are those of
+ * base's first child. Returns DDP_EMISMATCH if a child ran on another machine or with other ranks
+ * than the first. Returns DDP_ELOST if a child ran into the timeout. If a child exits with one of
+ * ddpbench's exit codes, returns the corresponding error. Returns the errors of ddp_result_read,
+ * DDP_EDATA if a document reports wrong data, and DDP_EINPUT if it has no point. Returns
+ * DDP_EUNAVAIL if a child cannot be started or judged for another reason. Returns -(128 + n) after
+ * signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release *out with ddp_verdict_record_release. A cell or a training

@@ -171,7 +171,7 @@ static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_valu
 
 static void on_child(void *arg, int pair, int pairs, int side)
 {
-    ddp_log_progress(arg, "gate: pair %d of %d, %s", pair + 1, pairs,
+    ddp_log_progress(arg, "gate: pair %d of at most %d, %s", pair + 1, pairs,
                      side == DDP_BASE ? "base" : "new");
 }
 
@@ -199,15 +199,18 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
 
 /* Fails if the pairs are too few for any cell to be significant. Called after the first run of
  * base, when the number of cells is known. */
-static int enough_pairs(const struct ddp_gate_data *data, struct ddp_err *err)
+static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                        struct ddp_err *err)
 {
-    size_t least = ddp_signflip_least_pairs(data->count, DDP_VERDICT_LEVEL);
-    if ((size_t)data->pairs >= least)
+    const struct ddp_gate_looks *looks = &setup->looks;
+    const double level = looks->level[looks->count - 1];
+    const size_t least = ddp_signflip_least_pairs(data->count, level);
+    if ((size_t)ddp_gate_max_pairs(setup) >= least)
         return 0;
     ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
-             data->pairs, data->count);
-    return ddp_hint(err, "use --pairs %zu or more: 2^-pairs x cells must not exceed %.2f", least,
-                    DDP_VERDICT_LEVEL);
+             ddp_gate_max_pairs(setup), data->count);
+    return ddp_hint(err, "use %s %zu or more: 2^-pairs x cells must not exceed %.3g",
+                    looks->count > 1 ? "--max-pairs" : "--pairs", least, level);
 }
 
 static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
@@ -240,7 +243,8 @@ struct work {
 static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)
 {
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
-    w->setup.pairs = (int)v->pairs;
+    DDP_TRY(ddp_gate_plan_looks((int)(v->pairs > 0 ? v->pairs : v->max_pairs), v->pairs > 0,
+                                &w->setup.looks, err));
     w->setup.seed = (uint64_t)v->seed;
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;

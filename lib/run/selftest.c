@@ -30,7 +30,8 @@ static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_jour
     facts->count = 0;
     ddp_journal_fact(facts, "self-test of", "%s", setup->command);
     ddp_journal_fact(facts, "environment", "%016llx", (unsigned long long)env);
-    ddp_journal_fact(facts, "--pairs", "%d", setup->gate.pairs);
+    ddp_journal_fact(facts, setup->gate.looks.count > 1 ? "--max-pairs" : "--pairs", "%d",
+                     ddp_gate_max_pairs(&setup->gate));
     ddp_journal_fact(facts, "--seed", "%llu", (unsigned long long)setup->gate.seed);
     ddp_journal_fact(facts, "--inject", "%g %%", setup->effect * 100);
     ddp_journal_fact(facts, "processor", "%s, %d cores", here.cpu, here.cores);
@@ -67,14 +68,16 @@ static bool is_done(const struct ddp_selftest *test, bool injected, int index)
 
 /* Returns a gate's data as a journal payload, or NULL if there is no memory. Release it with
  * free(). */
-static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, int injected)
+static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int64_t took_ns, int index,
+                                   int injected)
 {
     const struct ddp_noise_gate head = {.index = index,
                                         .injected = injected,
                                         .pairs = data->pairs,
                                         .cells = (int32_t)data->count,
                                         .rerun = data->rerun,
-                                        .mixed = data->mixed};
+                                        .mixed = data->mixed,
+                                        .took_ms = (int32_t)(took_ns / 1000000)};
     const size_t pairs = (size_t)data->pairs;
     struct ddp_noise_gate *gate = ddp_calloc(1, ddp_noise_gate_bytes(&head));
     struct ddp_gate_data to;
@@ -91,15 +94,14 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int index, 
     return gate;
 }
 
-/* True if the cells and the number of pairs are those of the first gate. Otherwise the gates cannot
- * be judged together. */
+/* True if the cells are those of the first gate. Otherwise the gates cannot be judged together. */
 static bool same_cells(const struct ddp_selftest *test, const struct ddp_gate_data *data)
 {
     struct ddp_gate_data first;
     if (test->count == 0)
         return true;
     ddp_selftest_data(test->gates[0], &first);
-    bool same = first.count == data->count && first.pairs == data->pairs;
+    bool same = first.count == data->count;
     for (size_t c = 0; same && c < data->count; c++)
         same = strcmp(first.id[c], data->id[c]) == 0;
     return same;
@@ -160,6 +162,7 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
     struct ddp_gate_data data = {.count = 0};
     struct ddp_noise_gate *payload = NULL;
     const int cell = injected ? index % test->gates[0]->cells : -1;
+    const int64_t began_ns = ddp_now_ns();
     char next[4096];
     int rc;
     gate.injects = injected;
@@ -180,7 +183,7 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
         rc = ddp_hint(err, "the command of a self-test must always measure the same points");
         goto out;
     }
-    payload = pack(&data, index, cell);
+    payload = pack(&data, ddp_now_ns() - began_ns, index, cell);
     if (!payload) {
         rc = ddp_fail(err, DDP_ENOMEM, "no memory for a gate");
         goto out;
@@ -316,12 +319,14 @@ static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, dou
                  double min_effect)
 {
     const size_t pairs = (size_t)data->pairs;
+    struct ddp_verdict_rule rule = ddp_gate_rule(&w->setup->gate, data->pairs);
     enum ddp_verdict verdict;
+    rule.min_effect = min_effect;
     memcpy(w->next, data->median[DDP_NEXT], data->count * pairs * sizeof *w->next);
     for (size_t i = 0; i < pairs; i++)
-        w->next[c * pairs + i] *= 1 + effect;
-    if (ddp_verdict_decide(data->median[DDP_BASE], w->next, data->count, pairs, min_effect,
-                           w->cells, &verdict) != 0)
+        w->next[i * data->count + c] *= 1 + effect;
+    if (ddp_verdict_decide(data->median[DDP_BASE], w->next, data->count, pairs, &rule, w->cells,
+                           &verdict) != 0)
         return -1;
     return w->cells[c].state == DDP_CELL_SLOWER;
 }
@@ -420,10 +425,26 @@ static int find_detectable(struct work *w, const struct ddp_selftest *test, stru
     return 0;
 }
 
+/* Finds the median number of pairs and the median duration of all gates. */
+static void find_medians(struct work *w, const struct ddp_selftest *test, struct ddp_noise *out)
+{
+    double *const pairs = w->values, *const seconds = w->values + test->count;
+    struct ddp_summary p, s;
+    for (int i = 0; i < test->count; i++) {
+        pairs[i] = test->gates[i]->pairs;
+        seconds[i] = test->gates[i]->took_ms / 1e3;
+    }
+    const bool known = ddp_summarize(pairs, (size_t)test->count, &p) == 0 &&
+                       ddp_summarize(seconds, (size_t)test->count, &s) == 0;
+    out->median_pairs = known ? p.median : NAN;
+    out->median_seconds = known ? s.median : NAN;
+}
+
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                        struct ddp_noise *out, struct ddp_err *err)
 {
-    const size_t cells = (size_t)test->gates[0]->cells, pairs = (size_t)test->gates[0]->pairs;
+    const size_t cells = (size_t)test->gates[0]->cells;
+    const size_t pairs = (size_t)ddp_gate_max_pairs(&setup->gate);
     struct work w = {.setup = setup};
     struct ddp_noise noise = {.pairs = (int)pairs,
                               .cells = (int)cells,
@@ -435,9 +456,10 @@ int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_
     ddp_clock_iso8601(noise.measured, sizeof noise.measured);
     DDP_TRY_GOTO(DDP_NEW(&w.cells, cells, err), out);
     DDP_TRY_GOTO(DDP_NEW(&w.next, cells * pairs, err), out);
-    DDP_TRY_GOTO(DDP_NEW(&w.values, (size_t)test->count * cells, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&w.values, (size_t)test->count * DDP_MAX(cells, (size_t)2), err), out);
     DDP_TRY_GOTO(judge_gates(&w, test, &noise, err), out);
     DDP_TRY_GOTO(find_detectable(&w, test, &noise, err), out);
+    find_medians(&w, test, &noise);
     *out = noise;
 out:
     free(w.values);
@@ -457,8 +479,8 @@ bool ddp_selftest_holds(const struct ddp_noise *noise)
            noise->found * 10 >= noise->injected * 9 && noise->elsewhere == 0;
 }
 
-/* The default command of a self-test. Its three cells are short, so that 90 gates of 12 pairs take
- * minutes. With smaller messages the timer could not resolve 1 % of the time. */
+/* The default command of a self-test. Its three cells are short, so that a gate takes less than a
+ * minute. With smaller messages the timer could not resolve 1 % of the time. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
 
 /* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
@@ -525,10 +547,10 @@ static void conclude(const struct ddp_noise *noise, const char *path,
     snprintf(out->next_command, sizeof out->next_command, "%s", noise->command);
     snprintf(out->reason, sizeof out->reason,
              "%d false alarm%s in %d A/A gates; a delay of %.3g %% found in %d of %d, another cell "
-             "blamed in %d; noise floor %.2g %%",
+             "blamed in %d; noise floor %.2g %%; a gate takes %.3g pairs and %.3g s (medians)",
              noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
              noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
-             noise->noise_floor * 100);
+             noise->noise_floor * 100, noise->median_pairs, noise->median_seconds);
 }
 
 static int check(const struct ddp_gate_values *v, struct ddp_err *err)

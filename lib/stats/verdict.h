@@ -3,8 +3,8 @@
  * A *cell* is one point of the benchmark (collective, size, ...) with its measurements of all runs.
  * A *pair* is one run of the base command and one run of the new command, close in time and in
  * random order. For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the
- * cell's pairs. The module signflip also estimates the ratio new/base with one-sided 95 % bounds.
- * Holm's method corrects the p values of all cells. */
+ * cell's pairs. The module signflip also estimates the ratio new/base with one-sided bounds. Holm's
+ * method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -14,7 +14,9 @@
 extern "C" {
 #endif
 
-/* Significance level of all corrected tests together, and of each bound. */
+/* Probability of a false FAIL that the gate accepts, and of a false PASS for each cell. If the gate
+ * decides after each of several numbers of pairs, stats/sequential.h gives the level of each
+ * decision. */
 #define DDP_VERDICT_LEVEL 0.05
 
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
@@ -36,13 +38,20 @@ struct ddp_cell {
     enum ddp_cell_state state;
 };
 
-/* Decides the verdict. base and next [cells * pairs] hold the median times, ordered by cell and
- * then by pair. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
- * min_effect: 0.05 means 5 %. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there are
- * cells, and the upper bound of each lies below 1 + min_effect. INCONCLUSIVE: everything else.
- * Returns 0, or -1 if memory is exhausted. */
+/* The settings of a decision. */
+struct ddp_verdict_rule {
+    double min_effect; /* smallest slow-down that counts: 0.05 means 5 % */
+    double level;      /* significance level of the corrected tests together, and of each bound */
+};
+
+/* Decides the verdict. base and next [pairs * cells] hold the median times, ordered by pair and
+ * then by cell. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
+ * Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there are cells, and the upper bound
+ * of each lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if memory is
+ * exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
-                       double min_effect, struct ddp_cell *out, enum ddp_verdict *verdict);
+                       const struct ddp_verdict_rule *rule, struct ddp_cell *out,
+                       enum ddp_verdict *verdict);
 
 #ifdef __cplusplus
 }

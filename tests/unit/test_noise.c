@@ -34,7 +34,7 @@ static struct ddp_noise_gate *make_gate(int index, int slowed, double effect, do
     for (int i = 0; i < CELLS * PAIRS; i++) {
         data.median[DDP_BASE][i] = 100 * exp(noise * ddp_rng_normal(rng));
         data.median[DDP_NEXT][i] =
-            100 * exp(noise * ddp_rng_normal(rng)) * (i / PAIRS == slowed ? 1 + effect : 1);
+            100 * exp(noise * ddp_rng_normal(rng)) * (i % CELLS == slowed ? 1 + effect : 1);
     }
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < PAIRS; i++)
@@ -52,9 +52,10 @@ static void judge(int same, int injected, double effect, double noise, struct dd
                                        .same = same,
                                        .injected = injected,
                                        .effect = effect,
-                                       .gate = {.pairs = PAIRS, .min_effect = 0.05}};
+                                       .gate = {.min_effect = 0.05}};
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_rng rng;
+    assert_int_equal(ddp_gate_plan_looks(PAIRS, true, &setup.gate.looks, &err), 0);
     ddp_rng_init(&rng, 7, 7);
     for (int i = 0; i < same + injected; i++)
         gates[i] = i < same ? make_gate(i, -1, 0, noise, &rng)

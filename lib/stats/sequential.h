@@ -1,0 +1,32 @@
+/* Significance levels of a sequential test. A sequential test looks at its data several times and
+ * stops as soon as it is sure. Each look is another chance of a false result, so each look uses a
+ * smaller level than the whole test. All functions are pure.
+ *
+ * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). At look k, the test
+ * may have spent alpha * log(1 + (e - 1) * n_k / n_K), the spending function that resembles
+ * Pocock's test. The probability that look k is the first one to reject is computed by numerical
+ * integration (Armitage, McPherson & Rowe 1969) for sums of independent normal values. The
+ * sign-flip test (signflip.h) has no normal distribution, so tests/unit/test_verdict.c measures the
+ * error rates of the whole gate. */
+#ifndef DDP_STATS_SEQUENTIAL_H
+#define DDP_STATS_SEQUENTIAL_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Largest number of looks. */
+#define DDP_SEQUENTIAL_MAX 20
+
+/* Computes the one-sided level of each look. n [looks] holds the numbers of values seen at the
+ * looks, in ascending order; the last is the largest number that the test may use. 1 <= looks <=
+ * DDP_SEQUENTIAL_MAX and 0 < alpha < 1. With one look, its level is alpha. Returns 0, or -1 if
+ * memory is exhausted. */
+int ddp_sequential_levels(const int *n, size_t looks, double alpha, double *level);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
