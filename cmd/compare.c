@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "cmd.h"
-#include "run/gate_run.h"
+#include "run/compare_run.h"
 #include "run/noise_floor.h"
 
 struct compare_values {

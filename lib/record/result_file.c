@@ -553,8 +553,10 @@ bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp
     return !(x == y || (isnan(x) && isnan(y)));
 }
 
-void ddp_result_name_delays(const struct ddp_result_point *base,
-                            const struct ddp_result_point *next, char *out, size_t bytes)
+/* Writes the injected delays of a point of base and of new, for example "10 % in base, none in
+ * new". */
+static void name_delays(const struct ddp_result_point *base, const struct ddp_result_point *next,
+                        char *out, size_t bytes)
 {
     const double percent[2] = {base->injected_percent, next->injected_percent};
     char name[2][24];
@@ -564,4 +566,19 @@ void ddp_result_name_delays(const struct ddp_result_point *base,
             snprintf(name[side], sizeof name[side], "%.9g %%", percent[side]);
     }
     snprintf(out, bytes, "%s in base, %s in new", name[0], name[1]);
+}
+
+bool ddp_result_find_delays(const struct ddp_result *base, const struct ddp_result *next, char *out,
+                            size_t bytes)
+{
+    char delays[80];
+    for (size_t i = 0; i < base->count; i++) {
+        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
+        if (!p || !ddp_result_delays_differ(&base->points[i], p))
+            continue;
+        name_delays(&base->points[i], p, delays, sizeof delays);
+        snprintf(out, bytes, "the delays injected into '%s' differ: %s", p->id, delays);
+        return true;
+    }
+    return false;
 }

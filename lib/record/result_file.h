@@ -63,10 +63,10 @@ void ddp_result_release(struct ddp_result *result);
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
 /* Returns whether the injected delays of two points differ. */
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b);
-/* Writes the injected delays of a point of base and of new, for example "10 % in base, none in
- * new". */
-void ddp_result_name_delays(const struct ddp_result_point *base,
-                            const struct ddp_result_point *next, char *out, size_t bytes);
+/* Writes a sentence about the first cell whose injected delays differ. Returns false if there is
+ * none. */
+bool ddp_result_find_delays(const struct ddp_result *base, const struct ddp_result *next, char *out,
+                            size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -78,3 +78,75 @@ bool ddp_verdict_is_final(const struct ddp_verdict_record *v)
     }
     return unjudged;
 }
+
+void ddp_verdict_count_states(const struct ddp_verdict_record *v,
+                              size_t states[DDP_CELL_MISSING + 1])
+{
+    memset(states, 0, (DDP_CELL_MISSING + 1) * sizeof *states);
+    for (size_t c = 0; c < v->count; c++)
+        states[v->cells[c].cell.state]++;
+}
+
+/* Largest number of items of a kind that the reason of a verdict names. */
+#define NAMES_MAX 4
+
+void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text)
+{
+    const size_t at = strlen(v->reason);
+    snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
+}
+
+/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
+ * many names are left. Ignores later names. */
+static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
+{
+    char more[40];
+    snprintf(more, sizeof more, "and %zu more", all - nth);
+    if (nth <= NAMES_MAX)
+        ddp_verdict_append(v, nth ? ", " : ": ", nth < NAMES_MAX ? name : more);
+}
+
+/* Appends the cells of base that new lacks. Returns how many there are. */
+static size_t name_missing(struct ddp_verdict_record *v)
+{
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t c = 0; c < v->count; c++)
+        all += v->cells[c].cell.state == DDP_CELL_MISSING;
+    snprintf(head, sizeof head, "%zu of %zu cells of base are missing in new", all, v->count);
+    if (all > 0)
+        ddp_verdict_append(v, "; ", head);
+    for (size_t c = 0; c < v->count; c++)
+        if (v->cells[c].cell.state == DDP_CELL_MISSING)
+            append_name(v, n++, all, v->cells[c].id);
+    return all;
+}
+
+/* Appends the unjudged items of one kind. Returns how many there are. */
+static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
+{
+    const struct ddp_unjudged_list *list = &v->unjudged;
+    size_t all = 0, n = 0;
+    char head[80];
+    for (size_t i = 0; i < list->count; i++)
+        all += list->items[i].train == train && list->items[i].base == base;
+    snprintf(head, sizeof head, "%zu %s%s of %s, not judged", all, train ? "training run" : "cell",
+             all == 1 ? "" : "s", base ? "base" : "new only");
+    if (all > 0)
+        ddp_verdict_append(v, "; ", head);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].train == train && list->items[i].base == base)
+            append_name(v, n++, all, list->items[i].name);
+    return all;
+}
+
+void ddp_verdict_check_unjudged(struct ddp_verdict_record *v)
+{
+    size_t of_base = name_missing(v);
+    of_base += name_unjudged(v, false, true);
+    of_base += name_unjudged(v, true, true);
+    name_unjudged(v, false, false);
+    name_unjudged(v, true, false);
+    if (of_base > 0 && v->outcome == DDP_VERDICT_PASS)
+        v->outcome = DDP_VERDICT_INCONCLUSIVE;
+}

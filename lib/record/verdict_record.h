@@ -77,6 +77,15 @@ void ddp_verdict_record_release(struct ddp_verdict_record *v);
 /* Returns whether more pairs would not make an INCONCLUSIVE verdict a PASS or FAIL: no cell is
  * uncertain or slower, but a cell or a training run of base was not judged. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
+/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
+ * v->reason how many cells and training runs were not judged, including those of new, and some of
+ * their names. */
+void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
+/* Appends `before` and `text` to v->reason, cut off where the reason is full. */
+void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);
+/* Counts the cells of each state. */
+void ddp_verdict_count_states(const struct ddp_verdict_record *v,
+                              size_t states[DDP_CELL_MISSING + 1]);
 
 #ifdef __cplusplus
 }

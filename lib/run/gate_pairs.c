@@ -228,30 +228,14 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
-/* Writes a sentence about the first cell whose injected delays differ. Returns false if there is
- * none. */
-static bool find_delays(const struct ddp_result *base, const struct ddp_result *next, char *out,
-                        size_t bytes)
-{
-    char delays[80];
-    for (size_t i = 0; i < base->count; i++) {
-        const struct ddp_result_point *p = ddp_result_find(next, base->points[i].id);
-        if (!p || !ddp_result_delays_differ(&base->points[i], p))
-            continue;
-        ddp_result_name_delays(&base->points[i], p, delays, sizeof delays);
-        snprintf(out, bytes, "the delays injected into '%s' differ: %s", p->id, delays);
-        return true;
-    }
-    return false;
-}
-
 /* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
  * then measure the delay. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
                        struct ddp_err *err)
 {
     char text[320];
-    if (setup->injects || !find_delays(&result[DDP_BASE], &result[DDP_NEXT], text, sizeof text))
+    if (setup->injects ||
+        !ddp_result_find_delays(&result[DDP_BASE], &result[DDP_NEXT], text, sizeof text))
         return 0;
     ddp_fail(err, DDP_EUNAVAIL, "%s", text);
     return ddp_hint(err, "remove --inject-delay from both commands");
@@ -380,8 +364,6 @@ void ddp_gate_release(struct ddp_gate_data *data)
  * covariates (Bonferroni). The level is stricter than that of cells, because the Holm correction
  * does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
-/* Largest number of items of a kind that the reason of a verdict names. */
-#define NAMES_MAX 4
 
 /* Returns the median over the child processes that have the cell, or NaN if none has it. medians
  * points to the cell's time in the first pair; the time in the next pair follows after `cells`
@@ -430,18 +412,10 @@ static void check_drift(const char *what, double ratio, double p, struct ddp_ver
              (ratio - 1) * 100);
 }
 
-/* Counts the cells of each state. */
-static void count_states(const struct ddp_verdict_record *v, size_t states[DDP_CELL_MISSING + 1])
-{
-    memset(states, 0, (DDP_CELL_MISSING + 1) * sizeof *states);
-    for (size_t c = 0; c < v->count; c++)
-        states[v->cells[c].cell.state]++;
-}
-
 static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
 {
     size_t states[DDP_CELL_MISSING + 1];
-    count_states(v, states);
+    ddp_verdict_count_states(v, states);
     if (v->outcome == DDP_VERDICT_FAIL)
         snprintf(out, bytes, "%zu of %zu cells are slower by more than %.3g %%",
                  states[DDP_CELL_SLOWER], v->count, v->min_effect * 100);
@@ -453,70 +427,6 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
         snprintf(out, bytes,
                  "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --max-pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
-}
-
-static void append(struct ddp_verdict_record *v, const char *before, const char *text)
-{
-    const size_t at = strlen(v->reason);
-    snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
-}
-
-/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
- * many names are left. Ignores later names. */
-static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
-{
-    char more[40];
-    snprintf(more, sizeof more, "and %zu more", all - nth);
-    if (nth <= NAMES_MAX)
-        append(v, nth ? ", " : ": ", nth < NAMES_MAX ? name : more);
-}
-
-/* Appends the cells of base that new lacks. Returns how many there are. */
-static size_t name_missing(struct ddp_verdict_record *v)
-{
-    size_t all = 0, n = 0;
-    char head[80];
-    for (size_t c = 0; c < v->count; c++)
-        all += v->cells[c].cell.state == DDP_CELL_MISSING;
-    snprintf(head, sizeof head, "%zu of %zu cells of base are missing in new", all, v->count);
-    if (all > 0)
-        append(v, "; ", head);
-    for (size_t c = 0; c < v->count; c++)
-        if (v->cells[c].cell.state == DDP_CELL_MISSING)
-            append_name(v, n++, all, v->cells[c].id);
-    return all;
-}
-
-/* Appends the unjudged items of one kind. Returns how many there are. */
-static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
-{
-    const struct ddp_unjudged_list *list = &v->unjudged;
-    size_t all = 0, n = 0;
-    char head[80];
-    for (size_t i = 0; i < list->count; i++)
-        all += list->items[i].train == train && list->items[i].base == base;
-    snprintf(head, sizeof head, "%zu %s%s of %s, not judged", all, train ? "training run" : "cell",
-             all == 1 ? "" : "s", base ? "base" : "new only");
-    if (all > 0)
-        append(v, "; ", head);
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].train == train && list->items[i].base == base)
-            append_name(v, n++, all, list->items[i].name);
-    return all;
-}
-
-/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
- * v->reason how many cells and training runs were not judged, including those of new, and some of
- * their names. */
-static void check_unjudged(struct ddp_verdict_record *v)
-{
-    size_t of_base = name_missing(v);
-    of_base += name_unjudged(v, false, true);
-    of_base += name_unjudged(v, true, true);
-    name_unjudged(v, false, false);
-    name_unjudged(v, true, false);
-    if (of_base > 0 && v->outcome == DDP_VERDICT_PASS)
-        v->outcome = DDP_VERDICT_INCONCLUSIVE;
 }
 
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
@@ -563,7 +473,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(&v, v.reason, sizeof v.reason);
     check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
-    check_unjudged(&v);
+    ddp_verdict_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);
     memcpy(v.base_build, data->build[DDP_BASE], sizeof v.base_build);
@@ -577,105 +487,4 @@ err_cells:
     ddp_verdict_record_release(&v);
     free(cells);
     return rc;
-}
-
-static void compare_cell(const struct ddp_result_point *a, const struct ddp_result_point *b,
-                         double limit, struct ddp_verdict_cell *out)
-{
-    struct ddp_cell *cell = &out->cell;
-    memcpy(out->id, a->id, sizeof out->id);
-    out->base_ns = a->median_ns;
-    out->next_ns = b ? b->median_ns : NAN;
-    *cell = (struct ddp_cell){0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING};
-    if (!b || !(a->median_ns > 0) || !(b->median_ns > 0))
-        return;
-    cell->pairs = 1;
-    cell->ratio = b->median_ns / a->median_ns;
-    cell->lower = a->ci95_hi_ns > 0 ? b->ci95_lo_ns / a->ci95_hi_ns : NAN;
-    cell->upper = a->ci95_lo_ns > 0 ? b->ci95_hi_ns / a->ci95_lo_ns : NAN;
-    if (isnan(cell->lower) || isnan(cell->upper))
-        cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
-    else if (ddp_result_delays_differ(a, b))
-        cell->state = DDP_CELL_UNCERTAIN; /* the ratio would show the injected delay */
-    else if (cell->lower > limit)
-        cell->state = DDP_CELL_SLOWER;
-    else if (cell->upper < 1 / limit)
-        cell->state = DDP_CELL_FASTER;
-    else
-        cell->state = cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
-}
-
-static int find_unjudged(const struct ddp_result *base, const struct ddp_result *next,
-                         struct ddp_unjudged_list *list, struct ddp_err *err)
-{
-    for (size_t i = 0; i < base->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(list, base->runs[i], true, true, err));
-    for (size_t i = 0; i < next->count; i++)
-        if (!ddp_result_find(base, next->points[i].id))
-            DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
-    for (size_t i = 0; i < next->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
-    ddp_unjudged_merge(list); /* a training run may be in both results */
-    return 0;
-}
-
-static bool is_whole(const struct ddp_result *r)
-{
-    return strcmp(r->status, "complete") == 0;
-}
-
-/* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
- * cells are not known. */
-static void conclude(const struct ddp_result *base, const struct ddp_result *next,
-                     struct ddp_verdict_record *v)
-{
-    size_t states[DDP_CELL_MISSING + 1];
-    char delays[320];
-    count_states(v, states);
-    const bool known = states[DDP_CELL_UNCERTAIN] == 0 && v->count > 0;
-    v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
-                 : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
-                                                             : DDP_VERDICT_INCONCLUSIVE;
-    snprintf(
-        v->reason, sizeof v->reason,
-        "stored results: %zu of %zu cells are slower by more than %.3g %%, %zu are undecided%s%s",
-        states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
-        is_whole(base) ? "" : "; base was cut off and may lack cells",
-        is_whole(next) ? "" : "; new was cut off");
-    if (find_delays(base, next, delays, sizeof delays))
-        append(v, "; ", delays);
-    check_unjudged(v);
-}
-
-int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
-                        double min_effect, struct ddp_verdict_record *out, struct ddp_err *err)
-{
-    if (strcmp(base->fingerprint, next->fingerprint) != 0) {
-        ddp_fail(err, DDP_EMISMATCH,
-                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
-                 base->fingerprint, next->fingerprint);
-        return ddp_hint(err,
-                        "compare results that were measured on one machine with the same ranks");
-    }
-    struct ddp_verdict_record v;
-    ddp_verdict_record_init(&v);
-    v.kind = "compare";
-    v.level = 0.05;
-    v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
-    v.count = base->count;
-    DDP_TRY(DDP_NEW(&v.cells, base->count, err));
-    for (size_t c = 0; c < base->count; c++)
-        compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
-                     &v.cells[c]);
-    int rc = find_unjudged(base, next, &v.unjudged, err);
-    if (rc != 0) {
-        ddp_verdict_record_release(&v);
-        return rc;
-    }
-    conclude(base, next, &v);
-    memcpy(v.base_build, base->build, sizeof v.base_build);
-    memcpy(v.next_build, next->build, sizeof v.next_build);
-    memcpy(v.fingerprint, base->fingerprint, sizeof v.fingerprint);
-    *out = v;
-    return 0;
 }

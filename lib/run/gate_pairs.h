@@ -116,19 +116,4 @@ int ddp_gate_first(uint64_t seed, int pair);
  * other. False if one of them is NaN. */
 bool ddp_gate_class_differs(double a_ns, double b_ns);
 
-/* The comparison of two stored results is weaker than the gate, because each side was measured only
- * once, and at another time. A cell counts as slower only if the whole interval of its ratio shows
- * a slow-down of more than 10 % and of more than the machine's noise floor. */
-/* Smallest min_effect of a comparison. */
-#define DDP_COMPARE_EFFECT 0.10
-
-/* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
- * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
- * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
- * to DDP_COMPARE_EFFECT if it is smaller. Release *out with ddp_verdict_record_release.
- * Returns DDP_EMISMATCH for results of different machines or ranks. */
-int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
-                        double min_effect, struct ddp_verdict_record *out,
-                        struct ddp_err *err) DDP_MUST_CHECK;
-
 #endif

@@ -34,15 +34,4 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A comparison of two stored results. */
-struct ddp_compare {
-    const char *path[2];
-    const struct ddp_verdict_outputs *outputs;
-    double min_effect;      /* as a fraction; NaN: not given */
-    const char *noise_file; /* NULL: not given */
-};
-/* Compares the results. Returns the same as ddp_gate_run. */
-int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
-                    struct ddp_err *err) DDP_MUST_CHECK;
-
 #endif

@@ -1,0 +1,178 @@
+#include "run/compare_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/noise_floor.h"
+
+static void compare_cell(const struct ddp_result_point *a, const struct ddp_result_point *b,
+                         double limit, struct ddp_verdict_cell *out)
+{
+    struct ddp_cell *cell = &out->cell;
+    memcpy(out->id, a->id, sizeof out->id);
+    out->base_ns = a->median_ns;
+    out->next_ns = b ? b->median_ns : NAN;
+    *cell = (struct ddp_cell){0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING};
+    if (!b || !(a->median_ns > 0) || !(b->median_ns > 0))
+        return;
+    cell->pairs = 1;
+    cell->ratio = b->median_ns / a->median_ns;
+    cell->lower = a->ci95_hi_ns > 0 ? b->ci95_lo_ns / a->ci95_hi_ns : NAN;
+    cell->upper = a->ci95_lo_ns > 0 ? b->ci95_hi_ns / a->ci95_lo_ns : NAN;
+    if (isnan(cell->lower) || isnan(cell->upper))
+        cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
+    else if (ddp_result_delays_differ(a, b))
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio would show the injected delay */
+    else if (cell->lower > limit)
+        cell->state = DDP_CELL_SLOWER;
+    else if (cell->upper < 1 / limit)
+        cell->state = DDP_CELL_FASTER;
+    else
+        cell->state = cell->upper < limit ? DDP_CELL_SAME : DDP_CELL_UNCERTAIN;
+}
+
+static int find_unjudged(const struct ddp_result *base, const struct ddp_result *next,
+                         struct ddp_unjudged_list *list, struct ddp_err *err)
+{
+    for (size_t i = 0; i < base->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, base->runs[i], true, true, err));
+    for (size_t i = 0; i < next->count; i++)
+        if (!ddp_result_find(base, next->points[i].id))
+            DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
+    for (size_t i = 0; i < next->run_count; i++)
+        DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
+    ddp_unjudged_merge(list); /* a training run may be in both results */
+    return 0;
+}
+
+static bool is_whole(const struct ddp_result *r)
+{
+    return strcmp(r->status, "complete") == 0;
+}
+
+/* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
+ * cells are not known. */
+static void conclude(const struct ddp_result *base, const struct ddp_result *next,
+                     struct ddp_verdict_record *v)
+{
+    size_t states[DDP_CELL_MISSING + 1];
+    char delays[320];
+    ddp_verdict_count_states(v, states);
+    const bool known = states[DDP_CELL_UNCERTAIN] == 0 && v->count > 0;
+    v->outcome = states[DDP_CELL_SLOWER] > 0                 ? DDP_VERDICT_FAIL
+                 : known && is_whole(base) && is_whole(next) ? DDP_VERDICT_PASS
+                                                             : DDP_VERDICT_INCONCLUSIVE;
+    snprintf(
+        v->reason, sizeof v->reason,
+        "stored results: %zu of %zu cells are slower by more than %.3g %%, %zu are undecided%s%s",
+        states[DDP_CELL_SLOWER], v->count, v->min_effect * 100, states[DDP_CELL_UNCERTAIN],
+        is_whole(base) ? "" : "; base was cut off and may lack cells",
+        is_whole(next) ? "" : "; new was cut off");
+    if (ddp_result_find_delays(base, next, delays, sizeof delays))
+        ddp_verdict_append(v, "; ", delays);
+    ddp_verdict_check_unjudged(v);
+}
+
+int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
+                        double min_effect, struct ddp_verdict_record *out, struct ddp_err *err)
+{
+    if (strcmp(base->fingerprint, next->fingerprint) != 0) {
+        ddp_fail(err, DDP_EMISMATCH,
+                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
+                 base->fingerprint, next->fingerprint);
+        return ddp_hint(err,
+                        "compare results that were measured on one machine with the same ranks");
+    }
+    struct ddp_verdict_record v;
+    ddp_verdict_record_init(&v);
+    v.kind = "compare";
+    v.level = 0.05;
+    v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
+    v.count = base->count;
+    DDP_TRY(DDP_NEW(&v.cells, base->count, err));
+    for (size_t c = 0; c < base->count; c++)
+        compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
+                     &v.cells[c]);
+    int rc = find_unjudged(base, next, &v.unjudged, err);
+    if (rc != 0) {
+        ddp_verdict_record_release(&v);
+        return rc;
+    }
+    conclude(base, next, &v);
+    memcpy(v.base_build, base->build, sizeof v.base_build);
+    memcpy(v.next_build, next->build, sizeof v.next_build);
+    memcpy(v.fingerprint, base->fingerprint, sizeof v.fingerprint);
+    *out = v;
+    return 0;
+}
+
+/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
+ * come from this machine. */
+static int choose_effect(double asked, const char *noise_file, const struct ddp_result *base,
+                         struct ddp_min_effect *out, struct ddp_err *err)
+{
+    struct ddp_noise_machine machine;
+    ddp_noise_machine_read(&machine);
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, noise_file, out, err));
+    if (asked < DDP_COMPARE_EFFECT) {
+        out->effect = DDP_COMPARE_EFFECT;
+        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
+    }
+    if (isnan(out->noise_floor) ||
+        (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
+        return 0;
+    *out = (struct ddp_min_effect){.effect = fmax(isnan(asked) ? 0 : asked, DDP_COMPARE_EFFECT),
+                                   .noise_floor = NAN};
+    snprintf(out->from, sizeof out->from,
+             "%s; the results come from another machine, whose noise floor is unknown",
+             isnan(asked) ? "the default" : "as asked");
+    return 0;
+}
+
+/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
+ * labelled. */
+static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
+{
+    const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
+    snprintf(out, bytes, "%s%s%s%s%s%s", path, cut || marked ? " (" : "", cut ? r->status : "",
+             cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
+}
+
+static int check_stored(const char *path, const struct ddp_result *r, struct ddp_err *err)
+{
+    if (r->flaw[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, r->flaw);
+    return 0;
+}
+
+int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp_err *err)
+{
+    struct ddp_result base = {.count = 0}, next = {.count = 0};
+    struct ddp_verdict_record verdict = {.count = 0};
+    struct ddp_min_effect min_effect;
+    struct ddp_record record;
+    struct ddp_report_set *reports;
+    int rc;
+    const char *const protected_paths[] = {c->path[0], c->path[1], c->noise_file, NULL};
+    DDP_TRY_GOTO(ddp_result_read(c->path[0], &base, err), out);
+    DDP_TRY_GOTO(ddp_result_read(c->path[1], &next, err), out);
+    DDP_TRY_GOTO(check_stored(c->path[0], &base, err), out);
+    DDP_TRY_GOTO(check_stored(c->path[1], &next, err), out);
+    DDP_TRY_GOTO(choose_effect(c->min_effect, c->noise_file, &base, &min_effect, err), out);
+    DDP_TRY_GOTO(ddp_verdict_begin(app, c->outputs, -1, protected_paths, &record, &reports, err),
+                 out);
+    rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
+    verdict.noise_floor = min_effect.noise_floor;
+    memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
+    name_result(c->path[0], &base, verdict.base_command, sizeof verdict.base_command);
+    name_result(c->path[1], &next, verdict.next_command, sizeof verdict.next_command);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &verdict : NULL, rc, err);
+out:
+    ddp_verdict_record_release(&verdict);
+    ddp_result_release(&next);
+    ddp_result_release(&base);
+    return rc;
+}
