@@ -4,14 +4,13 @@
 #   ci/gate.sh [--strict] [--ddpbench PATH] [--out DIR] GATE-OPTION...
 #   ci/gate.sh --base './base/app allreduce --size 64K,1M' --new './new/app allreduce --size 64K,1M'
 #
-# All other arguments go to `ddpbench gate`; --base is required, and --new or --new-env. If the gate
-# cannot tell (exit code 12), a second round measures twice the pairs, at most 40. If that cannot tell
-# either, the check is neutral: it exits with 0 and a warning, so that a noisy machine blocks nobody.
-# With --strict it exits with 12 instead. If the only reason is that cells or training runs of base
-# were not judged, there is no second round, because more pairs would not change that.
+# All other arguments go to `ddpbench gate`; --base is required, and --new or --new-env. The gate runs
+# pairs until it is sure, at most --max-pairs. If it cannot tell (exit code 12), the check is
+# neutral: it exits with 0 and a warning, so that a noisy machine blocks nobody. With --strict it exits
+# with 12 instead.
 #
 # DIR (gate-results) gets gate.json, gate.xml (JUnit), gate.md and gate.log. Under GitHub Actions
-# the annotations of the last round are printed, and gate.md is added to the job's summary.
+# the annotations are printed, and gate.md is added to the job's summary.
 #
 # Exits with 0 (not slower, or the gate cannot tell), 10 (slower), 12 (cannot tell, --strict), or the
 # exit code of an error: see `ddpbench help exit-codes`.
@@ -20,15 +19,12 @@ set -euo pipefail
 strict=0
 ddpbench=${DDPBENCH:-ddpbench}
 out=gate-results
-pairs=12
 args=()
 while [ $# -gt 0 ]; do
     case $1 in
         --strict) strict=1 ;;
         --ddpbench) ddpbench=${2:?--ddpbench takes a path}; shift ;;
         --out) out=${2:?--out takes a folder}; shift ;;
-        --pairs) pairs=${2:?--pairs takes a number}; shift ;;
-        --pairs=*) pairs=${1#*=} ;;
         --json | --json=* | --format | --format=*)
             echo "gate.sh: ${1%%=*} is set by gate.sh; see DIR in $0" >&2
             exit 64 ;;
@@ -36,21 +32,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-case $pairs in
-    '' | *[!0-9]*)
-        echo "gate.sh: --pairs '$pairs' is not a number" >&2
-        exit 64 ;;
-esac
 mkdir -p "$out"
-
-# round PAIRS: runs one round and sets rc to its exit code. stdout is printed and kept in the log.
-round() {
-    rc=0
-    "$ddpbench" gate "${args[@]}" --pairs "$1" --json "$out/gate.json" \
-        --format "table,junit=$out/gate.xml,markdown=$out/gate.md,github=$out/annotations.txt" \
-        >"$out/gate.log" || rc=$?
-    cat "$out/gate.log"
-}
 
 # Succeeds if more pairs can change no cell, but base has cells or training runs that were not judged.
 # JSON escapes a quotation mark inside a string, so the name of a cell cannot match.
@@ -60,12 +42,11 @@ unjudged() {
 }
 
 rm -f "$out"/gate.json "$out"/gate.xml "$out"/gate.md "$out"/annotations.txt
-round "$pairs"
-if [ "$rc" = 12 ] && [ "$pairs" -lt 40 ] && ! unjudged; then
-    more=$((pairs * 2 > 40 ? 40 : pairs * 2))
-    echo "gate.sh: $pairs pairs cannot tell; starting another round with $more" >&2
-    round "$more"
-fi
+rc=0
+"$ddpbench" gate "${args[@]}" --json "$out/gate.json" \
+    --format "table,junit=$out/gate.xml,markdown=$out/gate.md,github=$out/annotations.txt" \
+    >"$out/gate.log" || rc=$?
+cat "$out/gate.log"
 
 github=${GITHUB_ACTIONS:-}
 if [ "$github" = true ] && [ -f "$out/annotations.txt" ]; then

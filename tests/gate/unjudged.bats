@@ -245,7 +245,7 @@ END
     [[ "$stderr" == *"singa-cnn dense ranks 2 lr 0.05 seed 1"* ]]
 }
 
-@test "ci/gate.sh: unjudged cells get no second round, and the warning says so" {
+@test "ci/gate.sh: the warning says that cells were not judged" {
     run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --pairs 6 --base "$fake --train 0.05" --new "$fake --train 0.05"
     echo "$status: $output $stderr"
     [ "$status" = 0 ]
@@ -255,8 +255,8 @@ END
     run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --strict -q --pairs 6 --base "$fake --points a=10,b=10" --new "$fake"
     [ "$status" = 12 ]
     [ "$(wc -c <count)" = 12 ]
-    # more pairs may help with a cell that is too noisy
+    # a noisy cell keeps the gate running until --max-pairs
     rm count
-    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --pairs 6 --base "$fake --train 0.05 --noise 40" --new "$fake --train 0.05 --noise 40"
-    [ "$(wc -c <count)" = 36 ]
+    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --max-pairs 12 --base "$fake --train 0.05 --noise 40" --new "$fake --train 0.05 --noise 40"
+    [ "$(wc -c <count)" = 24 ]
 }
