@@ -71,7 +71,8 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise,
 struct ddp_noise_gate {
     /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
      * A/A gate. rerun, mixed: see run/gate_pairs.h. took_ms: duration of the gate. */
-    int32_t index, injected, pairs, cells, rerun, mixed, took_ms;
+    int32_t index, injected, pairs, cells, rerun, mixed;
+    int64_t took_ms;
 };
 extern const struct ddp_fields ddp_noise_gate_fields;
 #define DDP_NOISE_ID_BYTES  192

@@ -77,7 +77,7 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int64_t too
                                         .cells = (int32_t)data->count,
                                         .rerun = data->rerun,
                                         .mixed = data->mixed,
-                                        .took_ms = (int32_t)(took_ns / 1000000)};
+                                        .took_ms = took_ns / 1000000};
     const size_t pairs = (size_t)data->pairs;
     struct ddp_noise_gate *gate = ddp_calloc(1, ddp_noise_gate_bytes(&head));
     struct ddp_gate_data to;
@@ -432,7 +432,7 @@ static void find_medians(struct work *w, const struct ddp_selftest *test, struct
     struct ddp_summary p, s;
     for (int i = 0; i < test->count; i++) {
         pairs[i] = test->gates[i]->pairs;
-        seconds[i] = test->gates[i]->took_ms / 1e3;
+        seconds[i] = (double)test->gates[i]->took_ms / 1e3;
     }
     const bool known = ddp_summarize(pairs, (size_t)test->count, &p) == 0 &&
                        ddp_summarize(seconds, (size_t)test->count, &s) == 0;

@@ -107,7 +107,7 @@ size_t ddp_signflip_least_pairs(size_t cells, double level)
  * The test rejects `out` and does not reject `in`. */
 static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
 {
-    for (int i = 0; i < 24; i++) { /* 24 halvings shorten the interval by a factor of 10^7 */
+    for (int i = 0; i < 34; i++) { /* 34 halvings shorten the interval by a factor of 10^10 */
         double middle = out / 2 + in / 2;
         if (tail(d, n, middle, memory) <= alpha)
             out = middle;

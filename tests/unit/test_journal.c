@@ -451,7 +451,7 @@ static void test_structs(void **state)
         struct ddp_noise_gate head;
         double values[2 * 2 * (1 + 2)];
         char id[DDP_NOISE_ID_BYTES];
-    } gate = {.head = {3, -1, 2, 1, 0, 4}, .values = {0.1, 1e-300, NAN, 5}, .id = "a/b"};
+    } gate = {.head = {3, -1, 2, 1, 0, 4, 5}, .values = {0.1, 1e-300, NAN, 5}, .id = "a/b"};
     struct ddp_train_run run;
     struct ddp_epoch epoch;
     struct ddp_control control = {.ranks = 2, .bytes_per_rank = INT64_C(1) << 40, .copy_GBps = 0.3};
@@ -500,6 +500,7 @@ static void test_hostile_gates(void **state)
         {"\"cells\": 1", "\"cells\": 0"},
         {"\"cells\": 1", "\"cells\": 2147483647"},
         {"\"rerun\": 0", "\"rerun\": -1"},
+        {"\"took_ms\": 0", "\"took_ms\": -1"},
         {"\"ids\": [\"a\"]", "\"ids\": []"},
         {"\"ids\": [\"a\"]", "\"ids\": [7]"},
         {"\"ids\": [\"a\"]", "\"idx\": [\"a\"]"},
@@ -509,7 +510,7 @@ static void test_hostile_gates(void **state)
         struct ddp_noise_gate head;
         double values[2 * (1 + 2)];
         char id[DDP_NOISE_ID_BYTES];
-    } gate = {.head = {3, 0, 1, 1, 0, 0}, .id = "a"};
+    } gate = {.head = {3, 0, 1, 1, 0, 0, 0}, .id = "a"};
     struct kept kept = {NULL, 0};
     char *text = journal_of(DDP_JOURNAL_GATE, &gate, sizeof gate);
     assert_int_equal(parse_text(text, &kept), 0);
