@@ -130,8 +130,8 @@ static void test_one_outlier_decides_nothing(void **state)
     assert_int_equal(verdict, DDP_VERDICT_FAIL);
 }
 
-/* A gate that decides after 8 pairs and then after every 4, up to 20. (`ddpbench gate` goes on to 32;
- * tests with so many pairs take too long here.) The base and new times of all cells have the
+/* A gate that decides after 8 pairs and then after every 4, up to 20. (`ddpbench gate` goes on to
+ * 32; tests with so many pairs take too long here.) The base and new times of all cells have the
  * standard deviation `noise`, and the new times of the first cell are longer by `slow_down`.
  * Returns the verdict, and the pairs used in *used. */
 enum { LOOKS = 4, MOST_PAIRS = 20 };
@@ -159,18 +159,18 @@ struct sequential_rates {
     double fail, pass, pairs; /* fractions of the trials, and the mean number of pairs */
 };
 
-static struct sequential_rates sequential_rates(size_t cells, double noise, double slow_down,
-                                                const double *level)
+static struct sequential_rates sequential_rates(int trials, size_t cells, double noise,
+                                                double slow_down, const double *level)
 {
     struct sequential_rates rates = {0, 0, 0};
     struct ddp_rng rng;
     ddp_rng_init(&rng, 29, (uint64_t)(noise * 1e6 + slow_down * 1e3));
-    for (int t = 0; t < TRIALS; t++) {
+    for (int t = 0; t < trials; t++) {
         int used = 0;
         const enum ddp_verdict v = run_sequential(&rng, cells, noise, slow_down, level, &used);
-        rates.fail += (v == DDP_VERDICT_FAIL) / (double)TRIALS;
-        rates.pass += (v == DDP_VERDICT_PASS) / (double)TRIALS;
-        rates.pairs += used / (double)TRIALS;
+        rates.fail += (v == DDP_VERDICT_FAIL) / trials;
+        rates.pass += (v == DDP_VERDICT_PASS) / trials;
+        rates.pairs += used / trials;
     }
     print_message(
         "# %zu cells, noise %.1f %%, slow-down %.0f %%: fail %.4f, pass %.4f, %.1f pairs\n", cells,
@@ -179,24 +179,24 @@ static struct sequential_rates sequential_rates(size_t cells, double noise, doub
 }
 
 /* The rates of a sequential gate are highest where the true slow-down is exactly the effect that
- * counts. A FAIL and a PASS are then both errors. 0.0146: the 5 % level plus three standard errors
- * of 2,000 trials. */
+ * counts. A FAIL and a PASS are then both errors. 0.0073: three standard errors of
+ * a rate of 5 % in 8,000 trials. */
 static void test_sequential_error_rates(void **state)
 {
     static const int pairs[LOOKS] = {8, 12, 16, 20};
-    const double most = DDP_VERDICT_LEVEL + 0.0146;
+    const double most = DDP_VERDICT_LEVEL + 0.0073;
     double level[LOOKS], fixed[LOOKS];
     assert_int_equal(ddp_sequential_levels(pairs, LOOKS, DDP_VERDICT_LEVEL, level), 0);
-    const struct sequential_rates edge = sequential_rates(1, 0.05, 0.05, level);
+    const struct sequential_rates edge = sequential_rates(8000, 1, 0.05, 0.05, level);
     assert_true(edge.fail <= most && edge.pass <= most);
-    const struct sequential_rates same = sequential_rates(3, 0.027, 0, level);
+    const struct sequential_rates same = sequential_rates(TRIALS, 3, 0.027, 0, level);
     assert_true(same.fail <= 0.005 && same.pass >= 0.95 && same.pairs < 14);
-    const struct sequential_rates slower = sequential_rates(3, 0.027, 0.10, level);
+    const struct sequential_rates slower = sequential_rates(TRIALS, 3, 0.027, 0.10, level);
     assert_true(slower.fail >= 0.98 && slower.pairs < 14);
     /* Without alpha spending the errors exceed the level, so this test can fail. */
     for (int look = 0; look < LOOKS; look++)
         fixed[look] = DDP_VERDICT_LEVEL;
-    assert_true(sequential_rates(1, 0.05, 0.05, fixed).fail > most);
+    assert_true(sequential_rates(TRIALS, 1, 0.05, 0.05, fixed).fail > most);
 }
 
 /* Pocock-type spending with five equal steps at the one-sided level 0.025 has the critical values
