@@ -168,9 +168,9 @@ static struct sequential_rates sequential_rates(int trials, size_t cells, double
     for (int t = 0; t < trials; t++) {
         int used = 0;
         const enum ddp_verdict v = run_sequential(&rng, cells, noise, slow_down, level, &used);
-        rates.fail += (v == DDP_VERDICT_FAIL) / trials;
-        rates.pass += (v == DDP_VERDICT_PASS) / trials;
-        rates.pairs += used / trials;
+        rates.fail += (v == DDP_VERDICT_FAIL) / (double)trials;
+        rates.pass += (v == DDP_VERDICT_PASS) / (double)trials;
+        rates.pairs += used / (double)trials;
     }
     print_message(
         "# %zu cells, noise %.1f %%, slow-down %.0f %%: fail %.4f, pass %.4f, %.1f pairs\n", cells,
