@@ -20,4 +20,5 @@ const struct ddp_compressor ddp_comp_oktopk = {
     .bound = ddp_comp_density_bound,
     .state_bytes = ddp_comp_topk_state_bytes,
     .encode = ddp_comp_topk_encode,
+    .reference = ddp_comp_topk_reference,
 };

@@ -33,4 +33,5 @@ const struct ddp_compressor ddp_comp_threshold = {
     .check = threshold_check,
     .bound = ddp_comp_bound_all,
     .encode = threshold_encode,
+    .reference = ddp_comp_threshold_reference,
 };
