@@ -86,9 +86,9 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
 {
     const struct ddp_compressor *compressor = setup->spec.compressor;
     const int ranks = setup->comm->size;
-    struct ddp_verify_exchange *v = ddp_calloc(1, sizeof *v);
-    if (!v)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to verify");
+    struct ddp_verify_exchange *v;
+    int rc;
+    DDP_TRY(DDP_NEW(&v, 1, err));
     v->setup = *setup;
     v->gradient = gradient;
     v->first = first;
@@ -98,13 +98,9 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     if (setup->device)
         fit_device(v);
     if (v->lists) {
-        v->acc = ddp_calloc(setup->n, sizeof *v->acc);
-        v->expected_sent = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->expected_sent);
-        v->sent = ddp_calloc(setup->n, sizeof *v->sent);
-        if (!v->acc || !v->expected_sent || !v->sent) {
-            ddp_verify_exchange_destroy(v);
-            return ddp_fail(err, DDP_ENOMEM, "no memory to verify %zu elements", setup->n);
-        }
+        DDP_TRY_GOTO(DDP_NEW(&v->acc, setup->n, err), err_verify);
+        DDP_TRY_GOTO(DDP_NEW(&v->expected_sent, (size_t)ranks * BLOCK, err), err_verify);
+        DDP_TRY_GOTO(DDP_NEW(&v->sent, setup->n, err), err_verify);
     } else {
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
         v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
@@ -112,6 +108,10 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     }
     *out = v;
     return 0;
+
+err_verify:
+    ddp_verify_exchange_destroy(v);
+    return rc;
 }
 
 void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)

@@ -4,7 +4,6 @@
  * 2022. */
 #include "compress/comp_impl.h"
 
-extern const struct ddp_compressor ddp_comp_oktopk;
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
     .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",

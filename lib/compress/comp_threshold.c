@@ -20,7 +20,6 @@ static void threshold_encode(struct ddp_encode *e)
     ddp_comp_scale_list(e);
 }
 
-extern const struct ddp_compressor ddp_comp_threshold;
 const struct ddp_compressor ddp_comp_threshold = {
     .name = "threshold",
     .summary = "elements with |x| >= T, as a sparse list",

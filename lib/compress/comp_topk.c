@@ -2,7 +2,6 @@
  * Among equal magnitudes it sends the lower index. */
 #include "compress/comp_impl.h"
 
-extern const struct ddp_compressor ddp_comp_topk;
 const struct ddp_compressor ddp_comp_topk = {
     .name = "topk",
     .summary = "the fraction D of largest magnitudes, as a sparse list",

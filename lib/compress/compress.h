@@ -94,6 +94,10 @@ struct ddp_compressor {
                       uint64_t calls, bool *sent);
 };
 
+#define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;
+#include "compress/compress_list.h"
+#undef DDP_COMPRESSOR
+
 /* Returns all compressors in the order of compress_list.h. The array ends with NULL. */
 const struct ddp_compressor *const *ddp_compressors(void);
 /* Parses text such as "topk:0.01". Returns DDP_EUSAGE if the text is not valid. */

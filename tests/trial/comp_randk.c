@@ -52,7 +52,6 @@ static void randk_reference(const struct ddp_compress_spec *spec, const float *a
     }
 }
 
-extern const struct ddp_compressor ddp_comp_randk;
 const struct ddp_compressor ddp_comp_randk = {
     .name = "randk",
     .summary = "a random fraction D of the elements, as a sparse list",
