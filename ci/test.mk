@@ -180,5 +180,5 @@ bench-link: all ## measure bandwidth, hier, compression and overlap over slow li
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)
 
 .PHONY: trial
-trial: ## add a compressor and an algorithm to a copy of the tree, and test that nothing else has to change
+trial: ## add a compressor, an algorithm and a type to a copy of the tree, and test that nothing else has to change
 	$(Q)JOBS='$(JOBS)' PYTHON=$(PYTHON) tests/trial/trial.sh

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/oracle_select.h"
 #include "bench/verify.h"
 #include "bench/verify_exchange.h"
 #include "comm/backend.h"
@@ -25,7 +24,7 @@ struct ddp_verify_exchange {
     /* [n], for lists: the expected residual; during an exchange, residual plus input. */
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
-    uint32_t *bucket;     /* [DDP_ORACLE_BUCKETS]: scratch of the selection */
+    bool *sent;           /* [n]: whether this rank must send the element */
     uint64_t calls;       /* number of exchanges checked */
     uint64_t round;       /* round of verify.h: the step */
     struct ddp_verify_input input;
@@ -87,9 +86,9 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
 {
     const struct ddp_compressor *compressor = setup->spec.compressor;
     const int ranks = setup->comm->size;
-    struct ddp_verify_exchange *v = ddp_calloc(1, sizeof *v);
-    if (!v)
-        return ddp_fail(err, DDP_ENOMEM, "no memory to verify");
+    struct ddp_verify_exchange *v;
+    int rc;
+    DDP_TRY(DDP_NEW(&v, 1, err));
     v->setup = *setup;
     v->gradient = gradient;
     v->first = first;
@@ -99,13 +98,9 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     if (setup->device)
         fit_device(v);
     if (v->lists) {
-        v->acc = ddp_calloc(setup->n, sizeof *v->acc);
-        v->expected_sent = ddp_calloc((size_t)ranks * BLOCK, sizeof *v->expected_sent);
-        v->bucket = ddp_calloc(DDP_ORACLE_BUCKETS, sizeof *v->bucket);
-        if (!v->acc || !v->expected_sent || !v->bucket) {
-            ddp_verify_exchange_destroy(v);
-            return ddp_fail(err, DDP_ENOMEM, "no memory to verify %zu elements", setup->n);
-        }
+        DDP_TRY_GOTO(DDP_NEW(&v->acc, setup->n, err), err_verify);
+        DDP_TRY_GOTO(DDP_NEW(&v->expected_sent, (size_t)ranks * BLOCK, err), err_verify);
+        DDP_TRY_GOTO(DDP_NEW(&v->sent, setup->n, err), err_verify);
     } else {
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
         v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
@@ -113,6 +108,10 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     }
     *out = v;
     return 0;
+
+err_verify:
+    ddp_verify_exchange_destroy(v);
+    return rc;
 }
 
 void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
@@ -121,7 +120,7 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v)
         return;
     free(v->acc);
     free(v->expected_sent);
-    free(v->bucket);
+    free(v->sent);
     free(v);
 }
 
@@ -246,10 +245,10 @@ static bool is_reselected(struct reselection *reselection, float sum, float got)
 }
 
 /* Checks elements [begin, begin + n). v->expected_sent holds the values that each rank must have
- * sent for them. left: the state of this rank's selection before the block. */
+ * sent for them. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
-                        struct ddp_oracle_choice *left, struct reselection *reselection,
-                        const float *data, const float *residual, struct finding *f)
+                        struct reselection *reselection, const float *data, const float *residual,
+                        struct finding *f)
 {
     const bool global = v->setup.spec.compressor->global_topk;
     for (size_t j = 0; j < n; j++) {
@@ -267,12 +266,11 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         bool taken = !global || is_reselected(reselection, (float)sum, data[i]);
         if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
             found(f, "sum", v->first + i, (float)sum, data[i]);
-        bool mine = ddp_oracle_takes(left, v->acc[i]);
         /* The ranks' values cancelled, so the result does not show whether the sum was taken. */
-        bool unknown = global && mine && sum == 0;
+        bool unknown = global && v->sent[i] && sum == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
-        else if (mine && taken)
+        else if (v->sent[i] && taken)
             v->acc[i] = 0;
         if (residual && bits_of(residual[i]) != bits_of(v->acc[i]) &&
             !(residual[i] == 0 && v->acc[i] == 0))
@@ -298,34 +296,39 @@ static void check_reselection(const struct ddp_verify_exchange *v,
               reselection->smallest_taken);
 }
 
+/* Sets v->sent by the compressor's reference. If a list has room for fewer entries, only the first
+ * ones are sent. Returns the number of entries. */
+static size_t choose(struct ddp_verify_exchange *v)
+{
+    const struct ddp_compress_spec *spec = &v->setup.spec;
+    size_t count = 0;
+    spec->compressor->reference(spec, v->acc, v->setup.n, v->calls, v->sent);
+    for (size_t i = 0; i < v->setup.n; i++) {
+        v->sent[i] = v->sent[i] && count < v->capacity;
+        count += v->sent[i];
+    }
+    return count;
+}
+
 static int check_lists(struct ddp_verify_exchange *v, const float *data, const float *residual,
                        double values_sent, struct finding *f, struct ddp_err *err)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
     struct reselection reselection = {.smallest_taken = INFINITY};
-    struct ddp_oracle_choice choice, left;
     /* Values are scaled before the sum. A global selection scales the sums instead. */
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
-    if (spec->compressor->fixed_count)
-        ddp_oracle_topk(v->acc, n, k, v->bucket, &choice);
-    else
-        ddp_oracle_threshold(v->acc, n, (float)spec->argument, &choice);
-    choice.count = DDP_MIN(choice.count, v->capacity);
-    if (values_sent != (double)choice.count)
-        found(f, "number of values sent", v->first, (float)choice.count, (float)values_sent);
-    left = choice;
+    const size_t count = choose(v);
+    if (values_sent != (double)count)
+        found(f, "number of values sent", v->first, (float)count, (float)values_sent);
     for (size_t done = 0, part; done < n; done += part) {
         float mine[BLOCK];
-        struct ddp_oracle_choice before = left;
         part = DDP_MIN(n - done, (size_t)BLOCK);
-        for (size_t j = 0; j < part; j++) {
-            bool sent = ddp_oracle_takes(&left, v->acc[done + j]);
-            mine[j] = sent ? v->acc[done + j] * scale : 0;
-        }
+        for (size_t j = 0; j < part; j++)
+            mine[j] = v->sent[done + j] ? v->acc[done + j] * scale : 0;
         DDP_TRY(ddp_comm_allgather_bytes(v->setup.comm, mine, v->expected_sent, part * sizeof *mine,
                                          err));
-        check_block(v, done, part, &before, &reselection, data, residual, f);
+        check_block(v, done, part, &reselection, data, residual, f);
     }
     if (spec->compressor->global_topk)
         check_reselection(v, &reselection, k, f);

@@ -4,10 +4,10 @@
  * Dense formats (none, fp16, bf16): inputs are the small integers of verify.h. Their sums are
  * exact in the wire type in any order, so every rank can compute the right result alone.
  *
- * Lists (topk, threshold): inputs are gradients rounded to few bits (ddp_gradient_round). Each rank
- * computes its own selection (oracle_select.h) and the residual that it must then have. The ranks
- * exchange the values that they must have sent. The result must be the sum of these values, and may
- * be rounded only if the sum cannot be exact. The residual must be the rest, bit for bit.
+ * Lists: inputs are gradients rounded to few bits (ddp_gradient_round). Each rank computes which
+ * values it must send (`reference` in compress.h) and the residual that it must then have. The
+ * ranks exchange the values that they must have sent. The result must be the sum of these values,
+ * and may be rounded only if the sum cannot be exact. The residual must be the rest, bit for bit.
  *
  * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
  * sum may be smaller than one that was left out. Exactly k sums (all, if fewer are not 0) must be

@@ -7,7 +7,6 @@ static void bf16_encode(struct ddp_encode *e)
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_BF16, e->scale, 0.0f);
 }
 
-extern const struct ddp_compressor ddp_comp_bf16;
 const struct ddp_compressor ddp_comp_bf16 = {
     .name = "bf16",
     .summary = "f32 with 8 bits of precision; averages are divided first",

@@ -29,7 +29,6 @@ static void fp16_encode(struct ddp_encode *e)
                                                  isnan(e->spec->argument) ? 0.0f : clip);
 }
 
-extern const struct ddp_compressor ddp_comp_fp16;
 const struct ddp_compressor ddp_comp_fp16 = {
     .name = "fp16",
     .summary = "half precision; averages are divided first; CLIP limits magnitudes",

@@ -11,12 +11,18 @@ extern "C" {
 /* `bound` of a compressor that may send every element. */
 size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n);
 
-/* `check`, `bound` (k entries), `state_bytes` and `encode` of the top-K compressors, whose argument
- * is a density in (0, 1]. */
+/* `check`, `bound` (k entries), `state_bytes`, `encode` and `reference` of the top-K compressors,
+ * whose argument is a density in (0, 1]. */
 int ddp_comp_density_check(double argument, struct ddp_err *err);
 size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n);
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n);
 void ddp_comp_topk_encode(struct ddp_encode *e);
+void ddp_comp_topk_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                             uint64_t calls, bool *sent);
+
+/* `reference` of a compressor whose argument is the smallest magnitude that it sends. */
+void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                                  uint64_t calls, bool *sent);
 
 /* Multiplies the values of e->list by e->scale. */
 void ddp_comp_scale_list(struct ddp_encode *e);

@@ -15,7 +15,6 @@ static void none_encode(struct ddp_encode *e)
         out[i] = e->in[i] * e->scale;
 }
 
-extern const struct ddp_compressor ddp_comp_none;
 const struct ddp_compressor ddp_comp_none = {
     .name = "none",
     .summary = "every element unchanged, f32",

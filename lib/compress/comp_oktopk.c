@@ -4,7 +4,6 @@
  * 2022. */
 #include "compress/comp_impl.h"
 
-extern const struct ddp_compressor ddp_comp_oktopk;
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
     .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",
@@ -20,4 +19,5 @@ const struct ddp_compressor ddp_comp_oktopk = {
     .bound = ddp_comp_density_bound,
     .state_bytes = ddp_comp_topk_state_bytes,
     .encode = ddp_comp_topk_encode,
+    .reference = ddp_comp_topk_reference,
 };

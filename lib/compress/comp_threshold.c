@@ -20,7 +20,6 @@ static void threshold_encode(struct ddp_encode *e)
     ddp_comp_scale_list(e);
 }
 
-extern const struct ddp_compressor ddp_comp_threshold;
 const struct ddp_compressor ddp_comp_threshold = {
     .name = "threshold",
     .summary = "elements with |x| >= T, as a sparse list",
@@ -33,4 +32,5 @@ const struct ddp_compressor ddp_comp_threshold = {
     .check = threshold_check,
     .bound = ddp_comp_bound_all,
     .encode = threshold_encode,
+    .reference = ddp_comp_threshold_reference,
 };

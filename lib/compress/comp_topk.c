@@ -2,7 +2,6 @@
  * Among equal magnitudes it sends the lower index. */
 #include "compress/comp_impl.h"
 
-extern const struct ddp_compressor ddp_comp_topk;
 const struct ddp_compressor ddp_comp_topk = {
     .name = "topk",
     .summary = "the fraction D of largest magnitudes, as a sparse list",
@@ -17,4 +16,5 @@ const struct ddp_compressor ddp_comp_topk = {
     .bound = ddp_comp_density_bound,
     .state_bytes = ddp_comp_topk_state_bytes,
     .encode = ddp_comp_topk_encode,
+    .reference = ddp_comp_topk_reference,
 };

@@ -9,10 +9,6 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
-#define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;
-#include "compress/compress_list.h"
-#undef DDP_COMPRESSOR
-
 static const struct ddp_compressor *const compressors[] = {
 #define DDP_COMPRESSOR(symbol) &ddp_comp_##symbol,
 #include "compress/compress_list.h"

@@ -7,7 +7,7 @@
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
- *                       all-reduce sums the lists. */
+ *                       all-reduce sums the lists. `reference` says which entries the list has. */
 #ifndef DDP_COMPRESS_COMPRESS_H
 #define DDP_COMPRESS_COMPRESS_H
 
@@ -85,7 +85,18 @@ struct ddp_compressor {
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
     void (*encode)(struct ddp_encode *e);
+    /* GATHER: computes what a correct encode() sends. bench/verify_exchange.c compares the result
+     * of every verified exchange with it, so it must not share code with encode() and the kernels.
+     * acc [n]: the sums of input and residual. calls: number of earlier encodings with this state.
+     * Sets each sent[i] to whether the list must contain acc[i]. NULL for SUM: the verifier
+     * computes the exact sums in wire_dtype itself. */
+    void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                      uint64_t calls, bool *sent);
 };
+
+#define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;
+#include "compress/compress_list.h"
+#undef DDP_COMPRESSOR
 
 /* Returns all compressors in the order of compress_list.h. The array ends with NULL. */
 const struct ddp_compressor *const *ddp_compressors(void);

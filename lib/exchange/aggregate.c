@@ -40,9 +40,8 @@ static int open_groups(struct ddp_comm *comm, int *members, struct ddp_host_grou
 int ddp_host_groups_open(struct ddp_comm *comm, struct ddp_host_groups *out, struct ddp_err *err)
 {
     struct ddp_host_groups groups = {0};
-    int *members = ddp_calloc((size_t)comm->size, sizeof *members);
-    if (members == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the hosts of %d ranks", comm->size);
+    int *members;
+    DDP_TRY(DDP_NEW(&members, (size_t)comm->size, err));
     const int rc = open_groups(comm, members, &groups, err);
     free(members);
     if (rc != 0)
@@ -167,10 +166,10 @@ static int plan_owners(struct ddp_aggregation *a, const struct ddp_aggregate_set
                        struct ddp_comm *comm, size_t split_from, struct ddp_err *err)
 {
     const enum ddp_coll phase[2] = {DDP_REDUCE, DDP_BROADCAST};
-    int *owner = ddp_calloc((size_t)setup->key_count, sizeof *owner), rc = 0;
-    size_t *whole = ddp_calloc((size_t)setup->key_count, sizeof *whole);
-    if (owner == NULL || whole == NULL)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the owners of %d keys", setup->key_count);
+    size_t *whole = NULL;
+    int *owner, rc = DDP_NEW(&owner, (size_t)setup->key_count, err);
+    if (rc == 0)
+        rc = DDP_NEW(&whole, (size_t)setup->key_count, err);
     for (int k = 0; k < setup->key_count && rc == 0; k++)
         whole[k] = setup->counts[k] >= split_from ? 0 : setup->counts[k];
     if (rc == 0)
@@ -248,9 +247,8 @@ int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_agg
 {
     const struct ddp_coll_alg *alg;
     DDP_TRY(ddp_allreduce_find(setup->algorithm, &alg, err));
-    struct ddp_aggregation *a = ddp_calloc(1, sizeof *a);
-    if (a == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for an aggregation");
+    struct ddp_aggregation *a;
+    DDP_TRY(DDP_NEW(&a, 1, err));
     a->counted = true;
     a->allreduce = alg;
     int rc = how->plan(a, setup, err);

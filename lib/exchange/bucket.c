@@ -89,12 +89,9 @@ static int plan(struct ddp_buckets *b, struct ddp_err *err)
 {
     const struct ddp_bucket_layout *layout = &b->setup.layout;
     const int count = ddp_buckets_cut(layout, NULL);
-    struct ddp_bucket *parts = ddp_calloc((size_t)count, sizeof *parts);
-    b->buckets = ddp_calloc((size_t)count, sizeof *b->buckets);
-    if (parts == NULL || b->buckets == NULL) {
-        free(parts);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the buckets of %d tensors", layout->n);
-    }
+    struct ddp_bucket *parts;
+    DDP_TRY(DDP_NEW(&b->buckets, (size_t)count, err));
+    DDP_TRY(DDP_NEW(&parts, (size_t)count, err));
     b->planned = ddp_buckets_cut(layout, parts);
     for (int i = 0; i < b->planned; i++) {
         b->buckets[i].all = b;
@@ -148,9 +145,8 @@ int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets
                        struct ddp_err *err)
 {
     int rc;
-    struct ddp_buckets *b = ddp_calloc(1, sizeof *b);
-    if (b == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for buckets");
+    struct ddp_buckets *b;
+    DDP_TRY(DDP_NEW(&b, 1, err));
     b->setup = *setup;
     b->exchange = setup->stream;
     DDP_TRY_GOTO(plan(b, err), err_buckets);

@@ -102,7 +102,7 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     x->alg = ddp_sparse_find(name);
     if (x->alg == NULL || x->alg->selects != selects)
         return unknown_algorithm(name, selects, err);
-    return x->alg->supports(s->comm, s->n, most, err);
+    return ddp_sparse_supports(x->alg, s->comm, s->n, err);
 }
 
 /* Does the local part of create, before any communication. */
@@ -220,8 +220,8 @@ static void host_destroy(struct ddp_compressed *base)
 static int host_create(const struct ddp_compressed_setup *setup, struct ddp_compressed **out,
                        struct ddp_err *err)
 {
-    struct host *x = ddp_calloc(1, sizeof *x);
-    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
+    struct host *x;
+    int rc = DDP_NEW(&x, 1, err);
 
     if (rc == 0) {
         x->base.setup = *setup;

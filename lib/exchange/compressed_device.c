@@ -204,8 +204,8 @@ static int device_create(const struct ddp_compressed_setup *setup, struct ddp_co
                          struct ddp_err *err)
 {
     struct ddp_comm *comm = setup->comm;
-    struct device_exchange *x = ddp_calloc(1, sizeof *x);
-    int rc = x != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for a compressed exchange");
+    struct device_exchange *x;
+    int rc = DDP_NEW(&x, 1, err);
     if (rc == 0) {
         x->base.setup = *setup;
         rc = prepare(x, err);

@@ -42,10 +42,9 @@ static int open_reduction(void *arg, struct ddp_comm *comm, struct ddp_stream *s
                                        .count = bucket->count,
                                        .dtype = b->arrays[0].dtype,
                                        .op = b->op};
-    struct reduction *r = ddp_calloc(1, sizeof *r);
+    struct reduction *r;
     (void)stream;
-    if (r == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for buckets");
+    DDP_TRY(DDP_NEW(&r, 1, err));
     *r = (struct reduction){.bucketer = b, .comm = comm, .bucket = *bucket};
     const int rc = ddp_coll_plan_init(&r->plan, comm, NULL, &args, err);
     if (rc == 0)
@@ -126,10 +125,8 @@ static int lay_out(struct ddp_bucketer *b, const struct ddp_array *arrays, int n
     b->n = n;
     b->next_array = n - 1;
     b->elem = n > 0 ? ddp_dtype_size(arrays[0].dtype) : 1;
-    b->arrays = ddp_calloc((size_t)n, sizeof *b->arrays);
-    b->begin = ddp_calloc((size_t)n + 1, sizeof *b->begin);
-    if (b->arrays == NULL || b->begin == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the buckets of %d arrays", n);
+    DDP_TRY(DDP_NEW(&b->arrays, (size_t)n, err));
+    DDP_TRY(DDP_NEW(&b->begin, (size_t)n + 1, err));
     for (int i = 0; i < n; i++) {
         b->arrays[i] = arrays[i];
         b->begin[i + 1] = b->begin[i] + arrays[i].count;
@@ -183,9 +180,10 @@ int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, si
     if (call == NULL)
         call = &defaults;
     DDP_TRY(ddp_group_enter(d, call->group, &group, err));
-    struct ddp_bucketer *b = ddp_calloc(1, sizeof *b);
-    note.code = b == NULL ? ddp_fail(err, DDP_ENOMEM, "no memory for a bucketer")
-                          : check_tensors(arrays, n, err);
+    struct ddp_bucketer *b;
+    note.code = DDP_NEW(&b, 1, err);
+    if (note.code == 0)
+        note.code = check_tensors(arrays, n, err);
     if (note.code == 0)
         note.code = lay_out(b, arrays, n, err);
     if (note.code == 0) {

@@ -150,21 +150,23 @@ static void group_free(struct ddp_group *group)
 }
 
 /* Allocates a group without a communicator. Returns NULL if memory ran out. */
-static struct ddp_group *group_make(struct ddp *d, const char *name, int n)
+static int group_make(struct ddp *d, const char *name, int n, struct ddp_group **out,
+                      struct ddp_err *err)
 {
-    struct ddp_group *group = ddp_calloc(1, sizeof *group);
-    if (group == NULL)
-        return NULL;
+    struct ddp_group *group;
+    int rc;
+    DDP_TRY(DDP_NEW(&group, 1, err));
     group->world = d;
     group->n = n;
-    group->ranks = ddp_calloc((size_t)n, sizeof *group->ranks);
-    group->notes = ddp_calloc((size_t)n, sizeof *group->notes);
-    if (group->ranks == NULL || group->notes == NULL) {
-        group_free(group);
-        return NULL;
-    }
+    DDP_TRY_GOTO(DDP_NEW(&group->ranks, (size_t)n, err), err_group);
+    DDP_TRY_GOTO(DDP_NEW(&group->notes, (size_t)n, err), err_group);
     memcpy(group->name, name, strlen(name));
-    return group;
+    *out = group;
+    return 0;
+
+err_group:
+    group_free(group);
+    return rc;
 }
 
 static void append(struct ddp *d, struct ddp_group *group)
@@ -177,9 +179,8 @@ static void append(struct ddp *d, struct ddp_group *group)
 
 int ddp_group_add_world(struct ddp *d, struct ddp_err *err)
 {
-    struct ddp_group *world = group_make(d, "world", d->comm->size);
-    if (world == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", d->comm->size);
+    struct ddp_group *world;
+    DDP_TRY(group_make(d, "world", d->comm->size, &world, err));
     for (int r = 0; r < world->n; r++)
         world->ranks[r] = r;
     world->comm = d->comm;
@@ -251,14 +252,15 @@ static bool is_member(const struct ddp *d, const int *ranks, int n)
 static int make_group(struct ddp *d, const char *name, const int *ranks, int n,
                       struct ddp_group **out, struct ddp_err *err)
 {
-    struct ddp_group *group = group_make(d, name, n);
-    if (group == NULL) {
+    struct ddp_group *group;
+    int rc = group_make(d, name, n, &group, err);
+    if (rc != 0) {
         /* Without an abort the other members would wait for this rank. */
-        ddp_comm_abort(d->comm, DDP_ENOMEM);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a group of %d ranks", n);
+        ddp_comm_abort(d->comm, rc);
+        return rc;
     }
     memcpy(group->ranks, ranks, (size_t)n * sizeof *ranks);
-    int rc = is_member(d, ranks, n) ? ddp_comm_group(d->comm, ranks, n, &group->comm, err) : 0;
+    rc = is_member(d, ranks, n) ? ddp_comm_group(d->comm, ranks, n, &group->comm, err) : 0;
     if (rc != 0) {
         group_free(group);
         return rc;

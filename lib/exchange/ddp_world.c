@@ -121,12 +121,9 @@ int ddp_open(const struct ddp_backend *backend, const struct ddp_rank_info *rank
              struct ddp_err *err)
 {
     DDP_TRY(slot_take(slot, err));
-    int rc = 0;
-    struct ddp *d = ddp_calloc(1, sizeof *d);
-    if (d == NULL) {
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for a world");
-        goto err_slot;
-    }
+    int rc;
+    struct ddp *d;
+    DDP_TRY_GOTO(DDP_NEW(&d, 1, err), err_slot);
     d->slot = slot;
     d->on_lost = settings->options.on_lost;
     d->on_lost_arg = settings->options.on_lost_arg;

@@ -4,10 +4,6 @@
 #include "base/mem.h"
 #include "base/unit.h"
 
-#define DDP_SYNC(symbol) extern const struct ddp_sync_class ddp_sync_##symbol;
-#include "exchange/sync_list.h"
-#undef DDP_SYNC
-
 static const struct ddp_sync_class *const classes[] = {
 #define DDP_SYNC(symbol) &ddp_sync_##symbol,
 #include "exchange/sync_list.h"

@@ -133,6 +133,10 @@ struct ddp_sync_class {
     void (*equal_part)(const struct ddp_sync *s, size_t *first, size_t *n);
 };
 
+#define DDP_SYNC(symbol) extern const struct ddp_sync_class ddp_sync_##symbol;
+#include "exchange/sync_list.h"
+#undef DDP_SYNC
+
 /* Stores the i-th strategy in *out. Returns false past the end. */
 bool ddp_sync_at(int i, struct ddp_named *out);
 /* Parses a text such as "topk:0.01". The text must outlive *out. Returns DDP_EUSAGE with a message

@@ -69,13 +69,10 @@ static void destroy(struct ddp_sync *s)
 static int create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
                   struct ddp_sync **out, struct ddp_err *err)
 {
-    struct ddp_sync *s = ddp_calloc(1, sizeof *s);
-    if (s != NULL)
-        s->chunks = ddp_calloc((size_t)chunks, sizeof *s->chunks);
-    if (s == NULL || s->chunks == NULL) {
-        free(s);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for %d chunks of parameters", chunks);
-    }
+    struct ddp_sync *s;
+    int rc;
+    DDP_TRY(DDP_NEW(&s, 1, err));
+    DDP_TRY_GOTO(DDP_NEW(&s->chunks, (size_t)chunks, err), err_sync);
     s->comm = setup->comm;
     s->device = setup->device;
     s->stream = setup->stream;
@@ -89,14 +86,14 @@ static int create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
                                                 .data = setup->params + c->first,
                                                 .n = c->n,
                                                 .algorithm = setup->algorithm};
-        const int rc = ddp_aggregation_create(ddp_aggregates()[0], &sum, &c->sum, err);
-        if (rc != 0) {
-            destroy(s);
-            return rc;
-        }
+        DDP_TRY_GOTO(ddp_aggregation_create(ddp_aggregates()[0], &sum, &c->sum, err), err_sync);
     }
     *out = s;
     return 0;
+
+err_sync:
+    destroy(s);
+    return rc;
 }
 
 static void begin_step(struct ddp_sync *s, size_t images, size_t global)
@@ -175,7 +172,6 @@ static int create_local(const struct ddp_sync_setup *setup, struct ddp_sync **ou
     return create(setup, 1, setup->number, out, err);
 }
 
-extern const struct ddp_sync_class ddp_sync_partial;
 const struct ddp_sync_class ddp_sync_partial = {
     .name = "partial",
     .summary = "each rank takes its own steps; after each step the next of K chunks of the "
@@ -191,7 +187,6 @@ const struct ddp_sync_class ddp_sync_partial = {
     .equal_part = equal_part,
 };
 
-extern const struct ddp_sync_class ddp_sync_local;
 const struct ddp_sync_class ddp_sync_local = {
     .name = "local",
     .summary = "each rank takes its own steps; all parameters are averaged every H steps and "

@@ -54,10 +54,9 @@ static int create(const struct ddp_sync_setup *setup, const struct ddp_bucket_me
                   const struct ddp_sync *like, struct ddp_sync **out, struct ddp_err *err)
 {
     struct ddp_comm *comm = setup->comm;
-    struct ddp_sync *s = ddp_calloc(1, sizeof *s);
+    struct ddp_sync *s;
     int rc;
-    if (s == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for the sync strategy");
+    DDP_TRY(DDP_NEW(&s, 1, err));
     *s = *like;
     s->setup = setup;
     if (setup->overlap && comm->size > 1)
@@ -109,10 +108,9 @@ static int open_dense(void *arg, struct ddp_comm *comm, struct ddp_stream *strea
     const struct ddp_sync_setup *setup = s->setup;
     const size_t tensors = (size_t)bucket->tensors;
     struct ddp_aggregation *aggregation = NULL;
-    size_t *offsets = ddp_calloc(tensors, sizeof *offsets);
+    size_t *offsets;
     (void)stream;
-    if (offsets == NULL)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a bucket of %zu tensors", tensors);
+    DDP_TRY(DDP_NEW(&offsets, tensors, err));
     for (size_t i = 0; i < tensors; i++)
         offsets[i] = setup->offsets[(size_t)bucket->first + i] - bucket->offset;
     const struct ddp_aggregate_setup inner = {.comm = comm,
@@ -242,7 +240,6 @@ static void memory(const struct ddp_sync_setup *setup, int ranks, uint64_t *regi
     free(buckets);
 }
 
-extern const struct ddp_sync_class ddp_sync_dense;
 const struct ddp_sync_class ddp_sync_dense = {
     .name = "dense",
     .summary = "every gradient, averaged over the global batch",
@@ -257,7 +254,6 @@ const struct ddp_sync_class ddp_sync_dense = {
     .counters = count_dense,
 };
 
-extern const struct ddp_sync_class ddp_sync_compressed;
 const struct ddp_sync_class ddp_sync_compressed = {
     .replicas_equal = true,
     .buckets = true,

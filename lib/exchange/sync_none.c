@@ -5,14 +5,15 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 struct ddp_sync {
     char nothing;
 };
 
 static int create(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err)
 {
-    *out = calloc(1, sizeof **out);
-    return *out ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the sync strategy");
+    return DDP_NEW(out, 1, err);
 }
 
 static void destroy(struct ddp_sync *s)
@@ -25,7 +26,6 @@ static void counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
     *out = (struct ddp_sync_counters){.wire_counted = true, .overflow_count = -1};
 }
 
-extern const struct ddp_sync_class ddp_sync_none;
 const struct ddp_sync_class ddp_sync_none = {
     .name = "none",
     .summary = "no exchange: each rank learns from its own images only",

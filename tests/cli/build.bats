@@ -6,7 +6,8 @@ bats_require_minimum_version 1.5.0
 setup() {
     root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     tree=$BATS_TEST_TMPDIR/tree
-    mkdir -p "$tree"/{cmd,lib/base,lib/comm/mpi,lib/exchange,lib/record,tests/unit,.ci}
+    mkdir -p "$tree"/{cmd,lib/base,lib/comm/mpi,lib/exchange,lib/record,tests/unit,results/schema,.ci}
+    cp "$root"/results/schema/*.json "$tree/results/schema"
     # ddp.h contains err.h and dtype.h; the build includes banned.h before each file
     cp "$root"/lib/base/{err,dtype,dtype_list,banned}.h "$tree/lib/base"
     cp "$root/lib/exchange/ddp.h" "$tree/lib/exchange"
@@ -259,6 +260,7 @@ END
 
 @test "lint: each planted fault fails, a clean tree passes" {
     ci/check_layers.sh
+    ci/schema_dtypes.sh
     ci/check_headers.sh
     ci/check_style.sh
 
@@ -271,6 +273,13 @@ END
     run ! ci/check_headers.sh
     [[ $output == *"do not compile together"* ]]
     rm lib/base/plain.h
+
+    sed -i 's/^DDP_DTYPE(U8, u8, /DDP_DTYPE(U8, byte, /' lib/base/dtype_list.h
+    run ! ci/schema_dtypes.sh
+    [[ $output == *"make schema"* ]]
+    ci/schema_dtypes.sh --fix
+    ci/schema_dtypes.sh
+    grep -q '"dtype": .*"byte", null\]' results/schema/ddpbench-1.schema.json
 
     printf '#include "comm/x.h"\n' >lib/base/bad.c
     run ! ci/check_layers.sh

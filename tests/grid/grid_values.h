@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/coll_kind.h"
-#include "base/dtype.h"
+#include "base/dtype_info.h"
 #include "unit/half_ref.h"
 
 /* Returns an input value: a small integer, so that sums and products are exact in every type.
@@ -18,21 +18,22 @@ static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank,
                                  size_t i)
 {
     const int64_t mixed = (int64_t)((i * 7 + (size_t)rank * 13 + i / 5) % 11);
+    const bool is_unsigned = ddp_dtypes[dtype].kind == DDP_UNSIGNED;
     if (op == DDP_PROD)
-        return dtype != DDP_U8 && mixed < 4 ? -1 : 1 + mixed % 2;
-    /* Averages of u8 use sums that exceed u8. Plain sums do not, because they wrap in our
-     * algorithms and saturate in the native ones of Open MPI (4.1.4, its AVX code). */
-    if (dtype == DDP_U8)
-        return op == DDP_AVG ? mixed * 25 : mixed;
+        return !is_unsigned && mixed < 4 ? -1 : 1 + mixed % 2;
+    /* Averages of unsigned types use sums that exceed the type. Plain sums do not, because they
+     * wrap in our algorithms and saturate in the native ones of Open MPI (4.1.4, its AVX code). */
+    if (is_unsigned)
+        return op == DDP_AVG ? mixed * (((1 << ddp_dtypes[dtype].digits) - 1) / 10) : mixed;
     while (ranks % 2 == 0)
         ranks /= 2;
-    return (mixed - 5) * (op == DDP_AVG && (dtype == DDP_F16 || dtype == DDP_BF16) ? ranks : 1);
+    return (mixed - 5) * (op == DDP_AVG && ddp_dtype_is_half(dtype) ? ranks : 1);
 }
 
 static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double value)
 {
     const float f32 = (float)value;
-    const int32_t i32 = (int32_t)value;
+    const int64_t integer = (int64_t)value;
     uint16_t half;
     switch (dtype) {
     case DDP_F32:
@@ -46,11 +47,8 @@ static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double va
         half = half_encode(dtype == DDP_F16 ? half_f16 : half_bf16, (double)f32);
         memcpy(at, &half, sizeof(half));
         break;
-    case DDP_I32:
-        memcpy(at, &i32, sizeof(i32));
-        break;
-    default:
-        *at = (unsigned char)(int64_t)value;
+    default: /* the lower bytes, which come first */
+        memcpy(at, &integer, ddp_dtypes[dtype].size);
     }
 }
 
@@ -69,7 +67,7 @@ static inline double grid_reduced(enum ddp_dtype dtype, enum ddp_op op, int rank
     }
     if (op != DDP_AVG)
         return (double)total;
-    return dtype == DDP_I32 || dtype == DDP_U8 ? (double)(total / ranks) : (double)total / ranks;
+    return ddp_dtype_is_integer(dtype) ? (double)(total / ranks) : (double)total / ranks;
 }
 
 static inline bool grid_reduces(enum ddp_coll coll)

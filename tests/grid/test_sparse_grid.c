@@ -56,7 +56,7 @@ static int check_case(const struct grid *grid, const struct ddp_sparse_alg *alg,
     struct lists_run run;
     int rc;
 
-    if (alg->selects || alg->supports(grid->comm, c->n, c->k, &reason) != 0)
+    if (alg->selects || ddp_sparse_supports(alg, grid->comm, c->n, &reason) != 0)
         return 0;
     DDP_TRY(lists_run_init(&run, grid, alg, c->n, c->k, err));
     for (int twice = 0; twice < 2; twice++) {

@@ -133,7 +133,7 @@ int sim_sparse(struct sim *sim, struct ddp_err *err)
         struct ddp_err reason = DDP_ERR_INIT;
         if (name != NULL && strcmp(name, (*alg)->name) != 0)
             continue;
-        if ((*alg)->supports(sim->comm, x.n, x.k, &reason) != 0) {
+        if (ddp_sparse_supports(*alg, sim->comm, x.n, &reason) != 0) {
             sim_leave_out(sim, (*alg)->name, &reason);
             continue;
         }

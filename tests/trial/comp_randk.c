@@ -35,7 +35,23 @@ static void randk_encode(struct ddp_encode *e)
     ddp_comp_scale_list(e);
 }
 
-extern const struct ddp_compressor ddp_comp_randk;
+/* Finds the chosen element of each block by a pass over all elements. */
+static void randk_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                            uint64_t calls, bool *sent)
+{
+    const size_t k = ddp_compress_k(spec->argument, n);
+    size_t block = 0, begin = 0;
+    (void)acc;
+    for (size_t i = 0; i < n; i++) {
+        if (i == (block + 1) * n / k) {
+            block++;
+            begin = i;
+        }
+        const size_t length = (block + 1) * n / k - begin;
+        sent[i] = i - begin == ddp_mix64(ddp_mix64(calls + 1) + block) % length;
+    }
+}
+
 const struct ddp_compressor ddp_comp_randk = {
     .name = "randk",
     .summary = "a random fraction D of the elements, as a sparse list",
@@ -49,4 +65,5 @@ const struct ddp_compressor ddp_comp_randk = {
     .bound = ddp_comp_density_bound,
     .state_bytes = randk_state_bytes,
     .encode = randk_encode,
+    .reference = randk_reference,
 };

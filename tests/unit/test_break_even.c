@@ -1,4 +1,4 @@
-/* Break-even densities, and the reference that checks a top-K selection. */
+/* Break-even densities. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "bench/break_even.h"
-#include "bench/oracle_select.h"
 
 /* The textbook cost of a sparse exchange: each rank sends k entries of 8 bytes to every other
  * rank. */
@@ -85,86 +84,13 @@ static void test_measured(void **state)
     assert_true(isnan(ddp_break_even_measured(&t, NAN, &low, &high)));
 }
 
-struct entry {
-    uint32_t magnitude;
-    size_t index;
-};
-
-static int larger_first(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->magnitude != y->magnitude)
-        return x->magnitude > y->magnitude ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
-}
-
-/* Compares the reference selection with a full sort. */
-static void check_topk(const float *x, size_t n, size_t k)
-{
-    static uint32_t bucket[DDP_ORACLE_BUCKETS];
-    struct entry *sorted = malloc((n + 1) * sizeof *sorted);
-    char *wanted = calloc(n + 1, 1);
-    struct ddp_oracle_choice choice;
-    size_t taken = 0;
-    assert_true(sorted && wanted);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = (struct entry){ddp_oracle_magnitude(x[i]), i};
-    qsort(sorted, n, sizeof *sorted, larger_first);
-    for (size_t i = 0; i < DDP_MIN(k, n); i++)
-        wanted[sorted[i].index] = 1;
-    ddp_oracle_topk(x, n, k, bucket, &choice);
-    assert_int_equal(choice.count, DDP_MIN(k, n));
-    for (size_t i = 0; i < n; i++) {
-        bool takes = ddp_oracle_takes(&choice, x[i]);
-        assert_int_equal(takes, wanted[i]);
-        taken += takes;
-    }
-    assert_int_equal(taken, DDP_MIN(k, n));
-    free(sorted);
-    free(wanted);
-}
-
-static void test_oracle(void **state)
-{
-    enum { N = 3001 };
-    float x[N];
-    struct ddp_rng rng;
-    ddp_rng_init(&rng, 1, 0);
-    for (int kind = 0; kind < 5; kind++) {
-        for (size_t i = 0; i < N; i++) {
-            double v = ddp_rng_normal(&rng);
-            x[i] = (float)(kind == 0   ? v
-                           : kind == 1 ? rint(v * 2) /* many ties */
-                           : kind == 2 ? 1           /* all equal */
-                           : kind == 3 ? v * 1e-40   /* denormal */
-                                       : exp(40 * v) * v /* overflows to infinity */);
-        }
-        if (kind == 4)
-            x[17] = NAN;
-        static const size_t k[] = {1, 2, 30, 1500, N - 1, N, N + 5};
-        for (size_t i = 0; i < DDP_COUNT_OF(k); i++)
-            check_topk(x, N, k[i]);
-        check_topk(x, 1, 1);
-    }
-}
-
-static void test_oracle_threshold(void **state)
-{
-    const float x[] = {0.5f, -0.5f, 0.499f, NAN, -INFINITY, 0, 2};
-    static const bool wanted[] = {true, true, false, true, true, false, true};
-    struct ddp_oracle_choice choice;
-    ddp_oracle_threshold(x, DDP_COUNT_OF(x), 0.5f, &choice);
-    assert_int_equal(choice.count, 5);
-    for (size_t i = 0; i < DDP_COUNT_OF(x); i++)
-        assert_int_equal(ddp_oracle_takes(&choice, x[i]), wanted[i]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_predicted), cmocka_unit_test(test_predicted_of_what_is_built),
-        cmocka_unit_test(test_estimated), cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_oracle),    cmocka_unit_test(test_oracle_threshold),
+        cmocka_unit_test(test_predicted),
+        cmocka_unit_test(test_predicted_of_what_is_built),
+        cmocka_unit_test(test_estimated),
+        cmocka_unit_test(test_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,6 +214,98 @@ static void test_sparse(void **state)
             }
 }
 
+/* Every compressor of lists sends the entries that its reference names, in every call. */
+static void test_references(void **state)
+{
+    (void)state;
+    static float acc[N];
+    static bool sent[N];
+    int compared = 0;
+    for (const struct ddp_compressor *const *c = ddp_compressors(); *c != NULL; c++)
+        for (int kind = 0; kind < INPUTS && (*c)->combine == DDP_COMBINE_GATHER; kind++) {
+            const struct ddp_compress_spec spec = ddp_compress_with(*c, 0.25);
+            struct box *b = box_of(spec.text, ddp_cpu_best_simd(), true);
+            for (uint64_t call = 0; call < 4; call++, compared++) {
+                make_input(kind, call, b->in);
+                for (size_t i = 0; i < N; i++)
+                    acc[i] = b->in[i] + b->residual[i];
+                (*c)->reference(&b->spec, acc, N, call, sent);
+                ddp_feedback_encode(&b->e);
+                size_t entry = 0;
+                for (size_t i = 0; i < N; i++) {
+                    const bool listed = entry < b->e.list.count && b->index[entry] == i;
+                    if (listed != sent[i])
+                        fail_msg("%s, input %d, call %d, element %zu: sent %d", spec.text, kind,
+                                 (int)call, i, listed);
+                    entry += listed;
+                }
+                assert_int_equal(entry, b->e.list.count);
+            }
+            box_free(b);
+        }
+    assert_true(compared >= 3 * INPUTS * 4);
+}
+
+struct entry {
+    uint32_t magnitude;
+    size_t index;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->magnitude != y->magnitude)
+        return x->magnitude > y->magnitude ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* Compares the reference of topk with a full sort. */
+static void check_topk_reference(const float *x, size_t n, double density)
+{
+    struct entry *sorted = malloc(n * sizeof *sorted);
+    bool *wanted = calloc(n, sizeof *wanted), *sent = calloc(n, sizeof *sent);
+    const struct ddp_compress_spec spec = ddp_compress_with(ddp_compressor_find("topk"), density);
+    assert_true(sorted && wanted && sent);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (struct entry){bits_of(fabsf(x[i])), i};
+    qsort(sorted, n, sizeof *sorted, larger_first);
+    for (size_t i = 0; i < ddp_compress_k(density, n); i++)
+        wanted[sorted[i].index] = true;
+    spec.compressor->reference(&spec, x, n, 0, sent);
+    assert_memory_equal(sent, wanted, n * sizeof *sent);
+    free(sorted);
+    free(wanted);
+    free(sent);
+}
+
+static void test_topk_reference(void **state)
+{
+    (void)state;
+    enum { TIES = INPUTS, KINDS };
+    static float x[N];
+    for (int kind = 0; kind < KINDS; kind++) {
+        make_input(kind == TIES ? NORMAL : kind, 1, x);
+        for (size_t i = 0; i < N; i++)
+            x[i] = kind == TIES ? rintf(x[i] * 2) : isnan(x[i]) ? NAN : x[i];
+        static const double density[] = {1e-9, 4e-4, 0.006, 0.5, 0.9998, 1};
+        for (size_t i = 0; i < DDP_COUNT_OF(density); i++)
+            check_topk_reference(x, N, density[i]);
+        check_topk_reference(x, 1, 1);
+    }
+}
+
+static void test_threshold_reference(void **state)
+{
+    (void)state;
+    const float x[] = {0.5f, -0.5f, 0.499f, NAN, -INFINITY, 0, 2};
+    static const bool wanted[] = {true, true, false, true, true, false, true};
+    bool sent[DDP_COUNT_OF(x)];
+    struct ddp_compress_spec spec;
+    parse("threshold:0.5", &spec);
+    spec.compressor->reference(&spec, x, DDP_COUNT_OF(x), 0, sent);
+    assert_memory_equal(sent, wanted, sizeof sent);
+}
+
 /* The scale applies to the sent values and not to the kept ones. */
 static void test_sparse_scale(void **state)
 {
@@ -381,6 +473,9 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_k),
         cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_topk_reference),
+        cmocka_unit_test(test_threshold_reference),
         cmocka_unit_test(test_sparse_scale),
         cmocka_unit_test(test_energy),
         cmocka_unit_test(test_16_bit),

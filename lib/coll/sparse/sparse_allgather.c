@@ -36,13 +36,6 @@ static size_t allgather_layout(struct allgather *x, int ranks, size_t n, size_t 
     return used;
 }
 
-static int allgather_supports(const struct ddp_comm *comm, size_t n, size_t most,
-                              struct ddp_err *err)
-{
-    (void)most;
-    return ddp_sparse_needs_p2p(comm, "allgather", n, err);
-}
-
 static size_t allgather_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
 {
     struct allgather x;
@@ -126,11 +119,10 @@ static void allgather_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *
     *exact = true;
 }
 
-extern const struct ddp_sparse_alg ddp_sparse_alg_allgather;
 const struct ddp_sparse_alg ddp_sparse_alg_allgather = {
     .name = "allgather",
     .summary = "a ring sends all lists to all ranks, which sum them in rank order: 8k(P-1) bytes",
-    .supports = allgather_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = allgather_scratch_bytes,
     .run = allgather_run,
     .cost = allgather_cost,

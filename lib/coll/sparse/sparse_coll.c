@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-
-#define DDP_SPARSE(symbol) extern const struct ddp_sparse_alg ddp_sparse_alg_##symbol;
-#include "coll/sparse/sparse_list.h"
-#undef DDP_SPARSE
+#include "coll/coll_shm.h"
 
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void)
 {
@@ -26,6 +23,17 @@ const struct ddp_sparse_alg *ddp_sparse_find(const char *name)
         if (strcmp((*a)->name, name) == 0)
             return *a;
     return NULL;
+}
+
+int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm *comm, size_t n,
+                        struct ddp_err *err)
+{
+    if (n > UINT32_MAX)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
+                        n);
+    return alg->needs & DDP_NEEDS_SHARED ? ddp_coll_needs_shm(comm, alg->name, err)
+                                         : ddp_coll_needs_p2p(comm, alg->name, err);
 }
 
 /* A model estimates the time of each algorithm as alpha * steps + beta * bytes + gamma * entries.
@@ -60,7 +68,7 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
         if ((*a)->selects)
             continue;
         reason = DDP_ERR_INIT; /* the reason of the last algorithm is the most general */
-        if ((*a)->supports(comm, n, most, &reason) != 0)
+        if (ddp_sparse_supports(*a, comm, n, &reason) != 0)
             continue;
         const double ns = expected_ns(*a, comm->size, n, most);
         if (best == NULL || ns < best_ns) {

@@ -35,7 +35,7 @@ struct ddp_sparse_args {
 struct ddp_sparse_alg {
     const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
     bool selects;               /* keeps only about the k largest sums; never chosen by `auto` */
-    int (*supports)(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err);
+    unsigned needs;             /* DDP_NEEDS_SHARED or DDP_NEEDS_MESSAGES (coll.h) */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
     /* Runs the call. Collective. scratch has scratch_bytes() bytes for the same n and most, and is
      * aligned to 64. It is zeroed before the first call and keeps its contents between calls. */
@@ -47,9 +47,16 @@ struct ddp_sparse_alg {
     void (*cost)(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact);
 };
 
+#define DDP_SPARSE(symbol) extern const struct ddp_sparse_alg ddp_sparse_alg_##symbol;
+#include "coll/sparse/sparse_list.h"
+#undef DDP_SPARSE
+
 /* Returns all algorithms in the order of sparse_list.h. The array ends with NULL. */
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
 const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
+/* Returns DDP_EUNAVAIL if the communicator lacks what alg needs, or DDP_EUSAGE if n >= 2^32. */
+int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm *comm, size_t n,
+                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the algorithm with the lowest cost among those that do not select. The cost model uses
  * the constants of sparse_coll.c, so the choice does not depend on measurements at run time.
  * Returns NULL and fills err if no algorithm supports the call. */

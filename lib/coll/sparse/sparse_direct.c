@@ -26,16 +26,6 @@ struct direct {
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
 };
 
-static int direct_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
-{
-    (void)most;
-    if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
-                        n);
-    return ddp_coll_needs_shm(comm, "direct", err);
-}
-
 static size_t direct_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
 {
     (void)comm;
@@ -102,11 +92,10 @@ static void direct_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
     *exact = true;
 }
 
-extern const struct ddp_sparse_alg ddp_sparse_alg_direct;
 const struct ddp_sparse_alg ddp_sparse_alg_direct = {
     .name = "direct",
     .summary = "registered memory: each rank reads all lists in place and sums them, zero-copy",
-    .supports = direct_supports,
+    .needs = DDP_NEEDS_SHARED,
     .scratch_bytes = direct_scratch_bytes,
     .run = direct_run,
     .cost = direct_cost,

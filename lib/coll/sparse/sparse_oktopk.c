@@ -163,12 +163,6 @@ static size_t oktopk_layout(struct oktopk *x, int ranks, size_t n, size_t most, 
     return used;
 }
 
-static int oktopk_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
-{
-    (void)most;
-    return ddp_sparse_needs_p2p(comm, "oktopk", n, err);
-}
-
 static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
 {
     struct oktopk x;
@@ -771,7 +765,7 @@ const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
     .summary = "each rank sums one region, the k largest sums are kept: at most 24k(P-1)/P bytes",
     .selects = true,
-    .supports = oktopk_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = oktopk_scratch_bytes,
     .run = oktopk_run,
     .cost = oktopk_cost,

@@ -4,16 +4,6 @@
 
 #include <string.h>
 
-int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n,
-                         struct ddp_err *err)
-{
-    if (n > UINT32_MAX)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "%zu elements are too many for sparse lists, which allow fewer than 2^32",
-                        n);
-    return ddp_coll_needs_p2p(comm, name, err);
-}
-
 /* Before each step, room holds the words of the ranks rank, rank + 1, ..., rank + have - 1. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err)

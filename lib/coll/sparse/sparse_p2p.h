@@ -20,10 +20,6 @@ static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
     return at;
 }
 
-/* Returns DDP_EUNAVAIL if the backend cannot send messages, or DDP_EUSAGE if n >= 2^32. */
-int ddp_sparse_needs_p2p(const struct ddp_comm *comm, const char *name, size_t n,
-                         struct ddp_err *err) DDP_MUST_CHECK;
-
 /* All-gathers mine [words] of every rank into all [size * words], in rank order. room: scratch, as
  * long as `all`. Uses Bruck's algorithm, which takes ceil(log2 P) steps for P ranks. A rank sends
  * one message per step, and 4 * words * (P - 1) bytes in total. Source: J. Bruck et al., IEEE TPDS

@@ -66,12 +66,6 @@ static size_t rd_layout(struct rd *x, int ranks, size_t n, size_t most, void *sc
     return used;
 }
 
-static int rd_supports(const struct ddp_comm *comm, size_t n, size_t most, struct ddp_err *err)
-{
-    (void)most;
-    return ddp_sparse_needs_p2p(comm, "rd", n, err);
-}
-
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)
 {
     struct rd x;
@@ -315,11 +309,10 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
     *exact = false;
 }
 
-extern const struct ddp_sparse_alg ddp_sparse_alg_rd;
 const struct ddp_sparse_alg ddp_sparse_alg_rd = {
     .name = "rd",
     .summary = "recursive doubling of sorted lists, dense where that is shorter: 2 log2(P) steps",
-    .supports = rd_supports,
+    .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,
     .cost = rd_cost,

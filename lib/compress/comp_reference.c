@@ -1,0 +1,64 @@
+/* The selections by magnitude, computed by counting, which is slow and exact. This code verifies
+ * the kernels of device/sparse.h and shares nothing with them. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "compress/comp_impl.h"
+
+/* Bits of a magnitude that one pass counts. */
+#define DIGIT   8
+#define BUCKETS (1u << DIGIT)
+
+static uint32_t magnitude_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+/* Returns the k-th largest magnitude. Each pass finds its next digit: the pass counts the digits of
+ * all elements that agree with the digits found before. *equal: how many of the k largest elements
+ * have exactly the returned magnitude. 0 < k <= n. */
+static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)
+{
+    uint32_t found = 0;
+    for (int shift = 32 - DIGIT; shift >= 0; shift -= DIGIT) {
+        size_t count[BUCKETS] = {0};
+        uint32_t digit = BUCKETS - 1;
+        for (size_t i = 0; i < n; i++) {
+            const uint64_t magnitude = magnitude_of(x[i]);
+            if ((magnitude ^ found) >> (shift + DIGIT) == 0)
+                count[(magnitude >> shift) % BUCKETS]++;
+        }
+        for (; count[digit] < k; digit--)
+            k -= count[digit];
+        found |= digit << shift;
+    }
+    *equal = k;
+    return found;
+}
+
+void ddp_comp_topk_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                             uint64_t calls, bool *sent)
+{
+    size_t equal = 0;
+    (void)calls;
+    if (n == 0)
+        return;
+    const uint32_t least =
+        largest_magnitude(acc, n, DDP_MIN(spec->compressor->bound(spec, n), n), &equal);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = magnitude_of(acc[i]);
+        sent[i] = magnitude > least || (magnitude == least && equal > 0);
+        equal -= sent[i] && magnitude == least;
+    }
+}
+
+void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
+                                  uint64_t calls, bool *sent)
+{
+    const uint32_t least = magnitude_of((float)spec->argument);
+    (void)calls;
+    for (size_t i = 0; i < n; i++)
+        sent[i] = magnitude_of(acc[i]) >= least;
+}
