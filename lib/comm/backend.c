@@ -48,7 +48,7 @@ int ddp_backend_check(struct ddp_err *err)
         bool core = b->summary != NULL && b->probe != NULL && b->init != NULL &&
                     b->finalize != NULL && b->abort != NULL && b->group != NULL &&
                     b->barrier != NULL && b->exchange != NULL;
-        DDP_TRY(check_bit(b, true, core, "a function that all backends have is missing", err));
+        DDP_TRY(check_bit(b, true, core, "a member that every backend must set is NULL", err));
         DDP_TRY(check_bit(b, p2p, b->isend != NULL, "P2P and isend disagree", err));
         DDP_TRY(check_bit(b, p2p, b->irecv != NULL, "P2P and irecv disagree", err));
         DDP_TRY(check_bit(b, p2p, b->test != NULL, "P2P and test disagree", err));
