@@ -151,7 +151,7 @@ END
 self_test
 [ "${1:-}" != --self-test ] || exit 0
 (check "${1:-$here/..}") || {
-    echo "check_layers.sh: see 'The layers' in lib/ARCHITECTURE.md" >&2
+    echo "check_layers.sh: see 'Folders, and what each may include' in lib/ARCHITECTURE.md" >&2
     exit 1
 }
 echo "  LINT  layers"

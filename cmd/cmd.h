@@ -1,6 +1,6 @@
-/* Shared by all commands: the option rows of commands with ranks, and help. Each command is one
- * file with a descriptor (struct ddp_cmd, run/command.h), and one line in command_list.h. A command
- * without ranks implements run(). A command with ranks has a job, whose functions lib/run calls. */
+/* Shared by the commands: option rows of several commands, and help. Each command has a descriptor
+ * (struct ddp_cmd, run/command.h) in a file, and one line in command_list.h. A command without
+ * ranks implements run(). A command with ranks has a job, whose functions lib/run calls. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 

@@ -1,5 +1,5 @@
-/* The commands of the collectives: the option tables, the check of the options, the dry run, and
- * one descriptor per command. run/points.h measures the points. */
+/* The commands of the collectives: the option tables, which several commands share, the check of
+ * the options, the dry run, and one descriptor per command. run/points.h measures the points. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -464,9 +464,11 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 }
 
 #define ITERATION                                                                                  \
-    "Each iteration is one operation, timed on every rank; the slowest rank's time counts.\n"
+    "By default an iteration is one operation after a barrier. Every rank times it, and the\n"     \
+    "slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
-    "Before a point is timed, its result is verified exactly, element by element.\n\nExamples:\n"
+    "Unless --check is off, the result of each point is verified exactly, element by\n"            \
+    "element, before the point is timed.\n\nExamples:\n"
 #define SIZE_OF_ARRAY "A size is that of the array on each rank.\n"
 #define SIZE_OF_CHUNKS                                                                             \
     "A size is that of the full buffer, which has one chunk per rank. It is rounded down\n"        \

@@ -47,7 +47,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
-    .summary = "test whether NEW is slower than BASE, two stored results",
+    .summary = "test whether the stored result NEW is slower than the stored result BASE",
     .operands = "BASE NEW",
     .details =
         "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"

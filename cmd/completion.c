@@ -60,7 +60,7 @@ static void put_quoted(FILE *out, const char *text)
 
 static const char *shell_name(const void *ctx, int i);
 
-/* Prints the operands of a command that the shell can complete. */
+/* Prints those operands of a command that the shell can complete. */
 static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* `ddpbench explain` says what a number means. Its figures come from the functions that compute the
- * results, where there is such a function. */
+/* `ddpbench explain` says what a number means. Where a function computes a result, the example
+ * calls this function. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -101,7 +101,8 @@ static void explain_time(FILE *out)
         "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
         "Below 6 iterations no such pair exists, and the interval is -. Outliers are kept.\n"
         "Without -n a point is measured until half the interval is within --precision of the\n"
-        "median (checked after 20, 30, 45, ... iterations) or --max-time is over.\n"
+        "median (checked after 20, 30, 45, ... iterations), --max-time is over, or there are\n"
+        "10000 iterations.\n"
         "\n"
         "Notes of a row. drifting: the times rose or fell during the measurement.\n"
         "autocorrelated: slow iterations followed each other, so the interval is too narrow. (At\n"
@@ -135,21 +136,26 @@ static void explain_bound(FILE *out)
           "the same buffers and pages. `bound` in the table is the lower bound in percent of\n"
           "the median.\n"
           "\n"
-          "memory          64 KiB and more over shared memory: the bytes that the algorithm must\n"
-          "                read and write on all ranks, at the speed at which all ranks together\n"
-          "                copy (b = a) or, if it combines values, copy or add (a += b) two\n"
-          "                buffers of that size (in place: half of it, so that the caches hold\n"
-          "                as much), with plain or non-temporal stores, whichever is fastest\n"
-          "latency         less than 64 KiB over shared memory: the steps that the algorithm\n"
-          "                must take one after the other, at half a ping-pong each\n"
-          "point-to-point  over messages, from 64 KiB on: the bytes a rank must send, at the\n"
-          "                speed at which all ranks at once send such a message to a neighbour;\n"
-          "                below 64 KiB: its steps, at the time of one such message. The\n"
-          "                algorithm of a library's own collective is not known: ceil(log2 n)\n"
-          "                steps (send-recv: 1) and the bytes of busbw are assumed\n"
+          "memory          64 KiB and more over shared memory. The bound is the number of bytes\n"
+          "                that the algorithm must read and write on all ranks, divided by a\n"
+          "                measured speed. For this speed all ranks together copy a buffer of\n"
+          "                the size of the point (b = a). If the algorithm combines values, they\n"
+          "                also add (a += b), and the faster of the two speeds counts. Copies\n"
+          "                use plain or non-temporal stores, whichever are faster. In place the\n"
+          "                buffers have half the size, so that caches hold as much.\n"
+          "latency         Less than 64 KiB over shared memory. The bound is the number of the\n"
+          "                algorithm's steps, times half the round trip of a ping-pong.\n"
+          "point-to-point  Messages. One message of the size of the point is timed while every\n"
+          "                rank sends one to its neighbour. From 64 KiB on, the bound is the\n"
+          "                number of bytes that a rank must send, divided by the speed of this\n"
+          "                message. Below 64 KiB it is the number of steps, times the time of\n"
+          "                this message. The steps and bytes of a library's own collective are\n"
+          "                not known. ceil(log2 n) steps (send-recv: 1) and the bytes of busbw\n"
+          "                are assumed.\n"
           "\n"
           "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
-          "than 100 means that the algorithm read data from a cache, but the copies did not.\n",
+          "than 100 for the bound `memory` means that the algorithm read data from a cache,\n"
+          "but the copies did not.\n",
           out);
 }
 
@@ -234,28 +240,31 @@ static void explain_break_even(FILE *out)
 {
     fputs("The break-even density of a sparse exchange (topk, threshold, oktopk) is the share\n"
           "of values below which it takes less time than a dense one. 0 means that it never\n"
-          "does, 1 that it always does. It is given against dense f32 and against fp16. The\n"
-          "second is the fairer comparison, because fp16 halves the bytes at almost no cost.\n"
+          "does, 1 that it always does. There is one density against dense f32 and one against\n"
+          "fp16. The one against fp16 is the fairer comparison, because fp16 halves the bytes\n"
+          "at almost no cost.\n"
           "\n"
           "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To send\n"
           "            every rank's k of N values with their indices to all others takes\n"
           "            8 k (n-1) bytes per rank, so k/N = 1/n against f32 and 1/(2n) against\n"
           "            fp16. Above a density of 1/32 a bitmap is smaller than indices, and k/N\n"
           "            against f32 is about 2/n - 1/32.\n"
-          "estimated   from the times of this point, assuming that encode costs the same at\n"
-          "            every density, and exchange and decode grow in proportion to it.\n"
-          "measured    with --break-even: the exchange is timed at densities from 1e-4 to 1,\n"
-          "            and the point where it crosses the dense times is found by bisection.\n"
+          "estimated   from the times of this point. The assumption is that encode takes the\n"
+          "            same time at every density, and that the times of exchange and decode\n"
+          "            are proportional to the density.\n"
+          "measured    with --break-even. The exchange is timed at densities from 1e-4 to 1.\n"
+          "            Bisection finds the density at which it takes as long as a dense one.\n"
           "\n",
           out);
     print_densities(out);
     fputs("(against f32/against fp16)\n"
           "\n"
           "If compression does not pay off, the table names the link speed below which it\n"
-          "would: the bytes that it saves against a dense ring, divided by the extra time of\n"
-          "its arithmetic (encode and decode or, over shared memory, where no data crosses a\n"
-          "link, the difference of the two times). Shared memory is so fast that compression\n"
-          "seldom pays off there.\n"
+          "would. This speed is the number of bytes that compression saves against a dense\n"
+          "ring, divided by the extra time of its arithmetic. The extra time is that of encode\n"
+          "and decode. Over shared memory no data crosses a link, so the extra time is the\n"
+          "difference between the compressed and the dense time. Shared memory is so fast that\n"
+          "compression seldom pays off there.\n"
           "Sources: Li & Hoefler, Ok-Topk, PPoPP 2022; Agarwal et al., On the Utility of\n"
           "Gradient Compression, MLSys 2022 (it won in 6 of 200 set-ups).\n",
           out);

@@ -1,5 +1,6 @@
 /* The program ddpbench-kernels, which `ddpbench kernels` starts. It registers every kernel at every
- * size with Google Benchmark. It uses the exit codes of ddpbench and prints its errors itself. */
+ * size with Google Benchmark. It uses the exit codes of ddpbench and prints its own errors. Google
+ * Benchmark may end it with other codes. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* `ddpbench list` prints the entries of all registries (backends, algorithms, models, ...), and
- * whether each entry is usable here. */
+/* `ddpbench list` prints backends, algorithms, models and the like. For the kinds that may be
+ * unusable on a machine, it also says whether an entry is usable here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ struct listing {
     const char *kind; /* kind of the entries being listed */
 };
 
-/* Prints or appends one entry. An empty reason means that the entry is usable. */
+/* Prints or appends one entry. An empty reason means that the entry is usable, or that
+ * entries of this kind are not checked. */
 static void entry(struct listing *l, const char *name, const char *reason, const char *summary)
 {
     bool usable = reason[0] == '\0';
@@ -152,7 +153,7 @@ static void list_helpers(struct listing *l)
           "`ddpbench kernels`: Google Benchmark on the CPU kernels");
 }
 
-/* Lists the fault points, in a build that has them. */
+/* Lists the fault points. A build without them lists none. */
 static void list_faults(struct listing *l)
 {
     for (int i = 0; DDP_FAULTS && i < DDP_AT_COUNT; i++) {

@@ -78,9 +78,9 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
     return own;
 }
 
-/* Returns true if this process prints text that is the same on all ranks, such as help. If the
- * launcher could not be detected, every process prints, because the launcher's variables may be
- * left over from an earlier job. */
+/* Returns true if this process prints text that all ranks would print alike, such as help. Only
+ * rank 0 prints it. If the launcher could not be detected, every process prints it, because the
+ * launcher's variables may be left over from an earlier job. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -117,7 +117,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* Under an outside launcher, only rank 0 runs a command without ranks. The doctor runs on
+        /* A command without ranks runs once, on rank 0 of an outside launcher. The doctor runs on
          * every rank. */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
@@ -182,7 +182,7 @@ static int flush_stdout(int rc, struct ddp_err *err)
         return rc;
     if (failed)
         return ddp_fail_errno(err, DDP_EIO, errno, "cannot write to stdout");
-    return ddp_fail(err, DDP_EIO, "cannot write to stdout, or not all of it");
+    return ddp_fail(err, DDP_EIO, "could not write the whole output to stdout");
 }
 
 int main(int argc, char **argv)

@@ -21,7 +21,7 @@ const struct ddp_opt ddp_world_rows[] = {
             "without mpiexec: start ranks as processes, or as threads of one process",
             .choices = ddp_launch_names),
     DDP_OPT(DOUBLE, "timeout", 'T', AT(timeout_s), "S", "60",
-            "deadline in seconds of every wait, including init and barriers", .min = 0.1,
+            "deadline in seconds of waits for other ranks, including init and barriers", .min = 0.1,
             .max = 86400),
     DDP_OPT(INT, "seed", 0, AT(seed), "N", "1", "seed of all random numbers",
             .max = 9007199254740991.0),

@@ -46,8 +46,9 @@ void ddp_exit_print(FILE *out)
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
     fputs(" 128+n  ended by signal n\n\n"
-          "All ranks exit with the same code. ddpbench never uses 1 to 9, because mpiexec\n"
-          "reports its own failures as 1. mpiexec may replace the code of a killed rank.\n",
+          "Without mpiexec, the code is that of the first failure. Under mpiexec, a rank may\n"
+          "exit with 13 because another rank failed, and mpiexec may replace codes. ddpbench\n"
+          "never uses 1 to 9, because mpiexec reports its own failures as 1.\n",
           out);
 }
 

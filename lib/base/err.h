@@ -2,8 +2,8 @@
  *
  * Most functions of lib/ that can fail return 0 or one of the negative codes below. Their last
  * parameter is a `struct ddp_err *`, which the function that detects the error fills with
- * ddp_fail(). Functions that only forward the error add nothing (DDP_TRY). Only cmd/ prints the
- * message.
+ * ddp_fail(). Functions that only forward the error add nothing (DDP_TRY). cmd/ and lib/run
+ * print the message.
  *
  * A code is the negated exit code of the process. The functions below never allocate, print or
  * exit. */

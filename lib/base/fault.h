@@ -12,8 +12,8 @@
  * fault` shows them.
  *
  * A fault point is a line DDP_FAULT(...) in the code. In a normal build (DDP_FAULTS is 0) this line
- * is the constant 0. fault.c is then not compiled, and setting DDPBENCH_FAULT is
- * an error (conf.h). */
+ * is the constant 0. fault.c is then not compiled, and setting DDPBENCH_FAULT is an error
+ * (conf.h). */
 #ifndef DDP_BASE_FAULT_H
 #define DDP_BASE_FAULT_H
 
@@ -45,9 +45,8 @@ struct ddp_fault_row {
 #define DDP_FAULT_NOBODY (-2)
 
 /* Passes the point `DDP_AT_<symbol>`. rank: the world rank, -1 for the collector, or
- * DDP_FAULT_NOBODY. The value is
- * 0, or an error code that the caller must return. In case of an error errno is set, and *err is
- * filled as by ddp_fail. */
+ * DDP_FAULT_NOBODY. The value is 0, or an error code that the caller must return. In case of an
+ * error errno is set, and *err is filled as by ddp_fail_errno. */
 #define DDP_FAULT(symbol, rank, err) DDP_FAULT_DATA(symbol, rank, NULL, 0, err)
 /* Like DDP_FAULT, with data [bytes] that the action flip may change. A passage with 0 bytes does
  * not count for flip. */

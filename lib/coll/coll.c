@@ -47,7 +47,8 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* Only an algorithm for one rank, which needs nothing, can send to itself in place. */
+    /* In place, send-recv works only on one rank. Only the algorithm `self`, whose `needs` is 0,
+     * does that. */
     if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0 && alg->needs != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
     if (alg->needs & DDP_NEEDS_SHARED)
@@ -68,8 +69,8 @@ int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *com
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* For a world on one host, ddp_coll_supports reads only these members (comm.h). No collective
-     * runs on this communicator. */
+    /* For a world on one host, ddp_coll_supports reads only these members and `hosts`, which is
+     * NULL here (comm.h). No collective runs on this communicator. */
     struct ddp_comm_shm mapped = {.spin = 0};
     const struct ddp_comm comm = {
         .backend = backend,

@@ -1,6 +1,6 @@
 /* Communication patterns of the algorithms that send messages. The functions compute which rank
- * communicates with which rank, and which chunk is sent. All functions are pure functions of small
- * integers and need no communicator. The ranks of a group are 0..n-1, n >= 1. */
+ * communicates with which rank, and which chunk is sent. The results of all functions depend only
+ * on their arguments. No function needs a communicator. The ranks of a group are 0..n-1, n >= 1. */
 #ifndef DDP_COLL_PATTERN_H
 #define DDP_COLL_PATTERN_H
 
@@ -88,9 +88,10 @@ int ddp_binary_children(int v, int n);
 /* Returns the number of edges between the root and the deepest of n ranks. */
 int ddp_binary_depth(int n);
 
-/* Reduces n ranks to pow2 ranks, the largest power of two up to n. The first 2 * extra ranks form
- * pairs. The even rank of each pair is *folded* into the odd rank, which takes part for both. The
- * ranks that take part keep their order and get the new ranks 0..pow2-1. */
+/* Reduces n ranks to pow2 ranks, where pow2 is the largest power of two up to n. The first 2 *
+ * extra ranks form pairs, where extra = n - pow2. The even rank of each pair is *folded* into the
+ * odd rank, which takes part for both. The ranks that take part keep their order and get the new
+ * ranks 0..pow2-1. */
 struct ddp_fold {
     int pow2, extra;
 };

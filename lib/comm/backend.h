@@ -2,9 +2,9 @@
  * A new backend is one file and one line in backend_list.h.
  *
  * Callers use comm.h; this header is for backends. comm.c sets the generic members of a
- * communicator before it passes the communicator to a backend. The pointers of a capability's
- * functions are NULL unless its bit is set. ddp_backend_check() checks at program start that bits
- * and pointers agree. */
+ * communicator before it passes the communicator to a backend. The functions of the capabilities
+ * P2P, MAP, REGISTERED and NATIVE are NULL unless the bit is set. ddp_backend_check() checks this
+ * before a command with ranks runs. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -22,13 +22,13 @@ enum ddp_backend_cap {
     /* has alloc and free */
     DDP_CAP_REGISTERED = 1 << 2,
     DDP_CAP_NATIVE = 1 << 3,       /* has collectives of its own */
-    DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec) */
+    DDP_CAP_LAUNCHED = 1 << 4,     /* needs an outside launcher (mpiexec, srun) */
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
     DDP_CAP_AVG_FIRST = 1 << 9, /* native averages multiply by 1/size in the data type, then sum */
-    /* init finds out which ranks share a host (hosts.h). If all ranks are on one host, init sets
-     * comm->shm, which also provides registered memory. */
+    /* init finds out which ranks share a host (hosts.h). If all ranks share the memory of one host,
+     * init sets comm->shm, and comm->hosts->local provides registered memory. */
     DDP_CAP_HOSTS = 1 << 6
 };
 
@@ -94,7 +94,8 @@ struct ddp_backend {
 /* All backends of backend_list.h in order, NULL-terminated. */
 const struct ddp_backend *const *ddp_backend_all(void);
 const struct ddp_backend *ddp_backend_find(const char *name); /* NULL if unknown */
-/* Returns DDP_EINTERNAL if the capability bits and the pointers of a backend disagree. */
+/* Returns DDP_EINTERNAL if a backend lacks a required member, or if the bits P2P, MAP, REGISTERED
+ * or NATIVE and the pointers of their functions disagree. */
 int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A backend module (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module

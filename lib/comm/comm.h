@@ -1,9 +1,10 @@
 /* Communicators: a group of ranks and the operations between them.
  *
- * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. Every
- * wait ends when the world is aborted or a deadline passes. The deadline is at least timeout_ns
- * after the wait began. The call then fails with DDP_ELOST, and so do all later operations on the
- * communicator. On backend mpi the process may end instead. */
+ * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
+ * ends when the world is aborted or a deadline passes. A call whose wait ends so fails with
+ * DDP_ELOST, and so do all later operations on the communicator. With MPI the process may end
+ * instead. The deadline is at least timeout_ns after the wait began. Only ddp_comm_agree_idle may
+ * have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -33,7 +34,7 @@ struct ddp_gpu_options {
 };
 
 struct ddp_comm_options {
-    int64_t timeout_ns; /* deadline of every wait; > 0 */
+    int64_t timeout_ns; /* shortest deadline of a wait; > 0 */
     /* Registered memory that a rank needs at the same time. Only address space is reserved. */
     uint64_t heap_bytes;
     const struct ddp_device *device;

@@ -2,12 +2,13 @@
  * host memory or on a device. On a device, kernels on a stream encode and decode, and the
  * communicator exchanges device memory directly.
  *
- * `ddpbench allreduce --compress` and the sync strategies run this code. Each rank sends all or
- * some of its values. After a run data[n] holds the sum of the sent values over all ranks, or 1/P
- * of this sum for an average. With oktopk only the k largest sums are stored, and the other
- * elements are 0. The result is bit-identical on all ranks. The three phases are timed separately.
- * Encode is the compressor with error feedback. Exchange is everything that needs the other ranks,
- * including the summation of sparse lists into data. Decode is the conversion back from 16 bits. */
+ * `ddpbench allreduce --compress` and the sync strategies with a compressor run this code. Each
+ * rank sends all or some of its values. After a run data[n] holds the sum of the sent values over
+ * all ranks, or 1/P of this sum for an average. With oktopk only the k largest sums are stored, and
+ * the other elements are 0. The result is bit-identical on all ranks. The three phases are timed
+ * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
+ * other ranks, including the summation of sparse lists into data. Decode is the conversion back
+ * from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 

@@ -4,8 +4,8 @@
  * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
  * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
  * all ranks are gone. Ranks that are threads cannot be killed; if they do not end after a failure,
- * ddp_launch() leaves them running. Call ddp_launch() before
- * the process has other threads.
+ * ddp_launch() leaves them running and returns. Call ddp_launch() before the process has other
+ * threads.
  *
  * If a rank dies, the parent sets the abort word of the segment. A rank that fails with an error
  * sets the word itself. The other ranks then leave their waits. Processes that still run after
@@ -54,8 +54,9 @@ struct ddp_launch_job {
     bool unpinned;
     /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
-    /* Runs in the parent for each message of a rank. Waits of ranks do not expire meanwhile. A
-     * handler that waits for something must check ddp_launch_should_stop. */
+    /* Runs in the parent for each message of a rank, unless an earlier call failed. Waits of ranks
+     * do not expire meanwhile. A handler that waits for something must check
+     * ddp_launch_should_stop. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
     /* Runs in the parent for each event that the user should see, for example a stopped rank. May

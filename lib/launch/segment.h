@@ -1,7 +1,8 @@
 /* The shared segment of the ranks of one host. It is a memory file without a name, which disappears
  * with the last process that maps it. Our launcher maps the segment before it forks the ranks, so
- * the segment has the same address in all ranks and in the supervisor. Under mpiexec the host's
- * lowest rank makes the segment, and the other ranks attach it at any address (hosts.h).
+ * the segment has the same address in all ranks and in the supervisor. Under an outside launcher
+ * the host's lowest rank makes the segment, and the other ranks attach it at any address
+ * (hosts.h).
  *
  * The launcher uses the results and recorders of the ranks and the abort word. The shm backend uses
  * all parts. The file is sparse, so only pages that are touched cost memory. Each part begins at a

@@ -1,6 +1,6 @@
-/* The part of a sweep that runs in the collector. It chooses the next launch group (the
- * runs of one repetition with the same backend and number of ranks), restores the finished work of
- * an earlier run from the journal, writes the journal, and completes the record. */
+/* The part of a sweep that runs in the collector. It chooses the next launch group (the items of
+ * one repetition with the same backend, number of ranks and GPU options), restores the finished
+ * work of an earlier run from the journal, writes the journal, and completes the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 /* The place of a training run in the sweep. */
 struct ddp_sweep_trained {
     int launch; /* number of the repetition, from 1 */
-    int item;   /* index of the command line in the plan, from 0 */
+    int item;   /* index in ddp_sweep_values.items, from 0 */
 };
 
 struct ddp_sweep_collector {

@@ -9,8 +9,9 @@
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
  *   out     Every rank copies the result buffer to its recv buffer and posts OUT.
- * The result buffer is the leader's slot. It overwrites the leader's input, which has just been
- * read. In registered memory the result buffer is the fragment's place in the leader's recv buffer.
+ * In private memory the result buffer is the leader's slot. The sum of a chunk overwrites the
+ * leader's input of this chunk, which only the summing rank reads. In registered memory the result
+ * buffer is the fragment's place in the leader's recv buffer.
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Several fragments are in
  * transit between the leaders at a time. A leader advances its messages whenever it waits.
@@ -23,24 +24,26 @@
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
  * of the hosts. If the message is spread (below), it is combined in the order of the hosts.
  * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
- * same bits. An average is divided once, at the end. An average of 16-bit floats is divided in the
- * sum over a host, before the sum is rounded, so that no partial sum overflows. 16-bit floats are
- * rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages of
- * integers are exact, because sums are sent in a wider type (coll_p2p.h).
+ * same bits. An average is divided once. Averages of 16-bit floats are divided in the sum over a
+ * host, before the sum is rounded, so that no partial sum overflows. Averages on one host are
+ * divided there, too. Other averages are divided in the last combination between hosts. 16-bit
+ * floats are rounded once in the sum over a host, and H - 1 times between hosts (once if spread).
+ * Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
  * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
  * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. In
  * total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the message is
- * spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: stage
- * in takes n(S + S') bytes, sum (n + H) S', and out n(S' + S). In registered memory there is no
- * stage in, and only the n - H ranks that are not leaders do stage out. The messages and combines
- * of the leaders need memory traffic in addition. */
+ * spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: the
+ * stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In registered memory
+ * there is no stage `in`, and only the n - H ranks that are not leaders do `out`. The messages and
+ * combines of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 
-/* The all-reduce among the leaders. No function blocks, except hier_spread.
+/* The all-reduce among the leaders. The functions from here to hier_spread do not block, except
+ * hier_spread itself.
  *
  * A fragment is started when its sum over the host is ready. Its chunks then go around a ring of
  * the leaders (pattern.h). For H hosts, this takes H - 1 combining and H - 1 copying steps. Up to
@@ -302,8 +305,10 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     const struct ddp_hosts *hosts = comm->hosts;
     (void)shape;
     if (hosts == NULL)
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "algorithm 'hier' needs several hosts, but there is only one host");
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "algorithm 'hier' needs several hosts, but backend '%s' knows no hosts here",
+            comm->backend->name);
     if (hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s", hosts->why);
@@ -525,9 +530,10 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 }
 
 /* This cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks are at
- * step i or later. Stages in and sum of this rank wait for in(i-1) or out(i-DEPTH) of other ranks,
- * which belong to step i-1. Stage out waits for fragment i-LAG to go around the leaders. All hosts
- * have summed that fragment, and leaders advance its messages while they wait. */
+ * step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or out(i-DEPTH) of other
+ * ranks, which belong to step i-1. The stage `out` waits for fragment i-LAG to go around the
+ * leaders. All hosts have summed that fragment, and leaders advance its messages while they wait.
+ */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i < call->fragments + LAG; i++) {

@@ -20,7 +20,7 @@ struct direct_place {
     uint64_t index, value, count;
 };
 
-/* The scratch of one plan. */
+/* The scratch, which keeps its contents between calls (sparse_coll.h). */
 struct direct {
     const void *checked; /* indices that were last checked to lie in registered memory */
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */

@@ -24,8 +24,8 @@ struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    /* Why there is no GPU or no NCCL. The code is 0 if there is one. */
-    struct ddp_err no_gpu, no_library;
+    struct ddp_err no_gpu;     /* why there is no usable GPU; code 0: there is one */
+    struct ddp_err no_library; /* why NCCL cannot be loaded; code 0: it can, or there is no GPU */
 };
 
 static const struct ddp_device *find_gpu(void)
@@ -130,7 +130,7 @@ static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct dd
         ddp_fail(err, DDP_EUNAVAIL, "%d ranks on this host, but %d usable GPU%s", local, gpus,
                  gpus == 1 ? "" : "s");
         return ddp_hint(
-            err, "use --ranks %d, or --share-gpu to check results without valid timings", gpus);
+            err, "start at most %d ranks per host, or use --share-gpu without a launcher", gpus);
     }
     return w->device->select(w->index, err);
 }
@@ -195,7 +195,8 @@ static void state_free(struct ddp_nccl_state *s)
     free(s);
 }
 
-/* Creates the stream, the events and the barrier word of one communicator on this rank's GPU. */
+/* Creates the stream and the events of one communicator on this rank's GPU, and the f32 that the
+ * native barrier sums. */
 static int state_create(struct ddp_nccl_world *w, struct ddp_nccl_state **out, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = w->device->streams;
@@ -326,7 +327,8 @@ static int nccl_allgather_bytes(struct ddp_comm *comm, const void *mine, void *a
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
 const struct ddp_backend ddp_backend_nccl = {
     .name = "nccl",
-    .summary = "one GPU per rank over NVIDIA's NCCL, started by ddpbench, mpiexec or torchrun",
+    .summary =
+        "NVIDIA's NCCL, one GPU per rank; ddpbench, mpiexec, srun or torchrun starts the ranks",
     .caps = DDP_CAP_NATIVE | DDP_CAP_REGISTERED | DDP_CAP_DEVICE | DDP_CAP_ANY_LAUNCHER |
             DDP_CAP_AVG_FIRST,
     .library = nccl_library,

@@ -1,9 +1,9 @@
 /* The shm context of a communicator: flags and small buffers that every rank of the group can read.
  *
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
- * line of its own. One rank writes the flag, and the number only grows. Other ranks wait until the
- * flag is at least a given number. Therefore no flag is reset and no wake-up is lost. Waits check
- * the abort word and the deadline. */
+ * line of its own. One rank writes the flag, and the number only grows while the group exists.
+ * Other ranks wait until the flag is at least a given number. Therefore no flag is reset between
+ * calls and no wake-up is lost. Waits that take longer check the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 

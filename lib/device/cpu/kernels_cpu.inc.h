@@ -10,9 +10,9 @@
  * be a source. The head and the tail of an array are partial vectors. The same operations process
  * them, so that their results have the same bits.
  *
- * All kernels are one set of functions. Each kernel inlines them with a constant dtype and
- * operation, so that no branch on either remains in its loops. Frequent shapes inline them with
- * constant numbers of arrays as well.
+ * All kernels share one set of inline functions. Each kernel inlines these functions with a
+ * constant dtype and a constant operation, so that its loops have no branch on the dtype or the
+ * operation. Kernels for frequent shapes have constant numbers of arrays as well.
  *
  * The results do not depend on the vector size VB, because lanes are never combined with each other
  * and no operation is contracted (-ffp-contract=off). Every NaN becomes the canonical quiet NaN,
@@ -134,7 +134,8 @@ INLINE size_t step_bytes(enum ddp_dtype dtype, enum ddp_op op)
     return VB * ddp_dtypes[dtype].size / ddp_dtypes[acc_type(dtype, op)].size;
 }
 
-/* Converts element by element, which is faster at the baseline than a load of 8 bytes. */
+/* Converts half a vector of i32 to f64. With vectors of 16 bytes (the baseline), converting element
+ * by element is faster than a load of 8 bytes. */
 INLINE v_f64 widen_i32(const unsigned char *p)
 {
     v_f64 v = {0};
@@ -382,8 +383,8 @@ KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
 /* Kernels for the most frequent shapes of dense gradient exchange: f32 sums of two arrays into one
  * or two, and of four into four. With constant counts the compiler keeps every pointer in a
- * register and unrolls the loops. The copies of the arrays tell the compiler that no store changes
- * them. */
+ * register and unrolls the loops. The pointers are copied to local arrays, so that the compiler
+ * knows that no store changes the pointers. */
 INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_count)
 {
     const void *src[4];
