@@ -14,12 +14,12 @@
  * After DDP_ELOST the world is unusable, and only ddp_finalize may follow.
  *
  * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST, except inside
- * an MPI call (see below). The library never prints. It ends processes only under MPI, apart from the ranks
- * that ddp_run forks. If a process is still inside an MPI call at the deadline, a watchdog calls
- * on_lost and then ends the process with exit code 13, because a blocking MPI call cannot be
- * interrupted. ddp_abort, and failures after which the ranks cannot continue together, call
- * MPI_Abort, which ends all processes. If all ranks are on one host that lets them share memory,
- * they exchange data through shared memory and use MPI only to start and to end.
+ * an MPI call (see below). The library never prints. It ends processes only under MPI, apart from
+ * the ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a
+ * watchdog calls on_lost and then ends the process with exit code 13, because a blocking MPI call
+ * cannot be interrupted. ddp_abort, and failures after which the ranks cannot continue together,
+ * call MPI_Abort, which ends all processes. If all ranks are on one host that lets them share
+ * memory, they exchange data through shared memory and use MPI only to start and to end.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
  * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
