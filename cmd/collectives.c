@@ -464,8 +464,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 }
 
 #define ITERATION                                                                                  \
-    "By default an iteration is one operation after a barrier. Every rank times it, and the\n"     \
-    "slowest rank's time counts.\n"
+    "By default an iteration is one operation after a barrier. Every rank times it, and\n"         \
+    "the slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
     "Unless --check is off, the result of each point is verified exactly, element by\n"            \
     "element, before the point is timed.\n\nExamples:\n"
