@@ -1,9 +1,9 @@
 /* The cases that `ddpbench kernels` measures. Each case runs one CPU kernel.
  *
  * A case is prepared for arrays of one size and then run many times. ddp_kernel_bytes() returns the
- * bytes that a run has to move, by the formulas of device/sparse.h and device.h. The kernel may
- * move more. `make bench-kernels` uses the same formulas. The helper binary (cmd/kernels_main.c)
- * measures and prints the times. Results are not verified here. */
+ * bytes that a run has to move, computed from the bytes per element and per list entry of the case.
+ * The kernel may move more. `make bench-kernels` uses the same formulas. The helper binary
+ * (cmd/kernels_main.c) measures and prints the times. Results are not verified here. */
 #ifndef DDP_BENCH_KERNEL_CASES_H
 #define DDP_BENCH_KERNEL_CASES_H
 
@@ -21,7 +21,8 @@ extern "C" {
 /* Number of lists for scatter-add. The merge uses the first two of them. */
 #define DDP_KERNEL_LISTS 4
 
-/* Arrays that the cases share, of at most `bytes` each. Release with ddp_kernel_data_destroy. */
+/* Arrays that the cases share. `scratch` has 2 * bytes bytes, the others have `bytes`. Release with
+ * ddp_kernel_data_destroy. */
 struct ddp_kernel_data {
     const struct ddp_device *device;
     size_t bytes;
@@ -44,8 +45,9 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move per element and per list entry. A reduction counts elements
-     * instead of bytes in bytes_each. */
+    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each is
+     * the number of elements per element of the result; ddp_kernel_bytes multiplies it by the
+     * size of an element. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */

@@ -1,5 +1,6 @@
-/* The selections by magnitude, computed by counting, which is slow and exact. This code verifies
- * the kernels of device/sparse.h and shares nothing with them. */
+/* The entries that the selections by magnitude must send, computed in a slow and exact way: top-K
+ * by counting, threshold by comparing. This code verifies the kernels of device/sparse.h and shares
+ * nothing with them. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,9 +1,10 @@
 /* Compressors encode a rank's gradients in fewer bytes. To add one, write one file and add one line
- * to compress_list.h. `ddpbench allreduce --compress` and `ddpbench train --sync` then offer it.
+ * to compress_list.h. `ddpbench allreduce --compress` then offers it, and `ddpbench train
+ * --sync` too if it is lossy.
  *
  * A compressor encodes one bucket of n floats of one rank and does not communicate. `combine` says
  * how the encoded buckets of all ranks are combined. exchange/compressed.h combines them. Error
- * feedback (ddp_feedback_encode) can be added to any compressor.
+ * feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
@@ -71,7 +72,7 @@ struct ddp_encode {
 
 struct ddp_compressor {
     const char *name, *summary;
-    const char *train_summary; /* as a strategy of `train --sync`; not if it is lossless */
+    const char *train_summary; /* as a strategy of `train --sync`; NULL if it is lossless */
     const char *argument_help; /* "D", "T" or "[CLIP]" (optional); NULL if there is none */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* for SUM */

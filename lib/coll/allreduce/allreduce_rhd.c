@@ -157,8 +157,8 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* If ranks are folded, the slowest rank takes part in the start of folding, halving, doubling and
- * the end of folding. */
+/* If ranks are folded, the slowest rank is one that receives the other's input, takes part in the
+ * halving and in the doubling, and sends the result back. */
 static void rhd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);

@@ -129,9 +129,10 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
                         span.length);
     uint32_t *index = decode_index(words, count, span, room);
     if (index == NULL)
-        return ddp_fail(err, DDP_EDATA,
-                        "received %zu entries whose indices must ascend from %zu and be below %zu",
-                        count, span.begin, span.begin + span.length);
+        return ddp_fail(
+            err, DDP_EDATA,
+            "received a list that does not hold %zu ascending indices from %zu to below %zu", count,
+            span.begin, span.begin + span.length);
     *out = (struct ddp_sparse){
         .index = index,
         .value = (float *)(void *)(words + ddp_sparse_code_words(count, span.length) - count),

@@ -1,5 +1,5 @@
 /* Channels of the shm backend. A channel is the part of the segment that holds the flag slots,
- * slots and rings of one group.
+ * message slots and rings of one group (segment.h).
  *
  * Channel 0 belongs to the world. The lowest rank of a new group claims a channel and sends the
  * channel's number to the other members by messages over the parent. Only members take part, so

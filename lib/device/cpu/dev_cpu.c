@@ -145,8 +145,8 @@ static const struct ddp_stream_ops cpu_streams = {
     .graph_destroy = graph_destroy,
 };
 
-/* Stream kernels. Each function calls the kernel of the best SIMD level and returns when the kernel
- * is done. */
+/* Stream kernels. Each function returns when its work is done. Most functions call the kernel of
+ * the best SIMD level. */
 static void cpu_reduce(struct ddp_stream *s, const struct ddp_reduce *r)
 {
     best()->reduce(r);
