@@ -1,5 +1,5 @@
-/* `ddpbench explain` says what a number means. Where a function computes a result, the example
- * calls this function. */
+/* `ddpbench explain` says what a number means. If lib/ has a function that computes the
+ * number, the example calls it, so that text and code agree. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -121,9 +121,10 @@ static void explain_time(FILE *out)
 
 static void explain_pingpong(FILE *out)
 {
-    fputs("The ping-pong is the round trip of one cache line between ranks 0 and 1, measured\n"
-          "for about 1 ms before and after each point. It shows where the two ranks really run:\n"
-          "on two threads of one core, on two cores of one chip, or on two chips. On shared and\n"
+    fputs("The ping-pong is a round trip between ranks 0 and 1: of one cache line if all ranks\n"
+          "share memory, otherwise of a message of 8 bytes. It is measured for about 1 ms before\n"
+          "and after each point. It shows where the two ranks really run: on two threads of one\n"
+          "core, on two cores of one chip, on two chips, or on two hosts. On shared and\n"
           "virtual machines this changes without notice, and it decides which algorithm is\n"
           "fast. Compare two points only if their ping-pong times agree.\n",
           out);
@@ -138,11 +139,13 @@ static void explain_bound(FILE *out)
           "\n"
           "memory          64 KiB and more over shared memory. The bound is the number of bytes\n"
           "                that the algorithm must read and write on all ranks, divided by a\n"
-          "                measured speed. For this speed all ranks together copy a buffer of\n"
-          "                the size of the point (b = a). If the algorithm combines values, they\n"
+          "                measured speed. To measure it, all ranks copy at the same time, each\n"
+          "                a buffer of the size of the point (b = a). If the algorithm combines "
+          "values, they\n"
           "                also add (a += b), and the faster of the two speeds counts. Copies\n"
-          "                use plain or non-temporal stores, whichever are faster. In place the\n"
-          "                buffers have half the size, so that caches hold as much.\n"
+          "                use plain or non-temporal stores, whichever are faster. For a point\n"
+          "                in place the buffers have half that size, so that the caches hold as\n"
+          "                many bytes as in the operation itself.\n"
           "latency         Less than 64 KiB over shared memory. The bound is the number of the\n"
           "                algorithm's steps, times half the round trip of a ping-pong.\n"
           "point-to-point  Messages. One message of the size of the point is timed while every\n"
@@ -199,11 +202,12 @@ static void explain_effective(FILE *out)
           "phase_us: the times of encode (select or convert, with error feedback), exchange and\n"
           "decode. Each is the median of the slowest rank's times, so they need not add up to\n"
           "the total. sent, wire_bytes_per_rank: the bytes of the rank that sent most. They are\n"
-          "counted for messages; where ranks read each other's memory, they are the bytes that\n"
-          "other ranks read; on GPUs they are a model of what a ring would send. density: the\n"
-          "fraction of its values that a rank sent. --partial K divides it by K, or by the\n"
-          "number of elements if that is smaller. overflows: finite values\n"
-          "that became infinite in 16 bits.\n",
+          "counted if an algorithm of ddpbench sends messages. Where ranks read each other's\n"
+          "memory, they are the bytes that other ranks read. On GPUs, and where a library does\n"
+          "the exchange, they are a model of what a ring would send. density: the values that a\n"
+          "rank sent in one exchange, as a fraction of the whole buffer. With --partial K, an\n"
+          "exchange covers one of K chunks. overflows: finite values that became infinite in 16\n"
+          "bits.\n",
           out);
 }
 

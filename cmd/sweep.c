@@ -68,10 +68,10 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
     ddp_format_ns(seconds * (double)v->launches * 1e9, time, sizeof time);
     ddp_printable(v->config_path, path, sizeof path);
     fprintf(out,
-            "# dry run of %s: %lld launch%s of %d points and %d training run%s, in %d start%s "
-            "of ranks\n",
-            path, (long long)v->launches, v->launches == 1 ? "" : "es", v->points, trained,
-            trained == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
+            "# dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
+            "(--launches), %d launch group%s in all\n",
+            path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
+            v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
     fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
 }
@@ -101,7 +101,7 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
         print_head(v, app->out);
         for (int s = 0; s < v->stage_count; s++) {
             const struct ddp_sweep_launch_group *stage = &v->stages[s];
-            fprintf(app->out, "# launch %d: %d rank%s over %s\n", stage->launch, stage->ranks,
+            fprintf(app->out, "# repetition %d: %d rank%s over %s\n", stage->launch, stage->ranks,
                     stage->ranks == 1 ? "" : "s", stage->backend);
             for (int i = 0; i < stage->count; i++)
                 print_item(&v->items[stage->items[i]], app->out);
@@ -147,8 +147,9 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "is shown. The same command line then continues an interrupted sweep, on the same\n"
         "machine with the same build. An interrupted training run starts over. --seed sets\n"
         "the order of the runs. It is also the seed of runs that set none. With backend nccl\n"
-        "a run that sets no number of ranks gets one rank per GPU. Runs that are impossible\n"
-        "here are left out with a warning, and the exit code is then 69.\n"
+        "a run that sets no number of ranks gets one rank per GPU. A run that its ranks\n"
+        "find impossible is left out with a warning, and the exit code is then 69. A run that\n"
+        "is known to be impossible before the ranks start is an error, and nothing is run.\n"
         "\n"
         "Examples:\n"
         "  ddpbench sweep configs/quick.json --json today.json\n"

@@ -14,17 +14,17 @@
  * (2005), section 4.5.
  *
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
- * partial sum is the first operand. An average is divided once, at the last level of halving.
- * 16-bit floats are rounded once per level of halving, and once more for folded pairs. With more
- * than 2 ranks, an average of 16-bit floats divides each input first (struct ddp_reduction), which
- * rounds once more. Averages of integers are exact, because partial sums are sent in a wider type
- * (coll_p2p.h).
+ * partial sum is the first operand. 16-bit floats are rounded once per level of halving, and once
+ * more for folded pairs. An average is divided once, at the last level of halving. With more than 2
+ * ranks, an average of 16-bit floats divides each input at the start instead (struct
+ * ddp_reduction), which rounds once more. Averages of integers are exact, because partial sums are
+ * sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
- * in the accumulator type, which is S except for averages of integers. Halving sends (pow2-1)/pow2
- * S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2 S bytes per
- * rank, in one message per step. The odd rank of a folded pair sends S bytes more. The even rank
- * sends only S' bytes. */
+ * of the array in the accumulator type. S' equals S except for averages of integers. Halving sends
+ * (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2
+ * S bytes per rank, in one message per step. The odd rank of a folded pair sends S bytes more. The
+ * even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 #define LEVELS_MAX 31
