@@ -161,7 +161,8 @@ double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baselin
  * than the dense ring: the saved bytes divided by the additional time for arithmetic. In shared
  * memory nothing crosses a link, so the additional time is the difference between the times of the
  * two exchanges. Elsewhere it is the time of encode plus decode. 0: compression saves no bytes.
- * INFINITY: there is no additional time. NaN: not measured. */
+ * INFINITY: there is no additional time. NaN: not measured, and for dense exchanges, one rank, 0
+ * bytes, and if ranks shared a GPU. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
 struct ddp_epoch {

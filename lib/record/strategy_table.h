@@ -24,7 +24,7 @@ struct ddp_spread {
 
 /* Whether a step is faster than with the reference. YES: by more than 5 % in every pair of runs.
  * NO: slower by more than 5 % in every pair. UNCLEAR: neither. UNKNOWN: there are no pairs. */
-enum ddp_pays { DDP_PAYS_UNKNOWN, DDP_PAYS_YES, DDP_PAYS_NO, DDP_PAYS_UNCLEAR };
+enum ddp_pays { DDP_PAYS_NO, DDP_PAYS_YES, DDP_PAYS_UNCLEAR, DDP_PAYS_UNKNOWN };
 
 struct ddp_strategy_row {
     char sync[96], reference[96]; /* Names of the rows, for example "topk:0.01, feedback off". */
@@ -44,6 +44,13 @@ struct ddp_strategy_row {
     double speedup, efficiency;
     double achieved_density;
     enum ddp_pays pays;
+    /* The link speed of a rank, in GB/s, below which a step takes less time than with the
+     * reference: the bytes saved per step divided by the additional time per step, as means over
+     * the pairs. In shared memory nothing crosses a link, so the additional time is the difference
+     * between the step times. Elsewhere it is the difference between the times of encode plus
+     * decode. 0: no bytes are saved. INFINITY: there is no additional time. NaN: unknown, one
+     * rank, or an exchange overlapped with computation, whose bytes need not delay a step. */
+    double pays_below_GBps;
     double target_accuracy;                   /* NaN: no target. */
     int target_reached;                       /* Runs that reached the target. */
     double target_seconds, target_wire_bytes; /* Means over these runs. */
@@ -59,7 +66,8 @@ extern const struct ddp_fields ddp_strategy_fields;
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes one sentence without a full stop that says whether the strategy makes a step faster; "" if
- * there are no pairs of runs. out_bytes >= 320. */
+ * there are no pairs of runs. If it does not, the sentence names the link speed below which it
+ * would. out_bytes >= 512. */
 void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigned long out_bytes);
 
 #ifdef __cplusplus
