@@ -18,6 +18,7 @@ extern "C" {
 
 #define DDP_STRATEGY_EPOCHS 3 /* Number of epochs in the accuracy of a run. */
 
+/* Mean and range over runs, or over pairs of runs. */
 struct ddp_spread {
     double mean, min, max;
 };
@@ -30,18 +31,19 @@ struct ddp_strategy_row {
     char sync[96], reference[96]; /* Names of the rows, for example "topk:0.01, feedback off". */
     /* First run of each row, borrowed from the record. */
     const struct ddp_train_run *run, *reference_run;
-    int ranks, runs; /* runs: those with an epoch. */
+    int ranks;
+    int runs; /* Number of runs with at least one finished epoch. */
     struct ddp_spread accuracy;
-    struct ddp_spread
-        /* Accuracy minus that of the reference, by pairs. NaN for the reference. */
-        difference;
+    /* Accuracy minus that of the reference, by pairs. NaN for the reference. */
+    struct ddp_spread difference;
     double images_per_second; /* Images of all runs divided by their seconds. */
-    double step_seconds, exposed_step_seconds,
-        wire_bytes_per_step; /* Means over steps. Bytes are per rank. */
+    /* Means over steps. exposed_step_seconds: time in which computation waits for the exchange. */
+    double step_seconds, exposed_step_seconds;
+    double wire_bytes_per_step; /* Bytes that a rank sends, as a mean over steps. */
     /* Step time of the reference divided by that of this row, by pairs. */
     struct ddp_spread reference_speedup;
-    /* speedup: images/s divided by those of one rank. efficiency: speedup / ranks. */
-    double speedup, efficiency;
+    double speedup;    /* images_per_second divided by that of one rank. */
+    double efficiency; /* speedup / ranks */
     double achieved_density;
     enum ddp_pays pays;
     /* The link speed of a rank, in GB/s, below which a step takes less time than with the
