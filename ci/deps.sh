@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the Debian or Ubuntu packages ddpbench needs. Usage: ci/deps.sh demo|check [--list]
-# demo: the packages to build, measure and train. check: also those that tests and lint need.
+# Installs the Debian or Ubuntu packages ddpbench needs. Usage: ci/deps.sh demo|check|readers [--list]
+# demo: the packages to build, measure and train. check: also those that tests and lint need. readers:
+# only those that `make readers` needs in addition.
 # Asks apt only for missing packages, updates its lists only when they lack a package, and uses sudo
 # when not root. On other distributions it prints the list and exits with 69. Tests set OS_RELEASE.
 set -eu
@@ -8,14 +9,16 @@ set -eu
 demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fashion-mnist"
 tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
 python3-jsonschema python3-numpy mandoc pkg-config procps util-linux"
+readers="libbenchmark-tools python3-scipy python3-junitparser python3-pandas" # compare.py imports scipy
 # Some releases lack these packages; the tests that need them are then skipped with a message.
 extras="spin python3-yaml clang-format-14 clang-tidy-14 cppcheck shellcheck libsimgrid-dev libgloo-dev iproute2"
 
 case ${1:-} in
 demo) wanted=$demo extras= ;;
 check) wanted="$demo $tests" ;;
+readers) wanted=$readers extras= ;;
 *)
-    echo "usage: ci/deps.sh demo|check [--list]" >&2
+    echo "usage: ci/deps.sh demo|check|readers [--list]" >&2
     exit 64
     ;;
 esac

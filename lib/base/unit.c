@@ -210,3 +210,13 @@ void ddp_format_ns(double ns, char *out, size_t out_bytes)
     else
         snprintf(out, out_bytes, "%s%.3g s", sign, v);
 }
+
+void ddp_format_GBps(double GBps, char *out, size_t out_bytes)
+{
+    const double value = GBps >= 1 ? GBps : GBps * 1e3;
+    const char *unit = GBps >= 1 ? "GB/s" : "MB/s";
+    if (value < 9.95)
+        snprintf(out, out_bytes, "%.2g %s", value, unit);
+    else
+        snprintf(out, out_bytes, value < 1e6 ? "%.0f %s" : "%.3g %s", value, unit);
+}

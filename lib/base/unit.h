@@ -31,6 +31,9 @@ void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes);
 /* Writes a time, for example "850 ns", "12.3 us", "7.8 s" or "3m12s". Writes "-" for NaN and
  * infinities. out must have at least 24 bytes. */
 void ddp_format_ns(double ns, char *out, size_t out_bytes);
+/* Writes a bandwidth, for example "3.2 GB/s" or "12 MB/s". It must be finite and not negative. out
+ * must have at least 24 bytes. */
+void ddp_format_GBps(double GBps, char *out, size_t out_bytes);
 
 #ifdef __cplusplus
 }

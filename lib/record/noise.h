@@ -34,19 +34,21 @@ uint64_t ddp_noise_machine_key(const struct ddp_noise_machine *machine);
 struct ddp_noise {
     struct ddp_noise_machine machine;
     char measured[24], command[512];
-    int pairs, cells; /* pairs: the largest number in a gate */
+    int pairs; /* Largest number of pairs in a gate. */
+    int cells;
     /* Medians over all gates. NaN in files of versions that did not store them. */
     double median_pairs, median_seconds;
-    /* same: number of A/A gates, which have the same command on both sides. false_alarms: those
-     * that ended in FAIL. inconclusive: those that ended in INCONCLUSIVE. */
-    int same, false_alarms, inconclusive;
-    /* injected: number of gates with one cell slowed by injected_effect. found: those that reported
-     * that cell. elsewhere: those that reported another cell. */
-    int injected, found, elsewhere;
-    /* noise_floor: the smallest min_effect with which 90 % of the A/A gates pass. detectable: the
-     * smallest slow-down that would be found in 90 % of the cells of A/A gates, if they were judged
-     * with the larger of min_effect and noise_floor; NaN: none up to 100 %. */
-    double injected_effect, min_effect, noise_floor, detectable;
+    int same;         /* Number of A/A gates. They have the same command on both sides. */
+    int false_alarms; /* Number of A/A gates that ended in FAIL. */
+    int inconclusive; /* Number of A/A gates that ended in INCONCLUSIVE. */
+    int injected;     /* Number of gates with one cell slowed by injected_effect. */
+    int found;        /* Number of these gates that reported the slowed cell. */
+    int elsewhere;    /* Number of these gates that reported another cell. */
+    double injected_effect, min_effect;
+    double noise_floor; /* The smallest min_effect with which 90 % of the A/A gates pass. */
+    /* The smallest slow-down that would be found in 90 % of the cells of A/A gates, if these were
+     * judged with the larger of min_effect and noise_floor. NaN: none up to 100 %. */
+    double detectable;
 };
 
 /* The members of struct ddp_noise that documents show, without its machine. */
@@ -69,10 +71,11 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise,
  * lacks the cell. Then come the covariates of run/gate_pairs.h, ping-pong and memory:
  * [2][side][pair]. The ids of the cells [cells][DDP_NOISE_ID_BYTES] follow the doubles. */
 struct ddp_noise_gate {
-    /* index: number among the gates of the same kind. injected: the cell that was slowed, -1 in an
-     * A/A gate. rerun, mixed: see run/gate_pairs.h. took_ms: duration of the gate. */
-    int32_t index, injected, pairs, cells, rerun, mixed;
-    int64_t took_ms;
+    int32_t index;    /* Number among the gates of the same kind, from 0. */
+    int32_t injected; /* Index of the cell that was slowed. -1 in an A/A gate. */
+    int32_t pairs, cells;
+    int32_t rerun, mixed; /* See run/gate_pairs.h. */
+    int64_t took_ms;      /* Duration of the gate. */
 };
 extern const struct ddp_fields ddp_noise_gate_fields;
 #define DDP_NOISE_ID_BYTES  192

@@ -13,8 +13,9 @@ extern "C" {
 
 /* Facts about the build. */
 struct ddp_build {
-    /* version: "0.1.0". commit: output of git describe --always --dirty. */
-    const char *version, *commit, *compiler, *cflags;
+    const char *version; /* For example "0.1.0". */
+    const char *commit;  /* Output of git describe --always --dirty. */
+    const char *compiler, *cflags;
     bool dirty; /* There were uncommitted changes. */
 };
 const struct ddp_build *ddp_build_info(void);

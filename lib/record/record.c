@@ -97,6 +97,8 @@ double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline ba
     bool shared = strcmp(p->spec.backend, "shm") == 0;
     double more_ns =
         shared ? p->time_ns.median - p->dense_ns[baseline] : p->phase_ns[0] + p->phase_ns[2];
+    if (is_dense(p) || p->correctness_only || p->spec.ranks < 2 || p->spec.size_bytes == 0)
+        return NAN;
     if (isnan(saved) || isnan(more_ns))
         return NAN;
     return saved <= 0 ? 0 : more_ns > 0 ? saved / more_ns : INFINITY;

@@ -72,33 +72,38 @@ enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 /* The break-even density. Below it, a sparse exchange takes less time than a dense one. 0: the
  * sparse one is never faster. 1: it is always faster. NaN: unknown. */
 struct ddp_break_even {
-    /* predicted: computed only from the bytes sent. The dense exchange counts as a ring. The bytes
-     * of the sparse exchange are those of its algorithm's cost. With an all-gather on P ranks this
-     * is 1/P against f32 and 1/(2P) against f16. estimated: from the measured times of this point.
-     * Exchange and decode are assumed to be proportional to the density. measured: by bisection,
-     * with --break-even. */
-    double predicted, estimated, measured;
+    /* Computed only from the bytes sent. The dense exchange counts as a ring. The bytes of the
+     * sparse exchange are those of its algorithm's cost. */
+    double predicted;
+    /* Computed from the measured times of this point. Exchange and decode are assumed to be
+     * proportional to the density. */
+    double estimated;
+    /* Measured at several densities with --break-even (bench/break_even.h). */
+    double measured;
 };
 
 /* Results of --overlap-compute (bench/overlap.h). NaN: not measured. time_ns of the point is the
  * time of the operation alone. */
 struct ddp_overlap_times {
-    /* compute_ns: the arithmetic alone. total_ns: operation and arithmetic at once. percent: how
-     * much of the shorter of operation and arithmetic was hidden behind the longer. */
-    double compute_ns, total_ns, percent;
+    double compute_ns; /* The arithmetic alone. */
+    double total_ns;   /* Operation and arithmetic at once. */
+    /* The hidden part of the shorter one of operation and arithmetic, in percent. */
+    double percent;
 };
 
 struct ddp_point {
     struct ddp_point_spec spec;
     char algorithm_used[24];
-    /* Position of the point in a sweep. order: index in the order of measurement, from 0. place:
-     * index in the plan, from 0. of: number of points in one repetition; 0: not a sweep. launch:
-     * number of the repetition, from 1; 0: there is only one. */
-    int32_t order, place, of, launch;
-    /* invalid: number of further iterations, which some rank began too late (start window). block:
-     * number of successive calls that form one iteration, normally 1. The time of the iteration is
+    int32_t order;  /* Index in the order of measurement, from 0. */
+    int32_t place;  /* Index in the plan, from 0. */
+    int32_t of;     /* Number of points in one repetition. 0: the point belongs to none. */
+    int32_t launch; /* Number of the repetition, from 1. 0: there is only one. */
+    int64_t iterations;
+    int64_t warmup;  /* Number of untimed iterations before the timed ones. */
+    int64_t invalid; /* Number of further iterations, which some rank began too late. */
+    /* Number of successive calls that form one iteration, normally 1. The time of the iteration is
      * the mean of its calls. */
-    int64_t iterations, warmup, invalid, block;
+    int64_t block;
     enum ddp_start start;
     enum ddp_stop stop;
     /* Over iterations (bench/iterations.h defines the time of one). No interval if block > 1. */
@@ -113,9 +118,10 @@ struct ddp_point {
     double wire_bytes_per_rank; /* NaN: unknown. */
     bool wire_counted;          /* False: modelled. */
     double phase_ns[3];         /* Encode, exchange, decode. NaN without compression. */
-    double achieved_density, threshold, density;
-    char feedback[8];       /* "on", "off", "" */
-    int64_t overflow_count; /* -1: not counted. */
+    double achieved_density;    /* The share of the values that a rank sent. */
+    double threshold, density;  /* As requested. NaN: the compressor has none. */
+    char feedback[8];           /* Error feedback: "on", "off", or "" if nothing is lost. */
+    int64_t overflow_count;     /* -1: not counted. */
     /* By enum ddp_baseline: time of the dense exchange of the whole buffer. */
     double dense_ns[2];
     /* By enum ddp_baseline: the algorithm that dense_ns belongs to. "": not measured. */
@@ -132,8 +138,9 @@ struct ddp_point {
     int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
-    double bound_GBps; /* Bandwidth from which the bound was computed. NaN for latency. */
-    double bound_ns, bound_fraction; /* Lower bound of the time, and bound / median. */
+    double bound_GBps;     /* Bandwidth from which the bound was computed. NaN for latency. */
+    double bound_ns;       /* Lower bound of the time. */
+    double bound_fraction; /* bound_ns / median. */
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
     /* Samples (double, ns) that follow the struct. 0 unless --samples. */
@@ -142,8 +149,8 @@ struct ddp_point {
 
 /* Derived metrics, defined only here. algbw = size / time and busbw = algbw * factor
  * (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which is the median or an
- * end of its interval. NaN without a time, for compressed or partial exchanges, for one rank, for 0
- * bytes, and if ranks shared a GPU. */
+ * end of its interval. Both return NaN without a time, for compressed or partial exchanges, for one
+ * rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
 /* Returns the busbw that a dense exchange would need to take the same time. NaN for dense
@@ -161,7 +168,8 @@ double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baselin
  * than the dense ring: the saved bytes divided by the additional time for arithmetic. In shared
  * memory nothing crosses a link, so the additional time is the difference between the times of the
  * two exchanges. Elsewhere it is the time of encode plus decode. 0: compression saves no bytes.
- * INFINITY: there is no additional time. NaN: not measured. */
+ * INFINITY: there is no additional time. NaN: not measured, and for dense exchanges, one rank, 0
+ * bytes, and if ranks shared a GPU. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
 struct ddp_epoch {
@@ -179,10 +187,11 @@ struct ddp_epoch {
 };
 
 struct ddp_train_run {
-    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8],
-        blas[96];    /* blas: library of the matrix products. */
-    char device[16]; /* device: computes the model. graph: a step runs as one captured graph. */
-    bool graph, tf32;
+    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8];
+    char blas[96];                   /* Library of the matrix products. */
+    char device[16];                 /* Device that computes the model. */
+    bool graph;                      /* A step runs as one captured graph. */
+    bool tf32;                       /* Matrix products may round their factors to TF32. */
     char feedback[8], aggregate[16]; /* "": not used by the strategy. */
     char algorithm[24];              /* Algorithm of all-reduces as requested ("auto" stays). */
     int64_t parameters, train_images, eval_images, batch_per_rank;
@@ -207,9 +216,9 @@ struct ddp_train_run {
 struct ddp_host {
     char name[64], cpu[96], kernel[64], governor[32];
     int ranks;
-    /* cores: of the machine. usable_cores: those that this process may use. Under an outside
-     * launcher: those that each rank may use. */
-    int cores, usable_cores;
+    int cores; /* Cores of the machine. */
+    /* Cores that this process may use. Under an outside launcher: those that each rank may use. */
+    int usable_cores;
     int64_t memory_bytes;
     double load;
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
@@ -257,10 +266,11 @@ struct ddp_record {
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
-    /* Times of the last launch. init: the slowest rank's time to open its communicator. split: on
-     * GPUs, the slowest rank's time to split it into a group of all ranks. destroy: rank 0's time
-     * to close it. NaN: unknown. */
-    double comm_init_ns, comm_split_ns, comm_destroy_ns;
+    /* Times of the last launch. NaN: unknown. */
+    double comm_init_ns; /* The slowest rank's time to open its communicator. */
+    /* On GPUs: the slowest rank's time to split its communicator into a group of all ranks. */
+    double comm_split_ns;
+    double comm_destroy_ns; /* Rank 0's time to close its communicator. */
     struct ddp_point *points;
     double **samples; /* [point_count]; each NULL or [points[i].sample_count] ns. */
     int point_count, point_capacity;

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "record/field.h"
+#include "record/point_verdict.h"
 #include "record/record.h"
 
 #define MANY               1000000
@@ -48,6 +49,7 @@ POINT(double, median_of, p->time_ns.median)
 POINT(double, algbw_of, ddp_point_algbw_GBps(p, p->time_ns.median))
 POINT(double, busbw_of, ddp_point_busbw_GBps(p, p->time_ns.median))
 POINT(double, effective_of, ddp_point_effective_GBps(p, p->time_ns.median))
+POINT(double, pays_below_of, ddp_point_pays_below_GBps(p, DDP_BASELINE_F32))
 /* A longer time means a lower bandwidth, so the ends of the interval swap. */
 POINT(double, busbw_lo, ddp_point_busbw_GBps(p, p->time_ns.ci95_hi))
 POINT(double, busbw_hi, ddp_point_busbw_GBps(p, p->time_ns.ci95_lo))
@@ -62,6 +64,11 @@ static void method_of(const void *point, char *out)
 {
     snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", ((const struct ddp_point *)point)->spec.compress);
     out[strcspn(out, ":")] = '\0';
+}
+
+static void verdict_of(const void *point, char *out)
+{
+    ddp_point_verdict(point, out, DDP_FIELD_TEXT_BYTES);
 }
 
 static void source_of(double wire_bytes, bool counted, char *out)
@@ -171,6 +178,8 @@ static const struct ddp_field point_fields[] = {
     BREAK_EVEN(DDP_BASELINE_F16, "f16", estimated),
     BREAK_EVEN(DDP_BASELINE_F16, "f16", measured),
 #undef BREAK_EVEN
+    {DERIVED, NUMBER, "pays_below_GBps", "pays_below_GBps", .number = pays_below_of},
+    {DERIVED, TEXT, "verdict", "verdict", .text = verdict_of},
     {P(overflow_count), COUNT, "overflow_count", "overflow_count", .least = -1},
     {DERIVED, OBJECT, "overlap", .applies = has_overlap},
     {DERIVED, TIME, "overlap.pure_us", "overlap_pure_us", .applies = has_overlap,

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "record/field.h"
+#include "record/point_verdict.h"
 
 #define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
 
@@ -116,6 +118,7 @@ static void add_difference(const struct ddp_train_run *run, const struct ddp_tra
 /* Totals and means of one run. */
 struct outcome {
     double accuracy, seconds, images, steps, exposed, wire, sent_density;
+    double coding; /* Seconds of encode plus decode. 0 without a compressor. */
 };
 
 static struct outcome outcome_of(const struct ddp_train_run *run)
@@ -130,6 +133,8 @@ static struct outcome outcome_of(const struct ddp_train_run *run)
         o.steps += (double)e->steps;
         o.exposed += e->exposed_seconds;
         o.wire += e->wire_bytes_per_rank;
+        if (!isnan(e->encode_seconds) && !isnan(e->decode_seconds))
+            o.coding += e->encode_seconds + e->decode_seconds;
         density += e->achieved_density * (double)e->steps;
         if (i >= first)
             accuracy += e->eval_accuracy;
@@ -205,11 +210,23 @@ static double one_rank_rate(const struct ddp_record *r, const struct ddp_strateg
     return seconds > 0.0 ? images / seconds : NAN;
 }
 
+static double pays_below_GBps(const struct ddp_strategy_row *row, double saved_bytes,
+                              double more_seconds)
+{
+    if (row->ranks < 2 || row->run->overlap || row->reference_run->overlap || isnan(saved_bytes) ||
+        isnan(more_seconds))
+        return NAN;
+    if (saved_bytes <= 0)
+        return 0;
+    return more_seconds > 0 ? saved_bytes / more_seconds / 1e9 : INFINITY;
+}
+
 /* Compares the runs of a row with those of its reference, paired by seed and repetition. */
 static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
-    struct gather differences = {0}, ratios = {0};
+    struct gather differences = {0}, ratios = {0}, saved = {0}, more = {0};
     const bool itself = row->run == row->reference_run;
+    const bool shared = strcmp(r->world_backend, "shm") == 0;
     for (int i = 0; i < r->train_count && !itself; i++) {
         const struct ddp_train_run *run = &r->train[i];
         const struct ddp_train_run *other = belongs(run, row) ? partner(r, row, run) : NULL;
@@ -217,12 +234,17 @@ static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
             continue;
         const struct outcome mine = outcome_of(run), theirs = outcome_of(other);
         add(&differences, mine.accuracy - theirs.accuracy);
-        if (mine.seconds > 0.0 && theirs.steps > 0.0)
-            add(&ratios, theirs.seconds / theirs.steps * mine.steps / mine.seconds);
+        if (!(mine.seconds > 0.0 && theirs.steps > 0.0))
+            continue;
+        add(&ratios, theirs.seconds / theirs.steps * mine.steps / mine.seconds);
+        add(&saved, theirs.wire / theirs.steps - mine.wire / mine.steps);
+        add(&more, shared ? mine.seconds / mine.steps - theirs.seconds / theirs.steps
+                          : mine.coding / mine.steps - theirs.coding / theirs.steps);
     }
     row->difference = spread(&differences);
     row->reference_speedup = spread(&ratios);
     row->pays = judge(&ratios);
+    row->pays_below_GBps = pays_below_GBps(row, spread(&saved).mean, spread(&more).mean);
 }
 
 static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
@@ -364,6 +386,8 @@ void ddp_strategy_verdict(const struct ddp_strategy_row *row, char *out, unsigne
         snprintf(out, out_bytes,
                  "%s does not pay here: a step takes about as long as with %s (%.2f times)",
                  row->sync, row->reference, 1.0 / ratio);
+    if (row->pays == DDP_PAYS_NO || (row->pays == DDP_PAYS_UNCLEAR && agree))
+        ddp_verdict_add_link(row->pays_below_GBps, row->reference, out, out_bytes);
 }
 
 static bool is_paired(const void *row)
@@ -371,10 +395,12 @@ static bool is_paired(const void *row)
     return ((const struct ddp_strategy_row *)row)->pays != DDP_PAYS_UNKNOWN;
 }
 
-static double is_faster(const void *row)
+static bool has_target(const void *row)
 {
-    return ((const struct ddp_strategy_row *)row)->pays == DDP_PAYS_YES;
+    return !isnan(((const struct ddp_strategy_row *)row)->target_accuracy);
 }
+
+static const char *const pays_names[] = {"no", "yes", "unclear"};
 
 static void verdict_of(const void *row, char *out)
 {
@@ -385,33 +411,35 @@ static void verdict_of(const void *row, char *out)
 #define COUNT       DDP_FIELD_COUNT
 #define ROW(member) DDP_FIELD_AT(ddp_strategy_row, member)
 static const struct ddp_field row_fields[] = {
-    {ROW(sync), DDP_FIELD_PATH, "strategy"},
-    {ROW(reference), DDP_FIELD_PATH, "reference"},
-    {ROW(ranks), COUNT, "ranks"},
-    {ROW(runs), COUNT, "runs"},
+    {ROW(sync), DDP_FIELD_PATH, "strategy", "strategy"},
+    {ROW(reference), DDP_FIELD_PATH, "reference", "reference"},
+    {ROW(ranks), COUNT, "ranks", "ranks"},
+    {ROW(runs), COUNT, "runs", "runs"},
     {ROW(accuracy.mean), DDP_FIELD_OBJECT, "accuracy"},
-    {ROW(accuracy.mean), NUMBER, "accuracy.mean"},
-    {ROW(accuracy.min), NUMBER, "accuracy.min"},
-    {ROW(accuracy.max), NUMBER, "accuracy.max"},
+    {ROW(accuracy.mean), NUMBER, "accuracy.mean", "accuracy_mean"},
+    {ROW(accuracy.min), NUMBER, "accuracy.min", "accuracy_min"},
+    {ROW(accuracy.max), NUMBER, "accuracy.max", "accuracy_max"},
     {ROW(difference.mean), DDP_FIELD_OBJECT, "difference"},
-    {ROW(difference.mean), NUMBER, "difference.mean"},
-    {ROW(difference.min), NUMBER, "difference.min"},
-    {ROW(difference.max), NUMBER, "difference.max"},
-    {ROW(images_per_second), NUMBER, "images_per_second"},
-    {ROW(speedup), NUMBER, "speedup"},
-    {ROW(efficiency), NUMBER, "efficiency"},
-    {ROW(step_seconds), NUMBER, "step_seconds"},
-    {ROW(exposed_step_seconds), NUMBER, "exposed_seconds_per_step"},
-    {ROW(wire_bytes_per_step), NUMBER, "wire_bytes_per_step"},
-    {ROW(achieved_density), NUMBER, "achieved_density"},
-    {ROW(reference_speedup.mean), NUMBER, "reference_speedup"},
-    {.kind = DDP_FIELD_BOOL, .path = "pays", .applies = is_paired, .number = is_faster},
-    {.kind = DDP_FIELD_PATH, .path = "verdict", .text = verdict_of},
-    {ROW(peak_memory_bytes), COUNT, "peak_memory_bytes", .least = -1},
+    {ROW(difference.mean), NUMBER, "difference.mean", "difference_mean"},
+    {ROW(difference.min), NUMBER, "difference.min", "difference_min"},
+    {ROW(difference.max), NUMBER, "difference.max", "difference_max"},
+    {ROW(images_per_second), NUMBER, "images_per_second", "images_per_second"},
+    {ROW(speedup), NUMBER, "speedup", "speedup"},
+    {ROW(efficiency), NUMBER, "efficiency", "efficiency"},
+    {ROW(step_seconds), NUMBER, "step_seconds", "step_seconds"},
+    {ROW(exposed_step_seconds), NUMBER, "exposed_seconds_per_step", "exposed_seconds_per_step"},
+    {ROW(wire_bytes_per_step), NUMBER, "wire_bytes_per_step", "wire_bytes_per_step"},
+    {ROW(achieved_density), NUMBER, "achieved_density", "achieved_density"},
+    {ROW(reference_speedup.mean), NUMBER, "reference_speedup", "reference_speedup"},
+    {ROW(pays), DDP_FIELD_ENUM, "pays", "pays", .most = DDP_PAYS_UNCLEAR, .choices = pays_names,
+     .applies = is_paired},
+    {ROW(pays_below_GBps), NUMBER, "pays_below_GBps", "pays_below_GBps"},
+    {.kind = DDP_FIELD_PATH, .path = "verdict", .column = "verdict", .text = verdict_of},
+    {ROW(peak_memory_bytes), COUNT, "peak_memory_bytes", "peak_memory_bytes", .least = -1},
     {ROW(target_accuracy), DDP_FIELD_OBJECT, "target"},
-    {ROW(target_accuracy), NUMBER, "target.accuracy"},
-    {ROW(target_reached), COUNT, "target.reached"},
-    {ROW(target_seconds), NUMBER, "target.seconds"},
-    {ROW(target_wire_bytes), NUMBER, "target.wire_bytes_per_rank"},
+    {ROW(target_accuracy), NUMBER, "target.accuracy", "target_accuracy"},
+    {ROW(target_reached), COUNT, "target.reached", "target_reached", .applies = has_target},
+    {ROW(target_seconds), NUMBER, "target.seconds", "target_seconds"},
+    {ROW(target_wire_bytes), NUMBER, "target.wire_bytes_per_rank", "target_wire_bytes_per_rank"},
 };
 const struct ddp_fields ddp_strategy_fields = {row_fields, DDP_COUNT_OF(row_fields)};

@@ -38,10 +38,10 @@ struct output {
 };
 
 struct ddp_report_set {
-    struct output *outputs;
-    /* printed: number of points that were written to the streams. */
-    int count, printed;
-    bool begun; /* True once targets may have changed. Before that, they are only checked. */
+    struct output *outputs; /* [count] */
+    int count;
+    int printed; /* Number of points that were written to the streams. */
+    bool begun;  /* True once targets may have changed. Before that, they are only checked. */
     struct ddp_write_deadline deadline_policy;
 };
 

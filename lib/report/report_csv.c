@@ -1,6 +1,7 @@
 /* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
- * variable. Cells that do not apply or have no value are empty. A text that a spreadsheet would
- * take for a formula gets a leading apostrophe. An interrupted run has fewer rows. */
+ * variable. If strategies are compared, a row of kind "comparison" per strategy comes last. Cells
+ * that do not apply or have no value are empty. A text that a spreadsheet would take for a formula
+ * gets a leading apostrophe. An interrupted run has fewer rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "base/mem.h"
 #include "record/field.h"
+#include "record/strategy_table.h"
 #include "report/report.h"
 
 /* The first columns, whose order never changes. The other columns of the tables follow them. */
@@ -140,11 +142,20 @@ static bool is_first(const char *column)
     return false;
 }
 
+/* True if one of the first `count` tables has the column. */
+static bool is_in_first(const struct ddp_fields *const *tables, size_t count, const char *column)
+{
+    for (size_t i = 0; i < count; i++)
+        if (find(tables[i], column))
+            return true;
+    return false;
+}
+
 /* Adds a row, or the head if `row` is NULL. */
 static void add_row(const struct row *row, struct ddp_strbuf *out)
 {
     const struct ddp_fields *const tables[] = {&ddp_point_fields, &ddp_epoch_fields,
-                                               &ddp_train_fields};
+                                               &ddp_train_fields, &ddp_strategy_fields};
     char first[64];
     for (const char *at = first_columns; at;) {
         at = next_first(at, first);
@@ -153,8 +164,7 @@ static void add_row(const struct row *row, struct ddp_strbuf *out)
     for (size_t t = 0; t < DDP_COUNT_OF(tables); t++)
         for (size_t i = 0; i < tables[t]->count; i++) {
             const char *column = tables[t]->field[i].column;
-            if (column && !is_first(column) && !(t > 0 && find(tables[0], column)) &&
-                !(t > 1 && find(tables[1], column)))
+            if (column && !is_first(column) && !is_in_first(tables, t, column))
                 column_cells(column, row, out);
         }
     if (!out->failed && out->length > 0)
@@ -185,10 +195,28 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     add_row(&row, out);
 }
 
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    struct ddp_strategy_row *rows;
+    int count;
+    if (ddp_strategy_table(r, &rows, &count, NULL) != 0) {
+        out->failed = true;
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct row row = {.kind = "comparison",
+                                .backend = r->world_backend,
+                                .part = {{&ddp_strategy_fields, &rows[i]}}};
+        add_row(&row, out);
+    }
+    free(rows);
+}
+
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
     .summary = "comma-separated values, one row per point or epoch",
     .begin = begin,
     .point = point,
     .epoch = epoch,
+    .end = end,
 };

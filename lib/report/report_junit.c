@@ -62,22 +62,38 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
     }
 }
 
+/* Writes the name of a point's case. Several repetitions of a point have different names. */
+static void point_name(const struct ddp_point *p, char *out, size_t out_bytes)
+{
+    ddp_point_id(&p->spec, out, out_bytes);
+    if (p->launch > 0)
+        ddp_text_append(out, out_bytes, " launch %d", p->launch);
+}
+
+/* Writes the name of a training run's case, for example "singa-cnn fp16 n2 seed 1". */
+static void train_name(const struct ddp_train_run *t, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "%s %s n%d seed %llu%s", t->model, t->sync, t->ranks,
+             (unsigned long long)t->seed, t->baseline ? " baseline" : "");
+    if (t->launch > 0)
+        ddp_text_append(out, out_bytes, " launch %d", t->launch);
+}
+
 static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, struct counts *n)
 {
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        char id[192], message[64];
+        char id[224], message[64];
         const char *element = p->check_wrong > 0 ? "failure" : NULL;
-        ddp_point_id(&p->spec, id, sizeof id);
+        point_name(p, id, sizeof id);
         snprintf(message, sizeof message, "%lld elements are wrong", (long long)p->check_wrong);
         open_case(out, "point", id, p->time_ns.median * 1e-9);
         close_case(out, element, message);
         note(n, element);
     }
     for (int i = 0; i < r->train_count; i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s %s seed %llu", r->train[i].model, r->train[i].sync,
-                 (unsigned long long)r->train[i].seed);
+        char name[160];
+        train_name(&r->train[i], name, sizeof name);
         open_case(out, "train", name, r->train[i].total_seconds);
         close_case(out, NULL, NULL);
         note(n, NULL);

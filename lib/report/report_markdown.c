@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/unit.h"
+#include "record/field.h"
+#include "record/point_verdict.h"
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
@@ -41,8 +43,9 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_add(out,
                    "## Points\n\nTime: of the slowest rank, median over the iterations. 1 GB = 1e9 "
                    "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
-                   "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) |\n"
-                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|\n");
+                   "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
+                   "pays below (GB/s) |\n"
+                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         char size[24];
@@ -54,9 +57,25 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_markdown_number(out, 3, ddp_point_algbw_GBps(p, p->time_ns.median));
         ddp_markdown_number(out, 3, ddp_point_busbw_GBps(p, p->time_ns.median));
         ddp_markdown_number(out, 3, ddp_point_effective_GBps(p, p->time_ns.median));
+        ddp_markdown_number(out, 3, ddp_point_pays_below_GBps(p, DDP_BASELINE_F32));
         ddp_strbuf_add(out, "\n");
     }
     ddp_strbuf_add(out, "\n");
+}
+
+/* Adds a list of the verdicts on compressed and partial exchanges, if there are any. */
+static void verdicts(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    bool any = false;
+    for (int i = 0; i < r->point_count; i++) {
+        char text[DDP_FIELD_TEXT_BYTES];
+        if (!ddp_point_verdict_in_summary(r, i))
+            continue;
+        ddp_point_verdict(&r->points[i], text, sizeof text);
+        ddp_strbuf_addf(out, "- %s\n", text);
+        any = true;
+    }
+    ddp_strbuf_add(out, any ? "\n" : "");
 }
 
 static void train(const struct ddp_record *r, struct ddp_strbuf *out)
@@ -95,6 +114,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
         ddp_markdown_verdict(r->verdict, out);
     if (r->point_count > 0)
         points(r, out);
+    verdicts(r, out);
     ddp_markdown_strategies(r, out);
     if (r->train_count > 0)
         train(r, out);

@@ -1,6 +1,6 @@
 /* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
- * it. A row has the size, then the average, minimum and maximum over ranks of each rank's mean
- * time, and the number of iterations.
+ * it. A row has the size, the average, minimum and maximum of the ranks' mean times, and the number
+ * of iterations.
  *
  * A point for which same_table() is false begins a new table. */
 #include <math.h>

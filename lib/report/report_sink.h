@@ -31,17 +31,20 @@ enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FI
 /* A sink. The deadline settings are borrowed. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path; /* The path as the user wrote it, for messages. */
-    char *target;
-    /* fd: -1 until opened, and owned unless kind is FD. dir: folder of a target that is a file or
-     * absent. */
-    int fd, dir;
+    char *path;     /* The path as the user wrote it, for messages. */
+    char *target;   /* The path after symbolic links were followed. NULL if kind is FD. */
+    int fd;         /* -1 until opened. Owned unless kind is FD. */
+    int dir;        /* The folder of a target that is a file or absent. Otherwise -1. */
     char base[256]; /* Last component of the target, if it is a file or absent. */
-    dev_t device, dir_device;
-    ino_t inode, dir_inode; /* inode and device: of an existing target except /dev/null, else 0. */
-    /* once: write a document only at the end. truncate: truncate the file before the first write.
-     * broken: a write in place failed, so nothing more is written. */
-    bool once, truncate, broken;
+    /* The existing target, unless it is /dev/null. Otherwise 0. */
+    dev_t device;
+    ino_t inode;
+    /* The folder `dir`. */
+    dev_t dir_device;
+    ino_t dir_inode;
+    bool once;     /* A document is written only at the end. */
+    bool truncate; /* The file is truncated before the first write. */
+    bool broken;   /* A write in place failed, so nothing more is written. */
     const struct ddp_write_deadline *deadline_policy;
 };
 

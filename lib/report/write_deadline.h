@@ -20,7 +20,7 @@ struct ddp_write_deadline {
     /* Longest time in which the output takes no byte. Time in which this process itself was stopped
      * does not count. */
     int64_t timeout_ns;
-    /* Optional. Called at least ten times a second during a wait; true ends the wait. */
+    /* Optional. Called at intervals of about 0.1 s or less during a wait. True ends the wait. */
     bool (*give_up)(void *arg);
     /* Optional. Called once with a message if a named pipe has no reader yet. */
     void (*on_wait)(void *arg, const char *line);

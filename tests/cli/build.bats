@@ -242,6 +242,11 @@ END
     run ci/deps.sh demo --list
     [[ $output != *mpi* && $output != *bats* && $output != *cmocka* ]]
     [ "$(grep -v '^#' .ci/run | tail -n 1)" = "make deps check" ]
+    # the programs that read our outputs are installed by `make readers` alone
+    for package in $(ci/deps.sh readers --list); do
+        run ! grep -wq -- "$package" <<<"$(ci/deps.sh check --list)"
+    done
+    make -n readers | grep -q 'ci/deps.sh readers'
     [ "$(make -n deps demo | head -n 1)" = "ci/deps.sh demo" ]
     [ "$(make -n deps check 2>&1 | head -n 1)" = "ci/deps.sh check" ]
 }

@@ -84,6 +84,31 @@ setup() {
     [ "$(json r.json 'p[1]["phase_us"]["encode"] > 0')" = True ]
 }
 
+@test "the document, CSV and Markdown have the link speed and the sentence of the table" {
+    ok allreduce --ranks 2 -n 7 --size 0,64K,4M --compress none,topk:0.01 --json r.json --format csv=r.csv,markdown=r.md,table
+    "$PYTHON" "$root/ci/validate_json.py" r.json
+    printf '%s\n' "$output" >table
+    "$PYTHON" - <<'END'
+import csv, json
+points = json.load(open("r.json"))["points"]
+table, markdown = open("table").read(), open("r.md").read()
+for p, row in zip(points, csv.DictReader(open("r.csv", newline="")), strict=True):
+    assert row["verdict"] == (p["verdict"] or ""), row["verdict"]
+    assert row["pays_below_GBps"] == "" if p["pays_below_GBps"] is None else float(row["pays_below_GBps"]) == p["pays_below_GBps"]
+dense, sparse = ([p for p in points if (p["compress"]["method"] == "none") == want] for want in (True, False))
+assert len(dense) == len(sparse) == 3
+assert all(p["verdict"] is None and p["pays_below_GBps"] is None for p in dense + sparse[:1])
+for p in sparse[1:]:
+    dense_us, median_us = p["dense_us"]["f32"], p["time_us"]["median"]
+    if median_us > dense_us:
+        saved = p["size_bytes"] - p["wire_bytes_per_rank"]
+        assert abs(p["pays_below_GBps"] / (saved / (median_us - dense_us) / 1e3) - 1) < 1e-6
+assert f'# {sparse[2]["verdict"]}\n' in table and f'- {sparse[2]["verdict"]}\n' in markdown
+assert sparse[1]["verdict"] not in table + markdown  # a summary has the largest size only
+assert markdown.splitlines().count("|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|") == 1
+END
+}
+
 @test "break-even: predicted and estimated always, measured on request" {
     ok allreduce --ranks 2 -n 3 --size 256K --compress topk:0.01,fp16 --json r.json
     [ "$(json r.json 'm("fp16")["break_even"], m("topk:0.01")["break_even"]["f32"]["measured"]')" = "(None, None)" ]

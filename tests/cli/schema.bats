@@ -169,6 +169,12 @@ PY
     invalid e.json effective_GBps
     edit r.json 'p[0]["effective_GBps"] = 1' >e.json
     invalid e.json effective_GBps
+    edit r.json 'p[0]["pays_below_GBps"] = 1' >e.json
+    invalid e.json pays_below_GBps
+    edit r.json 'p[0]["verdict"] = "it pays here"' >e.json
+    invalid e.json verdict
+    edit r.json 'p[2]["pays_below_GBps"] = -1' >e.json
+    invalid e.json pays_below_GBps
     edit r.json 'p[0]["phase_us"]["encode"] = 1' >e.json
     invalid e.json encode
     edit r.json 'p[2]["compress"]["feedback"] = None' >e.json
@@ -189,4 +195,21 @@ PY
     invalid e.json "not in order"
     edit r.json 'p.append(p[0])' >e.json
     invalid e.json "id twice"
+}
+
+@test "documents of older versions are valid: pays as a boolean, without link speeds" {
+    "$ddpbench" train --ranks 2 --dataset synthetic --images 64 --epochs 1 --compare dense,fp16 --json t.json >table 2>err
+    valid t.json
+    for pays in True False None '"unclear"'; do
+        edit t.json "[q.pop('pays_below_GBps') for q in d['comparison']]; d['comparison'][1]['pays'] = $pays" >e.json
+        valid e.json
+        run -12 "$ddpbench" compare e.json e.json # reads both documents; training runs are not judged
+    done
+    for pays in '"maybe"' 1 '"true"'; do
+        edit t.json "d['comparison'][1]['pays'] = $pays" >e.json
+        invalid e.json "${pays//\"/}"
+    done
+    measure
+    edit r.json "[(q.pop('pays_below_GBps'), q.pop('verdict')) for q in p]" >e.json
+    valid e.json
 }

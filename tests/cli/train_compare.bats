@@ -36,10 +36,31 @@ strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:
     holds all.json 'c[8]["wire_bytes_per_step"] == 0 and c[8]["exposed_seconds_per_step"] == 0'
     holds all.json '[r["sync"]["feedback"] for r in t[1:10]] == [None, "off", "off", "on", "on", "on", None, None, None]'
     holds all.json '[r["pays"] is None for r in c] == [True] + 8 * [False]'
+    holds all.json 'all(r["pays"] in ("yes", "no", "unclear") for r in c[1:])'
+    holds all.json 'all((r["pays"] == "unclear") == (r["verdict"].startswith("cannot") or "about as long" in r["verdict"]) for r in c[1:])'
     # The table averages the accuracies of the runs of each strategy.
     holds all.json 'all(abs(r["accuracy"]["mean"] - sum(e["eval_accuracy"] for u in t if u["sync"]["strategy"] == r["strategy"] and not u["baseline"] for e in u["epochs"]) / 4) < 1e-9 for r in c)'
     [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 9 ]
     grep -Eq '^# .*fp16 .*step' all.table
+}
+
+@test "compare: CSV and Markdown have the rows of the document" {
+    train rows --compare dense,fp16,topk:0.01 --format csv=rows.csv,markdown=rows.md,jsonl=rows.jsonl
+    "$PYTHON" - <<'END'
+import csv, json
+comparison = json.load(open("rows.json"))["comparison"]
+assert json.loads(open("rows.jsonl").read().splitlines()[-1])["comparison"] == comparison
+rows = [r for r in csv.DictReader(open("rows.csv", newline="")) if r["kind"] == "comparison"]
+markdown = open("rows.md").read()
+for c, row in zip(comparison, rows, strict=True):
+    for key in "strategy", "reference", "pays", "verdict":
+        assert row[key] == (c[key] or ""), (key, row[key], c[key])
+    for key in "pays_below_GBps", "step_seconds", "reference_speedup", "wire_bytes_per_step", "ranks":
+        assert row[key] == "" if c[key] is None else float(row[key]) == c[key], (key, row[key], c[key])
+    assert float(row["accuracy_mean"]) == c["accuracy"]["mean"] and row["target_reached"] == ""
+    if c["verdict"]:
+        assert f'- {c["verdict"]}\n' in markdown
+END
 }
 
 @test "a run in a comparison gives the same bits as the run alone" {

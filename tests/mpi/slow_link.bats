@@ -92,12 +92,12 @@ train() {
         [ "${ratio%.*}" -lt 5 ] || break
     done
     [ "${ratio%.*}" -ge 5 ]
-    [ "$(json tcp.json 'd["comparison"][1]["pays"]')" = True ]
+    [ "$(json tcp.json 'd["comparison"][1]["pays"]')" = yes ]
     for try in 1 2 3; do
         "$ddpbench" train --ranks 2 "${options[@]}" --json shm.json >shm.txt
-        [ "$(json shm.json 'd["comparison"][1]["pays"]')" != False ] || break
+        [ "$(json shm.json 'd["comparison"][1]["pays"]')" = yes ] || break
     done
-    [ "$(json shm.json 'd["comparison"][1]["pays"]')" = False ] || { cat shm.txt; false; }
+    [ "$(json shm.json 'd["comparison"][1]["pays"]')" != yes ] || { cat shm.txt; false; }
 }
 
 # Batches of 512 per rank make the backward pass about as long as the exchange; with shorter steps the

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "names.h"
+#include "record/point_verdict.h"
 #include "record/provenance.h"
 
 static struct ddp_point sample_point(void)
@@ -77,6 +79,12 @@ static void test_where_compression_pays(void **state)
 {
     struct ddp_point p = sample_point();
     assert_false(ddp_point_is_reduced(&p.spec));
+    p.wire_bytes_per_rank = 100;
+    p.phase_ns[0] = p.phase_ns[2] = 5;
+    p.time_ns.median = 1000;
+    p.dense_ns[DDP_BASELINE_F32] = 500;
+    assert_true(isnan(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32))); /* not compressed */
+    p = sample_point();
     snprintf(p.spec.compress, sizeof p.spec.compress, "topk:0.01");
     assert_true(ddp_point_is_reduced(&p.spec));
     assert_true(ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F32) == 1500);
@@ -101,6 +109,56 @@ static void test_where_compression_pays(void **state)
     p.wire_bytes_per_rank = 375;
     p.phase_ns[0] = p.phase_ns[2] = 0;
     assert_true(isinf(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32)));
+    p.correctness_only = true;
+    assert_true(isnan(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32)));
+    p.correctness_only = false;
+    p.spec.ranks = 1;
+    assert_true(isnan(ddp_point_pays_below_GBps(&p, DDP_BASELINE_F32)));
+}
+
+/* Adds a point of 4 ranks in shared memory that takes 1000 ns, against 500 ns dense. */
+static void add_compressed(struct ddp_record *r, uint64_t bytes, const char *compress)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_point p = sample_point();
+    p.spec.size_bytes = p.spec.requested_bytes = bytes;
+    snprintf(p.spec.compress, sizeof p.spec.compress, "%s", compress);
+    p.time_ns.median = 1000;
+    p.dense_ns[DDP_BASELINE_F32] = 500;
+    snprintf(p.dense_algorithm[DDP_BASELINE_F32], sizeof p.dense_algorithm[0], "direct");
+    p.wire_bytes_per_rank = 0.5 * (double)bytes;
+    assert_int_equal(ddp_record_add_point(r, &p, NULL, &err), 0);
+}
+
+static void test_verdict_on_a_point(void **state)
+{
+    char text[512];
+    struct ddp_record r;
+    ddp_record_init(&r);
+    add_compressed(&r, 4000, "topk:0.01");
+    add_compressed(&r, 1000, "topk:0.01");
+    add_compressed(&r, 1000, "none");
+    add_compressed(&r, 1000, "fp16");
+    ddp_point_verdict(&r.points[0], text, sizeof text);
+    /* It saves 4000 of 6000 bytes and takes 500 ns longer. */
+    assert_true(text_names(text, "topk:0.01|4 ranks|2.0x slower than dense f32|by direct|8 GB/s"));
+    ddp_point_verdict(&r.points[2], text, sizeof text);
+    assert_string_equal(text, "");
+    assert_true(ddp_point_verdict_in_summary(&r, 0));
+    assert_false(ddp_point_verdict_in_summary(&r, 1)); /* not the largest size */
+    assert_false(ddp_point_verdict_in_summary(&r, 2));
+    assert_true(ddp_point_verdict_in_summary(&r, 3));
+    r.points[0].wire_bytes_per_rank = 6000;
+    ddp_point_verdict(&r.points[0], text, sizeof text);
+    assert_true(text_names(text, "nor on any link|4 ranks"));
+    r.points[0].time_ns.median = 100;
+    ddp_point_verdict(&r.points[0], text, sizeof text);
+    assert_true(text_names(text, "5.0x faster|pays here"));
+    r.points[0].dense_ns[DDP_BASELINE_F32] = NAN;
+    ddp_point_verdict(&r.points[0], text, sizeof text);
+    assert_string_equal(text, "");
+    assert_true(ddp_point_verdict_in_summary(&r, 3));
+    ddp_record_release(&r);
 }
 
 static void test_id_says_what_was_asked(void **state)
@@ -274,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_bandwidths_that_do_not_exist),
         cmocka_unit_test(test_compressed_has_effective_bandwidth_only),
         cmocka_unit_test(test_where_compression_pays),
+        cmocka_unit_test(test_verdict_on_a_point),
         cmocka_unit_test(test_id_says_what_was_asked),
         cmocka_unit_test(test_unknown_values_are_not_zero),
         cmocka_unit_test(test_record_grows_and_keeps_copies),

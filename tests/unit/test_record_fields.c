@@ -113,6 +113,13 @@ static void check_type(const struct ddp_field *f, const cJSON *node)
             fail_msg("'%s': the schema lacks '%s'", f->path, f->choices[i]);
 }
 
+/* True for keys that older documents of the same schema lack. */
+static bool added_later(const char *path)
+{
+    return strcmp(path, "gpus") == 0 || strcmp(path, "pays_below_GBps") == 0 ||
+           strcmp(path, "verdict") == 0;
+}
+
 /* Checks that every value of the schema is in the table, and that every key is required. */
 static void check_keys(const struct ddp_fields *fields, const cJSON *node, const char *prefix)
 {
@@ -121,8 +128,7 @@ static void check_keys(const struct ddp_fields *fields, const cJSON *node, const
     {
         char path[256];
         snprintf(path, sizeof path, "%s%s", prefix, key->string);
-        /* Documents of the first versions lack "gpus". */
-        if (!lists(get(resolve(node), "required"), key->string) && strcmp(path, "gpus") != 0)
+        if (!lists(get(resolve(node), "required"), key->string) && !added_later(path))
             fail_msg("'%s' is not required", path);
         if (has_keys(key)) {
             snprintf(path + strlen(path), 2, ".");

@@ -14,10 +14,12 @@
 #include "record/strategy_table.h"
 
 static struct ddp_record record;
+static double coding_seconds; /* Times of encode and of decode in each epoch of add_run. */
 
 static int begin(void **state)
 {
     ddp_record_init(&record);
+    coding_seconds = NAN;
     return 0;
 }
 
@@ -54,7 +56,9 @@ static void add_run(const char *sync, int ranks, uint64_t seed, double seconds, 
         e.seconds = seconds;
         e.exposed_seconds = seconds / 2;
         e.images_per_second = 1280 / seconds;
-        e.wire_bytes_per_rank = 1000;
+        e.wire_bytes_per_rank = strcmp(sync, "dense") == 0 ? 4000 : 1000;
+        e.encode_seconds = coding_seconds;
+        e.decode_seconds = coding_seconds;
         e.eval_accuracy = accuracy ? accuracy[i] : NAN;
         e.peak_memory_bytes = (int64_t)seed;
         assert_int_equal(ddp_record_add_epoch(&record, &e, &err), 0);
@@ -86,7 +90,7 @@ static void one_run_is_nothing_to_compare(void **state)
 
 static void runs_become_rows(void **state)
 {
-    char verdict[320];
+    char verdict[512];
     add_run("dense", 1, 1, 4.0, 1, NULL);
     add_run("topk:0.01", 2, 1, 1.0, 4, (double[]){0.1, 0.80, 0.82, 0.84});
     add_run("dense", 2, 1, 2.0, 4, (double[]){0.1, 0.86, 0.87, 0.88});
@@ -170,7 +174,7 @@ static void one_slow_seed_leaves_it_unclear(void **state)
     add_run("bf16", 2, 1, 3.0, 1, some);
     add_run("bf16", 2, 2, 4.0, 1, some);
     struct ddp_strategy_row *rows = table(3);
-    char verdict[320];
+    char verdict[512];
     assert_int_equal(rows[1].pays, DDP_PAYS_UNCLEAR);
     ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
     assert_true(text_names(verdict, "fp16|1.00|2.00|dense"));
@@ -178,6 +182,48 @@ static void one_slow_seed_leaves_it_unclear(void **state)
     ddp_strategy_verdict(&rows[2], verdict, sizeof verdict);
     assert_true(text_names(verdict, "bf16"));
     assert_true(isnan(rows[0].speedup)); /* no run on one rank */
+    free(rows);
+}
+
+/* An epoch of dense sends 4000 bytes, one of fp16 1000, in 10 steps. */
+static void link_speed_below_which_it_pays(void **state)
+{
+    static const double some[] = {0.5};
+    char verdict[512];
+    strcpy(record.world_backend, "mpi");
+    add_run("dense", 2, 1, 2.0, 1, some);
+    add_run("dense", 2, 2, 2.0, 1, some);
+    coding_seconds = 5e-7;
+    add_run("fp16", 2, 1, 4.0, 1, some);
+    add_run("fp16", 2, 2, 4.0, 1, some);
+    coding_seconds = NAN;
+    add_run("none", 2, 1, 1.0, 1, some);
+    struct ddp_strategy_row *rows = table(3);
+    assert_true(isnan(rows[0].pays_below_GBps)); /* the reference */
+    /* 300 bytes per step for 1e-7 s of encode and decode */
+    assert_true(fabs(rows[1].pays_below_GBps - 3.0) < 1e-9);
+    assert_int_equal(rows[1].pays, DDP_PAYS_NO);
+    ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
+    assert_true(text_names(verdict, "fp16|2.00|dense|3 GB/s"));
+    assert_true(isinf(rows[2].pays_below_GBps)); /* no additional time */
+    free(rows);
+    strcpy(record.world_backend, "shm");
+    rows = table(3);
+    /* in shared memory a step takes 0.2 s longer */
+    assert_true(fabs(rows[1].pays_below_GBps - 300 / 0.2 / 1e9) < 1e-15);
+    free(rows);
+    for (int i = 0; i < record.train_count; i++)
+        for (int e = 0; e < record.train[i].epoch_count; e++)
+            record.train[i].epochs[e].wire_bytes_per_rank = 4000;
+    rows = table(3);
+    assert_true(rows[1].pays_below_GBps == 0);
+    ddp_strategy_verdict(&rows[1], verdict, sizeof verdict);
+    assert_true(text_names(verdict, "fp16|nor on any link|as dense"));
+    free(rows);
+    for (int i = 0; i < record.train_count; i++)
+        record.train[i].overlap = true;
+    rows = table(3);
+    assert_true(isnan(rows[1].pays_below_GBps)); /* hidden exchanges need not delay a step */
     free(rows);
 }
 
@@ -217,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_become_rows, begin, end),
         cmocka_unit_test_setup_teardown(other_tasks_are_other_rows, begin, end),
         cmocka_unit_test_setup_teardown(one_slow_seed_leaves_it_unclear, begin, end),
+        cmocka_unit_test_setup_teardown(link_speed_below_which_it_pays, begin, end),
         cmocka_unit_test_setup_teardown(rank_counts_have_rows_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(nothing_yet_is_null, begin, end),
     };

@@ -206,12 +206,28 @@ static void test_format_ns(void **state)
     }
 }
 
+static void test_format_GBps(void **state)
+{
+    static const struct {
+        double GBps;
+        const char *text;
+    } cases[] = {{4.5, "4.5 GB/s"},   {1, "1 GB/s"},        {9.96, "10 GB/s"},
+                 {123.4, "123 GB/s"}, {0.012, "12 MB/s"},   {0.0045, "4.5 MB/s"},
+                 {1e-5, "0.01 MB/s"}, {1e12, "1e+12 GB/s"}, {0, "0 MB/s"}};
+    char out[24];
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        ddp_format_GBps(cases[i].GBps, out, sizeof out);
+        assert_string_equal(out, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),       cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_ints),        cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_format_size), cmocka_unit_test(test_format_ns),
+        cmocka_unit_test(test_format_GBps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
