@@ -84,7 +84,7 @@ END
 }
 
 @test "the gate reads back what the reporters write" {
-    ok allreduce -q --size 64K,1M --algorithm ring,direct -n 20 \
+    ok allreduce --ranks 2 -q --size 64K,1M --algorithm ring,direct -n 20 \
         --format json=json,gbench=gbench,action-smaller=action-smaller,action-bigger=action-bigger,nccl-tests=nccl-tests,osu=osu
     for format in gbench action-smaller action-bigger nccl-tests osu; do
         # alternately from stdout and from a file
