@@ -3,6 +3,8 @@
 #
 #   ci/gate.sh [--strict] [--ddpbench PATH] [--out DIR] GATE-OPTION...
 #   ci/gate.sh --base './base/app allreduce --size 64K,1M' --new './new/app allreduce --size 64K,1M'
+#   ci/gate.sh --metric wall --base './base/app input' --new './new/app input'
+#   ci/gate.sh --read gbench --base './base/bench --benchmark_format=json' --new './new/bench --benchmark_format=json'
 #
 # All other arguments go to `ddpbench gate`; --base is required, and --new or --new-env. The gate runs
 # pairs until it is sure, at most --max-pairs. If it cannot tell (exit code 12), the check is

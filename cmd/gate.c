@@ -5,19 +5,28 @@
 #include "run/selftest.h"
 #include "stats/signflip.h"
 
+static const char *const metrics[] = {"result", "wall", NULL};
+
 #define AT(member) offsetof(struct ddp_gate_values, member)
 
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Commands"),
     DDP_OPT(STRING, "base", 0, AT(command[DDP_BASE]), "'CMD'", NULL,
             "the base command, split into arguments without a shell; a file name replaces {json}; "
-            "without {json}, --json FILE is appended"),
+            "without {json}, --json FILE is appended, unless --metric or --read is given"),
     DDP_OPT(STRING, "new", 0, AT(command[DDP_NEXT]), "'CMD'", NULL,
             "the command under test; without it, --base's command runs with --new-env"),
     DDP_OPT(STRING_LIST, "base-env", 0, AT(env[DDP_BASE]), "K=V[,...]", NULL,
             "environment variables to add for base"),
     DDP_OPT(STRING_LIST, "new-env", 0, AT(env[DDP_NEXT]), "K=V[,...]", NULL,
             "environment variables to add for new"),
+    DDP_OPT(ENUM, "metric", 0, AT(metric), "METRIC", "result",
+            "judge the result that a command writes, or its wall time as hyperfine measures it",
+            .choices = metrics),
+    DDP_OPT(ENUM, "read", 0, AT(read), "FORMAT", "json",
+            "format of the result: json is ddpbench's; the others are read from stdout, or from "
+            "the file {json} if the command contains {json}",
+            .choices = ddp_foreign_names),
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
     DDP_OPT_HEADING("Statistics"),
@@ -63,6 +72,12 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
             return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
                             only_selftest[i]);
+    if (v->metric == 1 && ddp_opt_given(app->cmd->rows, parsed, "read"))
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--read means nothing with --metric wall, which reads no result");
+    if (v->read != DDP_FOREIGN_NONE && !v->command[DDP_BASE])
+        return ddp_fail(err, DDP_EUSAGE, "--read %s needs --base 'CMD'",
+                        ddp_foreign_names[v->read]);
     if (!v->command[DDP_BASE] && !v->selftest)
         return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
     if (!v->command[DDP_NEXT] && v->env[DDP_NEXT].n == 0 && !v->selftest) {
@@ -102,11 +117,21 @@ const struct ddp_cmd ddp_cmd_gate = {
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"
         "\n"
+        "--metric wall judges any command by its wall time, as one cell named wall. Nothing\n"
+        "is appended to the command, its stdout is discarded, and no shell is started. Each\n"
+        "side first runs up to 3 times untimed. A launch is the median of as many runs as\n"
+        "fit into half a second, at most 100. --read judges the values that another\n"
+        "benchmark prints, one cell per name. Units of time become us. Other values stand in\n"
+        "the columns for us as they are, or as their reciprocal if bigger is better. Give\n"
+        "hyperfine's commands the same names on both sides (-n).\n"
+        "\n"
         "--selftest runs gates of one command against itself: A/A gates, and gates with a\n"
         "delay injected into one cell. It reports false alarms, delays found, the noise floor\n"
         "(the smallest --min-effect with which 90 % of A/A gates pass) and the smallest\n"
         "slow-down that 90 % of gates find. With 29 A/A gates or more it stores the noise\n"
-        "floor for later gates and comparisons on this machine. An interrupted self-test,\n"
+        "floor for later gates and comparisons on this machine. With --metric wall the gate\n"
+        "simulates the delay: it stops the clock later. With --read it multiplies the value.\n"
+        "Both have a noise floor of their own. An interrupted self-test,\n"
         "or one with more --gates, continues with the next gate. It exits with 12 if there\n"
         "were fewer A/A gates, more than one false alarm in 60, less than 90 % found, or an\n"
         "alarm in the wrong cell.\n"
@@ -115,6 +140,9 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
         "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
         "      --format table,junit=gate.xml\n"
+        "  ddpbench gate --metric wall --base './old/app input' --new './new/app input'\n"
+        "  ddpbench gate --read gbench --base './old/bench --benchmark_format=json' \\\n"
+        "      --new './new/bench --benchmark_format=json'\n"
         "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),

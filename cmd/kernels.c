@@ -104,7 +104,8 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     for (int i = 2; i < app->argc; i++)
         if (is_gbench_flag(app->argv[i]))
             argv[count++] = app->argv[i];
-    const struct ddp_child child = {.argv = argv, .keep_stdout = true, .keep_stderr = true};
+    const struct ddp_child child = {
+        .argv = argv, .keep_stdout = true, .keep_stderr = true, .log = &app->log};
     int rc = ddp_child_run(&child, &end, err);
     free(argv);
     return rc != 0 ? rc : judge(&end, err);

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/strbuf.h"
 
 #define WRITE_DEADLINE_MS 1000
@@ -57,9 +58,29 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
     ddp_strbuf_release(&line);
 }
 
+/* Writes progress as a whole line if the interval is over. */
+static void progress_line(struct ddp_log *log, const char *fmt, va_list args)
+{
+    const int64_t now = ddp_now_ns();
+    char text[512];
+    if (log->progress_since_ns == 0)
+        log->progress_since_ns = now;
+    if (now - log->progress_since_ns < log->progress_every_ns)
+        return;
+    log->progress_since_ns = now;
+    vsnprintf(text, sizeof text, fmt, args);
+    ddp_logf(log, DDP_LOG_NOTE, "%s", text);
+}
+
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
 {
     va_list args;
+    if (log->progress_every_ns > 0) {
+        va_start(args, fmt);
+        progress_line(log, fmt, args);
+        va_end(args);
+        return;
+    }
     if (!ddp_log_ready(log->stream, 0))
         return;
     va_start(args, fmt);

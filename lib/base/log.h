@@ -5,6 +5,7 @@
 #define DDP_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -21,6 +22,11 @@ struct ddp_log {
     enum ddp_log_level level; /* highest level written */
     bool color;               /* escape codes are allowed */
     bool progress_shown;      /* the last line is progress, without a newline */
+    /* 0: a line of progress replaces the previous one, as on a terminal. Otherwise progress is
+     * written in whole lines, the first one this long after the first call and then at most one per
+     * this time. */
+    int64_t progress_every_ns;
+    int64_t progress_since_ns; /* the time of the last whole line of progress; 0: no call yet */
 };
 
 /* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
@@ -29,8 +35,11 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
 /* Returns whether the stream can accept a line within timeout_ms. A full pipe whose reader does not
  * read cannot. A stream without a file descriptor always can. */
 bool ddp_log_ready(FILE *stream, int timeout_ms);
-/* Shows a line of progress in place of the previous one. Does nothing if the stream cannot accept
- * it. ddp_log_clear_progress removes the line. */
+/* The interval between lines of progress in a pipe or a file, such as the log of a CI. */
+#define DDP_LOG_PROGRESS_NS 30000000000
+
+/* Shows a line of progress, in place of the previous one unless log->progress_every_ns is set. Does
+ * nothing if the stream cannot accept it. ddp_log_clear_progress removes the line. */
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */

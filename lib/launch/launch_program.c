@@ -20,8 +20,9 @@ static bool close_to_null(int fd, int flags)
 
 static bool set_files(const struct ddp_launch_program *p)
 {
-    return close_to_null(STDIN_FILENO, O_RDONLY) &&
-           (p->keep_stdout || close_to_null(STDOUT_FILENO, O_WRONLY)) &&
+    const bool output = p->output > 0 ? dup2(p->output, STDOUT_FILENO) == STDOUT_FILENO
+                                      : p->keep_stdout || close_to_null(STDOUT_FILENO, O_WRONLY);
+    return output && close_to_null(STDIN_FILENO, O_RDONLY) &&
            (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
 }
 

@@ -25,7 +25,8 @@ extern "C" {
 struct ddp_launch_program {
     char *const *argv, *const *env;
     const sigset_t *mask; /* signals that the program blocks */
-    bool keep_stdout;     /* false: stdout is /dev/null */
+    bool keep_stdout;     /* inherit stdout */
+    int output;           /* without keep_stdout: descriptor that becomes stdout; 0: /dev/null */
     int errors;           /* descriptor that becomes stderr; -1: inherit */
 };
 /* Starts the program and does not wait for it. The caller passes *pid to waitpid. Returns

@@ -366,11 +366,7 @@ static int fold_all(struct ddp_result *r, struct ddp_result_point **sorted, doub
     return 0;
 }
 
-/* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
- * the repetitions' medians. Its interval is the interval of that median, which exists from six
- * repetitions on. A repetition is one statistical sample, because iterations within one are not
- * independent. */
-static int fold_launches(struct ddp_result *r, const char *name, struct ddp_err *err)
+int ddp_result_fold(struct ddp_result *r, const char *name, struct ddp_err *err)
 {
     struct ddp_result_point **sorted;
     double *medians = NULL;
@@ -401,7 +397,7 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     DDP_TRY(DDP_NEW(&out->points, count, err));
     cJSON_ArrayForEach(item, points)
         DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
-    return fold_launches(out, name, err);
+    return ddp_result_fold(out, name, err);
 }
 
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.

@@ -58,6 +58,13 @@ int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *er
 /* Parses text[bytes]. name: the document's name in messages. */
 int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
+ * the repetitions' medians. Its interval is the interval of that median, which exists from six
+ * repetitions on. A repetition is one statistical sample, because iterations within one are not
+ * independent. Returns DDP_ENOMEM, or DDP_EINPUT if two points with one id have the same `launch`.
+ */
+int ddp_result_fold(struct ddp_result *result, const char *name,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_result_release(struct ddp_result *result);
 /* Returns the point with this id, or NULL. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);

@@ -31,8 +31,11 @@ static void p_value(struct ddp_strbuf *out, double p)
         ddp_strbuf_addf(out, " %8.2g", p);
 }
 
+/* Adds a line unless the text is empty. */
 static void text_line(const char *mark, const char *text, struct ddp_strbuf *out)
 {
+    if (text[0] == '\0')
+        return;
     ddp_strbuf_add(out, mark);
     ddp_table_text(out, text);
     ddp_strbuf_add(out, "\n");

@@ -1,6 +1,7 @@
 #include "run/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,20 +23,67 @@
 /* SIGKILL follows the last other signal to the child after this time. */
 #define GRACE_NS 5000000000
 
+/* The longest wait between two calls of on_wait. */
+#define TICK_MS 1000
+
 static int start(const struct ddp_child *child, int errors, const sigset_t *mask, pid_t *pid,
                  struct ddp_err *err)
 {
+    int output = 0;
+    if (child->stdout_path) {
+        output = open(child->stdout_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (output < 0)
+            return ddp_fail_errno(err, DDP_ECREATE, errno, "cannot create '%s'",
+                                  child->stdout_path);
+    }
     char **env = ddp_conf_environment(child->env);
-    if (!env)
+    if (!env) {
+        if (output > 0)
+            close(output);
         return ddp_fail(err, DDP_ENOMEM, "no memory for an environment");
+    }
     const struct ddp_launch_program program = {.argv = child->argv,
                                                .env = env,
                                                .mask = mask,
                                                .keep_stdout = child->keep_stdout,
+                                               .output = output,
                                                .errors = child->keep_stderr ? -1 : errors};
     int rc = ddp_launch_program(&program, pid, err);
     free(env);
+    if (output > 0)
+        close(output);
     return rc;
+}
+
+/* Warns if the child was stopped or continued since the last call. */
+static void check_stops(const struct ddp_child *child, pid_t pid)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 || info.si_pid == 0 ||
+        !child->log)
+        return;
+    const char *const name = child->text ? child->text : child->argv[0];
+    ddp_log_clear_progress(child->log);
+    if (info.si_code == CLD_CONTINUED)
+        ddp_logf(child->log, DDP_LOG_WARN, "'%s' (process %ld) continues", name, (long)pid);
+    else
+        ddp_logf(child->log, DDP_LOG_WARN,
+                 "'%s' (process %ld) was stopped by signal %d (%s); waits until `kill -CONT %ld` "
+                 "continues it",
+                 name, (long)pid, info.si_status, strsignal(info.si_status), (long)pid);
+}
+
+/* Reads a signal that this process received. Returns the signal if it is to be passed on, else
+ * 0. */
+static int read_signal(const struct ddp_child *child, pid_t pid, int signals)
+{
+    struct signalfd_siginfo info;
+    if (read(signals, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    if (info.ssi_signo != SIGCHLD)
+        return (int)info.ssi_signo;
+    check_stops(child, pid);
+    return 0;
 }
 
 /* Waits until the child ends. Passes signals on, and ends the child after the timeout (child.h). */
@@ -54,17 +102,19 @@ static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signa
             signalled_ns = now;
             continue;
         }
-        int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : -1;
-        if (poll(fds, 2, (int)DDP_MIN(wait_ms, (int64_t)1000000)) < 0 && errno != EINTR)
+        int64_t wait_ms = bounded ? (limit - now) / 1000000 + 1 : TICK_MS;
+        if (poll(fds, 2, (int)DDP_MIN(wait_ms, (int64_t)TICK_MS)) < 0 && errno != EINTR)
             return; /* the caller's waitid then waits for the child */
-        struct signalfd_siginfo info;
-        if (fds[1].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-            end->signal = (int)info.ssi_signo;
-            kill(-pid, end->signal);
+        const int signal = fds[1].revents ? read_signal(child, pid, signals) : 0;
+        if (signal != 0) {
+            end->signal = signal;
+            kill(-pid, signal);
             signalled_ns = ddp_now_ns();
         }
         if (fds[0].revents)
             return;
+        if (child->on_wait)
+            child->on_wait(child->arg);
     }
 }
 
@@ -98,6 +148,7 @@ int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end, stru
     int rc = 0, pidfd = -1;
     *end = (struct ddp_child_end){.status = -1};
     ddp_signal_set_termination(&watched);
+    sigaddset(&watched, SIGCHLD);
     sigprocmask(SIG_BLOCK, &watched, &before);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC);
     int errors = memfd_create("ddpbench-stderr", MFD_CLOEXEC);

@@ -1,12 +1,15 @@
 /* Runs another program and waits until it ends. `gate` starts its child processes in this way, and
  * `kernels` its helper binary.
  *
- * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null or
- * that of this process. Its stderr is that of this process, or is kept in memory for an error
- * message. SIGINT, SIGTERM and SIGHUP that this process receives meanwhile are passed on to the
- * child's process group. After the timeout, the group gets SIGTERM. If the child is still running 5
- * s after a signal, the group gets SIGKILL. If this process is killed, the child gets SIGTERM
- * (launch/launch_program.h). */
+ * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null, a
+ * file or that of this process. Its stderr is that of this process, or is kept in memory for an
+ * error message. SIGINT, SIGTERM and SIGHUP that this process receives meanwhile are passed on to
+ * the child's process group. After the timeout, the group gets SIGTERM. If the child is still
+ * running 5 s after a signal, the group gets SIGKILL. If this process is killed, the child gets
+ * SIGTERM (launch/launch_program.h).
+ *
+ * A warning reports that the child was stopped, for example by SIGSTOP, and another one that it
+ * continues. The time for which the child is stopped counts. */
 #ifndef DDP_RUN_CHILD_H
 #define DDP_RUN_CHILD_H
 
@@ -14,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/log.h"
 
 struct ddp_child {
     char *const *argv;      /* NULL-terminated */
@@ -21,6 +25,12 @@ struct ddp_child {
     int64_t timeout_ns;     /* 0: none */
     bool keep_stdout;       /* the child writes to this process's stdout */
     bool keep_stderr; /* the child writes to this process's stderr; last_messages stays empty */
+    const char *stdout_path; /* without keep_stdout: file for the child's stdout, or NULL */
+    const char *text;        /* the command in warnings; NULL: argv[0] */
+    struct ddp_log *log;     /* receives the warnings; NULL: no warnings */
+    /* Optional: called about once per second while the child runs. */
+    void (*on_wait)(void *arg);
+    void *arg;
 };
 
 /* How the child ended. */
@@ -32,7 +42,8 @@ struct ddp_child_end {
     char last_messages[512]; /* the end of the child's stderr, printable, on one line */
 };
 /* Returns 0 if the child was started, even if it failed. Returns DDP_EUNAVAIL if it could not be
- * started, for example because there is no such program, and DDP_EIO on a system error. */
+ * started, for example because there is no such program, DDP_ECREATE if stdout_path cannot be
+ * created, and DDP_EIO on another system error. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

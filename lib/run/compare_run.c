@@ -116,7 +116,7 @@ static int choose_effect(double asked, const char *noise_file, const struct ddp_
 {
     struct ddp_noise_machine machine;
     ddp_noise_machine_read(&machine);
-    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, noise_file, out, err));
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, "", noise_file, out, err));
     if (asked < DDP_COMPARE_EFFECT) {
         out->effect = DDP_COMPARE_EFFECT;
         snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");

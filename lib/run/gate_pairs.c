@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/strbuf.h"
 #include "record/result_file.h"
-#include "run/child.h"
+#include "run/gate_launch.h"
 #include "stats/signflip.h"
 #include "stats/summary.h"
 
@@ -65,69 +63,6 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
     return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
 }
 
-static void free_argv(char **argv, int count)
-{
-    for (int i = 0; i < count; i++)
-        free(argv[i]);
-    free(argv);
-}
-
-/* Sets *argv to a copy of the command's words with the result's path filled in. The caller frees
- * *argv and its words. */
-static int make_argv(const struct ddp_argv *words, const char *path, char ***argv,
-                     struct ddp_err *err)
-{
-    bool placed = false, failed = false;
-    char **all;
-    DDP_TRY(DDP_NEW(&all, (size_t)words->count + 3, err));
-    for (int i = 0; i < words->count; i++) {
-        struct ddp_strbuf word = DDP_STRBUF_INIT;
-        const char *at = words->word[i], *mark;
-        while ((mark = strstr(at, "{json}")) != NULL) {
-            ddp_strbuf_add_n(&word, at, (size_t)(mark - at));
-            ddp_strbuf_add(&word, path);
-            at = mark + strlen("{json}");
-            placed = true;
-        }
-        ddp_strbuf_add(&word, at);
-        all[i] = word.text ? word.text : strdup("");
-        failed |= word.failed || !all[i];
-    }
-    if (!placed) {
-        all[words->count] = strdup("--json");
-        all[words->count + 1] = strdup(path);
-        failed |= !all[words->count] || !all[words->count + 1];
-    }
-    if (failed) {
-        free_argv(all, words->count + 2);
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
-    }
-    *argv = all;
-    return 0;
-}
-
-/* Maps the exit status of a child process to an error code. Exit codes of ddpbench are kept,
- * because they are more specific than "failed". */
-static int code_of(int status)
-{
-    return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
-}
-
-static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_end *end,
-                       struct ddp_err *err)
-{
-    if (end->signal)
-        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
-    if (end->timed_out)
-        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
-    else
-        ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
-                 end->status);
-    ddp_hint(err, "the end of its error output: %s",
-             end->last_messages[0] ? end->last_messages : "nothing");
-    return err->code;
-}
-
 /* Checks the document of a child that exited with 0, because the document may still report a
  * failure. */
 static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
@@ -151,34 +86,10 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
 static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
                      struct ddp_err *err)
 {
-    const struct ddp_gate_side *side = &setup->side[which];
-    struct ddp_child_end end;
-    char path[4200], **argv = NULL;
-    int rc;
-    snprintf(path, sizeof path, "%s/launch.json", setup->folder);
-    unlink(path);
-    DDP_TRY(make_argv(&side->words, path, &argv, err));
-    const struct ddp_child child = {
-        .argv = argv, .env = side->env, .timeout_ns = setup->child_timeout_ns};
-    DDP_TRY_GOTO(ddp_child_run(&child, &end, err), out);
-    if (end.status != 0 || end.signal || end.timed_out) {
-        rc = explain_end(side, &end, err);
-        goto out;
-    }
-    rc = ddp_result_read(path, result, err);
-    if (rc == DDP_ENOINPUT)
-        ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
-                 side->text);
-    else if (rc != 0)
-        ddp_hint(err, "'%s' wrote it", side->text);
-    if (rc == 0) {
-        rc = check_document(side, result, err);
-        if (rc != 0)
-            ddp_result_release(result);
-    }
-out:
-    unlink(path);
-    free_argv(argv, side->words.count + 2);
+    DDP_TRY(ddp_gate_launch(setup, which, result, err));
+    const int rc = check_document(&setup->side[which], result, err);
+    if (rc != 0)
+        ddp_result_release(result);
     return rc;
 }
 
@@ -317,12 +228,14 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
     return 0;
 }
 
-int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
+int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
                      struct ddp_err *err)
 {
+    struct ddp_gate_setup prepared = *given;
+    const struct ddp_gate_setup *const setup = &prepared;
     struct ddp_gate_data data = {.pairs = 0};
     bool stop = false;
-    int rc = 0;
+    int rc = ddp_gate_warm_up(&prepared, err);
     for (int pair = 0; !stop && rc == 0; pair++) {
         struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
         rc = run_pair(setup, pair, &data, result, err);

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/result_file.h"
+#include "record/foreign_file.h"
 #include "record/verdict_record.h"
 #include "run/child.h"
 #include "stats/sequential.h"
@@ -25,7 +25,8 @@
 struct ddp_gate_side {
     const char *text; /* the command line */
     /* The words of text. "{json}" in a word stands for the path of the result document. If no word
-     * contains it, "--json PATH" is appended. */
+     * contains it, "--json PATH" is appended for a result of ddpbench, and the result of another
+     * program is read from stdout. */
     struct ddp_argv words;
     const char *const *env; /* NULL-terminated "K=V" */
 };
@@ -51,6 +52,9 @@ struct ddp_gate_data;
 
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
+    bool wall;             /* judge the wall time of a child; it writes no result */
+    int wall_runs;         /* runs in one launch for a wall time; ddp_gate_measure chooses them */
+    enum ddp_foreign read; /* format of the results */
     struct ddp_gate_looks looks;
     uint64_t seed;
     double min_effect; /* smallest slow-down that counts, as a fraction */
@@ -58,11 +62,18 @@ struct ddp_gate_setup {
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */
     void (*on_child)(void *arg, int pair, int pairs, int side);
+    /* Optional: called about once per second while a child process runs. */
+    void (*on_wait)(void *arg);
     void *arg;
+    struct ddp_log *log; /* receives warnings; NULL: no warnings */
     /* Optional: called once the cells are known; an error ends the gate. */
     int (*check)(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                  struct ddp_err *err);
     bool injects; /* a self-test: new may have an injected delay (--inject-delay), unlike base */
+    /* A self-test of another program: new's cell slow_cell takes longer by the fraction `slow`
+     * (gate_launch.h). 0: no simulated delay. */
+    double slow;
+    const char *slow_cell;
 };
 
 struct ddp_gate_data {
@@ -98,7 +109,7 @@ struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pa
  * DDP_EDATA if a document reports wrong data, and DDP_EINPUT if it has no point. Returns
  * DDP_EUNAVAIL if a child cannot be started or judged for another reason. Returns -(128 + n) after
  * signal n. */
-int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
+int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release *out with ddp_verdict_record_release. A cell or a training
  * run of base that was not judged prevents a PASS. If a covariate differs between the sides, the

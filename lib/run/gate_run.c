@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/provenance.h"
+#include "run/gate_launch.h"
 #include "run/noise_floor.h"
 #include "stats/signflip.h"
 
@@ -169,10 +170,26 @@ static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_valu
     return 0;
 }
 
+/* The progress of a gate. */
+struct progress {
+    struct ddp_log *log;
+    int pair, pairs, side;
+};
+
+static void on_wait(void *arg)
+{
+    const struct progress *p = arg;
+    ddp_log_progress(p->log, "gate: pair %d of at most %d, %s", p->pair + 1, p->pairs,
+                     p->side == DDP_BASE ? "base" : "new");
+}
+
 static void on_child(void *arg, int pair, int pairs, int side)
 {
-    ddp_log_progress(arg, "gate: pair %d of at most %d, %s", pair + 1, pairs,
-                     side == DDP_BASE ? "base" : "new");
+    struct progress *p = arg;
+    p->pair = pair;
+    p->pairs = pairs;
+    p->side = side;
+    on_wait(p);
 }
 
 static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
@@ -214,17 +231,21 @@ static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gat
 }
 
 static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
-                   struct ddp_gate_setup *setup, struct ddp_verdict_record *verdict,
+                   const struct ddp_gate_setup *given, struct ddp_verdict_record *verdict,
                    struct ddp_err *err)
 {
+    struct ddp_gate_setup setup = *given;
     struct ddp_gate_data data = {.count = 0};
-    if (!v->quiet && isatty(STDERR_FILENO))
-        setup->on_child = on_child;
-    setup->arg = &app->log;
-    int rc = ddp_gate_measure(setup, &data, err);
+    struct progress progress = {.log = &app->log};
+    if (!v->quiet) {
+        setup.on_child = on_child;
+        setup.on_wait = on_wait;
+    }
+    setup.arg = &progress;
+    int rc = ddp_gate_measure(&setup, &data, err);
     ddp_log_clear_progress(&app->log);
     DDP_TRY(rc);
-    rc = ddp_gate_judge(setup, &data, verdict, err);
+    rc = ddp_gate_judge(&setup, &data, verdict, err);
     ddp_gate_release(&data);
     return rc;
 }
@@ -248,11 +269,15 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.seed = (uint64_t)v->seed;
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
+    w->setup.wall = v->metric == 1;
+    w->setup.read = (enum ddp_foreign)v->read;
     if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);
     }
-    DDP_TRY(ddp_min_effect_choose(asked, DDP_GATE_EFFECT, v->noise_file, &w->min_effect, err));
+    DDP_TRY(ddp_min_effect_choose(asked, DDP_GATE_EFFECT,
+                                  ddp_gate_kind(w->setup.wall, w->setup.read), v->noise_file,
+                                  &w->min_effect, err));
     w->setup.min_effect = w->min_effect.effect;
     for (int side = 0; side < 2; side++)
         DDP_TRY(make_side(v, side, w->env[side], &w->setup.side[side], err));
@@ -266,6 +291,8 @@ static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, 
     int rc;
     DDP_TRY(make_folder(&folder, err));
     w->setup.folder = folder.path;
+    w->setup.log = &app->log;
+    app->log.progress_every_ns = isatty(STDERR_FILENO) ? 0 : DDP_LOG_PROGRESS_NS;
     if (v->selftest)
         rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
     else

@@ -15,6 +15,8 @@ struct ddp_gate_values {
     int64_t max_pairs, seed;
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
     const char *noise_file;
+    int metric; /* 0: the result that a command writes, 1: its wall time */
+    int read;   /* enum ddp_foreign */
     bool selftest, restart;
     struct ddp_int_list gates;
     double inject; /* percent */

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct ddp_err *err)
+int ddp_noise_floor_path(const char *kind, const char *given, char *out, size_t out_bytes,
+                         struct ddp_err *err)
 {
     /* The XDG Base Directory Specification 0.8 says to ignore a relative path in XDG_STATE_HOME. */
     const char *state = getenv("XDG_STATE_HOME"), *home_dir = getenv("HOME");
@@ -19,8 +20,8 @@ int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes, struct 
     if (given)
         n = snprintf(out, out_bytes, "%s", given);
     else if (xdg || (home_dir && home_dir[0] == '/'))
-        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%016llx.json", xdg ? state : home_dir,
-                     xdg ? "" : "/.local/state",
+        n = snprintf(out, out_bytes, "%s%s/ddpbench/noise-%s%s%016llx.json", xdg ? state : home_dir,
+                     xdg ? "" : "/.local/state", kind, kind[0] ? "-" : "",
                      (unsigned long long)ddp_noise_machine_key(&machine));
     if (n < 0 || (size_t)n >= out_bytes)
         return ddp_fail(err, DDP_EUSAGE, "the path of the noise floor is too long: '%.200s...'",
@@ -41,13 +42,13 @@ int ddp_noise_floor_make_folder(const char *given, const char *path, struct ddp_
     return 0;
 }
 
-int ddp_min_effect_choose(double asked, double least, const char *given, struct ddp_min_effect *out,
-                          struct ddp_err *err)
+int ddp_min_effect_choose(double asked, double least, const char *kind, const char *given,
+                          struct ddp_min_effect *out, struct ddp_err *err)
 {
     struct ddp_err absent = DDP_ERR_INIT;
     struct ddp_noise noise;
     char path[4096];
-    DDP_TRY(ddp_noise_floor_path(given, path, sizeof path, err));
+    DDP_TRY(ddp_noise_floor_path(kind, given, path, sizeof path, err));
     int rc = path[0] ? ddp_noise_read(path, &noise, &absent) : DDP_ENOINPUT;
     if (rc != 0 && (given || rc != DDP_ENOINPUT)) {
         *err = absent;
@@ -58,10 +59,14 @@ int ddp_min_effect_choose(double asked, double least, const char *given, struct 
     if (rc == 0 && isnan(asked))
         out->effect = fmax(least, noise.noise_floor);
     if (rc != 0)
-        snprintf(
-            out->from, sizeof out->from,
-            "%s; no noise floor is stored for this machine: `ddpbench gate --selftest` measures it",
-            isnan(asked) ? "the default" : "as asked");
+        snprintf(out->from, sizeof out->from,
+                 "%s; no noise floor is stored for this machine: `ddpbench gate --selftest%s%s` "
+                 "measures it",
+                 isnan(asked) ? "the default" : "as asked",
+                 kind[0] == '\0'             ? ""
+                 : strcmp(kind, "wall") == 0 ? " --metric "
+                                             : " --read ",
+                 kind);
     else
         snprintf(out->from, sizeof out->from,
                  "%s; the noise floor of this machine is %.2g %% (%d A/A gates, %.10s, %.400s)",

@@ -6,10 +6,11 @@
 #include "run/command.h"
 #include "record/noise.h"
 
-/* Writes the path of the noise floor's file. `given` is the value of --noise-floor, or NULL for the
- * default path. If neither XDG_STATE_HOME nor HOME is an absolute path, there is no default path
- * and out becomes "". Returns DDP_EUSAGE if the path is too long. */
-int ddp_noise_floor_path(const char *given, char *out, size_t out_bytes,
+/* Writes the path of the noise floor's file. `kind` is ddp_gate_kind (gate_launch.h), because a
+ * wall time and the results of other programs have a noise floor of their own. `given` is the value
+ * of --noise-floor, or NULL for the default path. If neither XDG_STATE_HOME nor HOME is an absolute
+ * path, there is no default path and out becomes "". Returns DDP_EUSAGE if the path is too long. */
+int ddp_noise_floor_path(const char *kind, const char *given, char *out, size_t out_bytes,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Creates the folders of the default path. The folder of a given path must exist. Returns
  * DDP_ECREATE on failure. */
@@ -23,10 +24,11 @@ struct ddp_min_effect {
     char from[640]; /* for people: why this effect was chosen */
 };
 /* Chooses the smallest effect that counts. `asked` is --min-effect as a fraction. If `asked` is
- * NaN, the larger of `least` and the stored noise floor is chosen. `given` is the value of
+ * NaN, the larger of `least` and the stored noise floor is chosen. `kind` and `given` are those of
+ * ddp_noise_floor_path. `given` is the value of
  * --noise-floor, whose file must exist. If `given` is NULL, the file may be missing. A damaged
  * file, or one of another machine, is always an error. */
-int ddp_min_effect_choose(double asked, double least, const char *given, struct ddp_min_effect *out,
-                          struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_min_effect_choose(double asked, double least, const char *kind, const char *given,
+                          struct ddp_min_effect *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

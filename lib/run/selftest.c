@@ -12,10 +12,17 @@
 #include "base/rng.h"
 #include "base/unit.h"
 #include "record/provenance.h"
+#include "run/gate_launch.h"
 #include "run/gate_run.h"
 #include "run/noise_floor.h"
 #include "stats/signflip.h"
 #include "stats/summary.h"
+
+/* Returns whether the gate simulates delays, because the command has no --inject-delay. */
+static bool simulates(const struct ddp_selftest_setup *setup)
+{
+    return setup->gate.wall || setup->gate.read != DDP_FOREIGN_NONE;
+}
 
 /* Lists the facts that must be equal to continue a journal: command, environment, options, machine
  * and build. The number of gates may change. */
@@ -34,6 +41,9 @@ static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_jour
                      ddp_gate_max_pairs(&setup->gate));
     ddp_journal_fact(facts, "--seed", "%llu", (unsigned long long)setup->gate.seed);
     ddp_journal_fact(facts, "--inject", "%g %%", setup->effect * 100);
+    if (simulates(setup))
+        ddp_journal_fact(facts, "--metric or --read", "%s",
+                         ddp_gate_kind(setup->gate.wall, setup->gate.read));
     ddp_journal_fact(facts, "processor", "%s, %d cores", here.cpu, here.cores);
     ddp_journal_fact(facts, "kernel", "%s", here.kernel);
     ddp_journal_fact(facts, "version", "%s", build->version);
@@ -143,7 +153,7 @@ static int name_next(const struct ddp_selftest_setup *setup, const struct ddp_se
 {
     struct ddp_gate_data first;
     int n;
-    if (cell < 0) {
+    if (cell < 0 || simulates(setup)) {
         n = snprintf(next, bytes, "%s", setup->command);
     } else {
         ddp_selftest_data(test->gates[0], &first);
@@ -166,6 +176,12 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
     char next[4096];
     int rc;
     gate.injects = injected;
+    if (injected && simulates(setup)) {
+        ddp_selftest_data(test->gates[0], &data);
+        gate.slow = setup->effect;
+        gate.slow_cell = data.id[cell];
+        data = (struct ddp_gate_data){.count = 0};
+    }
     gate.seed =
         ddp_mix64(setup->gate.seed ^ ddp_mix64(((uint64_t)injected << 32) | (uint64_t)index));
     DDP_TRY(name_next(setup, test, cell, next, sizeof next, err));
@@ -206,16 +222,17 @@ out:
 
 /* The progress of a self-test, shown on stderr. */
 struct progress {
-    int done, all, first, pair;
+    int done, all, first, pair, pairs;
     bool injected, begun;
     struct ddp_log *log; /* NULL: show nothing */
     int64_t since_ns;
 };
 
-static void show(struct progress *p, int pairs)
+static void show(void *arg)
 {
+    struct progress *p = arg;
     char left[32] = "";
-    const double gates = p->done - p->first + (double)p->pair / pairs;
+    const double gates = p->done - p->first + (double)p->pair / p->pairs;
     if (!p->log)
         return;
     if (gates > 0) {
@@ -225,7 +242,7 @@ static void show(struct progress *p, int pairs)
         snprintf(left, sizeof left, ", about %s left", time);
     }
     ddp_log_progress(p->log, "self-test: gate %d of %d (%s), pair %d of %d%s", p->done + 1, p->all,
-                     p->injected ? "delay injected" : "A/A", p->pair + 1, pairs, left);
+                     p->injected ? "delay injected" : "A/A", p->pair + 1, p->pairs, left);
 }
 
 static void begin_gate(struct progress *p, int done, int all, bool injected)
@@ -245,7 +262,8 @@ static void on_child(void *arg, int pair, int pairs, int side)
     struct progress *p = arg;
     (void)side;
     p->pair = pair;
-    show(p, pairs);
+    p->pairs = pairs;
+    show(p);
 }
 
 /* Runs the gates that test lacks. Returns DDP_EMISMATCH if the cells change, and the errors of
@@ -592,14 +610,15 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
                       struct ddp_verdict_record *out, struct ddp_err *err)
 {
     char command[4400], path[4096];
-    struct progress progress = {.log = !v->quiet && isatty(STDERR_FILENO) ? &app->log : NULL};
+    struct progress progress = {.log = v->quiet ? NULL : &app->log};
     struct ddp_selftest test = {.count = 0};
     struct ddp_journal *journal = NULL;
     int rc;
     DDP_TRY(check(v, err));
     if (!v->command[DDP_BASE])
         DDP_TRY(own_command(command, sizeof command, err));
-    DDP_TRY(ddp_noise_floor_path(v->noise_file, path, sizeof path, err));
+    DDP_TRY(ddp_noise_floor_path(ddp_gate_kind(gate->wall, gate->read), v->noise_file, path,
+                                 sizeof path, err));
     if (path[0] == '\0') {
         ddp_fail(err, DDP_ECREATE,
                  "cannot store a noise floor: neither XDG_STATE_HOME nor HOME is set");
@@ -613,6 +632,7 @@ int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, cons
                                        .effect = v->inject / 100,
                                        .gate = *gate};
     setup.gate.on_child = on_child;
+    setup.gate.on_wait = show;
     setup.gate.arg = &progress;
     DDP_TRY(ddp_noise_floor_make_folder(v->noise_file, path, err));
     DDP_TRY_GOTO(open_journal(app, &setup, path, v->restart, &test, &journal, err), out);

@@ -15,7 +15,9 @@
 #define DDP_SELFTEST_GATES_MAX 100000
 
 struct ddp_selftest_setup {
-    const char *command;    /* a command line that accepts --inject-delay */
+    /* A command line. It must accept --inject-delay, unless the gate judges a wall time or the
+     * result of another program. */
+    const char *command;
     const char *const *env; /* as in struct ddp_gate_side */
     /* same: number of gates without a delay, at least 1. injected: number of gates with a delay, at
      * most `same`. */

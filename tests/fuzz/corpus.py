@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes}/. They are small and
+"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes,foreign}/. They are small and
 valid, so that mutations start from accepted inputs."""
 import gzip
 import os
@@ -111,6 +111,16 @@ def texts():
     for i, word in enumerate(("allreduce", "bf16", "avg", "1e3", "-1.5", "0.005", "64M", "64MiB", "1.5G", "64MB", "1e6", "0",
                               "9223372036854775807", "9223372036854775808", "8 EiB", "0x10", "1e-3")):
         write("sizes", f"{i:02d}", bytes([0 if i < 3 else 1 if i < 6 else 2]) + word.encode())
+    run = '{"name": "a/8", "run_name": "a/8", "run_type": "%s", "aggregate_name": "%s", "real_time": 2.5, "time_unit": "us"}'
+    write("foreign", "gbench", b'\0{"benchmarks": [' + (run % ("iteration", "")).encode() + b"]}")
+    write("foreign", "gbench-median", b'\0{"benchmarks": [' + (run % ("aggregate", "median")).encode() + b"]}")
+    write("foreign", "action-smaller", b'\1[{"name": "a", "unit": "ms", "value": 3}, {"name": "a", "unit": "ms", "value": 5}]')
+    write("foreign", "action-bigger", b'\2[{"name": "a", "unit": "GB/s", "value": 3}]')
+    row = b"1024 256 float sum -1 12.5 0.1 0.1 0 N/A N/A N/A N/A\n"
+    write("foreign", "nccl-tests", b"\3# all-reduce, 2 ranks, algorithm ring, private memory\n" + row + row)
+    write("foreign", "osu", b"\4# OSU MPI Allreduce Latency Test v7\n# Datatype: MPI_INT.\n# Size  Avg Latency(us)\n4  1.5\n")
+    write("foreign", "osu-rate", b"\4# OSU MPI Bandwidth Test v7\n# Size  Bandwidth (MB/s)\n4  1.5 Pass\n")
+    write("foreign", "hyperfine", b'\5{"results": [{"command": "./a 1", "median": 0.5}]}')
 
 
 if __name__ == "__main__":

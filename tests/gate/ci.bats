@@ -94,3 +94,25 @@ assert all(r.startswith("make -C ") for r in runs[:2])
 assert w["permissions"] == {"contents": "read"}
 END
 }
+
+@test "the workflow file for other programs is YAML, and its gates accept their options" {
+    "$PYTHON" -c 'import yaml' 2>/dev/null || skip "no PyYAML here"
+    "$PYTHON" - "$root/ci/workflow-gate-any.yml" >gates <<'END'
+import shlex, sys, yaml
+w = yaml.safe_load(open(sys.argv[1]))
+assert w["permissions"] == {"contents": "read"}
+runs = [s["run"] for s in w["jobs"]["gate"]["steps"] if "run" in s]
+assert all(r.startswith("make -C ") for r in runs[:3]) and len(runs) == 5
+for r in runs[3:]:
+    words = shlex.split(r)
+    assert words[:3] == ["ddpbench/ci/gate.sh", "--ddpbench", "ddpbench/build/ddpbench"]
+    print(*(w for w in words[words.index("--out") + 2:] if w in ("--metric", "wall", "--read", "gbench")))
+END
+    [ "$(cat gates)" = $'--metric wall\n--read gbench' ]
+    echo '{"benchmarks": [{"name": "a", "run_type": "iteration", "real_time": 5, "time_unit": "ns"}]}' >values
+    while read -r option value; do
+        ci "$option" "$value" --base 'cat values' --new 'cat values' --pairs 5 --min-effect 900
+        [ "$status" = 0 ]
+        "$PYTHON" "$root/ci/validate_json.py" gate-results/gate.json
+    done <gates
+}

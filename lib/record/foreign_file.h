@@ -1,0 +1,55 @@
+/* Reads the results that other benchmarks print, for `ddpbench gate --read`.
+ *
+ * The text is untrusted: its size and the number of its cells are limited, and every name and value
+ * is checked. A name that occurs several times is one cell with the median of its values. */
+#ifndef DDP_RECORD_FOREIGN_FILE_H
+#define DDP_RECORD_FOREIGN_FILE_H
+
+#include "record/result_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_foreign {
+    DDP_FOREIGN_NONE, /* a result document of ddpbench */
+    /* JSON of Google Benchmark 1.5 or later. The cell is the real time. If the document has only
+     * aggregates, the cell is the one named median. */
+    DDP_FOREIGN_GBENCH,
+    /* Arrays of github-action-benchmark: customSmallerIsBetter and customBiggerIsBetter. */
+    DDP_FOREIGN_ACTION_SMALLER,
+    DDP_FOREIGN_ACTION_BIGGER,
+    DDP_FOREIGN_NCCL_TESTS, /* table of nccl-tests: the times out of place and in place */
+    DDP_FOREIGN_OSU,        /* table of the OSU micro-benchmarks: the first column after the size */
+    DDP_FOREIGN_HYPERFINE,  /* document of hyperfine --export-json: the medians */
+    DDP_FOREIGN_COUNT
+};
+
+/* The names of the formats, in the order of enum ddp_foreign, then NULL. The first is "json". */
+extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
+
+/* Parses text[bytes], which ends in a further '\0'. name: the document's name in messages.
+ *
+ * In the points of *out, only the id and the median are known. The median is a time in ns if the
+ * text has a unit of time. Other values are stored so that smaller is better, and so that the
+ * median in us is the value itself, or its reciprocal where bigger is better. A bandwidth of OSU
+ * becomes the time of one message. The status of *out is "complete". Its fingerprint and build are
+ * "", because the formats do not contain them.
+ *
+ * Returns the errors of ddp_result_parse, and DDP_EINPUT with the key or line that is wrong. A
+ * failed benchmark or wrong data is not an error but the `flaw` of *out. *out has no points if the
+ * text has none. */
+int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
+                      struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads a file. Returns the errors of ddp_result_read. */
+int ddp_foreign_read(enum ddp_foreign format, const char *path, struct ddp_result *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Sets *out to a complete result with one point. Release it with ddp_result_release. Returns
+ * DDP_ENOMEM. */
+int ddp_foreign_single(const char *id, double ns, struct ddp_result *out,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

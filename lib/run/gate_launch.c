@@ -1,0 +1,244 @@
+#include "run/gate_launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
+#include "record/noise.h"
+#include "stats/summary.h"
+
+#define WARM_UPS      3
+#define WARM_UP_NS    3000000000
+#define WALL_NS       500000000 /* the time that the runs of one launch take together */
+#define WALL_RUNS_MAX 100
+/* The last part of a simulated delay is a busy loop, because a sleep ends too late. */
+#define SPIN_NS 200000
+
+const char *ddp_gate_kind(bool wall, enum ddp_foreign read)
+{
+    return wall ? "wall" : read != DDP_FOREIGN_NONE ? ddp_foreign_names[read] : "";
+}
+
+static void free_argv(char **argv, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(argv[i]);
+    free(argv);
+}
+
+/* Sets *argv to a copy of the command's words with the result's path filled in. `appends`: without
+ * {json}, append --json and the path. *placed: a word contains {json}. The caller frees *argv and
+ * its words. */
+static int make_argv(const struct ddp_argv *words, const char *path, bool appends, char ***argv,
+                     bool *placed, struct ddp_err *err)
+{
+    bool failed = false;
+    char **all;
+    *placed = false;
+    DDP_TRY(DDP_NEW(&all, (size_t)words->count + 3, err));
+    for (int i = 0; i < words->count; i++) {
+        struct ddp_strbuf word = DDP_STRBUF_INIT;
+        const char *at = words->word[i], *mark;
+        while ((mark = strstr(at, "{json}")) != NULL) {
+            ddp_strbuf_add_n(&word, at, (size_t)(mark - at));
+            ddp_strbuf_add(&word, path);
+            at = mark + strlen("{json}");
+            *placed = true;
+        }
+        ddp_strbuf_add(&word, at);
+        all[i] = word.text ? word.text : strdup("");
+        failed |= word.failed || !all[i];
+    }
+    if (!*placed && appends) {
+        all[words->count] = strdup("--json");
+        all[words->count + 1] = strdup(path);
+        failed |= !all[words->count] || !all[words->count + 1];
+    }
+    if (failed) {
+        free_argv(all, words->count + 2);
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a child process");
+    }
+    *argv = all;
+    return 0;
+}
+
+/* Maps the exit status of a child process to an error code. Exit codes of ddpbench are kept,
+ * because they are more specific than "failed". */
+static int code_of(int status)
+{
+    return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
+}
+
+static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_end *end,
+                       struct ddp_err *err)
+{
+    if (end->signal)
+        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
+    if (end->timed_out)
+        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
+    else
+        ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
+                 end->status);
+    ddp_hint(err, "the end of its error output: %s",
+             end->last_messages[0] ? end->last_messages : "nothing");
+    return err->code;
+}
+
+/* Runs the command once. Its result, if it writes one, is then in the file `path`. */
+static int run_once(const struct ddp_gate_setup *setup, int which, const char *path,
+                    int64_t *took_ns, struct ddp_err *err)
+{
+    const struct ddp_gate_side *side = &setup->side[which];
+    const bool reads_stdout = !setup->wall && setup->read != DDP_FOREIGN_NONE;
+    struct ddp_child_end end;
+    char **argv = NULL;
+    bool placed;
+    unlink(path);
+    DDP_TRY(make_argv(&side->words, path, !setup->wall && !reads_stdout, &argv, &placed, err));
+    const struct ddp_child child = {.argv = argv,
+                                    .env = side->env,
+                                    .timeout_ns = setup->child_timeout_ns,
+                                    .stdout_path = reads_stdout && !placed ? path : NULL,
+                                    .text = side->text,
+                                    .log = setup->log,
+                                    .on_wait = setup->on_wait,
+                                    .arg = setup->arg};
+    int rc = ddp_child_run(&child, &end, err);
+    free_argv(argv, side->words.count + 2);
+    if (rc == 0 && (end.status != 0 || end.signal || end.timed_out))
+        rc = explain_end(side, &end, err);
+    *took_ns = rc == 0 ? end.took_ns : 0;
+    return rc;
+}
+
+static void name_result(const struct ddp_gate_setup *setup, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%s/launch.json", setup->folder);
+}
+
+/* Waits for delay_ns and returns how long that took. */
+static int64_t simulate_delay(int64_t delay_ns)
+{
+    const int64_t begun = ddp_now_ns();
+    int64_t now;
+    while ((now = ddp_now_ns()) - begun < delay_ns)
+        ddp_sleep_ns(delay_ns - (now - begun) - SPIN_NS);
+    return now - begun;
+}
+
+static int time_run(const struct ddp_gate_setup *setup, int which, double *ns, struct ddp_err *err)
+{
+    char path[4200];
+    int64_t took_ns;
+    name_result(setup, path, sizeof path);
+    const int rc = run_once(setup, which, path, &took_ns, err);
+    unlink(path);
+    if (rc == 0 && which == DDP_NEXT && setup->slow > 0)
+        took_ns += simulate_delay((int64_t)((double)took_ns * setup->slow));
+    *ns = (double)took_ns;
+    return rc;
+}
+
+/* Sets *median to the median time of at most `runs` runs, and stops after `enough_ns`. */
+static int time_runs(const struct ddp_gate_setup *setup, int which, int runs, double enough_ns,
+                     double *median, struct ddp_err *err)
+{
+    double all[WALL_RUNS_MAX], total = 0;
+    struct ddp_summary s;
+    size_t n = 0;
+    while ((int)n < runs && total < enough_ns) {
+        DDP_TRY(time_run(setup, which, &all[n], err));
+        total += all[n++];
+    }
+    if (ddp_summarize(all, n, &s) != 0)
+        return ddp_fail_memory(err, n, sizeof *all, __func__);
+    *median = s.median;
+    return 0;
+}
+
+int ddp_gate_warm_up(struct ddp_gate_setup *setup, struct ddp_err *err)
+{
+    double slowest = 1, ns;
+    for (int side = 0; side < 2 && setup->wall; side++) {
+        if (setup->on_child)
+            setup->on_child(setup->arg, 0, ddp_gate_max_pairs(setup), side);
+        DDP_TRY(time_runs(setup, side, WARM_UPS, WARM_UP_NS, &ns, err));
+        slowest = fmax(slowest, ns);
+    }
+    setup->wall_runs = (int)fmin(ceil(WALL_NS / slowest), WALL_RUNS_MAX);
+    return 0;
+}
+
+/* The machine on which the gate runs is that of its child processes. */
+static void name_machine(struct ddp_result *result)
+{
+    struct ddp_noise_machine here;
+    ddp_noise_machine_read(&here);
+    snprintf(result->fingerprint, sizeof result->fingerprint, "%s, %d cores", here.cpu, here.cores);
+    snprintf(result->cpu, sizeof result->cpu, "%s", here.cpu);
+    result->cores = here.cores;
+}
+
+static int launch_wall(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                       struct ddp_err *err)
+{
+    double median;
+    DDP_TRY(time_runs(setup, which, setup->wall_runs, INFINITY, &median, err));
+    DDP_TRY(ddp_foreign_single(DDP_GATE_WALL_CELL, median, result, err));
+    name_machine(result);
+    return 0;
+}
+
+/* Completes the result of another program. Fails if it has no value. */
+static int complete_foreign(const struct ddp_gate_setup *setup, int which,
+                            struct ddp_result *result, struct ddp_err *err)
+{
+    if (result->count == 0 && !result->flaw[0]) {
+        ddp_fail(err, DDP_EINPUT, "'%s' wrote no value in the format '%s'", setup->side[which].text,
+                 ddp_foreign_names[setup->read]);
+        return ddp_hint(err, "--read must name the format in which the command writes its result");
+    }
+    name_machine(result);
+    for (size_t i = 0; i < result->count && which == DDP_NEXT && setup->slow > 0; i++)
+        if (strcmp(result->points[i].id, setup->slow_cell) == 0)
+            result->points[i].median_ns *= 1 + setup->slow;
+    return 0;
+}
+
+static int launch_result(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                         struct ddp_err *err)
+{
+    const char *const text = setup->side[which].text;
+    int64_t took_ns;
+    char path[4200];
+    name_result(setup, path, sizeof path);
+    int rc = run_once(setup, which, path, &took_ns, err);
+    if (rc == 0) {
+        rc = ddp_foreign_read(setup->read, path, result, err);
+        if (rc == DDP_ENOINPUT)
+            ddp_hint(err,
+                     "'%s' wrote no result; write {json} where the command line takes its path",
+                     text);
+        else if (rc != 0)
+            ddp_hint(err, "'%s' wrote it", text);
+        else if (setup->read != DDP_FOREIGN_NONE) {
+            rc = complete_foreign(setup, which, result, err);
+            if (rc != 0)
+                ddp_result_release(result);
+        }
+    }
+    unlink(path);
+    return rc;
+}
+
+int ddp_gate_launch(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
+                    struct ddp_err *err)
+{
+    return setup->wall ? launch_wall(setup, which, result, err)
+                       : launch_result(setup, which, result, err);
+}
