@@ -508,8 +508,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, struct dd
     struct ddp_result r = {.count = 0};
     cJSON *doc = NULL;
     int rc;
-    DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
-    DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
+    DDP_TRY(ddp_json_parse_digest(text, bytes, name, NULL, &doc, err));
     DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);

@@ -130,8 +130,8 @@ static void test_one_outlier_decides_nothing(void **state)
     assert_int_equal(verdict, DDP_VERDICT_FAIL);
 }
 
-/* A gate that decides after 8 pairs and then after every 4, up to 20. (`ddpbench gate` goes on to 32;
- * tests with so many pairs take too long here.) The base and new times of all cells have the
+/* A gate that decides after 8 pairs and then after every 4, up to 20. (`ddpbench gate` goes on to
+ * 32; tests with so many pairs take too long here.) The base and new times of all cells have the
  * standard deviation `noise`, and the new times of the first cell are longer by `slow_down`.
  * Returns the verdict, and the pairs used in *used. */
 enum { LOOKS = 4, MOST_PAIRS = 20 };
