@@ -20,6 +20,7 @@ static const struct ddp_opt rows[] = {
             "environment variables to add for new"),
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
+    DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
     DDP_OPT_HEADING("Statistics"),
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
             "largest number of pairs of runs, one of each command, in random ABBA order; the gate "
@@ -63,6 +64,8 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
             return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
                             only_selftest[i]);
+    if (v->selftest && v->vary.n > 0)
+        return ddp_fail(err, DDP_EUSAGE, "--vary means nothing with --selftest");
     if (!v->command[DDP_BASE] && !v->selftest)
         return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
     if (!v->command[DDP_NEXT] && v->env[DDP_NEXT].n == 0 && !v->selftest) {
@@ -101,6 +104,9 @@ const struct ddp_cmd ddp_cmd_gate = {
         "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"
+        "Cells are matched by their ids. With --vary, the ids leave out the keys that differ\n"
+        "between the commands. Both commands must run on the same hosts, with the same ranks\n"
+        "and backend unless --vary names them.\n"
         "\n"
         "--selftest runs gates of one command against itself: A/A gates, and gates with a\n"
         "delay injected into one cell. It reports false alarms, delays found, the noise floor\n"
@@ -115,6 +121,8 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
         "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
         "      --format table,junit=gate.xml\n"
+        "  ddpbench gate --base 'ddpbench allreduce' --vary algorithm \\\n"
+        "      --new 'ddpbench allreduce --algorithm ring'\n"
         "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),

@@ -16,6 +16,7 @@ struct ddp_gate_values {
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
     const char *noise_file;
     bool selftest, restart;
+    struct ddp_int_list vary; /* enum ddp_vary_key */
     struct ddp_int_list gates;
     double inject; /* percent */
     bool quiet, help;

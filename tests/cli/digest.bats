@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The digest of a document: programs that keep all values keep it valid. Python computes the same
 # digest as ddpbench.
+# shellcheck disable=SC2154 # set by helpers.bash and bats
 bats_require_minimum_version 1.5.0
 
 setup() {
