@@ -3,7 +3,7 @@
 
 Usage: ci/validate_json.py FILE...     ("-" is standard input)
 Prints what is wrong with each file. Exits with 1 if a file is invalid, with 2 if it cannot be checked.
-The script is independent of the C code on purpose: it computes the digest from the bytes of the file.
+The script is independent of the C code on purpose: it computes the digest itself.
 """
 import json
 import math
@@ -40,14 +40,55 @@ def fnv1a64(data):
     return state
 
 
+def number(value):
+    """A number in the form of ECMAScript. repr() gives the same digits."""
+    value = float(value)
+    if value == 0:
+        return "0"
+    sign, (mantissa, _, exponent) = "-" * (value < 0), repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    point = len(whole) + int(exponent or 0)
+    digits = (whole + fraction).lstrip("0")
+    point -= len(whole + fraction) - len(digits)
+    digits = digits.rstrip("0")
+    if not -5 <= point <= 21:
+        return f"{sign}{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1:+d}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if len(digits) <= point:
+        return sign + digits.ljust(point, "0")
+    return f"{sign}{digits[:point]}.{digits[point:]}"
+
+
+def canonical(item):
+    """The canonical form of RFC 8785. json.dumps() escapes the same characters in the same way."""
+    if isinstance(item, dict):
+        keys = sorted(item, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(f"{canonical(key)}:{canonical(item[key])}" for key in keys) + "}"
+    if isinstance(item, list):
+        return "[" + ",".join(map(canonical, item)) + "]"
+    if isinstance(item, (int, float)) and not isinstance(item, bool):
+        return number(item)
+    return json.dumps(item, ensure_ascii=False)
+
+
+def canonical_digest(document):
+    """The digest of the canonical form without the digest."""
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    return f"jcs-fnv1a64:{fnv1a64(canonical(rest).encode()):016x}"
+
+
 def digest_errors(raw, document):
-    """The digest covers every byte up to the comma before the last key."""
-    if list(document)[-1] != "digest":
-        return ["digest: not the last key"]
-    comma = raw.rfind(b",", 0, raw.rfind(b'"digest"'))
-    want = f"fnv1a64:{fnv1a64(raw[:comma]):016x}"
+    """Digests of earlier versions cover every byte up to the comma before the last key."""
     got = document["digest"]
-    return [] if got == want else [f"digest: the file says {got}, its bytes give {want}"]
+    if got.startswith("jcs-"):
+        want = canonical_digest(document)
+    elif list(document)[-1] != "digest":
+        return ["digest: not the last key"]
+    else:
+        comma = raw.rfind(b",", 0, raw.rfind(b'"digest"'))
+        want = f"fnv1a64:{fnv1a64(raw[:comma]):016x}"
+    return [] if got == want else [f"digest: the file says {got}, its content gives {want}"]
 
 
 def close(a, b):

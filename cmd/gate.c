@@ -29,6 +29,7 @@ static const struct ddp_opt rows[] = {
             .choices = ddp_foreign_names),
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
+    DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
     DDP_OPT_HEADING("Statistics"),
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
             "largest number of pairs of runs, one of each command, in random ABBA order; the gate "
@@ -78,6 +79,8 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     if (v->read != DDP_FOREIGN_NONE && !v->command[DDP_BASE])
         return ddp_fail(err, DDP_EUSAGE, "--read %s needs --base 'CMD'",
                         ddp_foreign_names[v->read]);
+    if (v->selftest && v->vary.n > 0)
+        return ddp_fail(err, DDP_EUSAGE, "--vary means nothing with --selftest");
     if (!v->command[DDP_BASE] && !v->selftest)
         return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
     if (!v->command[DDP_NEXT] && v->env[DDP_NEXT].n == 0 && !v->selftest) {
@@ -116,6 +119,9 @@ const struct ddp_cmd ddp_cmd_gate = {
         "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"
+        "Cells are matched by their ids. With --vary, the ids leave out the keys that differ\n"
+        "between the commands. Both commands must run on the same hosts, with the same ranks\n"
+        "and backend unless --vary names them.\n"
         "\n"
         "--metric wall judges any command by its wall time, as one cell named wall. Nothing\n"
         "is appended to the command, its stdout is discarded, and no shell is started. Each\n"
@@ -143,6 +149,8 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  ddpbench gate --metric wall --base './old/app input' --new './new/app input'\n"
         "  ddpbench gate --read gbench --base './old/bench --benchmark_format=json' \\\n"
         "      --new './new/bench --benchmark_format=json'\n"
+        "  ddpbench gate --base 'ddpbench allreduce' --vary algorithm \\\n"
+        "      --new 'ddpbench allreduce --algorithm ring'\n"
         "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_canonical.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
-#define DIGEST_PREFIX "fnv1a64:"
+#define DIGEST_PREFIX      "jcs-fnv1a64:"
+#define BYTE_DIGEST_PREFIX "fnv1a64:" /* digests of earlier versions */
+#define DIGEST_BYTES       32         /* bytes that suffice for a digest, with its NUL */
 /* Value of `valueint` that marks an object or array with a missing member. */
 #define INCOMPLETE (-1)
 /* Largest number of values in one document. cJSON needs about 64 bytes per value, so the values of
@@ -526,18 +529,30 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
     return DDP_OK;
 }
 
+/* Writes the digest of the canonical form of `doc` without its member "digest". */
+static int canonical_digest(const cJSON *doc, char out[DIGEST_BYTES], struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    int rc = ddp_json_canonical(doc, "digest", &text, err);
+    if (rc == 0)
+        snprintf(out, DIGEST_BYTES, DIGEST_PREFIX "%016llx",
+                 (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text.text, text.length));
+    ddp_strbuf_release(&text);
+    return rc;
+}
+
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
 {
     assert(cJSON_IsObject(doc) && doc->child);
+    char digest[DIGEST_BYTES];
     size_t start = out->length;
     DDP_TRY(ddp_json_print(doc, out, err));
+    DDP_TRY(canonical_digest(doc, digest, err));
     /* The document ends in "\n}\n". The digest is inserted before this end. */
     static const char tail[] = "\n}\n";
     assert(out->length - start > sizeof tail - 1);
     out->length -= sizeof tail - 1;
-    uint64_t digest = ddp_fnv1a(DDP_FNV_INIT, out->text + start, out->length - start);
-    ddp_strbuf_addf(out, ",\n  \"digest\": \"" DIGEST_PREFIX "%016llx\"%s",
-                    (unsigned long long)digest, tail);
+    ddp_strbuf_addf(out, ",\n  \"digest\": \"%s\"%s", digest, tail);
     if (out->failed)
         return ddp_fail(err, DDP_ENOMEM, "no memory to print a JSON document");
     return DDP_OK;
@@ -553,32 +568,74 @@ static const char *find_last(const char *text, size_t bytes, const char *word)
     return NULL;
 }
 
-int ddp_json_check_digest(const char *text, size_t bytes, const char *name, struct ddp_err *err)
+/* Writes the digest of the earlier form: the hash of all bytes before the comma that precedes the
+ * last member, which must be the digest. Writes "" if it is not. */
+static void byte_digest(const char *text, size_t bytes, const cJSON *doc, char out[DIGEST_BYTES])
 {
-    cJSON *doc;
-    DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
-    const cJSON *last = cJSON_IsObject(doc) && doc->child ? doc->child->prev : NULL;
-    char claimed[32] = "";
-    if (last && strcmp(last->string, "digest") == 0 && cJSON_IsString(last) &&
-        strlen(last->valuestring) < sizeof claimed)
-        memcpy(claimed, last->valuestring, strlen(last->valuestring) + 1);
-    cJSON_Delete(doc);
-    if (!claimed[0])
-        return ddp_fail(err, DDP_EINPUT, "'%s' does not end in a \"digest\"", name);
+    out[0] = '\0';
+    if (strcmp(doc->child->prev->string, "digest") != 0)
+        return;
     /* Find the key of the last member. If the member's value is the string "digest" as well,
-     * find_last() finds the value, and the comparison below fails. */
+     * find_last() finds the value, and the comparison of the digests fails. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;
-    if (!key || key == text)
+    if (key && key > text)
+        snprintf(out, DIGEST_BYTES, BYTE_DIGEST_PREFIX "%016llx",
+                 (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(key - 1 - text)));
+}
+
+/* Returns whether no number is too large for a double. Such a number is not the null that the
+ * canonical form shows for it. */
+static bool all_finite(const cJSON *item)
+{
+    bool finite = !cJSON_IsNumber(item) || isfinite(item->valuedouble);
+    for (const cJSON *c = item->child; c && finite; c = c->next)
+        finite = all_finite(c);
+    return finite;
+}
+
+/* Fails if the digest of the parsed text is missing or wrong. */
+static int check_digest(const char *text, size_t bytes, const cJSON *doc, const char *name,
+                        struct ddp_err *err)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(doc, "digest");
+    const char *claimed = cJSON_IsString(member) ? member->valuestring : "";
+    char actual[DIGEST_BYTES];
+    if (!cJSON_IsObject(doc) || strlen(claimed) >= DIGEST_BYTES || !claimed[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' has no valid \"digest\"", name);
+    if (!doc->child->next)
         return ddp_fail(err, DDP_EINPUT, "'%s' contains nothing but a \"digest\"", name);
-    char actual[32];
-    snprintf(actual, sizeof actual, DIGEST_PREFIX "%016llx",
-             (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(key - 1 - text)));
-    if (strcmp(claimed, actual) != 0) {
-        ddp_fail(err, DDP_EINPUT, "'%s' was changed after it was written: digest %s, content %s",
-                 name, claimed, actual);
-        return DDP_EINPUT;
+    if (strncmp(claimed, BYTE_DIGEST_PREFIX, strlen(BYTE_DIGEST_PREFIX)) == 0)
+        byte_digest(text, bytes, doc, actual);
+    else if (all_finite(doc))
+        DDP_TRY(canonical_digest(doc, actual, err));
+    else
+        return ddp_fail(err, DDP_EINPUT, "'%s' has a number that is too large for a double", name);
+    if (strcmp(claimed, actual) == 0)
+        return DDP_OK;
+    char shown[DIGEST_BYTES];
+    ddp_printable(claimed, shown, sizeof shown);
+    return ddp_fail(err, DDP_EINPUT, "'%s' was changed after it was written: digest %s, content %s",
+                    name, shown, actual[0] ? actual : "with another last member");
+}
+
+int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
+                          cJSON **out, struct ddp_err *err)
+{
+    struct ddp_err why = DDP_ERR_INIT;
+    cJSON *doc;
+    DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
+    int rc = check_digest(text, bytes, doc, name, changed ? &why : err);
+    if (changed && (rc == DDP_EINPUT || rc == 0)) {
+        *changed = rc != 0;
+        rc = 0;
+    } else if (changed && rc != 0) {
+        *err = why;
     }
-    return DDP_OK;
+    if (rc != 0)
+        cJSON_Delete(doc);
+    else
+        *out = doc;
+    return rc;
 }

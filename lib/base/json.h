@@ -2,8 +2,11 @@
  * and number of values of a document. It refuses duplicate keys and trailing bytes. Keys are case
  * sensitive.
  *
- * A document can end in the member "digest". The digest is the 64-bit FNV-1a hash of all bytes
- * before the comma that precedes this member. It is written as "fnv1a64:<16 hex digits>". */
+ * A document can have the member "digest". The digest is the 64-bit FNV-1a hash of the document's
+ * canonical form (json_canonical.h) without this member. It is written as
+ * "jcs-fnv1a64:<16 hex digits>". Programs that keep all values, such as `jq .`, do not change the
+ * digest. Earlier versions wrote "fnv1a64:<16 hex digits>" as the last member: the hash of all
+ * bytes before the comma that precedes it. Such digests are checked, but not written. */
 #ifndef DDP_BASE_JSON_H
 #define DDP_BASE_JSON_H
 
@@ -54,9 +57,11 @@ int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out,
 /* Like ddp_json_print, but adds the member "digest" at the end. `doc` is a non-empty object. */
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses a document and checks its digest. Returns DDP_EINPUT if the digest is missing or wrong. */
-int ddp_json_check_digest(const char *text, size_t bytes, const char *name,
-                          struct ddp_err *err) DDP_MUST_CHECK;
+/* Parses a document and checks its digest. changed: if NULL, returns DDP_EINPUT if the digest is
+ * missing or wrong. Otherwise accepts such a document and sets *changed to whether it is one. The
+ * caller releases *out with cJSON_Delete. */
+int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
+                          cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -393,14 +393,15 @@ static void begin(struct ddp_result *r)
 }
 
 int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
-                      struct ddp_result *out, struct ddp_err *err)
+                      const struct ddp_result_rules *rules, struct ddp_result *out,
+                      struct ddp_err *err)
 {
     struct ddp_result result;
     struct reading r = {.file = name, .out = &result, .err = err};
     cJSON *doc = NULL;
     int rc;
     if (format == DDP_FOREIGN_NONE)
-        return ddp_result_parse(text, bytes, name, out, err);
+        return ddp_result_parse(text, bytes, name, rules, out, err);
     begin(&result);
     if (formats[format].json) {
         DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
@@ -416,19 +417,22 @@ int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, c
     for (size_t i = 0; rc == 0 && i < result.count; i++)
         result.points[i].launch = 0;
     if (rc == 0)
+        rc = ddp_result_index(rules ? rules->vary : 0, name, &result, err);
+    if (rc == 0)
         *out = result;
     else
         ddp_result_release(&result);
     return rc;
 }
 
-int ddp_foreign_read(enum ddp_foreign format, const char *path, struct ddp_result *out,
+int ddp_foreign_read(enum ddp_foreign format, const char *path,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err)
 {
     char *text;
     size_t bytes;
     DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
-    const int rc = ddp_foreign_parse(format, text, bytes, path, out, err);
+    const int rc = ddp_foreign_parse(format, text, bytes, path, rules, out, err);
     free(text);
     return rc;
 }
@@ -438,7 +442,9 @@ int ddp_foreign_single(const char *id, double ns, struct ddp_result *out, struct
     struct ddp_result result;
     struct reading r = {.file = id, .out = &result, .err = err};
     begin(&result);
-    const int rc = add(&r, "name", id, "time", ns);
+    int rc = add(&r, "name", id, "time", ns);
+    if (rc == 0)
+        rc = ddp_result_index(0, id, &result, err);
     if (rc == 0)
         *out = result;
     else

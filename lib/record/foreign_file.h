@@ -28,7 +28,8 @@ enum ddp_foreign {
 /* The names of the formats, in the order of enum ddp_foreign, then NULL. The first is "json". */
 extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
 
-/* Parses text[bytes], which ends in a further '\0'. name: the document's name in messages.
+/* Parses text[bytes], which ends in a further '\0'. name: the document's name in messages. rules:
+ * as in ddp_result_read.
  *
  * In the points of *out, only the id and the median are known. The median is a time in ns if the
  * text has a unit of time. Other values are stored so that smaller is better, and so that the
@@ -40,9 +41,11 @@ extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
  * failed benchmark or wrong data is not an error but the `flaw` of *out. *out has no points if the
  * text has none. */
 int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
-                      struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
+                      const struct ddp_result_rules *rules, struct ddp_result *out,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads a file. Returns the errors of ddp_result_read. */
-int ddp_foreign_read(enum ddp_foreign format, const char *path, struct ddp_result *out,
+int ddp_foreign_read(enum ddp_foreign format, const char *path,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to a complete result with one point. Release it with ddp_result_release. Returns
  * DDP_ENOMEM. */

@@ -157,8 +157,7 @@ int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp
 {
     struct ddp_noise n = {.median_pairs = NAN, .median_seconds = NAN};
     cJSON *doc = NULL;
-    DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
-    DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
+    DDP_TRY(ddp_json_parse_digest(text, bytes, name, NULL, &doc, err));
     int rc = read_document(doc, name, &n, err);
     cJSON_Delete(doc);
     if (rc == 0)

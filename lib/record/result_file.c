@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "record/field.h"
 #include "record/record.h"
+#include "record/result_machine.h"
 #include "stats/summary.h"
 
 static const char *const top_keys[] = {"schema",      "status",     "reason",   "label",   "tool",
@@ -54,48 +55,6 @@ static const cJSON *object_of(const cJSON *doc, const char *key)
     return cJSON_IsObject(item) ? item : NULL;
 }
 
-static void note_machine(const char *cpu, const cJSON *cores, bool first, struct ddp_result *out)
-{
-    const double count = cJSON_IsNumber(cores) ? cores->valuedouble : -1;
-    const int n = count >= 0 && count <= 1e6 ? (int)count : -1;
-    if (first) {
-        snprintf(out->cpu, sizeof out->cpu, "%s", cpu);
-        out->cores = n;
-    } else if (strcmp(out->cpu, cpu) != 0 || out->cores != n) {
-        out->cpu[0] = '\0';
-        out->cores = -1;
-    }
-}
-
-/* Writes the fingerprint, for example "name: cpu, 2 cores; 2 ranks, shm". */
-static int read_fingerprint(const cJSON *doc, const char *name, struct ddp_result *out,
-                            struct ddp_err *err)
-{
-    const cJSON *world = object_of(doc, "world"), *host;
-    const cJSON *hosts = cJSON_GetObjectItemCaseSensitive(world, "hosts");
-    const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(world, "ranks");
-    char backend[16];
-    bool first = true;
-    if (!world || !cJSON_IsArray(hosts) || !cJSON_IsNumber(ranks))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'world' is missing or incomplete", name);
-    DDP_TRY(text_of(world, "backend", name, backend, sizeof backend, err));
-    size_t at = 0, room = sizeof out->fingerprint;
-    cJSON_ArrayForEach(host, hosts)
-    {
-        char host_name[64], cpu[96];
-        const cJSON *cores = cJSON_GetObjectItemCaseSensitive(host, "cores");
-        DDP_TRY(text_of(host, "name", name, host_name, sizeof host_name, err));
-        DDP_TRY(text_of(host, "cpu", name, cpu, sizeof cpu, err));
-        int n = snprintf(out->fingerprint + at, room - at, "%s: %s, %.0f cores; ", host_name, cpu,
-                         cJSON_IsNumber(cores) ? cores->valuedouble : -1);
-        at = DDP_MIN(at + (size_t)DDP_MAX(n, 0), room - 1);
-        note_machine(cpu, cores, first, out);
-        first = false;
-    }
-    snprintf(out->fingerprint + at, room - at, "%.0f ranks, %s", ranks->valuedouble, backend);
-    return 0;
-}
-
 /* Stores the reason of the status. Status "failed" means wrong data, because no other failure gets
  * this status. */
 static void note_status(const cJSON *doc, struct ddp_result *out)
@@ -110,7 +69,7 @@ static void note_status(const cJSON *doc, struct ddp_result *out)
              out->reason[0] ? out->reason : "no reason is given");
 }
 
-static int read_outline(const cJSON *doc, const char *name, struct ddp_result *out,
+static int read_outline(const cJSON *doc, const char *name, unsigned vary, struct ddp_result *out,
                         struct ddp_err *err)
 {
     char schema[32], version[32], commit[64], flags[128];
@@ -132,7 +91,7 @@ static int read_outline(const cJSON *doc, const char *name, struct ddp_result *o
     DDP_TRY(text_of(tool, "commit", name, commit, sizeof commit, err));
     DDP_TRY(text_of(tool, "cflags", name, flags, sizeof flags, err));
     snprintf(out->build, sizeof out->build, "%s (%s) %s", version, commit, flags);
-    return read_fingerprint(doc, name, out, err);
+    return ddp_result_read_machine(doc, name, vary, out, err);
 }
 
 /* Reads the copy speed under the key "control", which documents of other tools may lack. The list
@@ -498,17 +457,75 @@ static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
     return 0;
 }
 
-int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
+/* Leaves the keys of --vary out of the ids of all points. */
+static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struct ddp_err *err)
+{
+    char id[sizeof r->points[0].id], keys[96];
+    ddp_vary_text(vary, keys, sizeof keys);
+    for (size_t i = 0; i < r->count; i++) {
+        if (!ddp_vary_id(vary, r->points[i].id, id, sizeof id))
+            return ddp_fail(
+                err, DDP_EUSAGE,
+                "--vary %s: the id '%s' of '%s' was not made by ddpbench and has no keys", keys,
+                r->points[i].id, name);
+        memcpy(r->points[i].id, id, sizeof id);
+    }
+    return 0;
+}
+
+/* Fails if two points have the same id without the keys of --vary. full: their complete ids. */
+static int check_distinct(unsigned vary, const char *name, const struct ddp_result *r,
+                          char (*const full)[192], struct ddp_err *err)
+{
+    char keys[96];
+    size_t a, b;
+    if (!ddp_id_index_twice(&r->index, &a, &b))
+        return 0;
+    ddp_vary_text(vary, keys, sizeof keys);
+    ddp_fail(err, DDP_EUSAGE, "--vary %s: the points '%s' and '%s' of '%s' become the same cell",
+             keys, full[a], full[b], name);
+    return ddp_hint(err, "each document must have one point per cell: run the command with a "
+                         "single value of each key in --vary");
+}
+
+int ddp_result_index(unsigned vary, const char *name, struct ddp_result *r, struct ddp_err *err)
+{
+    char(*full)[sizeof r->points[0].id];
+    int rc;
+    DDP_TRY(DDP_NEW(&full, r->count, err));
+    for (size_t i = 0; i < r->count; i++)
+        memcpy(full[i], r->points[i].id, sizeof full[i]);
+    if (vary)
+        DDP_TRY_GOTO(vary_ids(vary, name, r, err), out);
+    DDP_TRY_GOTO(ddp_id_index_build(&r->index, r->points[0].id, sizeof r->points[0], r->count, err),
+                 out);
+    rc = check_distinct(vary, name, r, full, err);
+out:
+    free(full);
+    return rc;
+}
+
+int ddp_result_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err)
 {
+    static const struct ddp_result_rules as_written = {.vary = 0};
     struct ddp_result r = {.count = 0};
     cJSON *doc = NULL;
     int rc;
-    DDP_TRY(ddp_json_check_digest(text, bytes, name, err));
-    DDP_TRY(ddp_json_parse(text, bytes, name, &doc, err));
-    DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
+    rules = rules ? rules : &as_written;
+    DDP_TRY(ddp_json_parse_digest(text, bytes, name, &r.edited, &doc, err));
+    if (r.edited && !rules->accept_edited) {
+        rc =
+            ddp_fail(err, DDP_EINPUT,
+                     "'%s' was changed after it was written: its digest is missing or wrong", name);
+        ddp_hint(err, "`ddpbench compare --edited` accepts a result that was changed on purpose");
+        goto err_doc;
+    }
+    DDP_TRY_GOTO(read_outline(doc, name, rules->vary, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);
+    DDP_TRY_GOTO(ddp_result_index(rules->vary, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_runs(doc, name, &r, err), err_doc);
     *out = r;
 err_doc:
@@ -518,18 +535,20 @@ err_doc:
     return rc;
 }
 
-int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err)
+int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
+                    struct ddp_err *err)
 {
     char *text;
     size_t bytes;
     DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
-    const int rc = ddp_result_parse(text, bytes, path, out, err);
+    const int rc = ddp_result_parse(text, bytes, path, rules, out, err);
     free(text);
     return rc;
 }
 
 void ddp_result_release(struct ddp_result *result)
 {
+    ddp_id_index_release(&result->index);
     free(result->points);
     free(result->runs);
     *result = (struct ddp_result){.count = 0};
@@ -537,10 +556,8 @@ void ddp_result_release(struct ddp_result *result)
 
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id)
 {
-    for (size_t i = 0; i < result->count; i++)
-        if (strcmp(result->points[i].id, id) == 0)
-            return &result->points[i];
-    return NULL;
+    const size_t at = ddp_id_index_find(&result->index, id);
+    return at == DDP_ID_NONE ? NULL : &result->points[at];
 }
 
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b)

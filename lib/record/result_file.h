@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "record/id_index.h"
+#include "record/vary.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,12 +31,32 @@ struct ddp_result_point {
     double pingpong_ns[2];
 };
 
+/* Facts of a machine and set-up that decide whether results can be compared. A fact that the
+ * document lacks is "unknown", which equals only another unknown fact. */
+enum ddp_fact {
+    DDP_FACT_CPU,    /* model of the processors */
+    DDP_FACT_CORES,  /* cores that the ranks could use */
+    DDP_FACT_KERNEL, /* major version */
+    DDP_FACT_RANKS,
+    DDP_FACT_BACKEND,
+    DDP_FACT_MPI, /* MPI library and its version. "none" if no MPI was in use. */
+    DDP_FACT_COUNT
+};
+
+/* How a document is read. */
+struct ddp_result_rules {
+    unsigned vary;      /* keys that ids and the fingerprint leave out (vary.h) */
+    bool accept_edited; /* accept a document whose digest is missing or wrong */
+};
+
 /* A result document. */
 struct ddp_result {
-    /* status: "complete", "partial" or "failed". fingerprint: hosts, processors, cores, ranks and
-     * backend. Results with equal fingerprints can be compared. build: version, commit and compiler
-     * flags. */
-    char status[12], label[64], fingerprint[512], build[256];
+    /* status: "complete", "partial" or "failed". fingerprint: the facts except those that --vary
+     * leaves out. Results with equal fingerprints can be compared. build: version, commit and
+     * compiler flags. hosts: names of the hosts, which are not part of the fingerprint. */
+    char status[12], label[64], fingerprint[512], build[256], hosts[256];
+    char fact[DDP_FACT_COUNT][256];
+    bool edited; /* The digest is missing or wrong. */
     /* Why the status is not "complete". "" if it is complete. */
     char reason[256];
     /* Why no figure of the document may be judged: its status is "failed", or a point has wrong
@@ -47,16 +69,25 @@ struct ddp_result {
     double copy_GBps;
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
-    char (*runs)[192]; /* [run_count], distinct names of the training runs, sorted. */
+    struct ddp_id_index index; /* of the points */
+    char (*runs)[192];         /* [run_count], distinct names of the training runs, sorted. */
     size_t run_count;
 };
 
-/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read,
- * DDP_EIO or DDP_ENOMEM. Returns DDP_EINPUT if it is not a result of ddpbench, is damaged, or
- * contains contradictory figures (the message names the point). */
-int ddp_result_read(const char *path, struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads a file. rules: NULL for a document as it was written. Returns DDP_ENOINPUT if the file
+ * cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or DDP_ENOMEM. Returns DDP_EINPUT if
+ * it is not a result of ddpbench, is damaged, or contains contradictory figures (the message names
+ * the point). Returns DDP_EUSAGE if two points have the same id without the keys of --vary, or if
+ * an id has no such keys. */
+int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses text[bytes]. name: the document's name in messages. */
-int ddp_result_parse(const char *text, size_t bytes, const char *name, struct ddp_result *out,
+int ddp_result_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Leaves the keys of --vary out of the ids of the points, and builds their index. The functions
+ * that read a document have called it. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM. */
+int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
  * the repetitions' medians. Its interval is the interval of that median, which exists from six

@@ -44,8 +44,8 @@ void ddp_unjudged_merge(struct ddp_unjudged_list *list)
 
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item)
 {
-    static const char *const kinds[2][2] = {{"cell of new only", "cell of base"},
-                                            {"training run of new only", "training run of base"}};
+    static const char *const kinds[2][2] = {{"cell only in new", "cell of base"},
+                                            {"training run only in new", "training run of base"}};
     return kinds[item->train][item->base];
 }
 
@@ -130,8 +130,8 @@ static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
     char head[80];
     for (size_t i = 0; i < list->count; i++)
         all += list->items[i].train == train && list->items[i].base == base;
-    snprintf(head, sizeof head, "%zu %s%s of %s, not judged", all, train ? "training run" : "cell",
-             all == 1 ? "" : "s", base ? "base" : "new only");
+    snprintf(head, sizeof head, "%zu %s%s %s, not judged", all, train ? "training run" : "cell",
+             all == 1 ? "" : "s", base ? "of base" : "only in new");
     if (all > 0)
         ddp_verdict_append(v, "; ", head);
     for (size_t i = 0; i < list->count; i++)

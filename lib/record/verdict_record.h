@@ -8,6 +8,8 @@
 #include "record/noise.h"
 #include "stats/verdict.h"
 
+struct ddp_across;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -39,13 +41,13 @@ int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool trai
 /* Sorts the list: cells before training runs, each by name. Merges items of the same name and kind
  * into one item. Base has the merged item if base has one of them. */
 void ddp_unjudged_merge(struct ddp_unjudged_list *list);
-/* Returns "cell of base", "training run of new only" and so on. */
+/* Returns "cell of base", "training run only in new" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
 
 /* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
-    /* "gate", "selftest", or "compare", which is weaker: each side has a single launch, at a
-     * different time. */
+    /* "gate", "selftest", "across", or "compare", which is weaker than "gate": each side has a
+     * single launch, at a different time. */
     const char *kind;
     enum ddp_verdict outcome;
     char reason[2048];
@@ -63,11 +65,16 @@ struct ddp_verdict_record {
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
     char fingerprint[512];
+    bool edited[2]; /* compare: base, new: the document was changed after it was written */
+    unsigned vary;  /* keys that are not part of a cell's identity (record/vary.h) */
     struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
     struct ddp_unjudged_list unjudged;
     /* Result of a self-test (kind "selftest", which has no cells), borrowed. Otherwise NULL. */
     const struct ddp_noise *noise;
+    /* Ratios of several documents (kind "across", which has no cells and no outcome), borrowed.
+     * Otherwise NULL. */
+    const struct ddp_across *across;
 };
 
 /* Sets every figure of the verdict that may be unknown to NaN, and all other members to 0. */

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "record/across.h"
 #include "record/field.h"
 #include "record/provenance.h"
 #include "record/strategy_table.h"
@@ -176,11 +177,58 @@ static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
     ddp_json_num(item, "p_holm", c->cell.p_holm);
 }
 
-static void add_side(cJSON *obj, const char *key, const char *command, const char *build)
+static void add_side(cJSON *obj, const char *key, const char *command, const char *build,
+                     bool edited)
 {
     cJSON *side = ddp_json_obj(obj, key);
     ddp_json_str(side, "command", command);
     ddp_json_str(side, "build", build);
+    ddp_json_bool(side, "edited", edited);
+}
+
+static void add_varied(cJSON *verdict, unsigned vary)
+{
+    cJSON *list = ddp_json_arr(verdict, "varied");
+    for (int k = 0; ddp_vary_names[k]; k++)
+        if (vary >> k & 1)
+            add_string_item(list, ddp_vary_names[k]);
+}
+
+/* Adds the documents, differences and ratios of `compare --across`. */
+static void add_across(cJSON *verdict, const struct ddp_across *x)
+{
+    cJSON *across = ddp_json_obj(verdict, "across");
+    cJSON *list = ddp_json_arr(across, "documents");
+    for (size_t d = 0; d < x->document_count; d++) {
+        const struct ddp_result *r = x->documents[d].result;
+        cJSON *item = ddp_json_append(list);
+        ddp_json_str(item, "name", x->documents[d].name);
+        ddp_json_str(item, "status", r->status);
+        ddp_json_str(item, "build", r->build);
+        ddp_json_str(item, "fingerprint", r->fingerprint);
+        ddp_json_str(item, "hosts", r->hosts);
+        ddp_json_bool(item, "edited", r->edited);
+    }
+    list = ddp_json_arr(across, "differences");
+    for (size_t i = 0; i < x->difference_count; i++) {
+        cJSON *item = ddp_json_append(list);
+        ddp_json_count(item, "document", (int64_t)x->differences[i].document);
+        ddp_json_str(item, "key", x->differences[i].key);
+        ddp_json_str(item, "base", x->differences[i].base);
+        ddp_json_str(item, "value", x->differences[i].next);
+    }
+    list = ddp_json_arr(across, "ratios");
+    for (size_t i = 0; i < x->count; i++) {
+        const struct ddp_across_cell *c = &x->cells[i];
+        cJSON *item = ddp_json_append(list);
+        ddp_json_str(item, "id", c->id);
+        ddp_json_count(item, "document", (int64_t)c->document);
+        add_us(item, "base_us", c->base_ns);
+        add_us(item, "time_us", c->next_ns);
+        ddp_json_num(item, "ratio", c->ratio);
+        ddp_json_num(item, "lower", c->lower);
+        ddp_json_num(item, "upper", c->upper);
+    }
 }
 
 static void add_control(cJSON *obj, const char *key, double ratio, double p)
@@ -199,7 +247,8 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     }
     cJSON *verdict = ddp_json_obj(obj, "verdict");
     ddp_json_str(verdict, "kind", v->kind);
-    ddp_json_str(verdict, "outcome", ddp_verdict_name(v->outcome));
+    ddp_json_str(verdict, "outcome",
+                 v->outcome == DDP_VERDICT_NONE ? NULL : ddp_verdict_name(v->outcome));
     ddp_json_str(verdict, "reason", v->reason);
     ddp_json_num(verdict, "level", v->level);
     ddp_json_num(verdict, "min_effect", v->min_effect);
@@ -209,8 +258,9 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     ddp_json_count(verdict, "max_pairs", v->max_pairs > 0 ? v->max_pairs : -1);
     ddp_json_count(verdict, "pairs_rerun", v->rerun);
     ddp_json_count(verdict, "pairs_mixed", v->mixed);
-    add_side(verdict, "base", v->base_command, v->base_build);
-    add_side(verdict, "new", v->next_command, v->next_build);
+    add_varied(verdict, v->vary);
+    add_side(verdict, "base", v->base_command, v->base_build, v->edited[0]);
+    add_side(verdict, "new", v->next_command, v->next_build, v->edited[1]);
     ddp_json_str(verdict, "fingerprint", v->fingerprint);
     cJSON *control = ddp_json_obj(verdict, "control");
     add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
@@ -219,6 +269,10 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
         ddp_fields_show(&ddp_noise_fields, v->noise, ddp_json_obj(verdict, "selftest"));
     else
         ddp_json_null(verdict, "selftest");
+    if (v->across)
+        add_across(verdict, v->across);
+    else
+        ddp_json_null(verdict, "across");
     cJSON *list = ddp_json_arr(verdict, "cells");
     for (size_t i = 0; i < v->count; i++)
         add_cell(list, &v->cells[i]);

@@ -50,6 +50,9 @@ void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
 
 /* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
 void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
+/* Add the documents of `compare --across`, their differences and a row per ratio. */
+void ddp_table_across(const struct ddp_across *across, struct ddp_strbuf *out);
+void ddp_markdown_across(const struct ddp_across *across, struct ddp_strbuf *out);
 /* Fills the i-th row of a verdict: its cells, then the cells and training runs that were not
  * judged, whose *cell has no figures. `state` becomes a text such as "slower" or "not judged: cell
  * of base". Returns false past the last row. */

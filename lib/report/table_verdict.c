@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/vary.h"
 #include "report/report_parts.h"
 
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes)
@@ -41,6 +42,15 @@ static void text_line(const char *mark, const char *text, struct ddp_strbuf *out
     ddp_strbuf_add(out, "\n");
 }
 
+/* Adds the keys of --vary, if there are any. `mark` begins the line. */
+static void varied(const char *mark, const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    char keys[96];
+    ddp_vary_text(v->vary, keys, sizeof keys);
+    if (keys[0])
+        ddp_strbuf_addf(out, "%svaried, not part of a cell's id: %s\n", mark, keys);
+}
+
 static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     text_line(DDP_DIM "# base: ", v->base_command, out);
@@ -48,6 +58,7 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     text_line("# new:  ", v->next_command, out);
     text_line("#       ", v->next_build, out);
     text_line("# both: ", v->fingerprint, out);
+    varied("# ", v, out);
     if (v->pairs > 0)
         ddp_strbuf_addf(out,
                         "# %d of at most %d randomised pairs of launches; ratio: Hodges-Lehmann "
@@ -143,10 +154,14 @@ static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 
 void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    if (v->noise)
+    if (v->noise) {
         noise(v, out);
-    else
+    } else if (v->across) {
+        ddp_table_across(v->across, out);
+        varied("# ", v, out);
+    } else {
         cells(v, out);
+    }
     if (v->pairs > 0 && !v->noise)
         ddp_strbuf_addf(
             out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
@@ -247,6 +262,11 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
     ddp_strbuf_addf(out, "## %s\n\n", ddp_verdict_name(v->outcome));
     ddp_markdown_code(out, v->reason);
     ddp_strbuf_add(out, "\n\n");
+    if (v->across) {
+        ddp_markdown_across(v->across, out);
+        varied("- ", v, out);
+        return;
+    }
     if (v->noise)
         markdown_noise(v->noise, out);
     else
@@ -263,6 +283,7 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
                     "- smallest effect that counts (--min-effect): %.3g %%: ", v->min_effect * 100);
     ddp_markdown_code(out, v->effect_from);
     ddp_strbuf_add(out, "\n");
+    varied("- ", v, out);
     controls("-", v, out);
     ddp_strbuf_add(out, "\n");
 }

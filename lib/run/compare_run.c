@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
+#include "record/across.h"
+#include "record/result_machine.h"
 #include "run/noise_floor.h"
 
 static void compare_cell(const struct ddp_result_point *a, const struct ddp_result_point *b,
@@ -16,12 +19,13 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     out->base_ns = a->median_ns;
     out->next_ns = b ? b->median_ns : NAN;
     *cell = (struct ddp_cell){0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING};
-    if (!b || !(a->median_ns > 0) || !(b->median_ns > 0))
+    const struct ddp_ratio r = ddp_result_ratio(a, b);
+    if (isnan(r.ratio))
         return;
     cell->pairs = 1;
-    cell->ratio = b->median_ns / a->median_ns;
-    cell->lower = a->ci95_hi_ns > 0 ? b->ci95_lo_ns / a->ci95_hi_ns : NAN;
-    cell->upper = a->ci95_lo_ns > 0 ? b->ci95_hi_ns / a->ci95_lo_ns : NAN;
+    cell->ratio = r.ratio;
+    cell->lower = r.lower;
+    cell->upper = r.upper;
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
     else if (ddp_result_delays_differ(a, b))
@@ -73,21 +77,37 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
         is_whole(next) ? "" : "; new was cut off");
     if (ddp_result_find_delays(base, next, delays, sizeof delays))
         ddp_verdict_append(v, "; ", delays);
+    if (base->edited || next->edited)
+        ddp_verdict_append(v,
+                           base->edited && next->edited ? "; base and new were"
+                           : base->edited               ? "; base was"
+                                                        : "; new was",
+                           " changed after the measurement (--edited)");
     ddp_verdict_check_unjudged(v);
 }
 
-int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
+static int check_machines(const struct ddp_result *base, const struct ddp_result *next,
+                          unsigned vary, struct ddp_err *err)
+{
+    char differences[440];
+    if (strcmp(base->fingerprint, next->fingerprint) == 0)
+        return 0;
+    ddp_result_name_differences(base, next, vary, differences, sizeof differences);
+    ddp_fail(err, DDP_EMISMATCH, "base and new differ in %s", differences);
+    return ddp_hint(err, "compare results of equal machines with the same ranks and backend; "
+                         "--vary ranks,backend allows these to differ, and --across shows ratios "
+                         "without a verdict");
+}
+
+int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
                         double min_effect, struct ddp_verdict_record *out, struct ddp_err *err)
 {
-    if (strcmp(base->fingerprint, next->fingerprint) != 0) {
-        ddp_fail(err, DDP_EMISMATCH,
-                 "the results have different machines or set-ups: '%.200s' and '%.200s'",
-                 base->fingerprint, next->fingerprint);
-        return ddp_hint(err,
-                        "compare results that were measured on one machine with the same ranks");
-    }
     struct ddp_verdict_record v;
+    DDP_TRY(check_machines(base, next, vary, err));
     ddp_verdict_record_init(&v);
+    v.vary = vary;
+    v.edited[0] = base->edited;
+    v.edited[1] = next->edited;
     v.kind = "compare";
     v.level = 0.05;
     v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
@@ -132,20 +152,103 @@ static int choose_effect(double asked, const char *noise_file, const struct ddp_
     return 0;
 }
 
-/* Writes "a.json", or "a.json (partial, injected delay of 10 %)" for a result that is incomplete or
- * labelled. */
+/* Writes "a.json", or "a.json (partial, edited, injected delay of 10 %)" for a result that is
+ * incomplete, edited or labelled. */
 static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
 {
-    const bool cut = strcmp(r->status, "complete") != 0, marked = r->label[0] != '\0';
-    snprintf(out, bytes, "%s%s%s%s%s%s", path, cut || marked ? " (" : "", cut ? r->status : "",
-             cut && marked ? ", " : "", r->label, cut || marked ? ")" : "");
+    const char *const marks[] = {strcmp(r->status, "complete") != 0 ? r->status : "",
+                                 r->edited ? "edited" : "", r->label};
+    const char *before = " (";
+    snprintf(out, bytes, "%s", path);
+    for (size_t i = 0; i < DDP_COUNT_OF(marks); i++)
+        if (marks[i][0]) {
+            ddp_text_append(out, bytes, "%s%s", before, marks[i]);
+            before = ", ";
+        }
+    if (before[0] == ',')
+        ddp_text_append(out, bytes, ")");
 }
 
-static int check_stored(const char *path, const struct ddp_result *r, struct ddp_err *err)
+/* Reads a result that may be compared. */
+static int read_stored(const struct ddp_compare *c, const char *path, struct ddp_result *out,
+                       struct ddp_err *err)
 {
-    if (r->flaw[0])
-        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, r->flaw);
+    const struct ddp_result_rules rules = {.vary = c->vary, .accept_edited = c->edited};
+    DDP_TRY(ddp_result_read(path, &rules, out, err));
+    if (out->flaw[0])
+        return ddp_fail(err, DDP_EINPUT, "'%s' cannot be compared: %s", path, out->flaw);
     return 0;
+}
+
+/* Fills the verdict of --across, which judges nothing. */
+static void describe_across(const struct ddp_compare *c, const struct ddp_result *results,
+                            const struct ddp_across *across, struct ddp_verdict_record *v)
+{
+    char text[400];
+    size_t edited = 0, runs = 0;
+    ddp_verdict_record_init(v);
+    v->kind = "across";
+    v->outcome = DDP_VERDICT_NONE;
+    v->level = NAN;
+    v->min_effect = NAN;
+    v->vary = c->vary;
+    v->across = across;
+    v->edited[0] = results[0].edited;
+    memcpy(v->base_command, across->documents[0].name, sizeof v->base_command);
+    memcpy(v->base_build, results[0].build, sizeof v->base_build);
+    memcpy(v->fingerprint, results[0].fingerprint, sizeof v->fingerprint);
+    snprintf(v->reason, sizeof v->reason, "--across shows ratios of %zu documents to the first",
+             across->document_count - 1);
+    for (size_t d = 0; d < across->document_count; d++) {
+        edited += results[d].edited;
+        runs += results[d].run_count;
+        if (d > 0 && ddp_result_find_delays(&results[0], &results[d], text, sizeof text))
+            ddp_verdict_append(v, "; ", text);
+    }
+    snprintf(text, sizeof text, "; %zu edited after the measurement (--edited)", edited);
+    ddp_verdict_append(v, "", edited ? text : "");
+    snprintf(text, sizeof text, "; %zu training runs have no ratio", runs);
+    ddp_verdict_append(v, "", runs ? text : "");
+}
+
+static int across_results(struct ddp_app *app, const struct ddp_compare *c,
+                          struct ddp_result *results, char (*names)[512], struct ddp_err *err)
+{
+    const char *protected_paths[DDP_COMPARE_MAX + 1];
+    struct ddp_verdict_record verdict;
+    struct ddp_across across;
+    struct ddp_record record;
+    struct ddp_report_set *reports;
+    for (size_t d = 0; d < c->count; d++) {
+        DDP_TRY(read_stored(c, c->path[d], &results[d], err));
+        name_result(c->path[d], &results[d], names[d], sizeof names[d]);
+        protected_paths[d] = c->path[d];
+    }
+    protected_paths[c->count] = NULL;
+    DDP_TRY(ddp_across_build(results, names, c->count, &across, err));
+    int rc = ddp_verdict_begin(app, c->outputs, -1, protected_paths, &record, &reports, err);
+    if (rc == 0) {
+        describe_across(c, results, &across, &verdict);
+        rc = ddp_verdict_finish(&record, reports, &verdict, 0, err);
+    }
+    ddp_across_release(&across);
+    return rc;
+}
+
+static int compare_across(struct ddp_app *app, const struct ddp_compare *c, struct ddp_err *err)
+{
+    struct ddp_result *results = NULL;
+    char(*names)[512] = NULL;
+    int rc;
+    DDP_TRY_GOTO(DDP_NEW(&results, c->count, err), out);
+    DDP_TRY_GOTO(DDP_NEW(&names, c->count, err), out);
+    rc = across_results(app, c, results, names, err);
+out:
+    for (size_t d = 0; results && d < c->count; d++)
+        ddp_result_release(&results[d]);
+    free(results);
+    free(names);
+    return rc;
 }
 
 int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp_err *err)
@@ -157,14 +260,14 @@ int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp
     struct ddp_report_set *reports;
     int rc;
     const char *const protected_paths[] = {c->path[0], c->path[1], c->noise_file, NULL};
-    DDP_TRY_GOTO(ddp_result_read(c->path[0], &base, err), out);
-    DDP_TRY_GOTO(ddp_result_read(c->path[1], &next, err), out);
-    DDP_TRY_GOTO(check_stored(c->path[0], &base, err), out);
-    DDP_TRY_GOTO(check_stored(c->path[1], &next, err), out);
+    if (c->across)
+        return compare_across(app, c, err);
+    DDP_TRY_GOTO(read_stored(c, c->path[0], &base, err), out);
+    DDP_TRY_GOTO(read_stored(c, c->path[1], &next, err), out);
     DDP_TRY_GOTO(choose_effect(c->min_effect, c->noise_file, &base, &min_effect, err), out);
     DDP_TRY_GOTO(ddp_verdict_begin(app, c->outputs, -1, protected_paths, &record, &reports, err),
                  out);
-    rc = ddp_compare_results(&base, &next, min_effect.effect, &verdict, err);
+    rc = ddp_compare_results(&base, &next, c->vary, min_effect.effect, &verdict, err);
     verdict.noise_floor = min_effect.noise_floor;
     memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
     name_result(c->path[0], &base, verdict.base_command, sizeof verdict.base_command);

@@ -17,20 +17,28 @@
 /* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
  * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
  * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
- * to DDP_COMPARE_EFFECT if it is smaller. Release *out with ddp_verdict_record_release.
- * Returns DDP_EMISMATCH for results of different machines or ranks. */
-int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next,
+ * to DDP_COMPARE_EFFECT if it is smaller. vary: the keys with which both results were
+ * read. Release *out with ddp_verdict_record_release. Returns DDP_EMISMATCH if the fingerprints of
+ * the results differ. The builds may differ. */
+int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
                         double min_effect, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A comparison of two stored results. */
+/* Largest number of documents. */
+#define DDP_COMPARE_MAX 64
+
+/* A comparison of stored results. */
 struct ddp_compare {
-    const char *path[2];
+    const char *const *path; /* [count] */
+    size_t count;            /* 2, or with `across` from 2 to DDP_COMPARE_MAX */
+    bool across;             /* show ratios to the first result, judge nothing */
+    bool edited;             /* accept results that were changed after they were written */
+    unsigned vary;           /* keys that are not part of a cell's identity (record/vary.h) */
     const struct ddp_verdict_outputs *outputs;
     double min_effect;      /* as a fraction; NaN: not given */
     const char *noise_file; /* NULL: not given */
 };
-/* Compares the results. Returns the same as ddp_gate_run. */
+/* Compares the results. Returns the same as ddp_gate_run, and 0 with c->across. */
 int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

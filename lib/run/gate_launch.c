@@ -67,8 +67,9 @@ static int make_argv(const struct ddp_argv *words, const char *path, bool append
     return 0;
 }
 
-/* Maps the exit status of a child process to an error code. Exit codes of ddpbench are kept,
- * because they are more specific than "failed". */
+/* Maps the exit status of a child process to an error code. The exit codes 11, 13 and 64 to 78 of
+ * ddpbench are kept, because they are more specific than "failed". All others become
+ * DDP_EUNAVAIL. */
 static int code_of(int status)
 {
     return status == 11 || status == 13 || (status >= 64 && status <= 78) ? -status : DDP_EUNAVAIL;
@@ -78,7 +79,8 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
                        struct ddp_err *err)
 {
     if (end->signal)
-        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
+        return ddp_fail(err, -(128 + end->signal), "the gate was ended by %s",
+                        strsignal(end->signal));
     if (end->timed_out)
         ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
     else
@@ -219,13 +221,15 @@ static int launch_result(const struct ddp_gate_setup *setup, int which, struct d
     name_result(setup, path, sizeof path);
     int rc = run_once(setup, which, path, &took_ns, err);
     if (rc == 0) {
-        rc = ddp_foreign_read(setup->read, path, result, err);
+        rc = ddp_foreign_read(setup->read, path, &(struct ddp_result_rules){.vary = setup->vary},
+                              result, err);
         if (rc == DDP_ENOINPUT)
             ddp_hint(err,
-                     "'%s' wrote no result; write {json} where the command line takes its path",
+                     "'%s' wrote no result; put {json} into the command line where the path of "
+                     "the result belongs",
                      text);
         else if (rc != 0)
-            ddp_hint(err, "'%s' wrote it", text);
+            ddp_hint(err, "the document was written by '%s'", text);
         else if (setup->read != DDP_FOREIGN_NONE) {
             rc = complete_foreign(setup, which, result, err);
             if (rc != 0)

@@ -168,15 +168,8 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
     for (size_t c = 0; c < base->count; c++)
         memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
     memcpy(data->fingerprint, base->fingerprint, sizeof data->fingerprint);
-    return 0;
-}
-
-static bool has_cell(const struct ddp_gate_data *data, const char *id)
-{
-    for (size_t c = 0; c < data->count; c++)
-        if (strcmp(data->id[c], id) == 0)
-            return true;
-    return false;
+    memcpy(data->hosts, base->hosts, sizeof data->hosts);
+    return ddp_id_index_build(&data->index, data->id[0], sizeof data->id[0], data->count, err);
 }
 
 static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_gate_data *data,
@@ -184,21 +177,34 @@ static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_g
 {
     const bool base = side == DDP_BASE;
     for (size_t i = 0; i < result->count; i++)
-        if (!has_cell(data, result->points[i].id))
+        if (ddp_id_index_find(&data->index, result->points[i].id) == DDP_ID_NONE)
             DDP_TRY(ddp_unjudged_add(&data->unjudged, result->points[i].id, false, base, err));
     for (size_t i = 0; i < result->run_count; i++)
         DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i], true, base, err));
     return 0;
 }
 
+/* Fails if a child ran on other hosts or with another set-up than the first child. */
+static int check_machine(const struct ddp_gate_side *side, const struct ddp_result *result,
+                         const struct ddp_gate_data *data, struct ddp_err *err)
+{
+    if (strcmp(result->fingerprint, data->fingerprint) != 0) {
+        ddp_fail(err, DDP_EMISMATCH, "'%s' ran with the set-up '%s', but the first child with '%s'",
+                 side->text, result->fingerprint, data->fingerprint);
+        return ddp_hint(err, "both commands must run with the same ranks and backend; --vary "
+                             "ranks,backend allows them to differ");
+    }
+    if (strcmp(result->hosts, data->hosts) == 0)
+        return 0;
+    ddp_fail(err, DDP_EMISMATCH, "'%s' ran on '%s', but the first child on '%s'", side->text,
+             result->hosts, data->hosts);
+    return ddp_hint(err, "both commands must run on the same hosts");
+}
+
 static int keep(const struct ddp_gate_setup *setup, int pair, int side,
                 const struct ddp_result *result, struct ddp_gate_data *data, struct ddp_err *err)
 {
-    if (strcmp(result->fingerprint, data->fingerprint) != 0) {
-        ddp_fail(err, DDP_EMISMATCH, "a run had another set-up: '%s' of '%s', not '%s'",
-                 result->fingerprint, setup->side[side].text, data->fingerprint);
-        return ddp_hint(err, "both commands must run on the same hosts with the same ranks");
-    }
+    DDP_TRY(check_machine(&setup->side[side], result, data, err));
     memcpy(data->build[side], result->build, sizeof data->build[side]);
     data->pingpong[side][pair] = pingpong_of(result);
     data->memory[side][pair] = 1 / result->copy_GBps;
@@ -263,6 +269,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *o
 
 void ddp_gate_release(struct ddp_gate_data *data)
 {
+    ddp_id_index_release(&data->index);
     free(data->id);
     free(data->unjudged.items);
     for (int side = 0; side < 2; side++) {
@@ -338,7 +345,8 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
         snprintf(out, bytes,
-                 "%zu of %zu cells are undecided: slower by %.3g %% or not; use more --max-pairs",
+                 "for %zu of %zu cells it is undecided whether they are slower by %.3g %%; use "
+                 "a larger --max-pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
@@ -353,6 +361,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     v.kind = "gate";
     v.level = rule.level;
     v.min_effect = setup->min_effect;
+    v.vary = setup->vary;
     v.pairs = data->pairs;
     v.max_pairs = ddp_gate_max_pairs(setup);
     v.rerun = data->rerun;

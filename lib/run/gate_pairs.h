@@ -58,6 +58,7 @@ struct ddp_gate_setup {
     struct ddp_gate_looks looks;
     uint64_t seed;
     double min_effect; /* smallest slow-down that counts, as a fraction */
+    unsigned vary;     /* keys that are not part of a cell's identity (record/vary.h) */
     int64_t child_timeout_ns;
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */
@@ -79,6 +80,7 @@ struct ddp_gate_setup {
 struct ddp_gate_data {
     char (*id)[192]; /* [count]: ids of the cells */
     size_t count;
+    struct ddp_id_index index; /* of the cells */
     /* Cells of other children that the first child of base lacks, and training runs. No test judges
      * them. */
     struct ddp_unjudged_list unjudged;
@@ -90,7 +92,7 @@ struct ddp_gate_data {
     /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
      * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
     double *pingpong[2], *memory[2];
-    char build[2][256], fingerprint[512];
+    char build[2][256], fingerprint[512], hosts[256];
 };
 
 /* Plans the looks: after 8 pairs and then after every 4 pairs, up to max_pairs. fixed: a single
@@ -103,12 +105,12 @@ int ddp_gate_max_pairs(const struct ddp_gate_setup *setup);
 struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pairs);
 
 /* Runs child processes until the gate may stop (struct ddp_gate_looks). The cells are those of
- * base's first child. Returns DDP_EMISMATCH if a child ran on another machine or with other ranks
- * than the first. Returns DDP_ELOST if a child ran into the timeout. If a child exits with one of
- * ddpbench's exit codes, returns the corresponding error. Returns the errors of ddp_result_read,
- * DDP_EDATA if a document reports wrong data, and DDP_EINPUT if it has no point. Returns
- * DDP_EUNAVAIL if a child cannot be started or judged for another reason. Returns -(128 + n) after
- * signal n. */
+ * base's first child. Returns DDP_EMISMATCH if a child ran on another host or with another set-up
+ * (struct ddp_result, fingerprint) than the first. Returns DDP_ELOST if a child ran into the
+ * timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding error.
+ * Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and DDP_EINPUT
+ * if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for another
+ * reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict. Release *out with ddp_verdict_record_release. A cell or a training

@@ -18,6 +18,7 @@ struct ddp_gate_values {
     int metric; /* 0: the result that a command writes, 1: its wall time */
     int read;   /* enum ddp_foreign */
     bool selftest, restart;
+    struct ddp_int_list vary; /* enum ddp_vary_key */
     struct ddp_int_list gates;
     double inject; /* percent */
     bool quiet, help;

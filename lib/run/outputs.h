@@ -3,6 +3,7 @@
 #ifndef DDP_RUN_OUTPUTS_H
 #define DDP_RUN_OUTPUTS_H
 
+#include "base/opt.h"
 #include "record/verdict_record.h"
 #include "report/report.h"
 #include "run/command.h"
@@ -20,6 +21,11 @@ struct ddp_verdict_outputs {
     struct ddp_string_list formats;
 };
 
+/* The option --vary of gate and compare, for a struct ddp_int_list. */
+extern const struct ddp_opt ddp_vary_rows[];
+/* Returns the keys of the list as a set (record/vary.h). */
+unsigned ddp_vary_set(const struct ddp_int_list *keys);
+
 /* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
  * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.
  * ddp_verdict_finish releases *record and *reports. */
@@ -27,8 +33,8 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents and releases record and reports. If rc is an error, verdict is NULL and
- * rc is returned. Otherwise returns an error of writing or, depending on the outcome, 0,
- * DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
+ * rc is returned. Otherwise returns an error of writing or, depending on the outcome, 0 (PASS, or
+ * nothing was judged), DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 

@@ -7,7 +7,7 @@
 
 const char *ddp_verdict_name(enum ddp_verdict v)
 {
-    static const char *const names[] = {"PASS", "FAIL", "INCONCLUSIVE"};
+    static const char *const names[] = {"PASS", "FAIL", "INCONCLUSIVE", "no verdict"};
     return names[v];
 }
 

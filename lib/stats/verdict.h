@@ -19,7 +19,8 @@ extern "C" {
  * decision. */
 #define DDP_VERDICT_LEVEL 0.05
 
-enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE };
+/* NONE: nothing was judged. */
+enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE, DDP_VERDICT_NONE };
 enum ddp_cell_state {
     DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect; not FASTER */
     DDP_CELL_FASTER,    /* the upper bound lies below 1 / (1 + min_effect); passes like SAME */
@@ -27,7 +28,7 @@ enum ddp_cell_state {
     DDP_CELL_UNCERTAIN, /* the upper bound is at least 1 + min_effect, and the cell is not SLOWER */
     DDP_CELL_MISSING    /* no pair has measured the cell with both commands */
 };
-const char *ddp_verdict_name(enum ddp_verdict v);           /* "PASS", "FAIL", "INCONCLUSIVE" */
+const char *ddp_verdict_name(enum ddp_verdict v); /* "PASS", "FAIL", "INCONCLUSIVE", "no verdict" */
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
 struct ddp_cell {

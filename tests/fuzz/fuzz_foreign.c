@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = '\0';
     const enum ddp_foreign format =
         (enum ddp_foreign)(DDP_FOREIGN_GBENCH + data[0] % (DDP_FOREIGN_COUNT - DDP_FOREIGN_GBENCH));
-    const int rc = ddp_foreign_parse(format, text, size - 1, "input", &result, &err);
+    const int rc = ddp_foreign_parse(format, text, size - 1, "input", NULL, &result, &err);
     free(text);
     if (rc != 0) {
         if (err.code != rc || !err.text[0])

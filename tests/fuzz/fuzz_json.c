@@ -4,7 +4,26 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_canonical.h"
 #include "fuzz/fuzz.h"
+
+/* The printed text has the same canonical form, which is JSON and its own canonical form. */
+static void check_canonical(const cJSON *doc, const cJSON *again)
+{
+    struct ddp_strbuf form[3] = {DDP_STRBUF_INIT, DDP_STRBUF_INIT, DDP_STRBUF_INIT};
+    struct ddp_err err = DDP_ERR_INIT;
+    cJSON *third;
+    if (ddp_json_canonical(doc, NULL, &form[0], &err) != 0 ||
+        ddp_json_canonical(again, NULL, &form[1], &err) != 0 ||
+        strcmp(form[0].text, form[1].text) != 0 ||
+        ddp_json_parse(form[0].text, form[0].length, "canonical", &third, &err) != 0 ||
+        ddp_json_canonical(third, NULL, &form[2], &err) != 0 ||
+        strcmp(form[0].text, form[2].text) != 0)
+        abort();
+    cJSON_Delete(third);
+    for (int i = 0; i < 3; i++)
+        ddp_strbuf_release(&form[i]);
+}
 
 static void print_and_read(const cJSON *doc,
                            int (*print)(const cJSON *, struct ddp_strbuf *, struct ddp_err *))
@@ -19,6 +38,7 @@ static void print_and_read(const cJSON *doc,
     struct ddp_strbuf twice = DDP_STRBUF_INIT;
     if (print(again, &twice, &err) != 0 || strcmp(text.text, twice.text) != 0)
         abort();
+    check_canonical(doc, again);
     cJSON_Delete(again);
     ddp_strbuf_release(&text);
     ddp_strbuf_release(&twice);
@@ -37,8 +57,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cJSON_Delete(doc);
     }
     err = DDP_ERR_INIT;
-    rc = ddp_json_check_digest((const char *)data, size, "input", &err);
+    rc = ddp_json_parse_digest((const char *)data, size, "input", NULL, &doc, &err);
     if (rc != 0 && (err.code != rc || !err.text[0]))
         abort();
+    if (rc == 0)
+        cJSON_Delete(doc);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
                       [--status WORD [--reason TEXT]] [--wrong N] [--iterations N] [--train LR[,LR...]]
+                      [--ranks N] [--backend NAME] [--cpu MODEL] [--usable-cores N] [--kernel RELEASE] [--mpi NAME]
                       [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
 --train: training runs with these learning rates. --late: a point that the first call leaves out.
 --state FILE: counts the calls, so that each has other, but reproducible, noise.
@@ -45,6 +46,12 @@ def main():
     a.add_argument("--pingpong", type=float, default=100.0)
     a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
     a.add_argument("--host", default="h")
+    a.add_argument("--ranks", type=int, default=2, help="of the world; points have 2")
+    a.add_argument("--backend", default="shm")
+    a.add_argument("--cpu", default="x")
+    a.add_argument("--usable-cores", type=int, help="without this, --kernel or --mpi the document lacks the value")
+    a.add_argument("--kernel")
+    a.add_argument("--mpi")
     a.add_argument("--status", default="complete")
     a.add_argument("--reason")
     a.add_argument("--wrong", type=int, help="elements of the first point")
@@ -84,9 +91,16 @@ def main():
     doc = {
         "schema": "ddpbench/1", "status": a.status, "reason": a.reason, "label": a.label,
         "tool": {"version": "0", "commit": "c", "cflags": "-O3"},
-        "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": a.host, "cpu": "x", "cores": 2}]},
+        "world": {"ranks": a.ranks, "backend": a.backend, "hosts": [{"name": a.host, "cpu": a.cpu, "cores": 2}]},
         "points": points, "train": [run(float(lr)) for lr in a.train.split(",")] if a.train else [], "verdict": None,
     }
+    host = doc["world"]["hosts"][0]
+    if a.usable_cores:
+        host["usable_cores"] = a.usable_cores
+    if a.kernel:
+        host["kernel"] = a.kernel
+    if a.mpi:
+        doc["tool"]["features"] = {"mpi": None if a.mpi == "none" else a.mpi}
     if a.copy:
         doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(0, a.noise / 100)),
                            "read_GBps": a.copy}]

@@ -321,7 +321,7 @@ END
     eval "$fake --points a=10,b=20 --noise 0 --json base.json"
     eval "$fake --points a=10,b=20 --noise 0 --json same.json"
     eval "$fake --points a=10,b=25 --noise 0 --json slow.json"
-    eval "$fake --points a=10,b=25 --noise 0 --host other --json other.json"
+    eval "$fake --points a=10,b=25 --noise 0 --cpu other --json other.json"
     run "$ddpbench" compare base.json same.json
     [ "$status" = 0 ]
     [[ "$output" == *"STORED RESULTS"* ]]

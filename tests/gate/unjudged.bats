@@ -150,11 +150,11 @@ END
 @test "gate and compare: cells that only new has are named, and change nothing" {
     gate --base "$fake" --new "$fake --points a=10,more=20 --train 0.05" --format table,github=g.txt,markdown=m.md
     [ "$status" = 0 ]
-    [[ "$output" == *"PASS: "*"1 cell of new only, not judged: more; 1 training run of new only, not judged: singa-cnn"* ]]
-    grep -Eq '^more .* not judged: cell of new only$' <<<"$output"
+    [[ "$output" == *"PASS: "*"1 cell only in new, not judged: more; 1 training run only in new, not judged: singa-cnn"* ]]
+    grep -Eq '^more .* not judged: cell only in new$' <<<"$output"
     grep -q '^::notice .* more;' g.txt
     ! grep -q '^::warning' g.txt || false
-    grep -q '^| `more` .* not judged: cell of new only |$' m.md
+    grep -q '^| `more` .* not judged: cell only in new |$' m.md
     [ "$(verdict '[(u["kind"], u["side"]) for u in v["unjudged"]]')" = "[('cell', 'new'), ('train', 'new')]" ]
     "$python" "$root/ci/validate_json.py" gate.json
     gate --base "$fake" --new "$fake --points a=13,more=20"
@@ -163,7 +163,7 @@ END
     document new.json --points a=10,more=20 --train 0.05
     compare base.json new.json
     [ "$status" = 0 ]
-    [[ "$output" == *"PASS: "*"1 cell of new only, not judged: more"* ]]
+    [[ "$output" == *"PASS: "*"1 cell only in new, not judged: more"* ]]
 }
 
 @test "compare: of two sweeps that train the training runs are not judged: 12, and they are named" {

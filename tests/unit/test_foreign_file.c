@@ -16,7 +16,7 @@ static int parse(enum ddp_foreign format, const char *text, struct ddp_result *r
                  struct ddp_err *err)
 {
     *err = DDP_ERR_INIT;
-    return ddp_foreign_parse(format, text, strlen(text), "x", r, err);
+    return ddp_foreign_parse(format, text, strlen(text), "x", NULL, r, err);
 }
 
 static void accept(enum ddp_foreign format, const char *text, struct ddp_result *r)
@@ -204,8 +204,10 @@ static void test_errors(void **state)
     refuse(DDP_FOREIGN_OSU, "# Size Latency (us)\n4\n", "line 2", "row");
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_result r;
-    assert_int_equal(ddp_foreign_parse(DDP_FOREIGN_OSU, "# a\0b", 5, "x", &r, &err), DDP_EINPUT);
-    assert_int_equal(ddp_foreign_read(DDP_FOREIGN_OSU, "/nonexistent/x", &r, &err), DDP_ENOINPUT);
+    assert_int_equal(ddp_foreign_parse(DDP_FOREIGN_OSU, "# a\0b", 5, "x", NULL, &r, &err),
+                     DDP_EINPUT);
+    assert_int_equal(ddp_foreign_read(DDP_FOREIGN_OSU, "/nonexistent/x", NULL, &r, &err),
+                     DDP_ENOINPUT);
     (void)state;
 }
 

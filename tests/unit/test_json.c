@@ -290,6 +290,15 @@ static void test_fnv(void **state)
     assert_true(ddp_fnv1a(half, "bar", 3) == 0x85944171f73967e8u);
 }
 
+static int check_text(const char *text, size_t bytes, struct ddp_err *err)
+{
+    cJSON *doc = NULL;
+    *err = DDP_ERR_INIT;
+    int rc = ddp_json_parse_digest(text, bytes, "f", NULL, &doc, err);
+    cJSON_Delete(doc);
+    return rc;
+}
+
 static void test_digest(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
@@ -299,23 +308,23 @@ static void test_digest(void **state)
     ddp_json_num(ddp_json_obj(doc, "inner"), "digest", 1);
     assert_int_equal(ddp_json_print_digest(doc, &out, &err), 0);
     cJSON_Delete(doc);
-    /* As the header says: the FNV-1a hash of everything before the comma that precedes the key. */
+    /* As the header says: the FNV-1a hash of the canonical form. */
+    static const char canonical[] =
+        "{\"inner\":{\"digest\":1},\"text\":\"a \\\"digest\\\", quoted\"}";
     char expected[64];
-    const char *comma = strstr(out.text, ",\n  \"digest\": \"fnv1a64:");
+    snprintf(expected, sizeof expected, ",\n  \"digest\": \"jcs-fnv1a64:%016llx\"\n}\n",
+             (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, canonical, strlen(canonical)));
+    const char *comma = strstr(out.text, expected);
     assert_non_null(comma);
-    snprintf(expected, sizeof expected, "fnv1a64:%016llx\"\n}\n",
-             (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, out.text, (size_t)(comma - out.text)));
-    assert_non_null(strstr(comma, expected));
-    assert_int_equal(ddp_json_check_digest(out.text, out.length, "f", &err), 0);
-    /* Every changed byte is detected, except white space after the comma. */
-    size_t covered = (size_t)(comma - out.text);
+    assert_int_equal(check_text(out.text, out.length, &err), 0);
+    /* Every changed byte is detected, except white space between values. */
+    bool in_string = false;
     for (size_t i = 0; i < out.length; i++) {
-        err = DDP_ERR_INIT;
         char saved = out.text[i];
+        in_string ^= saved == '"' && out.text[i - 1] != '\\';
         out.text[i] = saved == '1' ? '2' : saved == ' ' ? '\t' : saved ^ 1;
-        int rc = ddp_json_check_digest(out.text, out.length, "f", &err);
-        if (i < covered || !strchr(" \n\t\v\f\r\"\x0b", saved))
-            assert_int_equal(rc, DDP_EINPUT);
+        if (in_string || !strchr(" \n\"", saved))
+            assert_int_equal(check_text(out.text, out.length, &err), DDP_EINPUT);
         out.text[i] = saved;
     }
     ddp_strbuf_release(&out);
@@ -323,17 +332,56 @@ static void test_digest(void **state)
         "{}",
         "[]",
         "{\"digest\": \"fnv1a64:cbf29ce484222325\"}",
+        "{\"digest\": \"jcs-fnv1a64:cbf29ce484222325\"}",
         "{\"a\": 1}",
         "{\"digest\": \"fnv1a64:cbf29ce484222325\", \"a\": 1}",
         "{\"a\": 1, \"digest\": 5}",
+        "{\"a\": 1, \"digest\": \"\"}",
         "{\"a\": 1, \"digest\": \"fnv1a64:0000000000000000\"}",
+        "{\"a\": 1, \"digest\": \"jcs-fnv1a64:0000000000000000\"}",
         "{\"a\": {\"digest\": \"x\"}}",
         "",
     };
-    for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
-        err = DDP_ERR_INIT;
-        if (ddp_json_check_digest(bad[i], strlen(bad[i]), "f", &err) != DDP_EINPUT)
+    for (size_t i = 0; i < DDP_COUNT_OF(bad); i++)
+        if (check_text(bad[i], strlen(bad[i]), &err) != DDP_EINPUT)
             fail_msg("%s passed", bad[i]);
+}
+
+/* Texts with the same values have the same digest. Digests of earlier versions cover the bytes. */
+static void test_digest_forms(void **state)
+{
+    static const struct {
+        const char *text;
+        bool changed;
+    } cases[] = {
+        {"{\"a\": 1.5, \"b\": [null], \"digest\": \"jcs-fnv1a64:DIGEST\"}", false},
+        {"{\"b\":[ null ],\n\"digest\": \"jcs-fnv1a64:DIGEST\", \"\\u0061\": 15e-1}", false},
+        {"{\"a\": 1.5, \"b\": [1e999], \"digest\": \"jcs-fnv1a64:DIGEST\"}", true},
+        {"{\"a\": 1.6, \"b\": [null], \"digest\": \"jcs-fnv1a64:DIGEST\"}", true},
+        {"{\"a\": 1.5, \"b\": [null]}", true},
+        {"{\n  \"a\": 1,\n  \"digest\": \"fnv1a64:3ae16671fa1f9602\"\n}\n", false},
+        {"{\n \"a\": 1,\n  \"digest\": \"fnv1a64:3ae16671fa1f9602\"\n}\n", true},
+    };
+    static const char canonical[] = "{\"a\":1.5,\"b\":[null]}";
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        char text[256], hex[17];
+        struct ddp_err err = DDP_ERR_INIT;
+        bool changed;
+        cJSON *doc;
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        snprintf(hex, sizeof hex, "%016llx",
+                 (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, canonical, strlen(canonical)));
+        char *at = strstr(text, "DIGEST");
+        if (at) {
+            memmove(at + 16, at + 6, strlen(at + 6) + 1);
+            memcpy(at, hex, 16);
+        }
+        if (check_text(text, strlen(text), &err) != (cases[i].changed ? DDP_EINPUT : 0))
+            fail_msg("%s: %s", text, err.text);
+        err = DDP_ERR_INIT;
+        assert_int_equal(ddp_json_parse_digest(text, strlen(text), "f", &changed, &doc, &err), 0);
+        assert_int_equal(changed, cases[i].changed);
+        cJSON_Delete(doc);
     }
 }
 
@@ -350,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_fnv),
         cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_digest_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,31 +178,39 @@ static void test_file(void **state)
 
     size_t bytes;
     char *text = read_text(path, &bytes);
-    /* A flipped byte is found by the digest. With a repaired digest the file is read or refused.
-     * A cut file is refused. */
-    char *const digest = strstr(text, ",\n  \"digest\": \"fnv1a64:");
+    /* A flipped byte is found by the digest, unless it is white space between values. With a
+     * repaired digest the file is read or refused. A cut file is refused. */
+    char *const digest = strstr(text, ",\n  \"digest\": \"jcs-fnv1a64:");
     assert_non_null(digest);
-    for (size_t i = 0; i + 1 < bytes; i++)
+    bool in_string = false;
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        in_string ^= text[i] == '"';
         for (int bit = 0; bit < 8; bit++) {
             err = DDP_ERR_INIT;
             text[i] ^= (char)(1 << bit);
             int rc = ddp_noise_parse(text, bytes, "x", &back, &err);
-            assert_true(rc == DDP_EINPUT || (rc == 0 && text + i > digest));
             text[i] ^= (char)(1 << bit);
+            assert_true(rc == DDP_EINPUT || (rc == 0 && !in_string && strchr(" \n\"", text[i])));
         }
-    char hex[17];
+    }
     for (size_t i = 0; text + i < digest; i++)
         for (int bit = 0; bit < 8; bit++) {
-            char *at = digest + strlen(",\n  \"digest\": \"fnv1a64:");
+            struct ddp_strbuf repaired = DDP_STRBUF_INIT;
+            cJSON *doc;
+            bool changed;
             err = DDP_ERR_INIT;
             text[i] ^= (char)(1 << bit);
-            snprintf(hex, sizeof hex, "%016llx",
-                     (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(digest - text)));
-            memcpy(at, hex, 16);
-            int rc = ddp_noise_parse(text, bytes, "x", &back, &err);
+            int rc = ddp_json_parse_digest(text, bytes, "x", &changed, &doc, &err);
+            text[i] ^= (char)(1 << bit);
+            if (rc != 0)
+                continue;
+            cJSON_DeleteItemFromObjectCaseSensitive(doc, "digest");
+            assert_int_equal(ddp_json_print_digest(doc, &repaired, &err), 0);
+            rc = ddp_noise_parse(repaired.text, repaired.length, "x", &back, &err);
             assert_true(rc == DDP_EINPUT || rc == 0);
             assert_true(rc != 0 || (back.noise_floor >= 0 && back.noise_floor <= 1000));
-            text[i] ^= (char)(1 << bit);
+            ddp_strbuf_release(&repaired);
+            cJSON_Delete(doc);
         }
     for (size_t i = 0; i < bytes - 2; i++) {
         err = DDP_ERR_INIT;

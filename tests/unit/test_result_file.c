@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "names.h"
 #include "record/result_file.h"
+#include "record/result_machine.h"
 
 static const char body[] =
     "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"tool\": {"
@@ -43,7 +44,7 @@ static int parse(const char *text, size_t n, struct ddp_err *err)
     size_t bytes;
     char *whole = with_digest(text, n, &bytes);
     *err = DDP_ERR_INIT;
-    int rc = ddp_result_parse(whole, bytes, "x.json", &r, err);
+    int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, err);
     if (rc == 0)
         ddp_result_release(&r);
     free(whole);
@@ -56,13 +57,13 @@ static void test_reads(void **state)
     struct ddp_result r;
     size_t bytes;
     char *whole = with_digest(body, strlen(body), &bytes);
-    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &r, &err), 0);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err), 0);
     assert_int_equal(r.count, 1);
     const struct ddp_result_point *p = ddp_result_find(&r, "a");
     assert_non_null(p);
     assert_true(p->median_ns == 2000 && p->ci95_lo_ns == 1000 && p->pingpong_ns[0] == 99);
     assert_null(ddp_result_find(&r, "b"));
-    assert_true(text_names(r.fingerprint, "h|c|2 ranks|shm"));
+    assert_true(text_names(r.fingerprint, "CPU c|usable cores unknown|ranks 2|backend shm"));
     ddp_result_release(&r);
     free(whole);
 }
@@ -119,7 +120,7 @@ static void read_changed(const char *from, const char *to, struct ddp_result *r)
     assert_non_null(at);
     ddp_strbuf_addf(&text, "%.*s%s%s", (int)(at - body), body, to, at + strlen(from));
     char *whole = with_digest(text.text, text.length, &bytes);
-    if (ddp_result_parse(whole, bytes, "x.json", r, &err) != 0)
+    if (ddp_result_parse(whole, bytes, "x.json", NULL, r, &err) != 0)
         fail_msg("%s", err.text);
     free(whole);
     ddp_strbuf_release(&text);
@@ -215,7 +216,7 @@ static void test_flips_are_found(void **state)
             struct ddp_err err = DDP_ERR_INIT;
             struct ddp_result r;
             whole[i] ^= (char)(1 << bit);
-            int rc = ddp_result_parse(whole, bytes, "x.json", &r, &err);
+            int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err);
             if (rc == 0) { /* harmless: other white space after the digest */
                 ddp_result_release(&r);
                 assert_true(i > strlen(body));
@@ -257,11 +258,11 @@ static void test_files(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_result r;
-    assert_int_equal(ddp_result_read("/nonexistent/x.json", &r, &err), DDP_ENOINPUT);
+    assert_int_equal(ddp_result_read("/nonexistent/x.json", NULL, &r, &err), DDP_ENOINPUT);
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_result_read("/tmp", &r, &err), DDP_EINPUT);
+    assert_int_equal(ddp_result_read("/tmp", NULL, &r, &err), DDP_EINPUT);
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_result_read("/dev/zero", &r, &err), DDP_EINPUT);
+    assert_int_equal(ddp_result_read("/dev/zero", NULL, &r, &err), DDP_EINPUT);
 }
 
 /* The repetitions of a sweep become one point with the median of their medians. Two points of
@@ -293,7 +294,7 @@ static void test_launches(void **state)
         }
         ddp_strbuf_add(&text, "]");
         char *whole = with_digest(text.text, text.length, &bytes);
-        int rc = ddp_result_parse(whole, bytes, "x.json", &r, &err);
+        int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err);
         if (rc != (same ? DDP_EINPUT : 0))
             fail_msg("%d: %s", rc, err.text);
         if (rc == 0) {
@@ -306,6 +307,97 @@ static void test_launches(void **state)
         ddp_strbuf_release(&text);
     }
     assert_true(text_names(err.text, "'a'"));
+}
+
+/* A fact that a document lacks is unknown. Host names and minor versions of the kernel are not part
+ * of the fingerprint, and --vary leaves facts out. */
+static void test_fingerprint(void **state)
+{
+    static const struct {
+        const char *from, *to, *fingerprint;
+    } cases[] = {
+        {"\"h\"", "\"other\"",
+         "CPU c; usable cores unknown; kernel unknown; ranks 2; backend shm; MPI library unknown"},
+        {"\"cores\": 2", "\"usable_cores\": 8, \"kernel\": \"6.8.0-1\"",
+         "CPU c; usable cores 8; kernel 6; ranks 2; backend shm; MPI library unknown"},
+        {"\"cflags\"", "\"features\": {\"mpi\": null}, \"cflags\"",
+         "CPU c; usable cores unknown; kernel unknown; ranks 2; backend shm; MPI library none"},
+        {"\"cflags\"", "\"features\": {\"mpi\": \"Open MPI 4\"}, \"cflags\"",
+         "CPU c; usable cores unknown; kernel unknown; ranks 2; backend shm; "
+         "MPI library Open MPI 4"},
+        {"[{\"name\": \"h\"",
+         "[{\"name\": \"a\", \"cpu\": \"d\"}, {\"name\": \"b\", \"cpu\": \"c\"}, {\"name\": \"h\"",
+         "CPU 2 x c, 1 x d; usable cores 3 x unknown; kernel 3 x unknown; ranks 2; backend shm; "
+         "MPI library unknown"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        struct ddp_result r;
+        read_changed(cases[i].from, cases[i].to, &r);
+        assert_string_equal(r.fingerprint, cases[i].fingerprint);
+        ddp_result_release(&r);
+    }
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ddp_result_rules vary = {.vary = 1 << DDP_VARY_RANKS | 1 << DDP_VARY_BACKEND};
+    struct ddp_result r = {.count = 0}, other;
+    cJSON *doc;
+    char text[256];
+    assert_int_equal(ddp_json_parse(body, strlen(body), "x", &doc, &err), DDP_EINPUT);
+    char whole[sizeof body + 1];
+    snprintf(whole, sizeof whole, "%s}", body);
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_json_parse(whole, strlen(whole), "x", &doc, &err), 0);
+    assert_int_equal(ddp_result_read_machine(doc, "x", vary.vary, &r, &err), 0);
+    cJSON_Delete(doc);
+    assert_string_equal(r.fingerprint, "CPU c; usable cores unknown; kernel unknown");
+    assert_string_equal(r.hosts, "h");
+    other = r;
+    snprintf(other.fact[DDP_FACT_RANKS], sizeof other.fact[0], "4");
+    snprintf(other.fact[DDP_FACT_KERNEL], sizeof other.fact[0], "6");
+    ddp_result_name_differences(&r, &other, 0, text, sizeof text);
+    assert_string_equal(text, "kernel: 'unknown' and '6'; ranks: '2' and '4'");
+    ddp_result_name_differences(&r, &other, vary.vary, text, sizeof text);
+    assert_string_equal(text, "kernel: 'unknown' and '6'");
+}
+
+/* Fingerprints of many different hosts are cut, and stay different. */
+static void test_many_hosts(void **state)
+{
+    char fingerprint[2][sizeof((struct ddp_result *)0)->fingerprint];
+    for (int last = 0; last < 2; last++) {
+        struct ddp_strbuf hosts = DDP_STRBUF_INIT;
+        struct ddp_result r;
+        ddp_strbuf_add(&hosts, "[");
+        for (int i = 0; i < 50; i++)
+            ddp_strbuf_addf(&hosts, "{\"name\": \"a\", \"cpu\": \"processor %02d\"}, ",
+                            i < 49 ? i : i + last);
+        ddp_strbuf_add(&hosts, "{\"name\": \"h\"");
+        read_changed("[{\"name\": \"h\"", hosts.text, &r);
+        memcpy(fingerprint[last], r.fingerprint, sizeof fingerprint[0]);
+        ddp_result_release(&r);
+        ddp_strbuf_release(&hosts);
+    }
+    assert_string_not_equal(fingerprint[0], fingerprint[1]);
+}
+
+/* A changed document is read only if the caller accepts it. */
+static void test_edited(void **state)
+{
+    const struct ddp_result_rules accept = {.accept_edited = true};
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_result r;
+    size_t bytes;
+    char *whole = with_digest(body, strlen(body), &bytes);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &accept, &r, &err), 0);
+    assert_false(r.edited);
+    ddp_result_release(&r);
+    *strstr(whole, "abc") = 'x';
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err), DDP_EINPUT);
+    assert_true(text_names(err.hint, "--edited"));
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &accept, &r, &err), 0);
+    assert_true(r.edited && r.count == 1);
+    ddp_result_release(&r);
+    free(whole);
 }
 
 int main(void)
@@ -321,6 +413,9 @@ int main(void)
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_many_hosts),
+        cmocka_unit_test(test_edited),
     };
     return cmocka_run_group_tests_name("result files", tests, NULL, NULL);
 }

@@ -1,0 +1,32 @@
+/* The canonical form of a JSON document, as defined in RFC 8785 (JCS). Documents with equal values
+ * have equal canonical forms, whatever their white space, order of keys, escapes and spelling of
+ * numbers. */
+#ifndef DDP_BASE_JSON_CANONICAL_H
+#define DDP_BASE_JSON_CANONICAL_H
+
+#include <cjson/cJSON.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes that suffice for a number, with its NUL. */
+#define DDP_JSON_NUMBER_BYTES 32
+
+/* Writes a number in the form of ECMAScript: the shortest decimal number that reads back as the
+ * same double. Of several such numbers the one that is closest to the double. A NaN or infinity
+ * becomes "null", as in the documents of ddpbench. */
+void ddp_json_shortest(double value, char out[DDP_JSON_NUMBER_BYTES]);
+
+/* Appends the canonical form of `doc`. without: a member of the outermost object that is left out;
+ * NULL: none. Returns DDP_ENOMEM. */
+int ddp_json_canonical(const cJSON *doc, const char *without, struct ddp_strbuf *out,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* The ratios of several result documents to the first of them, as `ddpbench compare --across` shows
+ * them. Nothing is judged, because the documents may come from different machines. */
+#ifndef DDP_RECORD_ACROSS_H
+#define DDP_RECORD_ACROSS_H
+
+#include <stddef.h>
+
+#include "record/result_file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddp_across_document {
+    char name[512]; /* The path, and marks such as "partial". */
+    const struct ddp_result *result;
+};
+
+/* A cell in the first document, the base, and in another document. */
+struct ddp_across_cell {
+    const char *id;
+    size_t document; /* Index of the other document, from 1. */
+    /* Medians, NaN in a document that lacks the cell. ratio: time of the other document divided by
+     * the time of base. lower, upper: the ratios that the 95 % intervals of both medians allow; NaN
+     * if an interval is unknown. */
+    double base_ns, next_ns, ratio, lower, upper;
+};
+
+/* A fact in which a document differs from base. */
+struct ddp_across_difference {
+    size_t document; /* From 1. */
+    const char *key; /* "CPU", "host names", "build" and so on. */
+    const char *base, *next;
+};
+
+/* Everything that is shown. The pointers of the members point into the results. */
+struct ddp_across {
+    struct ddp_across_document *documents; /* [document_count] */
+    struct ddp_across_cell *cells;         /* [count], by cell, then by document */
+    struct ddp_across_difference *differences;
+    size_t document_count, count, difference_count;
+};
+
+/* Fills *out from results[count], whose names are names[count]. Release it with
+ * ddp_across_release before the results. Returns DDP_EUSAGE if there are too many cells, or
+ * DDP_ENOMEM. */
+int ddp_across_build(const struct ddp_result *results, char (*names)[512], size_t count,
+                     struct ddp_across *out, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_across_release(struct ddp_across *across);
+
+/* The ratio of two medians. */
+struct ddp_ratio {
+    double ratio, lower, upper;
+};
+/* Returns the ratio of b to a, and the ratios that the 95 % intervals of both medians allow. NaN:
+ * unknown. */
+struct ddp_ratio ddp_result_ratio(const struct ddp_result_point *a,
+                                  const struct ddp_result_point *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+/* The keys that --vary leaves out of the identity of a cell, so that `gate` and `compare` can match
+ * points that differ in these keys. */
+#ifndef DDP_RECORD_VARY_H
+#define DDP_RECORD_VARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_vary_key {
+    DDP_VARY_ALGORITHM,
+    DDP_VARY_BACKEND,
+    DDP_VARY_MEMORY,
+    DDP_VARY_COMPRESS,
+    DDP_VARY_RANKS,
+    DDP_VARY_DTYPE,
+    DDP_VARY_COUNT
+};
+/* "algorithm", "backend" and so on, by value, ending with NULL. */
+extern const char *const ddp_vary_names[];
+
+/* Returns whether a set of keys contains a key. Bit k of the set stands for key k. */
+static inline bool ddp_vary_has(unsigned vary, enum ddp_vary_key key)
+{
+    return (vary >> key & 1) != 0;
+}
+/* Writes the names of the keys in a set, for example "algorithm, ranks". "" if it is empty. */
+void ddp_vary_text(unsigned vary, char *out, size_t bytes);
+/* Replaces the keys in the id of a point (ddp_point_id) by "*". Returns false if the id does not
+ * have the form of ddp_point_id, or if the result has no room. */
+bool ddp_vary_id(unsigned vary, const char *id, char *out, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
