@@ -144,7 +144,7 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
         return 0;
     ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
     if (result->run_count > 0)
-        ddp_hint(err, "gate does not judge training runs such as '%s'", result->runs[0]);
+        ddp_hint(err, "the training run '%s' has no epoch", result->runs[0].name);
     return err->code;
 }
 
@@ -165,7 +165,7 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
         rc = explain_end(side, &end, err);
         goto out;
     }
-    rc = ddp_result_read(path, result, err);
+    rc = ddp_result_read(path, setup->vary, result, err);
     if (rc == DDP_ENOINPUT)
         ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
                  side->text);
@@ -276,7 +276,8 @@ static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_g
         if (!has_cell(data, result->points[i].id))
             DDP_TRY(ddp_unjudged_add(&data->unjudged, result->points[i].id, false, base, err));
     for (size_t i = 0; i < result->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i], true, base, err));
+        if (!result->runs[i].timed)
+            DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i].name, true, base, err));
     return 0;
 }
 
@@ -295,6 +296,9 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
         const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
         data->median[side][(size_t)pair * data->count + c] = p ? p->median_ns : NAN;
     }
+    if (result->run_count > 0)
+        snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
+    DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
     return keep_unjudged(side, result, data, err);
 }
 
@@ -312,8 +316,7 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
         return 0;
     DDP_TRY(ddp_gate_judge(setup, data, &v, err));
     *stop = v.outcome != DDP_VERDICT_INCONCLUSIVE || ddp_verdict_is_final(&v);
-    free(v.unjudged.items);
-    free(v.cells);
+    ddp_verdict_record_release(&v);
     return 0;
 }
 
@@ -352,6 +355,7 @@ void ddp_gate_release(struct ddp_gate_data *data)
 {
     free(data->id);
     free(data->unjudged.items);
+    free(data->accuracy.items);
     for (int side = 0; side < 2; side++) {
         free(data->median[side]);
         free(data->pingpong[side]);
@@ -440,6 +444,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     v.kind = "gate";
     v.level = rule.level;
     v.min_effect = setup->min_effect;
+    v.accuracy_margin = setup->accuracy_margin;
     v.pairs = data->pairs;
     v.max_pairs = ddp_gate_max_pairs(setup);
     v.rerun = data->rerun;
@@ -473,6 +478,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(&v, v.reason, sizeof v.reason);
     check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
+    DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, &v, err), err_cells);
     ddp_verdict_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);

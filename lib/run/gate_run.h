@@ -14,6 +14,8 @@ struct ddp_gate_values {
     int64_t pairs; /* 0: sequential, up to max_pairs */
     int64_t max_pairs, seed;
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
+    double accuracy_margin;              /* as a fraction of 1 */
+    struct ddp_string_list vary;
     const char *noise_file;
     bool selftest, restart;
     struct ddp_int_list gates;
