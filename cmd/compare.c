@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "cmd.h"
-#include "record/vary.h"
 #include "run/compare_run.h"
 #include "run/noise_floor.h"
 
@@ -10,12 +9,14 @@ struct compare_values {
     struct ddp_verdict_outputs outputs;
     double min_effect;      /* percent; 0 when not given */
     double accuracy_margin; /* as a fraction of 1 */
-    struct ddp_string_list vary;
+    struct ddp_int_list vary;
     const char *noise_file;
     bool help;
 };
 
 static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Results"),
+    DDP_OPT_INCLUDE(ddp_vary_rows, offsetof(struct compare_values, vary)),
     DDP_OPT_HEADING("Statistics"),
     DDP_OPT(
         DOUBLE, "min-effect", 0, offsetof(struct compare_values, min_effect), "PCT", NULL,
@@ -25,8 +26,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(DOUBLE, "accuracy-margin", 0, offsetof(struct compare_values, accuracy_margin), "X",
             "0.01", "largest loss of training accuracy that is accepted, as a fraction of 1",
             .min = 0.0001, .max = 1),
-    DDP_OPT(STRING_LIST, "vary", 0, offsetof(struct compare_values, vary), "KEY[,...]", NULL,
-            "settings in which the training runs of base and new may differ: sync, feedback, lr"),
     DDP_OPT_INCLUDE(ddp_noise_floor_rows, offsetof(struct compare_values, noise_file)),
     DDP_OPT_INCLUDE(ddp_verdict_rows, offsetof(struct compare_values, outputs)),
     DDP_OPT_HEADING("Output"),
@@ -44,14 +43,14 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
                  parsed->operand_count);
         return ddp_hint(err, "ddpbench compare yesterday.json today.json");
     }
-    struct ddp_compare compare = {
+    const struct ddp_compare compare = {
         .path = {parsed->operands[0], parsed->operands[1]},
         .outputs = &v->outputs,
         .min_effect = v->min_effect > 0 ? v->min_effect / 100 : NAN,
         .accuracy_margin = v->accuracy_margin,
+        .vary = ddp_vary_set(&v->vary),
         .noise_file = v->noise_file,
     };
-    DDP_TRY(ddp_vary_parse(&v->vary, &compare.vary, err));
     return ddp_compare_run(app, &compare, err);
 }
 

@@ -20,6 +20,7 @@ static const struct ddp_opt rows[] = {
             "environment variables to add for new"),
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
+    DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
     DDP_OPT_HEADING("Statistics"),
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
             "largest number of pairs of runs, one of each command, in random ABBA order; the gate "
@@ -35,8 +36,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
             "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
             .max = 1),
-    DDP_OPT(STRING_LIST, "vary", 0, AT(vary), "KEY[,...]", NULL,
-            "settings in which the training runs of base and new may differ: sync, feedback, lr"),
     DDP_OPT_INCLUDE(ddp_noise_floor_rows, offsetof(struct ddp_gate_values, noise_file)),
     DDP_OPT(INT, "seed", 0, AT(seed), "N", "1", "seed of the order of runs",
             .max = 9007199254740991.0),
@@ -108,7 +107,8 @@ const struct ddp_cmd ddp_cmd_gate = {
         "bounds of the mean difference new - base over the seeds (Student's t). The accuracy\n"
         "passes if the lower bound is above -margin (--accuracy-margin), and it is worse (10)\n"
         "if the upper bound is below -margin. A run of new that diverges is worse. Otherwise\n"
-        "the gate needs more seeds (train --seeds), not more pairs.\n"
+        "the gate needs more seeds (train --seeds), not more pairs. The short baseline run\n"
+        "from which train computes the speed-up is not judged.\n"
         "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"

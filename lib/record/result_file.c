@@ -397,8 +397,9 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     return 0;
 }
 
-int ddp_result_parse(const char *text, size_t bytes, const char *name, unsigned vary,
-                     struct ddp_result *out, struct ddp_err *err)
+int ddp_result_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
+                     struct ddp_err *err)
 {
     struct ddp_result r = {.count = 0};
     cJSON *doc = NULL;
@@ -408,7 +409,7 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name, unsigned 
     DDP_TRY_GOTO(read_outline(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);
-    DDP_TRY_GOTO(ddp_result_read_runs(doc, name, vary, &r, err), err_doc);
+    DDP_TRY_GOTO(ddp_result_read_runs(doc, name, rules ? rules->vary : 0, &r, err), err_doc);
     DDP_TRY_GOTO(fold_launches(&r, name, err), err_doc);
     *out = r;
 err_doc:
@@ -418,12 +419,13 @@ err_doc:
     return rc;
 }
 
-int ddp_result_read(const char *path, unsigned vary, struct ddp_result *out, struct ddp_err *err)
+int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
+                    struct ddp_err *err)
 {
     char *text;
     size_t bytes;
     DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
-    const int rc = ddp_result_parse(text, bytes, path, vary, out, err);
+    const int rc = ddp_result_parse(text, bytes, path, rules, out, err);
     free(text);
     return rc;
 }

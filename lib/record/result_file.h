@@ -25,6 +25,7 @@ extern "C" {
  */
 struct ddp_result_point {
     char id[192];
+    bool step;  /* The step time of a training run. */
     int launch; /* First repetition. 0: there is only one. */
     int64_t iterations;
     double injected_percent; /* Value of --inject-delay, positive. NaN: none. */
@@ -42,6 +43,11 @@ struct ddp_result_run {
     double seed;                     /* NaN: unknown. */
     double accuracy;                 /* As a fraction of 1. NaN: unknown, or not to be judged. */
     double eval_images;              /* Images that the accuracy was measured with. NaN: unknown. */
+};
+
+/* How a document is read. */
+struct ddp_result_rules {
+    unsigned vary; /* keys that names leave out (record/vary.h); bit k stands for key k */
 };
 
 /* A result document. */
@@ -66,15 +72,16 @@ struct ddp_result {
     size_t run_count;
 };
 
-/* Reads a file. vary: bits of the settings that names leave out (record/vary.h). Returns
- * DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or DDP_ENOMEM.
- * Returns DDP_EINPUT if it is not a result of ddpbench, is damaged, or contains contradictory
- * figures (the message names the point). */
-int ddp_result_read(const char *path, unsigned vary, struct ddp_result *out,
+/* Reads a file. rules: NULL for a document as it was written. Returns DDP_ENOINPUT if the file
+ * cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or DDP_ENOMEM. Returns DDP_EINPUT if
+ * it is not a result of ddpbench, is damaged, or contains contradictory figures (the message names
+ * the point). */
+int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses text[bytes]. name: the document's name in messages. */
-int ddp_result_parse(const char *text, size_t bytes, const char *name, unsigned vary,
-                     struct ddp_result *out, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_result_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_result *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_result_release(struct ddp_result *result);
 /* Returns the point with this id, or NULL. */
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);

@@ -18,7 +18,10 @@
 
 /* Bit of the seed, which the name of a run has and the name of its group lacks. It is no key of
  * --vary. */
-#define SEED (1u << 31)
+#define SEED     (1u << 31)
+#define SYNC     (1u << DDP_VARY_SYNC)
+#define FEEDBACK (1u << DDP_VARY_FEEDBACK)
+#define LR       (1u << DDP_VARY_LR)
 
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.
  * label: text before a number or a string; it replaces `true`. varied_by: bits that leave the
@@ -28,9 +31,9 @@ static const struct {
     unsigned varied_by;
 } settings[] = {
     {"model", "", 0},
-    {"sync.strategy", "", DDP_VARY_SYNC},
+    {"sync.strategy", "", SYNC},
     {"ranks", "ranks ", 0},
-    {"optimizer.lr", "lr ", DDP_VARY_LR},
+    {"optimizer.lr", "lr ", LR},
     {"seed", "seed ", SEED},
     {"batch_per_rank", "batch ", 0},
     {"dataset", "", 0},
@@ -39,11 +42,11 @@ static const struct {
     {"optimizer.momentum", "momentum ", 0},
     {"optimizer.weight_decay", "weight-decay ", 0},
     {"optimizer.max_steps", "max-steps ", 0},
-    {"sync.feedback", "feedback ", DDP_VARY_FEEDBACK | DDP_VARY_SYNC},
-    {"sync.aggregate", "", DDP_VARY_SYNC},
+    {"sync.feedback", "feedback ", FEEDBACK | SYNC},
+    {"sync.aggregate", "", SYNC},
     {"sync.algorithm", "", 0},
-    {"sync.bucket_bytes", "bucket ", DDP_VARY_SYNC},
-    {"sync.overlap", "overlap", DDP_VARY_SYNC},
+    {"sync.bucket_bytes", "bucket ", SYNC},
+    {"sync.overlap", "overlap", SYNC},
     {"sync.partition", "partition ", 0},
     {"sync.init", "init ", 0},
     {"sync.init_sync", "", 0},
@@ -178,7 +181,8 @@ static int add_step(const struct reader *r, const struct ddp_result_run *run, do
     }
     if (ddp_summarize(times, n, &s) != 0)
         return ddp_fail_memory(r->err, n, sizeof *times, __func__);
-    *p = (struct ddp_result_point){.launch = run->launch,
+    *p = (struct ddp_result_point){.step = true,
+                                   .launch = run->launch,
                                    .iterations = (int64_t)fmin(steps, 1e15),
                                    .injected_percent = NAN,
                                    .median_ns = s.median,

@@ -1,28 +1,20 @@
-/* The settings that may differ between base and new (`--vary` of gate and compare). A varied
- * setting is left out of the names of cells and training runs, so that both sides have equal names.
- */
+/* The keys that --vary leaves out of the names of cells and training runs, so that `gate` and
+ * `compare` can match runs that differ in these keys. */
 #ifndef DDP_RECORD_VARY_H
 #define DDP_RECORD_VARY_H
-
-#include "base/err.h"
-#include "base/opt.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Bits of the keys. */
-enum {
-    DDP_VARY_SYNC = 1 << 0, /* strategy of a training run, and the settings that depend on it */
-    DDP_VARY_FEEDBACK = 1 << 1,
-    DDP_VARY_LR = 1 << 2,
+enum ddp_vary_key {
+    DDP_VARY_SYNC, /* the strategy of a training run, and the settings that depend on it */
+    DDP_VARY_FEEDBACK,
+    DDP_VARY_LR,
+    DDP_VARY_COUNT
 };
-
-/* Returns the name of the i-th key, or NULL past the last one. */
-const char *ddp_vary_name(int i);
-/* Sets *vary to the bits of the keys. Returns DDP_EUSAGE for an unknown key. */
-int ddp_vary_parse(const struct ddp_string_list *keys, unsigned *vary,
-                   struct ddp_err *err) DDP_MUST_CHECK;
+/* "sync", "feedback" and so on, by value, ending with NULL. */
+extern const char *const ddp_vary_names[];
 
 #ifdef __cplusplus
 }

@@ -173,13 +173,14 @@ int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp
 {
     struct ddp_result base = {.count = 0}, next = {.count = 0};
     struct ddp_verdict_record verdict = {.count = 0};
+    const struct ddp_result_rules rules = {.vary = c->vary};
     struct ddp_min_effect min_effect;
     struct ddp_record record;
     struct ddp_report_set *reports;
     int rc;
     const char *const protected_paths[] = {c->path[0], c->path[1], c->noise_file, NULL};
-    DDP_TRY_GOTO(ddp_result_read(c->path[0], c->vary, &base, err), out);
-    DDP_TRY_GOTO(ddp_result_read(c->path[1], c->vary, &next, err), out);
+    DDP_TRY_GOTO(ddp_result_read(c->path[0], &rules, &base, err), out);
+    DDP_TRY_GOTO(ddp_result_read(c->path[1], &rules, &next, err), out);
     DDP_TRY_GOTO(check_stored(c->path[0], &base, err), out);
     DDP_TRY_GOTO(check_stored(c->path[1], &next, err), out);
     DDP_TRY_GOTO(choose_effect(c->min_effect, c->noise_file, &base, &min_effect, err), out);

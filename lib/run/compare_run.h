@@ -29,7 +29,7 @@ struct ddp_compare {
     const struct ddp_verdict_outputs *outputs;
     double min_effect;      /* as a fraction; NaN: not given */
     double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
-    unsigned vary;          /* settings that may differ between the results (record/vary.h) */
+    unsigned vary;          /* keys that are no part of a cell's id (record/vary.h) */
     const char *noise_file; /* NULL: not given */
 };
 /* Compares the results. Returns the same as ddp_gate_run. */

@@ -152,6 +152,7 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
                      struct ddp_err *err)
 {
     const struct ddp_gate_side *side = &setup->side[which];
+    const struct ddp_result_rules rules = {.vary = setup->vary};
     struct ddp_child_end end;
     char path[4200], **argv = NULL;
     int rc;
@@ -165,7 +166,7 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
         rc = explain_end(side, &end, err);
         goto out;
     }
-    rc = ddp_result_read(path, setup->vary, result, err);
+    rc = ddp_result_read(path, &rules, result, err);
     if (rc == DDP_ENOINPUT)
         ddp_hint(err, "'%s' wrote no result; write {json} where the command line takes its path",
                  side->text);

@@ -56,7 +56,7 @@ struct ddp_gate_setup {
     uint64_t seed;
     double min_effect;      /* smallest slow-down that counts, as a fraction */
     double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
-    unsigned vary;          /* settings that may differ between the sides (record/vary.h) */
+    unsigned vary;          /* keys that are no part of a cell's id (record/vary.h) */
     int64_t child_timeout_ns;
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */

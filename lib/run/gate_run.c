@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/provenance.h"
-#include "record/vary.h"
 #include "run/noise_floor.h"
 #include "stats/signflip.h"
 
@@ -250,7 +249,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
     w->setup.check = enough_pairs;
     w->setup.accuracy_margin = v->accuracy_margin;
-    DDP_TRY(ddp_vary_parse(&v->vary, &w->setup.vary, err));
+    w->setup.vary = ddp_vary_set(&v->vary);
     if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);

@@ -15,7 +15,7 @@ struct ddp_gate_values {
     int64_t max_pairs, seed;
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
     double accuracy_margin;              /* as a fraction of 1 */
-    struct ddp_string_list vary;
+    struct ddp_int_list vary;            /* enum ddp_vary_key */
     const char *noise_file;
     bool selftest, restart;
     struct ddp_int_list gates;

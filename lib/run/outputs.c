@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "record/provenance.h"
+#include "record/vary.h"
 
 static const char *reporter_name(const void *ctx, int i)
 {
@@ -41,6 +42,21 @@ int ddp_outputs_add(struct ddp_report_set *set, const char *json,
     if (formats->n == 0 && !ddp_report_has_stdout(set))
         DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", color, err));
     return 0;
+}
+
+const struct ddp_opt ddp_vary_rows[] = {
+    DDP_OPT(ENUM_LIST, "vary", 0, 0, "KEY[,KEY]", NULL,
+            "match cells that differ in these keys, which are then no part of a cell's id",
+            .choices = ddp_vary_names),
+    DDP_OPT_END,
+};
+
+unsigned ddp_vary_set(const struct ddp_int_list *keys)
+{
+    unsigned set = 0;
+    for (int i = 0; i < keys->n; i++)
+        set |= 1u << keys->v[i];
+    return set;
 }
 
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,

@@ -3,6 +3,7 @@
 #ifndef DDP_RUN_OUTPUTS_H
 #define DDP_RUN_OUTPUTS_H
 
+#include "base/opt.h"
 #include "record/verdict_record.h"
 #include "report/report.h"
 #include "run/command.h"
@@ -19,6 +20,11 @@ struct ddp_verdict_outputs {
     const char *json;
     struct ddp_string_list formats;
 };
+
+/* The option --vary of gate and compare, for a struct ddp_int_list. */
+extern const struct ddp_opt ddp_vary_rows[];
+/* Returns the keys of the list as a set (record/vary.h). */
+unsigned ddp_vary_set(const struct ddp_int_list *keys);
 
 /* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
  * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.

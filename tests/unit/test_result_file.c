@@ -46,7 +46,7 @@ static int parse(const char *text, size_t n, struct ddp_err *err)
     size_t bytes;
     char *whole = with_digest(text, n, &bytes);
     *err = DDP_ERR_INIT;
-    int rc = ddp_result_parse(whole, bytes, "x.json", 0, &r, err);
+    int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, err);
     if (rc == 0)
         ddp_result_release(&r);
     free(whole);
@@ -59,7 +59,7 @@ static void test_reads(void **state)
     struct ddp_result r;
     size_t bytes;
     char *whole = with_digest(body, strlen(body), &bytes);
-    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", 0, &r, &err), 0);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err), 0);
     assert_int_equal(r.count, 1);
     const struct ddp_result_point *p = ddp_result_find(&r, "a");
     assert_non_null(p);
@@ -122,7 +122,7 @@ static void read_changed(const char *from, const char *to, struct ddp_result *r)
     assert_non_null(at);
     ddp_strbuf_addf(&text, "%.*s%s%s", (int)(at - body), body, to, at + strlen(from));
     char *whole = with_digest(text.text, text.length, &bytes);
-    if (ddp_result_parse(whole, bytes, "x.json", 0, r, &err) != 0)
+    if (ddp_result_parse(whole, bytes, "x.json", NULL, r, &err) != 0)
         fail_msg("%s", err.text);
     free(whole);
     ddp_strbuf_release(&text);
@@ -260,6 +260,7 @@ static void test_run_names(void **state)
     char longest[301] = "", runs[2048], text[4096];
     struct ddp_result r;
     struct ddp_err err = DDP_ERR_INIT;
+    const struct ddp_result_rules rules = {.vary = 1u << DDP_VARY_LR | 1u << DDP_VARY_SYNC};
     memset(longest, 'p', 300);
     snprintf(runs, sizeof runs,
              RUN ", \"data\": {\"path\": \"%s1\"}}, " RUN ", \"data\": {\"path\": \"%s2\"}}",
@@ -278,8 +279,7 @@ static void test_run_names(void **state)
                      at + strlen("\"points\""));
     size_t bytes;
     char *whole = with_digest(changed, (size_t)n, &bytes);
-    assert_int_equal(
-        ddp_result_parse(whole, bytes, "x.json", DDP_VARY_LR | DDP_VARY_SYNC, &r, &err), 0);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &rules, &r, &err), 0);
     assert_string_equal(r.runs[0].name, "m ranks 2 seed 3 batch 8");
     ddp_result_release(&r);
     free(whole);
@@ -305,7 +305,7 @@ static void test_flips_are_found(void **state)
             struct ddp_err err = DDP_ERR_INIT;
             struct ddp_result r;
             whole[i] ^= (char)(1 << bit);
-            int rc = ddp_result_parse(whole, bytes, "x.json", 0, &r, &err);
+            int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err);
             if (rc == 0) { /* harmless: other white space after the digest */
                 ddp_result_release(&r);
                 assert_true(i > strlen(body));
@@ -347,11 +347,11 @@ static void test_files(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_result r;
-    assert_int_equal(ddp_result_read("/nonexistent/x.json", 0, &r, &err), DDP_ENOINPUT);
+    assert_int_equal(ddp_result_read("/nonexistent/x.json", NULL, &r, &err), DDP_ENOINPUT);
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_result_read("/tmp", 0, &r, &err), DDP_EINPUT);
+    assert_int_equal(ddp_result_read("/tmp", NULL, &r, &err), DDP_EINPUT);
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_result_read("/dev/zero", 0, &r, &err), DDP_EINPUT);
+    assert_int_equal(ddp_result_read("/dev/zero", NULL, &r, &err), DDP_EINPUT);
 }
 
 /* The repetitions of a sweep become one point with the median of their medians. Two points of
@@ -383,7 +383,7 @@ static void test_launches(void **state)
         }
         ddp_strbuf_add(&text, "]");
         char *whole = with_digest(text.text, text.length, &bytes);
-        int rc = ddp_result_parse(whole, bytes, "x.json", 0, &r, &err);
+        int rc = ddp_result_parse(whole, bytes, "x.json", NULL, &r, &err);
         if (rc != (same ? DDP_EINPUT : 0))
             fail_msg("%d: %s", rc, err.text);
         if (rc == 0) {
