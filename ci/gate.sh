@@ -59,7 +59,7 @@ if [ "$github" = true ] && [ -n "${GITHUB_STEP_SUMMARY:-}" ] && [ -f "$out/gate.
 fi
 
 if [ "$rc" = 12 ] && [ "$strict" = 0 ]; then
-    text='this machine cannot tell whether the new build is slower; the check is neutral'
+    text='the gate cannot tell whether the new build is slower or less accurate; the check is neutral'
     if unjudged; then
         text='the gate did not judge all cells and training runs of base; the check is neutral'
     fi

@@ -175,6 +175,10 @@ bench-train: all $(O)/tests/bench/sgemm_peak ## compare training with PyTorch an
 	$(Q)$(PYTHON) $(if $(OLD),tests/bench/train_old_new.py --old $(OLD)/build/ddpbench --new $(O)/ddpbench, \
 	  tests/bench/train_peers.py --ddpbench $(O)/ddpbench --sgemm $(O)/tests/bench/sgemm_peak \
 	  --python $(TORCH_PYTHON) --rounds $(TRAIN_ROUNDS))
+.PHONY: bench-accuracy
+bench-accuracy: all ## test accuracy verdicts on 100 training runs, which a second call continues: results/accuracy-gate.json; hours
+	$(Q)$(PYTHON) tests/bench/accuracy_gate.py --ddpbench $(O)/ddpbench --work $(O)/accuracy \
+	  --json results/accuracy-gate.json $(ACCURACY_FLAGS)
 .PHONY: bench-link
 bench-link: all ## measure bandwidth, hier, compression and overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)

@@ -7,7 +7,8 @@
 
 struct compare_values {
     struct ddp_verdict_outputs outputs;
-    double min_effect; /* percent; 0 when not given */
+    double min_effect;      /* percent; 0 when not given */
+    double accuracy_margin; /* as a fraction of 1 */
     const char *noise_file;
     struct ddp_int_list vary;
     bool across, edited, help;
@@ -29,6 +30,9 @@ static const struct ddp_opt rows[] = {
         "smallest slow-down in percent that counts; never below 10, because stored results were "
         "measured at different times (default: the larger of 10 and this machine's noise floor)",
         .min = 0.1, .max = 1000),
+    DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
+            "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
+            .max = 1),
     DDP_OPT_INCLUDE(ddp_noise_floor_rows, AT(noise_file)),
     DDP_OPT_INCLUDE(ddp_verdict_rows, AT(outputs)),
     DDP_OPT_HEADING("Output"),
@@ -70,6 +74,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         .vary = ddp_vary_set(&v->vary),
         .outputs = &v->outputs,
         .min_effect = v->min_effect > 0 ? v->min_effect / 100 : NAN,
+        .accuracy_margin = v->accuracy_margin,
         .noise_file = v->noise_file,
     };
     return ddp_compare_run(app, &compare, err);
@@ -85,9 +90,11 @@ const struct ddp_cmd ddp_cmd_compare = {
         "training run or a cell that was not judged. Exits with 65 when a result has wrong\n"
         "data or a point without valid iterations. A cell is slower only if the interval of\n"
         "its ratio lies above the larger of 10 % and --min-effect (default: this machine's\n"
-        "noise floor). Stored results were measured at different times, so compare cannot tell\n"
-        "a change of the code from a change of the machine. `ddpbench gate` can: it runs\n"
-        "pairs.\n"
+        "noise floor). The step time of a training run is a cell. It has an interval from six\n"
+        "epochs or six repetitions on. Accuracies are judged as by `ddpbench gate`: over the\n"
+        "seeds, with --accuracy-margin. Stored results were measured at different times, so\n"
+        "compare cannot tell a change of the code from a change of the machine. `ddpbench\n"
+        "gate` can: it runs pairs.\n"
         "Results can be compared if they have the same CPU model, usable cores, major version\n"
         "of the kernel, ranks, backend and MPI library (76 otherwise). Host names and builds\n"
         "may differ. A fact that a result lacks equals only another missing fact. --vary ranks\n"

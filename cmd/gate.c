@@ -42,6 +42,9 @@ static const struct ddp_opt rows[] = {
             "smallest slow-down in percent that counts (default: the larger of 5 and this "
             "machine's noise floor)",
             .min = 0.1, .max = 1000),
+    DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
+            "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
+            .max = 1),
     DDP_OPT_INCLUDE(ddp_noise_floor_rows, offsetof(struct ddp_gate_values, noise_file)),
     DDP_OPT(INT, "seed", 0, AT(seed), "N", "1", "seed of the order of runs",
             .max = 9007199254740991.0),
@@ -114,8 +117,15 @@ const struct ddp_cmd ddp_cmd_gate = {
         "  PASS (0)           every upper bound is below --min-effect\n"
         "  INCONCLUSIVE (12)  anything else: use a larger --max-pairs, or a quieter machine\n"
         "If the ping-pong or memory speed differs between the sides, a FAIL is INCONCLUSIVE.\n"
-        "There is no PASS if a cell or a training run of base was not judged. Training runs\n"
-        "are never judged. Cells that only new has are listed and change nothing.\n"
+        "There is no PASS if a cell or a training run of base was not judged. Cells that only\n"
+        "new has are listed and change nothing.\n"
+        "The step time of a training run is a cell. Its accuracy is the mean of at most its\n"
+        "last 3 epochs. Runs that differ only in the seed are judged together: one-sided 95 %\n"
+        "bounds of the mean difference new - base over the seeds (Student's t). The accuracy\n"
+        "passes if the lower bound is above -margin (--accuracy-margin), and it is worse (10)\n"
+        "if the upper bound is below -margin. A run of new that diverges is worse. Otherwise\n"
+        "the gate needs more seeds (train --seeds), not more pairs. The short baseline run\n"
+        "from which train computes the speed-up is not judged.\n"
         "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"
@@ -151,6 +161,8 @@ const struct ddp_cmd ddp_cmd_gate = {
         "      --new './new/bench --benchmark_format=json'\n"
         "  ddpbench gate --base 'ddpbench allreduce' --vary algorithm \\\n"
         "      --new 'ddpbench allreduce --algorithm ring'\n"
+        "  ddpbench gate --base 'ddpbench train --seeds 1,2,3,4,5 --sync dense' --vary sync \\\n"
+        "      --new 'ddpbench train --seeds 1,2,3,4,5 --sync bf16'\n"
         "  ddpbench gate --selftest --json selftest.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),

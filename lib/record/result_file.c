@@ -14,6 +14,7 @@
 #include "record/field.h"
 #include "record/record.h"
 #include "record/result_machine.h"
+#include "record/result_runs.h"
 #include "stats/summary.h"
 
 static const char *const top_keys[] = {"schema",      "status",     "reason",   "label",   "tool",
@@ -208,14 +209,6 @@ static int check_bandwidths(const struct reader *r)
     return 0;
 }
 
-/* Returns whether a name may begin with this character, which must be a letter or a digit. Rows of
- * the table begin with a name, and GitHub Actions executes a line that begins with "::" or
- * "##[". */
-static bool begins_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 /* Stores the first point with wrong data or without valid iterations in result->flaw. No figure of
  * the document may then be judged. */
 static void note_flaw(const struct reader *r, struct ddp_result *result)
@@ -246,7 +239,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
 {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
     struct ddp_point p;
-    if (!cJSON_IsString(id) || !begins_name(id->valuestring[0]) ||
+    if (!cJSON_IsString(id) || !ddp_result_begins_name(id->valuestring[0]) ||
         strlen(id->valuestring) >= sizeof out->id)
         return ddp_fail(err, DDP_EINPUT, "'%s': a point has no valid id", name);
     ddp_printable(id->valuestring, out->id, sizeof out->id);
@@ -356,104 +349,6 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     DDP_TRY(DDP_NEW(&out->points, count, err));
     cJSON_ArrayForEach(item, points)
         DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
-    return ddp_result_fold(out, name, err);
-}
-
-/* The settings that distinguish training runs, in the order in which the name of a run lists them.
- * label: text before a number or a string; it replaces `true`. */
-static const struct {
-    const char *path, *label;
-} settings[] = {
-    {"model", ""},
-    {"sync.strategy", ""},
-    {"ranks", "ranks "},
-    {"optimizer.lr", "lr "},
-    {"seed", "seed "},
-    {"batch_per_rank", "batch "},
-    {"dataset", ""},
-    {"train_images", "images "},
-    {"optimizer.name", ""},
-    {"optimizer.momentum", "momentum "},
-    {"optimizer.weight_decay", "weight-decay "},
-    {"optimizer.max_steps", "max-steps "},
-    {"baseline", "baseline"},
-    {"sync.feedback", "feedback "},
-    {"sync.aggregate", ""},
-    {"sync.algorithm", ""},
-    {"sync.bucket_bytes", "bucket "},
-    {"sync.overlap", "overlap"},
-    {"sync.partition", "partition "},
-    {"sync.init", "init "},
-    {"sync.init_sync", ""},
-    {"compute.device", ""},
-    {"compute.graph", "graph"},
-    {"compute.tf32", "tf32"},
-    {"data.path", ""},
-};
-
-/* Writes the name of a run, for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16
- * synthetic". A setting that is null or false is left out. */
-static int name_run(const cJSON *run, const char *name, char *out, size_t bytes,
-                    struct ddp_err *err)
-{
-    char text[192];
-    size_t at = 0;
-    DDP_TRY(text_of(run, "model", name, text, sizeof text, err));
-    if (!begins_name(text[0]))
-        return ddp_fail(err, DDP_EINPUT, "'%s': a training run has no model", name);
-    DDP_TRY(text_of(object_of(run, "sync"), "strategy", name, text, sizeof text, err));
-    out[0] = '\0';
-    for (size_t i = 0; i < DDP_COUNT_OF(settings); i++) {
-        const cJSON *item = ddp_field_item(run, settings[i].path);
-        if (cJSON_IsString(item))
-            ddp_printable(item->valuestring, text, sizeof text);
-        else if (cJSON_IsNumber(item))
-            snprintf(text, sizeof text, "%.15g", item->valuedouble);
-        else if (cJSON_IsTrue(item))
-            text[0] = '\0';
-        else
-            continue;
-        int n = snprintf(out + at, bytes - at, "%s%s%s", at ? " " : "", settings[i].label, text);
-        at = DDP_MIN(at + (size_t)DDP_MAX(n, 0), bytes - 1);
-    }
-    return 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Sorts the names of the training runs and removes duplicates. The repetitions of a run have the
- * same name. */
-static void keep_distinct(struct ddp_result *out)
-{
-    size_t kept = 0;
-    if (out->run_count > 0)
-        qsort(out->runs, out->run_count, sizeof out->runs[0], compare_names);
-    for (size_t i = 0; i < out->run_count; i++)
-        if (kept == 0 || strcmp(out->runs[kept - 1], out->runs[i]) != 0)
-            memmove(out->runs[kept++], out->runs[i], sizeof out->runs[0]);
-    out->run_count = kept;
-}
-
-static int read_runs(const cJSON *doc, const char *name, struct ddp_result *out,
-                     struct ddp_err *err)
-{
-    const cJSON *train = cJSON_GetObjectItemCaseSensitive(doc, "train"), *run;
-    if (train && !cJSON_IsArray(train))
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'train' is not a list", name);
-    const size_t count = train ? (size_t)cJSON_GetArraySize(train) : 0;
-    if (count > DDP_RESULT_MAX_RUNS)
-        return ddp_fail(err, DDP_EINPUT, "'%s': %zu training runs are more than %d", name, count,
-                        DDP_RESULT_MAX_RUNS);
-    DDP_TRY(DDP_NEW(&out->runs, count, err));
-    cJSON_ArrayForEach(run, train)
-    {
-        DDP_TRY(name_run(run, name, out->runs[out->run_count], sizeof out->runs[0], err));
-        out->run_count++;
-    }
-    keep_distinct(out);
     return 0;
 }
 
@@ -463,6 +358,8 @@ static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struc
     char id[sizeof r->points[0].id], keys[96];
     ddp_vary_text(vary, keys, sizeof keys);
     for (size_t i = 0; i < r->count; i++) {
+        if (r->points[i].step)
+            continue; /* ddp_result_read_runs has left the keys out */
         if (!ddp_vary_id(vary, r->points[i].id, id, sizeof id))
             return ddp_fail(
                 err, DDP_EUSAGE,
@@ -525,8 +422,9 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name,
     DDP_TRY_GOTO(read_outline(doc, name, rules->vary, &r, err), err_doc);
     DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
     DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);
+    DDP_TRY_GOTO(ddp_result_read_runs(doc, name, rules->vary, &r, err), err_doc);
+    DDP_TRY_GOTO(ddp_result_fold(&r, name, err), err_doc);
     DDP_TRY_GOTO(ddp_result_index(rules->vary, name, &r, err), err_doc);
-    DDP_TRY_GOTO(read_runs(doc, name, &r, err), err_doc);
     *out = r;
 err_doc:
     cJSON_Delete(doc);

@@ -1,7 +1,8 @@
 /* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
  * The file is untrusted. Its size is checked before it is read, its digest is checked, and algbw
- * and busbw are recomputed. For training runs only the names are read. */
+ * and busbw are recomputed. A training run has a name, a step time, which is a point, and an
+ * accuracy. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -19,16 +20,31 @@ extern "C" {
 
 #define DDP_RESULT_MAX_POINTS 100000
 #define DDP_RESULT_MAX_RUNS   10000
+#define DDP_RESULT_RUN_NAME   187 /* Bytes of the name of a training run. */
 
-/* A measured point. Times are in ns, NaN where the document has null. If a sweep has several
- * repetitions, the figures come from the medians of the repetitions. */
+/* A measured point, or the step time of a training run. Times are in ns, NaN where the document has
+ * null. If a sweep has several repetitions, the figures come from the medians of the repetitions.
+ */
 struct ddp_result_point {
     char id[192];
+    bool step;  /* The step time of a training run. */
     int launch; /* First repetition. 0: there is only one. */
     int64_t iterations;
     double injected_percent; /* Value of --inject-delay, positive. NaN: none. */
     double median_ns, ci95_lo_ns, ci95_hi_ns;
     double pingpong_ns[2];
+};
+
+/* A training run. */
+struct ddp_result_run {
+    char name[DDP_RESULT_RUN_NAME];
+    char group[DDP_RESULT_RUN_NAME]; /* The name without the seed. */
+    int launch;                      /* Repetition. 0: there is only one. */
+    bool timed;                      /* The points have its step time. False: it has no epoch. */
+    bool diverged;                   /* A loss of the last epoch is not finite. */
+    double seed;                     /* NaN: unknown. */
+    double accuracy;                 /* As a fraction of 1. NaN: unknown, or not to be judged. */
+    double eval_images;              /* Images that the accuracy was measured with. NaN: unknown. */
 };
 
 /* Facts of a machine and set-up that decide whether results can be compared. A fact that the
@@ -69,8 +85,8 @@ struct ddp_result {
     double copy_GBps;
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
-    struct ddp_id_index index; /* of the points */
-    char (*runs)[192];         /* [run_count], distinct names of the training runs, sorted. */
+    struct ddp_id_index index;   /* of the points */
+    struct ddp_result_run *runs; /* [run_count], sorted by name and repetition. */
     size_t run_count;
 };
 

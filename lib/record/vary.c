@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const ddp_vary_names[] = {"algorithm", "backend", "memory", "compress",
-                                      "ranks",     "dtype",   NULL};
+const char *const ddp_vary_names[] = {"algorithm", "backend", "memory",   "compress", "ranks",
+                                      "dtype",     "sync",    "feedback", "lr",       NULL};
 
 /* The keys of the first parts of an id, which ddp_point_id separates by slashes. -1: the part is
  * none of the keys. */

@@ -1,5 +1,5 @@
 /* The keys that --vary leaves out of the identity of a cell, so that `gate` and `compare` can match
- * points that differ in these keys. */
+ * points and training runs that differ in these keys. */
 #ifndef DDP_RECORD_VARY_H
 #define DDP_RECORD_VARY_H
 
@@ -17,6 +17,9 @@ enum ddp_vary_key {
     DDP_VARY_COMPRESS,
     DDP_VARY_RANKS,
     DDP_VARY_DTYPE,
+    DDP_VARY_SYNC, /* the strategy of a training run, and the settings that depend on it */
+    DDP_VARY_FEEDBACK,
+    DDP_VARY_LR,
     DDP_VARY_COUNT
 };
 /* "algorithm", "backend" and so on, by value, ending with NULL. */

@@ -52,6 +52,7 @@ const char *ddp_unjudged_kind(const struct ddp_unjudged *item)
 void ddp_verdict_record_init(struct ddp_verdict_record *v)
 {
     *v = (struct ddp_verdict_record){.noise_floor = NAN,
+                                     .accuracy_margin = NAN,
                                      .pingpong_ratio = NAN,
                                      .pingpong_p = NAN,
                                      .memory_ratio = NAN,
@@ -61,6 +62,7 @@ void ddp_verdict_record_init(struct ddp_verdict_record *v)
 void ddp_verdict_record_release(struct ddp_verdict_record *v)
 {
     free(v->unjudged.items);
+    free(v->accuracy);
     free(v->cells);
     ddp_verdict_record_init(v);
 }
@@ -70,6 +72,8 @@ bool ddp_verdict_is_final(const struct ddp_verdict_record *v)
     bool unjudged = false;
     for (size_t i = 0; i < v->unjudged.count; i++)
         unjudged |= v->unjudged.items[i].base;
+    for (size_t i = 0; i < v->accuracy_count; i++)
+        unjudged |= v->accuracy[i].test.state == DDP_ACCURACY_UNCERTAIN;
     for (size_t c = 0; c < v->count; c++) {
         const enum ddp_cell_state state = v->cells[c].cell.state;
         if (state == DDP_CELL_UNCERTAIN || state == DDP_CELL_SLOWER)

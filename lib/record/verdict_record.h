@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "record/noise.h"
+#include "stats/noninferior.h"
 #include "stats/verdict.h"
 
 struct ddp_across;
@@ -44,6 +45,14 @@ void ddp_unjudged_merge(struct ddp_unjudged_list *list);
 /* Returns "cell of base", "training run only in new" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
 
+/* The verdict on the accuracy of training runs that differ only in the seed (record/accuracy.h). */
+struct ddp_verdict_accuracy {
+    char name[192];
+    double base, next;    /* Mean accuracies over the seeds. NaN: there is no common seed. */
+    double diverged_seed; /* First seed with which new diverged but not base. NaN: none. */
+    struct ddp_noninferior test;
+};
+
 /* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
     /* "gate", "selftest", "across", or "compare", which is weaker than "gate": each side has a
@@ -70,6 +79,9 @@ struct ddp_verdict_record {
     struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
     struct ddp_unjudged_list unjudged;
+    double accuracy_margin; /* Largest loss of accuracy that is accepted, as a fraction of 1. */
+    struct ddp_verdict_accuracy *accuracy; /* [accuracy_count] */
+    size_t accuracy_count;
     /* Result of a self-test (kind "selftest", which has no cells), borrowed. Otherwise NULL. */
     const struct ddp_noise *noise;
     /* Ratios of several documents (kind "across", which has no cells and no outcome), borrowed.
@@ -79,10 +91,11 @@ struct ddp_verdict_record {
 
 /* Sets every figure of the verdict that may be unknown to NaN, and all other members to 0. */
 void ddp_verdict_record_init(struct ddp_verdict_record *v);
-/* Releases the cells and the list of unjudged items. */
+/* Releases the cells, the accuracies and the list of unjudged items. */
 void ddp_verdict_record_release(struct ddp_verdict_record *v);
 /* Returns whether more pairs would not make an INCONCLUSIVE verdict a PASS or FAIL: no cell is
- * uncertain or slower, but a cell or a training run of base was not judged. */
+ * uncertain or slower, but a cell or a training run of base was not judged, or an accuracy is
+ * uncertain. An accuracy needs more seeds, not more pairs. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 /* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
  * v->reason how many cells and training runs were not judged, including those of new, and some of

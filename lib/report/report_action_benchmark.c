@@ -1,6 +1,6 @@
 /* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times, and time
- * ratios of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each is an array of
- * {name, unit, value, range, extra}. */
+ * ratios and accuracy losses of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each
+ * is an array of {name, unit, value, range, extra}. */
 #include <math.h>
 #include <stdio.h>
 
@@ -63,6 +63,12 @@ static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, st
     for (size_t i = 0; r->verdict && i < r->verdict->count; i++) {
         const struct ddp_verdict_cell *c = &r->verdict->cells[i];
         entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper);
+    }
+    for (size_t i = 0; r->verdict && i < r->verdict->accuracy_count; i++) {
+        const struct ddp_verdict_accuracy *a = &r->verdict->accuracy[i];
+        char name[224];
+        snprintf(name, sizeof name, "%s accuracy loss", a->name);
+        entry(list, name, "base - new", -a->test.mean, -a->test.upper, -a->test.lower);
     }
     if (r->verdict)
         add_unjudged(list, r->verdict);

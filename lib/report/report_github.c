@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/accuracy.h"
 #include "report/report_parts.h"
 
 #define NAMED 8
@@ -65,6 +66,31 @@ static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n");
 }
 
+/* Adds an annotation with the accuracies of one state. */
+static void accuracies_of(const struct ddp_verdict_record *v, enum ddp_noninferior_state state,
+                          const char *level, struct ddp_strbuf *out)
+{
+    size_t count = 0, named = 0;
+    for (size_t i = 0; i < v->accuracy_count; i++)
+        count += v->accuracy[i].test.state == state;
+    if (count == 0)
+        return;
+    ddp_strbuf_addf(out, "::%s title=ddpbench %s::%zu of %zu accuracies %s:", level, v->kind, count,
+                    v->accuracy_count, ddp_noninferior_name(state));
+    for (size_t i = 0; i < v->accuracy_count && named < NAMED; i++) {
+        char text[160];
+        if (v->accuracy[i].test.state != state)
+            continue;
+        ddp_accuracy_text(&v->accuracy[i], text, sizeof text);
+        ddp_strbuf_add(out, named++ ? "; " : " ");
+        data(out, v->accuracy[i].name);
+        ddp_strbuf_addf(out, " %s", text);
+    }
+    if (count > named)
+        ddp_strbuf_addf(out, "; and %zu more", count - named);
+    ddp_strbuf_add(out, "\n");
+}
+
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
@@ -73,6 +99,8 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         cells_of(v, DDP_CELL_UNCERTAIN, "warning", "uncertain", out);
         cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
         unjudged(v, out);
+        accuracies_of(v, DDP_WORSE, "error", out);
+        accuracies_of(v, DDP_ACCURACY_UNCERTAIN, "warning", out);
         ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,
                         ddp_verdict_name(v->outcome));
         data(out, v->reason);

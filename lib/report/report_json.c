@@ -177,6 +177,24 @@ static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
     ddp_json_num(item, "p_holm", c->cell.p_holm);
 }
 
+static void add_accuracy(cJSON *list, const struct ddp_verdict_accuracy *a, double margin)
+{
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "name", a->name);
+    ddp_json_str(item, "state", ddp_noninferior_name(a->test.state));
+    ddp_json_count(item, "seeds", (int64_t)a->test.seeds);
+    ddp_json_num(item, "base", a->base);
+    ddp_json_num(item, "new", a->next);
+    ddp_json_num(item, "difference", a->test.mean);
+    ddp_json_num(item, "deviation", a->test.deviation);
+    ddp_json_num(item, "lower", a->test.lower);
+    ddp_json_num(item, "upper", a->test.upper);
+    ddp_json_num(item, "margin", margin);
+    ddp_json_count(item, "seeds_needed",
+                   a->test.seeds_needed > 0 ? (int64_t)a->test.seeds_needed : -1);
+    ddp_json_num(item, "diverged_seed", a->diverged_seed);
+}
+
 static void add_side(cJSON *obj, const char *key, const char *command, const char *build,
                      bool edited)
 {
@@ -279,6 +297,9 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     list = ddp_json_arr(verdict, "unjudged");
     for (size_t i = 0; i < v->unjudged.count; i++)
         add_unjudged(list, &v->unjudged.items[i]);
+    list = ddp_json_arr(verdict, "accuracy");
+    for (size_t i = 0; i < v->accuracy_count; i++)
+        add_accuracy(list, &v->accuracy[i], v->accuracy_margin);
 }
 
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)

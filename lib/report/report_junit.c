@@ -1,11 +1,13 @@
-/* JUnit XML, which most CI systems display. Each cell of a verdict is a test case. Without a
- * verdict, each point and each training run is one.
+/* JUnit XML, which most CI systems display. Each cell and each accuracy of a verdict is a test
+ * case. Without a verdict, each point and each training run is one.
  *
- * Slower cells, wrong data and interrupted runs are failures. Uncertain, missing and unjudged cells
- * are reported as skipped, so that a CI does not count them as passed. */
+ * Slower cells, worse accuracies, wrong data and interrupted runs are failures. Uncertain, missing
+ * and unjudged cells and uncertain accuracies are reported as skipped, so that a CI does not count
+ * them as passed. */
 #include <math.h>
 #include <stdio.h>
 
+#include "record/accuracy.h"
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
@@ -58,6 +60,16 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
         ddp_verdict_ratio_text(&c.cell, message, sizeof message);
         open_case(out, v->kind, c.id, c.next_ns * 1e-9);
         close_case(out, element, judged ? message : state);
+        note(n, element);
+    }
+    for (size_t i = 0; i < v->accuracy_count; i++) {
+        const enum ddp_noninferior_state found = v->accuracy[i].test.state;
+        const char *element = found == DDP_WORSE                ? "failure"
+                              : found == DDP_ACCURACY_UNCERTAIN ? "skipped"
+                                                                : NULL;
+        ddp_accuracy_text(&v->accuracy[i], message, sizeof message);
+        open_case(out, "accuracy", v->accuracy[i].name, NAN);
+        close_case(out, element, message);
         note(n, element);
     }
 }

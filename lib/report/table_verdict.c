@@ -142,6 +142,42 @@ static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     text_line("# ", v->effect_from, out);
 }
 
+static void signed_cell(struct ddp_strbuf *out, double value)
+{
+    if (isfinite(value))
+        ddp_strbuf_addf(out, " %+8.4f", value);
+    else
+        ddp_strbuf_add(out, "        -");
+}
+
+/* Adds a row for each accuracy, or nothing if there is none. */
+static void accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    if (v->accuracy_count == 0)
+        return;
+    ddp_strbuf_addf(out,
+                    DDP_DIM "# accuracy of training: mean over seeds of new - base, with one-sided "
+                            "%.4g %% bounds (Student's t). It passes if the lower bound is above "
+                            "-%.3g, and is worse if the upper bound is below\n"
+                            "# training runs                                               seeds"
+                            "    base     new  differs    lower    upper\n" DDP_PLAIN,
+                    (1 - DDP_VERDICT_LEVEL) * 100, v->accuracy_margin);
+    for (size_t i = 0; i < v->accuracy_count; i++) {
+        const struct ddp_verdict_accuracy *a = &v->accuracy[i];
+        const bool worse = a->test.state == DDP_WORSE;
+        char name[sizeof a->name];
+        ddp_printable(a->name, name, sizeof name);
+        ddp_strbuf_addf(out, "%-60s %6zu", name, a->test.seeds);
+        ddp_table_fixed(out, 7, 4, a->base);
+        ddp_table_fixed(out, 7, 4, a->next);
+        signed_cell(out, a->test.mean);
+        signed_cell(out, a->test.lower);
+        signed_cell(out, a->test.upper);
+        ddp_strbuf_addf(out, " %s%s%s\n", worse ? DDP_RED : "", ddp_noninferior_name(a->test.state),
+                        worse ? DDP_PLAIN : "");
+    }
+}
+
 static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     head(v, out);
@@ -149,6 +185,7 @@ static void cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     char state[64];
     for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++)
         row(&c, state, out);
+    accuracies(v, out);
     controls("#", v, out);
 }
 
@@ -234,6 +271,30 @@ static void markdown_rows(const struct ddp_verdict_record *v, struct ddp_strbuf 
     ddp_strbuf_add(out, "\n");
 }
 
+static void markdown_accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    if (v->accuracy_count == 0)
+        return;
+    ddp_strbuf_addf(out,
+                    "| accuracy of | seeds | base | new | new - base | lower | upper | "
+                    "margin %.3g |\n|:--|--:|--:|--:|--:|--:|--:|:--|\n",
+                    v->accuracy_margin);
+    for (size_t i = 0; i < v->accuracy_count; i++) {
+        const struct ddp_verdict_accuracy *a = &v->accuracy[i];
+        const char *bold = a->test.state == DDP_WORSE ? "**" : "";
+        ddp_strbuf_add(out, "| ");
+        ddp_markdown_code(out, a->name);
+        ddp_strbuf_addf(out, " | %zu |", a->test.seeds);
+        ddp_markdown_number(out, 4, a->base);
+        ddp_markdown_number(out, 4, a->next);
+        ddp_markdown_number(out, 4, a->test.mean);
+        ddp_markdown_number(out, 4, a->test.lower);
+        ddp_markdown_number(out, 4, a->test.upper);
+        ddp_strbuf_addf(out, " %s%s%s |\n", bold, ddp_noninferior_name(a->test.state), bold);
+    }
+    ddp_strbuf_add(out, "\n");
+}
+
 static void markdown_side(const char *what, const char *command, const char *build,
                           struct ddp_strbuf *out)
 {
@@ -271,6 +332,7 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
         markdown_noise(v->noise, out);
     else
         markdown_rows(v, out);
+    markdown_accuracies(v, out);
     markdown_side("base", v->base_command, v->base_build, out);
     if (!v->noise)
         markdown_side("new", v->next_command, v->next_build, out);

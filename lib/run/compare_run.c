@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "record/accuracy.h"
 #include "record/across.h"
 #include "record/result_machine.h"
 #include "run/noise_floor.h"
@@ -42,12 +43,14 @@ static int find_unjudged(const struct ddp_result *base, const struct ddp_result 
                          struct ddp_unjudged_list *list, struct ddp_err *err)
 {
     for (size_t i = 0; i < base->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(list, base->runs[i], true, true, err));
+        if (!base->runs[i].timed)
+            DDP_TRY(ddp_unjudged_add(list, base->runs[i].name, true, true, err));
     for (size_t i = 0; i < next->count; i++)
         if (!ddp_result_find(base, next->points[i].id))
             DDP_TRY(ddp_unjudged_add(list, next->points[i].id, false, false, err));
     for (size_t i = 0; i < next->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(list, next->runs[i], true, false, err));
+        if (!next->runs[i].timed)
+            DDP_TRY(ddp_unjudged_add(list, next->runs[i].name, true, false, err));
     ddp_unjudged_merge(list); /* a training run may be in both results */
     return 0;
 }
@@ -57,10 +60,23 @@ static bool is_whole(const struct ddp_result *r)
     return strcmp(r->status, "complete") == 0;
 }
 
+static int judge_accuracy(const struct ddp_result *base, const struct ddp_result *next,
+                          struct ddp_verdict_record *v, struct ddp_err *err)
+{
+    struct ddp_accuracy_list list = {.count = 0};
+    int rc = ddp_accuracy_add(&list, base, 0, err);
+    if (rc == 0)
+        rc = ddp_accuracy_add(&list, next, 1, err);
+    if (rc == 0)
+        rc = ddp_accuracy_judge(&list, v, err);
+    free(list.items);
+    return rc;
+}
+
 /* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
  * cells are not known. */
-static void conclude(const struct ddp_result *base, const struct ddp_result *next,
-                     struct ddp_verdict_record *v)
+static int conclude(const struct ddp_result *base, const struct ddp_result *next,
+                    struct ddp_verdict_record *v, struct ddp_err *err)
 {
     size_t states[DDP_CELL_MISSING + 1];
     char delays[320];
@@ -83,7 +99,9 @@ static void conclude(const struct ddp_result *base, const struct ddp_result *nex
                            : base->edited               ? "; base was"
                                                         : "; new was",
                            " changed after the measurement (--edited)");
+    DDP_TRY(judge_accuracy(base, next, v, err));
     ddp_verdict_check_unjudged(v);
+    return 0;
 }
 
 static int check_machines(const struct ddp_result *base, const struct ddp_result *next,
@@ -100,7 +118,8 @@ static int check_machines(const struct ddp_result *base, const struct ddp_result
 }
 
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
-                        double min_effect, struct ddp_verdict_record *out, struct ddp_err *err)
+                        double min_effect, double accuracy_margin, struct ddp_verdict_record *out,
+                        struct ddp_err *err)
 {
     struct ddp_verdict_record v;
     DDP_TRY(check_machines(base, next, vary, err));
@@ -111,17 +130,19 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
     v.kind = "compare";
     v.level = 0.05;
     v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
+    v.accuracy_margin = accuracy_margin;
     v.count = base->count;
     DDP_TRY(DDP_NEW(&v.cells, base->count, err));
     for (size_t c = 0; c < base->count; c++)
         compare_cell(&base->points[c], ddp_result_find(next, base->points[c].id), 1 + v.min_effect,
                      &v.cells[c]);
     int rc = find_unjudged(base, next, &v.unjudged, err);
+    if (rc == 0)
+        rc = conclude(base, next, &v, err);
     if (rc != 0) {
         ddp_verdict_record_release(&v);
         return rc;
     }
-    conclude(base, next, &v);
     memcpy(v.base_build, base->build, sizeof v.base_build);
     memcpy(v.next_build, next->build, sizeof v.next_build);
     memcpy(v.fingerprint, base->fingerprint, sizeof v.fingerprint);
@@ -267,7 +288,8 @@ int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c, struct ddp
     DDP_TRY_GOTO(choose_effect(c->min_effect, c->noise_file, &base, &min_effect, err), out);
     DDP_TRY_GOTO(ddp_verdict_begin(app, c->outputs, -1, protected_paths, &record, &reports, err),
                  out);
-    rc = ddp_compare_results(&base, &next, c->vary, min_effect.effect, &verdict, err);
+    rc = ddp_compare_results(&base, &next, c->vary, min_effect.effect, c->accuracy_margin, &verdict,
+                             err);
     verdict.noise_floor = min_effect.noise_floor;
     memcpy(verdict.effect_from, min_effect.from, sizeof verdict.effect_from);
     name_result(c->path[0], &base, verdict.base_command, sizeof verdict.base_command);

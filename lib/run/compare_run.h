@@ -18,10 +18,10 @@
  * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
  * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
  * to DDP_COMPARE_EFFECT if it is smaller. vary: the keys with which both results were
- * read. Release *out with ddp_verdict_record_release. Returns DDP_EMISMATCH if the fingerprints of
- * the results differ. The builds may differ. */
+ * read. accuracy_margin: see record/accuracy.h. Release *out with ddp_verdict_record_release.
+ * Returns DDP_EMISMATCH if the fingerprints of the results differ. The builds may differ. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
-                        double min_effect, struct ddp_verdict_record *out,
+                        double min_effect, double accuracy_margin, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Largest number of documents. */
@@ -36,6 +36,7 @@ struct ddp_compare {
     unsigned vary;           /* keys that are not part of a cell's identity (record/vary.h) */
     const struct ddp_verdict_outputs *outputs;
     double min_effect;      /* as a fraction; NaN: not given */
+    double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
     const char *noise_file; /* NULL: not given */
 };
 /* Compares the results. Returns the same as ddp_gate_run, and 0 with c->across. */

@@ -79,7 +79,7 @@ static int check_document(const struct ddp_gate_side *side, const struct ddp_res
         return 0;
     ddp_fail(err, DDP_EINPUT, "'%s' measured no point", side->text);
     if (result->run_count > 0)
-        ddp_hint(err, "gate does not judge training runs such as '%s'", result->runs[0]);
+        ddp_hint(err, "the training run '%s' has no epoch", result->runs[0].name);
     return err->code;
 }
 
@@ -180,7 +180,8 @@ static int keep_unjudged(int side, const struct ddp_result *result, struct ddp_g
         if (ddp_id_index_find(&data->index, result->points[i].id) == DDP_ID_NONE)
             DDP_TRY(ddp_unjudged_add(&data->unjudged, result->points[i].id, false, base, err));
     for (size_t i = 0; i < result->run_count; i++)
-        DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i], true, base, err));
+        if (!result->runs[i].timed)
+            DDP_TRY(ddp_unjudged_add(&data->unjudged, result->runs[i].name, true, base, err));
     return 0;
 }
 
@@ -212,6 +213,9 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side,
         const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
         data->median[side][(size_t)pair * data->count + c] = p ? p->median_ns : NAN;
     }
+    if (result->run_count > 0)
+        snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
+    DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
     return keep_unjudged(side, result, data, err);
 }
 
@@ -229,8 +233,7 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
         return 0;
     DDP_TRY(ddp_gate_judge(setup, data, &v, err));
     *stop = v.outcome != DDP_VERDICT_INCONCLUSIVE || ddp_verdict_is_final(&v);
-    free(v.unjudged.items);
-    free(v.cells);
+    ddp_verdict_record_release(&v);
     return 0;
 }
 
@@ -272,6 +275,7 @@ void ddp_gate_release(struct ddp_gate_data *data)
     ddp_id_index_release(&data->index);
     free(data->id);
     free(data->unjudged.items);
+    free(data->accuracy.items);
     for (int side = 0; side < 2; side++) {
         free(data->median[side]);
         free(data->pingpong[side]);
@@ -362,6 +366,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     v.level = rule.level;
     v.min_effect = setup->min_effect;
     v.vary = setup->vary;
+    v.accuracy_margin = setup->accuracy_margin;
     v.pairs = data->pairs;
     v.max_pairs = ddp_gate_max_pairs(setup);
     v.rerun = data->rerun;
@@ -395,6 +400,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(&v, v.reason, sizeof v.reason);
     check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
+    DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, &v, err), err_cells);
     ddp_verdict_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);

@@ -1,10 +1,10 @@
 /* The gate: tests whether the command `new` is slower than the command `base`. Both run several
  * times, as child processes in pairs.
  *
- * Each child writes a result document with one median per cell (here: per point). The median of a
- * child is one statistical sample, because iterations within a process are not independent. Two
- * pairs form a block. Its order is base new new base or the mirror image, chosen by the seed, so
- * that a drift of the machine cancels.
+ * Each child writes a result document with one median per cell. A cell is a point, or the step time
+ * of a training run. The median of a child is one statistical sample, because iterations within a
+ * process are not independent. Two pairs form a block. Its order is base new new base or the mirror
+ * image, chosen by the seed, so that a drift of the machine cancels.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of a pair belong to different classes (see ddp_gate_class_differs), the pair is run
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "record/accuracy.h"
 #include "record/foreign_file.h"
 #include "record/verdict_record.h"
 #include "run/child.h"
@@ -57,8 +58,9 @@ struct ddp_gate_setup {
     enum ddp_foreign read; /* format of the results */
     struct ddp_gate_looks looks;
     uint64_t seed;
-    double min_effect; /* smallest slow-down that counts, as a fraction */
-    unsigned vary;     /* keys that are not part of a cell's identity (record/vary.h) */
+    double min_effect;      /* smallest slow-down that counts, as a fraction */
+    double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
+    unsigned vary;          /* keys that are no part of a cell's id (record/vary.h) */
     int64_t child_timeout_ns;
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */
@@ -81,9 +83,11 @@ struct ddp_gate_data {
     char (*id)[192]; /* [count]: ids of the cells */
     size_t count;
     struct ddp_id_index index; /* of the cells */
-    /* Cells of other children that the first child of base lacks, and training runs. No test judges
-     * them. */
+    /* Cells of other children that the first child of base lacks, and training runs without an
+     * epoch. No test judges them. */
     struct ddp_unjudged_list unjudged;
+    struct ddp_accuracy_list accuracy; /* of the training runs of all children */
+    char trains[192];                  /* name of a training run; "" if there is none */
     /* pairs: pairs measured. rerun: how often a pair was run again. mixed: pairs that were kept
      * although their ping-pong classes differ. */
     int pairs, rerun, mixed;
@@ -113,12 +117,13 @@ struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pa
  * reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Decides the verdict. Release *out with ddp_verdict_record_release. A cell or a training
- * run of base that was not judged prevents a PASS. If a covariate differs between the sides, the
- * host drifted. A FAIL then becomes INCONCLUSIVE. A PASS becomes INCONCLUSIVE if the host was
- * faster for new. A covariate differs if its ratio new/base deviates from 1 by more than min_effect
- * and its p-value is at most 0.005 (0.01 for both covariates together). With 8 pairs or fewer, no
- * p-value is that small. It is then enough that all pairs agree. */
+/* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
+ * ddp_verdict_record_release. A cell or a training run of base that was not judged prevents a PASS.
+ * If a covariate differs between the sides, the host drifted. A FAIL then becomes INCONCLUSIVE. A
+ * PASS becomes INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio
+ * new/base deviates from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both
+ * covariates together). With 8 pairs or fewer, no p-value is that small. It is then enough that all
+ * pairs agree. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

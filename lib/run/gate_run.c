@@ -272,6 +272,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     w->setup.check = enough_pairs;
     w->setup.wall = v->metric == 1;
     w->setup.read = (enum ddp_foreign)v->read;
+    w->setup.accuracy_margin = v->accuracy_margin;
     if (v->selftest) { /* a stored noise floor does not apply, because a self-test measures it */
         w->setup.min_effect = isnan(asked) ? DDP_GATE_EFFECT : asked;
         return make_env(&v->env[DDP_BASE], w->env[DDP_BASE], err);

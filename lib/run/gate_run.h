@@ -14,11 +14,12 @@ struct ddp_gate_values {
     int64_t pairs; /* 0: sequential, up to max_pairs */
     int64_t max_pairs, seed;
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
+    double accuracy_margin;              /* as a fraction of 1 */
+    struct ddp_int_list vary;            /* enum ddp_vary_key */
     const char *noise_file;
     int metric; /* 0: the result that a command writes, 1: its wall time */
     int read;   /* enum ddp_foreign */
     bool selftest, restart;
-    struct ddp_int_list vary; /* enum ddp_vary_key */
     struct ddp_int_list gates;
     double inject; /* percent */
     bool quiet, help;

@@ -191,7 +191,12 @@ static int run_gate(const struct ddp_selftest_setup *setup, bool injected, int i
         const struct ddp_unjudged *first = &data.unjudged.items[0];
         ddp_fail(err, DDP_EMISMATCH, "a self-test cannot judge '%s', a %s", first->name,
                  ddp_unjudged_kind(first));
-        rc = ddp_hint(err, "the command must always measure the same points, and must not train");
+        rc = ddp_hint(err, "the command must always measure the same points");
+        goto out;
+    }
+    if (data.trains[0]) {
+        ddp_fail(err, DDP_EMISMATCH, "a self-test cannot judge the training run '%s'", data.trains);
+        rc = ddp_hint(err, "the command must not train");
         goto out;
     }
     if (!same_cells(test, &data)) {

@@ -4,8 +4,9 @@
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
                       [--status WORD [--reason TEXT]] [--wrong N] [--iterations N] [--train LR[,LR...]]
                       [--ranks N] [--backend NAME] [--cpu MODEL] [--usable-cores N] [--kernel RELEASE] [--mpi NAME]
-                      [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
---train: training runs with these learning rates. --late: a point that the first call leaves out.
+                      [--seeds SEED=ACCURACY[,...] [--sync NAME] [--lr LR] [--step US] [--epochs N]] [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
+--train: training runs without epochs, with these learning rates. --seeds: a training run per seed, each with this
+accuracy in its last 3 epochs (nan: it diverges, diverged runs still have an accuracy). --late: a point that the first call leaves out.
 --state FILE: counts the calls, so that each has other, but reproducible, noise.
 """
 import argparse
@@ -24,6 +25,17 @@ def digest(body):
 
 def run(lr):
     return {"model": "singa-cnn", "ranks": 2, "seed": 1, "sync": {"strategy": "dense"}, "optimizer": {"lr": lr}}
+
+
+def trained(a, seed, accuracy, rng):
+    diverged = accuracy == "nan"
+    epochs = [{
+        "epoch": e + 1, "steps": 20, "train_loss": None if diverged else 0.5, "eval_loss": None if diverged else 0.5,
+        "eval_accuracy": 0.1 if diverged or e < a.epochs - 3 else float(accuracy),
+        "seconds": 20 * a.step * 1e-6 * math.exp(rng.gauss(0, a.noise / 100)),
+    } for e in range(a.epochs)]
+    return {"model": "m", "ranks": 2, "seed": int(seed), "launch": None, "sync": {"strategy": a.sync}, "optimizer": {"lr": a.lr},
+            "eval_images": a.eval_images, "epochs": epochs}
 
 
 def point(name, us, pingpong):
@@ -57,6 +69,13 @@ def main():
     a.add_argument("--wrong", type=int, help="elements of the first point")
     a.add_argument("--iterations", type=int, default=20, help="of the first point")
     a.add_argument("--train", metavar="LR[,LR...]")
+    a.add_argument("--seeds", metavar="SEED=ACCURACY[,...]", default="")
+    a.add_argument("--sync", default="dense")
+    a.add_argument("--lr", type=float, default=0.05)
+    a.add_argument("--step", type=float, default=1000, metavar="US")
+    a.add_argument("--epochs", type=int, default=7)
+    a.add_argument("--eval-images", type=int, default=10000)
+    a.add_argument("--no-points", action="store_true")
     a.add_argument("--late", metavar="ID=US")
     a.add_argument("--label")
     a.add_argument("--inject-delay", metavar="PCT@ID", help="the point ID takes so much longer")
@@ -104,6 +123,9 @@ def main():
     if a.copy:
         doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(0, a.noise / 100)),
                            "read_GBps": a.copy}]
+    doc["train"] += [trained(a, *item.split("="), rng) for item in a.seeds.split(",") if item]
+    if a.no_points:
+        doc["points"] = []
     body = json.dumps(doc)[:-1].encode()
     with open(a.json, "wb") as f:
         f.write(body + b',"digest": "' + digest(body).encode() + b'"}\n')

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -16,6 +18,7 @@
 #include "names.h"
 #include "record/result_file.h"
 #include "record/result_machine.h"
+#include "record/vary.h"
 
 static const char body[] =
     "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"tool\": {"
@@ -152,48 +155,135 @@ static void test_flaws(void **state)
     }
 }
 
-/* Training runs are stored by name, each once. A run without a model is refused. */
+#define RUN "{\"model\": \"m\", \"sync\": {\"strategy\": \"dense\"}, \"ranks\": 2, \"seed\": 3"
+
+/* Reads a document with these training runs. */
+static void read_training(const char *runs, struct ddp_result *r)
+{
+    char to[8192];
+    snprintf(to, sizeof to, "\"train\": [%s], \"points\"", runs);
+    read_changed("\"points\"", to, r);
+}
+
+/* Runs are sorted by name. Runs without a model and runs that occur twice are refused. */
 static void test_runs(void **state)
 {
-#define RUN "{\"model\": \"m\", \"sync\": {\"strategy\": \"dense\"}, \"ranks\": 2, \"seed\": 3"
     struct ddp_err err;
     struct ddp_result r;
-    read_changed("\"points\"",
-                 "\"train\": [" RUN ", \"optimizer\": {\"lr\": 0.5}}, " RUN
-                 ", \"optimizer\": {\"lr\": 0.5}}, " RUN
-                 ", \"optimizer\": {\"lr\": 1e-7}}], \"points\"",
-                 &r);
+    read_training(RUN ", \"optimizer\": {\"lr\": 0.5}}, " RUN ", \"optimizer\": {\"lr\": 1e-7}}",
+                  &r);
     assert_int_equal(r.run_count, 2);
-    assert_string_equal(r.runs[0], "m dense ranks 2 lr 0.5 seed 3");
-    assert_string_equal(r.runs[1], "m dense ranks 2 lr 1e-07 seed 3");
+    assert_string_equal(r.runs[0].name, "m dense ranks 2 lr 0.5 seed 3");
+    assert_string_equal(r.runs[0].group, "m dense ranks 2 lr 0.5");
+    assert_string_equal(r.runs[1].name, "m dense ranks 2 lr 1e-07 seed 3");
+    assert_false(r.runs[0].timed);
+    assert_int_equal(r.count, 1);
     ddp_result_release(&r);
-    read_changed("\"points\"",
-                 "\"train\": [" RUN ", \"batch_per_rank\": 8, \"dataset\": \"d\"}, " RUN
-                 ", \"batch_per_rank\": 16, \"dataset\": \"d\"}, " RUN
-                 ", \"batch_per_rank\": 8, \"dataset\": \"e\"}, " RUN
-                 ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"launch\": 2}, " RUN
-                 ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"baseline\": true}], \"points\"",
-                 &r);
+    read_training(RUN ", \"batch_per_rank\": 8, \"dataset\": \"d\"}, " RUN
+                      ", \"batch_per_rank\": 16, \"dataset\": \"d\"}, " RUN
+                      ", \"batch_per_rank\": 8, \"dataset\": \"e\"}, " RUN
+                      ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"launch\": 2}, " RUN
+                      ", \"batch_per_rank\": 8, \"dataset\": \"d\", \"baseline\": true}",
+                  &r);
     assert_int_equal(r.run_count, 4);
-    assert_string_equal(r.runs[0], "m dense ranks 2 seed 3 batch 16 d");
-    assert_string_equal(r.runs[1], "m dense ranks 2 seed 3 batch 8 d");
-    assert_string_equal(r.runs[2], "m dense ranks 2 seed 3 batch 8 d baseline");
-    assert_string_equal(r.runs[3], "m dense ranks 2 seed 3 batch 8 e");
+    assert_string_equal(r.runs[0].name, "m dense ranks 2 seed 3 batch 16 d");
+    assert_string_equal(r.runs[1].name, "m dense ranks 2 seed 3 batch 8 d");
+    assert_string_equal(r.runs[2].name, "m dense ranks 2 seed 3 batch 8 d");
+    assert_int_equal(r.runs[1].launch, 0);
+    assert_int_equal(r.runs[2].launch, 2);
+    assert_string_equal(r.runs[3].name, "m dense ranks 2 seed 3 batch 8 e");
     ddp_result_release(&r);
-    read_changed(
-        "\"points\"",
-        "\"train\": [{\"model\": \"m\", \"sync\": {\"strategy\": \"d\"}, \"ranks\": 1e300, "
-        "\"seed\": 7}], \"points\"",
-        &r);
-    assert_string_equal(r.runs[0], "m d ranks 1e+300 seed 7");
+    read_training(
+        "{\"model\": \"m\", \"sync\": {\"strategy\": \"d\"}, \"ranks\": 1e300, \"seed\": 7}", &r);
+    assert_string_equal(r.runs[0].name, "m d ranks 1e+300 seed 7");
     ddp_result_release(&r);
-    static const char *const bad[] = {"7", "[7]", "[{\"model\": \"m\"}]",
-                                      "[{\"model\": \"::m\", \"sync\": {\"strategy\": \"d\"}}]"};
+    static const char *const bad[] = {"7",
+                                      "[7]",
+                                      "[{\"model\": \"m\"}]",
+                                      "[{\"model\": \"::m\", \"sync\": {\"strategy\": \"d\"}}]",
+                                      "[" RUN ", \"epochs\": 7}]",
+                                      "[" RUN ", \"epochs\": [7]}]",
+                                      "[" RUN ", \"epochs\": [{\"steps\": 1, \"seconds\": 0}]}]",
+                                      "[" RUN ", \"epochs\": [{\"steps\": 0, \"seconds\": 1}]}]",
+                                      "[" RUN ", \"epochs\": [{\"steps\": 1, \"seconds\": 1, "
+                                      "\"eval_accuracy\": 1.1}]}]",
+                                      "[" RUN "}, " RUN "}]"};
     for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
-        char to[256];
+        char to[512];
         snprintf(to, sizeof to, "\"train\": %s, \"points\"", bad[i]);
         assert_int_equal(parse_changed("\"points\"", to, &err), DDP_EINPUT);
     }
+}
+
+#define EPOCH(seconds, accuracy)                                                                   \
+    "{\"steps\": 10, \"seconds\": " seconds ", \"train_loss\": 1, \"eval_loss\": 1, "              \
+    "\"eval_accuracy\": " accuracy "}"
+
+/* The step time is the median over epochs. The accuracy is the mean of the last three epochs. */
+static void test_epochs(void **state)
+{
+    struct ddp_result r;
+    read_training(RUN ", \"eval_images\": 100, \"epochs\": [" EPOCH("9", "0.1") ", " EPOCH(
+                      "1", "0.5") ", " EPOCH("2", "0.6") ", " EPOCH("3", "0.7") "]}",
+                  &r);
+    assert_int_equal(r.count, 2);
+    assert_string_equal(r.points[1].id, "m dense ranks 2 seed 3 epochs 4 step");
+    assert_true(fabs(r.points[1].median_ns - 2.5e8) < 1);
+    assert_true(isnan(r.points[1].ci95_lo_ns)); /* four epochs are too few for an interval */
+    assert_int_equal(r.points[1].iterations, 40);
+    assert_string_equal(r.runs[0].group, "m dense ranks 2 epochs 4");
+    assert_true(r.runs[0].timed && !r.runs[0].diverged);
+    assert_true(fabs(r.runs[0].accuracy - 0.6) < 1e-12 && r.runs[0].eval_images == 100);
+    ddp_result_release(&r);
+    read_training(RUN ", \"launch\": 1, \"epochs\": [" EPOCH(
+                      "1", "0.5") "]}, " RUN
+                                  ", \"launch\": 2, \"epochs\": [" EPOCH("3", "0.7") "]}",
+                  &r);
+    assert_int_equal(r.count, 2);
+    assert_true(fabs(r.points[1].median_ns - 2e8) < 1);
+    ddp_result_release(&r);
+    read_training(RUN ", \"epochs\": [{\"steps\": 10, \"seconds\": 1, \"train_loss\": null, "
+                      "\"eval_loss\": null, \"eval_accuracy\": 0.1}]}",
+                  &r);
+    assert_true(r.runs[0].diverged);
+    ddp_result_release(&r);
+    /* an epoch that was not evaluated */
+    read_training(RUN ", \"epochs\": [{\"steps\": 10, \"seconds\": 1, \"train_loss\": 1, "
+                      "\"eval_loss\": null, \"eval_accuracy\": null}]}",
+                  &r);
+    assert_true(!r.runs[0].diverged && isnan(r.runs[0].accuracy));
+    ddp_result_release(&r);
+}
+
+/* Names that are too long stay different, and --vary leaves settings out. */
+static void test_run_names(void **state)
+{
+    char longest[301] = "", runs[2048], text[4096];
+    struct ddp_result r;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ddp_result_rules rules = {.vary = 1u << DDP_VARY_LR | 1u << DDP_VARY_SYNC};
+    memset(longest, 'p', 300);
+    snprintf(runs, sizeof runs,
+             RUN ", \"data\": {\"path\": \"%s1\"}}, " RUN ", \"data\": {\"path\": \"%s2\"}}",
+             longest, longest);
+    read_training(runs, &r);
+    assert_int_equal(r.run_count, 2);
+    assert_true(strcmp(r.runs[0].name, r.runs[1].name) != 0);
+    assert_true(strlen(r.runs[0].name) < DDP_RESULT_RUN_NAME);
+    ddp_result_release(&r);
+    snprintf(text, sizeof text,
+             "\"train\": [" RUN
+             ", \"optimizer\": {\"lr\": 0.5}, \"batch_per_rank\": 8}], \"points\"");
+    const char *at = strstr(body, "\"points\"");
+    char changed[sizeof body + 4096];
+    int n = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - body), body, text,
+                     at + strlen("\"points\""));
+    size_t bytes;
+    char *whole = with_digest(changed, (size_t)n, &bytes);
+    assert_int_equal(ddp_result_parse(whole, bytes, "x.json", &rules, &r, &err), 0);
+    assert_string_equal(r.runs[0].name, "m ranks 2 seed 3 batch 8");
+    ddp_result_release(&r);
+    free(whole);
 }
 
 static void test_paired_launches(void **state)
@@ -407,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_flaws),
         cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_run_names),
         cmocka_unit_test(test_paired_launches),
         cmocka_unit_test(test_flips_are_found),
         cmocka_unit_test(test_flips_with_a_right_digest),

@@ -1,0 +1,58 @@
+/* A test whether an accuracy became worse by more than a margin. All functions are pure.
+ *
+ * Each training seed gives one paired difference, the accuracy of new minus that of base. Seeds are
+ * the samples. The test computes one-sided bounds of the mean difference from Student's t
+ * distribution. The lower bound above -margin shows that new is not worse. The upper bound below
+ * -margin shows that it is. For normally distributed differences, each wrong result has at most the
+ * probability of its level. tests/unit/test_noninferior.c measures both error rates. */
+#ifndef DDP_STATS_NONINFERIOR_H
+#define DDP_STATS_NONINFERIOR_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Largest number of seeds that the test recommends. */
+#define DDP_NONINFERIOR_SEEDS_MAX 100
+
+enum ddp_noninferior_state {
+    DDP_NOT_WORSE,          /* the lower bound lies above -margin */
+    DDP_WORSE,              /* the upper bound lies below -margin */
+    DDP_ACCURACY_UNCERTAIN, /* neither, or fewer than two differences */
+};
+/* Returns "not-worse", "worse" or "uncertain". */
+const char *ddp_noninferior_name(enum ddp_noninferior_state state);
+
+struct ddp_noninferior_rule {
+    double margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
+    /* pass_level: probability of DDP_NOT_WORSE if the mean difference is -margin. fail_level: the
+     * same for DDP_WORSE. */
+    double pass_level, fail_level;
+    /* Smallest standard deviation. Accuracies are multiples of one image, so differences can be
+     * equal by chance. */
+    double least_deviation;
+};
+
+struct ddp_noninferior {
+    size_t seeds;           /* number of differences */
+    double mean, deviation; /* of the differences; NaN if there are too few */
+    double lower, upper;    /* one-sided bounds of the mean; NaN with fewer than 2 differences */
+    enum ddp_noninferior_state state;
+    /* Estimate of the number of seeds that decides, from the mean and the deviation. 2 if the
+     * deviation is not known. 0 if the state is not UNCERTAIN, or if more than
+     * DDP_NONINFERIOR_SEEDS_MAX seeds are needed. */
+    size_t seeds_needed;
+};
+
+/* Returns the quantile of Student's t distribution with df >= 1 degrees of freedom. 0 < p < 1. */
+double ddp_student_t(double p, size_t df);
+/* Tests the differences d [n]. */
+void ddp_noninferior_decide(const double *d, size_t n, const struct ddp_noninferior_rule *rule,
+                            struct ddp_noninferior *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
