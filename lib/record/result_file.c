@@ -392,7 +392,7 @@ int ddp_result_index(unsigned vary, const char *name, struct ddp_result *r, stru
     DDP_TRY(DDP_NEW(&full, r->count, err));
     for (size_t i = 0; i < r->count; i++)
         memcpy(full[i], r->points[i].id, sizeof full[i]);
-    if (vary)
+    if (vary & DDP_VARY_POINT_KEYS)
         DDP_TRY_GOTO(vary_ids(vary, name, r, err), out);
     DDP_TRY_GOTO(ddp_id_index_build(&r->index, r->points[0].id, sizeof r->points[0], r->count, err),
                  out);

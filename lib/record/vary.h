@@ -22,6 +22,8 @@ enum ddp_vary_key {
     DDP_VARY_LR,
     DDP_VARY_COUNT
 };
+/* The keys in the id of a point. The other keys are in the names of training runs only. */
+#define DDP_VARY_POINT_KEYS ((1u << DDP_VARY_SYNC) - 1)
 /* "algorithm", "backend" and so on, by value, ending with NULL. */
 extern const char *const ddp_vary_names[];
 

@@ -96,6 +96,7 @@ def journal(*lines):
 def texts():
     write("json", "values", b'{"a": [1, -2.5e3, true, false, null, "x\\u00e9\\n<\\ud83d\\ude00"], "b": {"c": {}}, "d": []}')
     write("json", "digest", b'{\n  "a": 1,\n  "digest": "fnv1a64:3ae16671fa1f9602"\n}\n')
+    write("json", "canonical-digest", b'{"b": null, "digest": "jcs-fnv1a64:83f5955077bf8551", "a": [15e-1, "x"]}\n')
     write("json", "deep", b"[" * 20 + b"]" * 20)
     write("json", "numbers", b"[0, -0, 1e400, 5e-324, 0.1, 123456789012345678901234567890, 9007199254740993]")
     write("config", "axes", b'{"description": "d", "runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "64K"],'
