@@ -41,7 +41,8 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
  * as a and b. All pointers are borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
                      void *image_b);
-/* Writes the input of `round`. All other elements of the result buffer get a poison value. */
+/* Writes the input of `round`. Elements of the result buffer that are not input get a poison
+ * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
 /* In place: restores the input. Out of place: does nothing, because the operation did not change
  * the input. */
