@@ -1,10 +1,10 @@
 /* Communicators: a group of ranks and the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
- * ends when the world is aborted or a deadline passes. A call whose wait ends so fails with
- * DDP_ELOST, and so do all later operations on the communicator. With MPI the process may end
- * instead. The deadline is at least timeout_ns after the wait began. Only ddp_comm_agree_idle may
- * have no deadline. */
+ * ends when the world is aborted or a deadline passes. A call whose wait ends in this way fails
+ * with DDP_ELOST, and all later operations on the communicator also fail. With MPI the process may
+ * end instead. The deadline is at least timeout_ns after the wait began. Only ddp_comm_agree_idle
+ * may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -138,8 +138,9 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_
  * hangs. An abort or a lost connection ends the wait, too. */
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the longest time that a wait that begins now may take. This is timeout_ns, but
- * practically infinite in ddp_comm_agree_idle, where the watchdog checks the deadline. */
+/* Returns the longest time that a wait that begins now may take. The time is timeout_ns. In
+ * ddp_comm_agree_idle it is practically infinite, because the watchdog checks the deadline
+ * there. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Allocates registered memory, which the backend moves without copies if it can. Backends without
