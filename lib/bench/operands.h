@@ -5,7 +5,8 @@
  * and receives in b. In place, it works on a. Buffer b then keeps the input, so that a can be
  * restored (coll.h says where send lies in recv, or recv in send). The values of the input come
  * from verify.h. They depend on the rank, on the position in the full buffer and on the round. A
- * chunk at a wrong position or from a wrong rank is therefore detected. */
+ * chunk at a wrong position or from a wrong rank is therefore detected, unless it has only a few
+ * elements. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 

@@ -106,9 +106,8 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Copies the plan for connected ranks. Only connected ranks know whether they can have registered
- * memory. If they cannot have it, the copy uses private memory, and the function returns
- * DDP_EUNAVAIL if the user chose registered memory. asked: options->memory. Release *out with
- * ddp_plan_release. */
+ * memory. If they cannot have it, the copy uses private memory. Returns DDP_EUNAVAIL if they cannot
+ * have it and the user chose it (asked: options->memory). Release *out with ddp_plan_release. */
 int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
                        struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);

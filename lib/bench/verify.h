@@ -35,8 +35,9 @@ int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtyp
 /* The inputs, as integers. Used by verify.c and verify_exchange.c.
  *
  * Element i of rank r in round q depends on (r, i, q) only. An array at a wrong position or from a
- * wrong rank is therefore detected. Each block of elements has a seed, which is a full mix of (r,
- * block, q). An element is one xorshift step on a Weyl sequence from this seed. */
+ * wrong rank is therefore detected, unless it has only a few elements. Each block of elements has a
+ * seed, which is a full mix of (r, block, q). An element is one xorshift step on a Weyl sequence
+ * from this seed. */
 /* Elements per block. The integers of a block and their typed copies fit into the first-level
  * cache. */
 #define DDP_VERIFY_BLOCK 1024

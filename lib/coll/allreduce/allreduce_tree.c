@@ -14,9 +14,9 @@
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
  * root, except for averages of 16-bit floats over more than 2 ranks. These divide each input first
- * (struct ddp_reduction), and so round once more. 16-bit floats are rounded once per combine (of up
- * to three values), at most `depth` times on the path of a value. Averages of integers are exact,
- * because partial sums are sent in a wider type (coll_p2p.h).
+ * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per combine (of
+ * up to three values), at most `depth` times on the path of a value. Averages of integers are
+ * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size in the accumulator type. It equals S except for averages of integers. A rank sends
