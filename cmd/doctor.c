@@ -22,7 +22,8 @@
 /* A rank waits at most this long for the other ranks. */
 #define LINGER_US        6000000
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
-/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments there. */
+/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments into
+ * /dev/shm. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 #define FINDINGS_MAX      48
 
@@ -88,7 +89,8 @@ static void check_launcher(struct doctor *d)
 }
 
 /* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
- * (`needed`). If DDPBENCH_NCCL_LIB names a library that does not load, it is a warning. */
+ * (`needed`). If DDPBENCH_NCCL_LIB names a library that does not load, the finding is at least a
+ * warning. */
 static void find_no_device(struct doctor *d, const struct ddp_backend *b, const char *subject,
                            const struct ddp_err *why, bool needed)
 {

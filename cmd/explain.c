@@ -121,12 +121,12 @@ static void explain_time(FILE *out)
 
 static void explain_pingpong(FILE *out)
 {
-    fputs("The ping-pong is a round trip between ranks 0 and 1: of one cache line if all ranks\n"
-          "share memory, otherwise of a message of 8 bytes. It is measured for about 1 ms before\n"
-          "and after each point. It shows where the two ranks really run: on two threads of one\n"
-          "core, on two cores of one chip, on two chips, or on two hosts. On shared and\n"
-          "virtual machines this changes without notice, and it decides which algorithm is\n"
-          "fast. Compare two points only if their ping-pong times agree.\n",
+    fputs("The ping-pong is the round trip of one cache line between ranks 0 and 1, or of one\n"
+          "8-byte message if the ranks do not share memory. It is measured for at most about\n"
+          "1 ms before and after each point. It shows where the two ranks really run: on two\n"
+          "threads of one core, on two cores of one chip, on two chips, or on two hosts. On\n"
+          "shared and virtual machines this placement changes without notice, and it decides\n"
+          "which algorithm is fast. Compare two points only if their ping-pong times agree.\n",
           out);
 }
 
@@ -140,12 +140,11 @@ static void explain_bound(FILE *out)
           "memory          64 KiB and more over shared memory. The bound is the number of bytes\n"
           "                that the algorithm must read and write on all ranks, divided by a\n"
           "                measured speed. To measure it, all ranks copy at the same time, each\n"
-          "                a buffer of the size of the point (b = a). If the algorithm combines "
-          "values, they\n"
-          "                also add (a += b), and the faster of the two speeds counts. Copies\n"
-          "                use plain or non-temporal stores, whichever are faster. For a point\n"
-          "                in place the buffers have half that size, so that the caches hold as\n"
-          "                many bytes as in the operation itself.\n"
+          "                a buffer of the size of the point (b = a), at most 128 MiB. If the\n"
+          "                algorithm combines values, they also add (a += b), and the faster of\n"
+          "                the two speeds counts. Copies use plain or non-temporal stores,\n"
+          "                whichever are faster. For a point in place the buffers have half that\n"
+          "                size, so that the caches hold as many bytes as in the operation.\n"
           "latency         Less than 64 KiB over shared memory. The bound is the number of the\n"
           "                algorithm's steps, times half the round trip of a ping-pong.\n"
           "point-to-point  Messages. One message of the size of the point is timed while every\n"
@@ -157,7 +156,7 @@ static void explain_bound(FILE *out)
           "                are assumed.\n"
           "\n"
           "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
-          "than 100 for the bound `memory` means that the algorithm read data from a cache,\n"
+          "than 100 for the bound `memory` can mean that the algorithm read data from a cache,\n"
           "but the copies did not.\n",
           out);
 }
@@ -243,10 +242,10 @@ static void print_densities(FILE *out)
 static void explain_break_even(FILE *out)
 {
     fputs("The break-even density of a sparse exchange (topk, threshold, oktopk) is the share\n"
-          "of values below which it takes less time than a dense one. 0 means that it never\n"
-          "does, 1 that it always does. There is one density against dense f32 and one against\n"
-          "fp16. The one against fp16 is the fairer comparison, because fp16 halves the bytes\n"
-          "at almost no cost.\n"
+          "of values below which the exchange takes less time than a dense one. 0 means that it\n"
+          "is never faster, 1 that it is always faster. There is one density against dense f32\n"
+          "and one against fp16. The one against fp16 is the fairer comparison, because fp16\n"
+          "halves the bytes at almost no cost.\n"
           "\n"
           "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To send\n"
           "            every rank's k of N values with their indices to all others takes\n"
@@ -270,7 +269,7 @@ static void explain_break_even(FILE *out)
           "difference between the compressed and the dense time. Shared memory is so fast that\n"
           "compression seldom pays off there.\n"
           "Sources: Li & Hoefler, Ok-Topk, PPoPP 2022; Agarwal et al., On the Utility of\n"
-          "Gradient Compression, MLSys 2022 (it won in 6 of 200 set-ups).\n",
+          "Gradient Compression, MLSys 2022 (compression won in 6 of 200 set-ups).\n",
           out);
 }
 

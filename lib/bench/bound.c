@@ -154,8 +154,8 @@ static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err 
     return &b->speeds[b->count++];
 }
 
-/* Measures `run`. Raises *GBps to the result if it is faster. moved: bytes read and written per
- * byte of the buffer. */
+/* Measures `run`. Raises *GBps to the measured speed if that is higher. moved: bytes read and
+ * written per byte of the buffer. */
 static int measure_memory(struct ddp_bound *b, size_t bytes,
                           int (*run)(const struct work *, struct ddp_err *), double moved,
                           double *GBps, struct ddp_err *err)

@@ -6,17 +6,19 @@
  *   memory          The size is 64 KiB or more. The bound is the bytes that the algorithm must
  *                   read and write on all ranks (its cost), divided by a measured speed. For
  *                   this speed, all ranks together copy (b = a) or add (a += b) buffers of the
- *                   point's size. For a point in place, the buffers have half that size, so that
- *                   caches hold as many bytes as in the operation. The faster of plain and
- *                   non-temporal stores counts. A reduction uses the faster of copy and add.
+ *                   point's size, at most 128 MiB. For a point in place, the buffers have half the
+ *                   point's size, so that caches hold as many bytes as in the operation. The
+ *                   faster of plain and non-temporal stores counts. A reduction uses the faster of
+ *                   copy and add.
  *   latency         The size is below 64 KiB. The bound is the number of the algorithm's steps
  *                   times half the round trip of a ping-pong.
  *   point-to-point  Another backend sends messages. The time of one message of the point's size
- *                   is measured while all ranks send to their neighbours. From 64 KiB on, the
- *                   bound is the bytes that a rank must send, divided by the speed of this
- *                   message. Below 64 KiB, the bound is the number of steps times the time of
- *                   this message. The number of steps of a native call is not known; the code
- *                   assumes ceil(log2 n) for n ranks, and 1 for send-recv.
+ *                   is measured while all ranks send to their neighbours. Above 128 MiB, the time
+ *                   of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes
+ *                   that a rank must send, divided by the speed of this message. Below 64 KiB,
+ *                   the bound is the number of steps times the time of this message. The number
+ *                   of steps of a native call is not known; the code assumes ceil(log2 n) for n
+ *                   ranks, and 1 for send-recv.
  *
  * The bound holds for the algorithm that was measured. Another algorithm may have a smaller
  * bound. */

@@ -18,8 +18,8 @@ double ddp_break_even_predicted(const struct ddp_sparse_alg *alg, int ranks, siz
                                 double dense_bytes);
 /* Returns the estimated figure: the density at which the exchange takes dense_ns. phase_ns [3]:
  * times of encoding, exchange and decoding at `density`. The first is assumed to be constant, the
- * others to be proportional to the density. The result is limited to 0..1. Returns NaN if density
- * is 0 or a time is NaN. */
+ * others to be proportional to the density. The result is limited to 0..1. Returns NaN if a time is
+ * NaN or density is not positive. */
 double ddp_break_even_estimated(const double *phase_ns, double density, double dense_ns);
 
 /* Times measured at some densities, in ascending order of density. */
@@ -31,9 +31,9 @@ struct ddp_density_times {
 void ddp_density_times_add(struct ddp_density_times *t, double density, double ns);
 /* Returns the measured figure: the lowest density at which the exchange takes dense_ns.
  * Interpolates between two measured densities on logarithmic axes. Returns 0 if even the lowest
- * density takes that long, 1 if even the highest density is faster, and NaN if nothing was
- * measured. *low, *high: the two densities around the result, between which a caller can measure
- * next. They are equal if the result is not interpolated. */
+ * density takes that long, 1 if even the highest density is faster, and NaN if nothing was measured
+ * or dense_ns is NaN. *low, *high: the two densities around the result, between which a caller can
+ * measure next. They are equal if the result is not interpolated. */
 double ddp_break_even_measured(const struct ddp_density_times *t, double dense_ns, double *low,
                                double *high);
 

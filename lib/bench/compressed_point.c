@@ -274,7 +274,7 @@ static int exchange_median(struct ddp_compressed_bench *b, struct exchange *e, i
     return 0;
 }
 
-/* Returns the dense exchange of a baseline. */
+/* Returns the method of a baseline, none or fp16. */
 static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
 {
     return baseline == DDP_BASELINE_F32 ? ddp_compress_none
@@ -282,8 +282,8 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
 }
 
 /* Returns the name of an all-reduce that may be faster than `taken`, which auto chose: the
- * library's (`native`), or the best of our own if `taken` is the library's. Returns NULL if there
- * is none. */
+ * library's (`native`), or auto's choice among our own if `taken` is the library's. Returns NULL if
+ * there is none. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -372,8 +372,8 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times a coarse grid of densities. Then times a few densities between the two that enclose the
- * break-even density of each baseline. */
+/* Times the exchange at a coarse grid of densities. For each baseline, then times it at a few more
+ * densities, between the two measured ones that enclose the break-even density. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)
 {
@@ -446,9 +446,10 @@ static void close_parts(struct measurement *m)
     free(m->part);
 }
 
-/* Opens one exchange per chunk. The sizes of chunks differ by at most one element. There are at
- * most as many chunks as elements, because an empty exchange would take no time and distort the
- * median. Collective; fails on all ranks or on none. */
+/* Opens one exchange per chunk. The sizes of chunks differ by at most one element. If there are
+ * fewer elements than chunks, there is one chunk per element, because an empty exchange would take
+ * no time and distort the median. A point without elements has one empty chunk. Collective; fails
+ * on all ranks or on none. */
 static int open_parts(struct measurement *m, struct ddp_err *err)
 {
     const struct ddp_point_spec *s = m->spec;

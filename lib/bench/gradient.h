@@ -38,8 +38,9 @@ int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step
  * to 4096 such values is exact in f32, so a wrong sum cannot be mistaken for rounding. NaN becomes
  * 0. */
 void ddp_gradient_round(const struct ddp_gradient *g, float *x, size_t n);
-/* Returns the unit of rounding: a power of two of at most a 64th of the source's standard deviation
- * (for files: of the root mean square of the first values of the first file). */
+/* Returns the unit of rounding. It is the largest power of two that is at most a 64th of the
+ * source's standard deviation, limited to 2^-100..2^60. For files, the root mean square of the
+ * first values of the first file replaces the standard deviation. If that is 0, the unit is 1. */
 float ddp_gradient_step(const struct ddp_gradient *g);
 
 #ifdef __cplusplus

@@ -10,15 +10,15 @@
 #include "base/mem.h"
 #include "stats/series.h"
 
-/* Number of iterations whose times are exchanged in one call. */
+/* Largest number of iterations whose times are exchanged in one call. */
 #define CHUNK 512
 /* Time from the announcement of a start to the start. It begins at LEAD_NS, and doubles when a rank
  * was late, up to LEAD_MAX_NS. Otherwise it shrinks slowly to LEAD_NS, because a rank that waits
  * longer is more likely to be interrupted. */
 #define LEAD_NS     5000
 #define LEAD_MAX_NS 1000000
-/* A start further ahead than this is wrong. It occurs if processes of one host have different
- * clocks (time namespaces). */
+/* A start further ahead than this is wrong. Such a start occurs if processes of one host have
+ * different clocks (time namespaces). */
 #define FAR_NS 1000000000
 /* Largest number of invalid iterations for `kept` valid ones. The point fails if there are more. */
 #define INVALID_MAX(kept) (200 + 4 * (kept))

@@ -1,10 +1,10 @@
 /* Runs the timed iterations of a point: decides how many there are, starts each one, and computes
  * its time.
  *
- * Number: exactly --iters, or adaptive with a maximum number. Adaptive iterations end as soon as
- * half the 95 % interval of the median is at most `precision` times the median, the maximum time
- * has passed, or the maximum number is reached. The interval is checked after 20, 30, 45, ...
- * iterations (stats/series.h). Rank 0 decides and sends the decision to all ranks.
+ * Number: exactly --iters, or adaptive with a maximum number. Adaptive iterations end when half the
+ * 95 % interval of the median is at most `precision` times the median, the maximum time has passed,
+ * or the maximum number is reached. The interval is checked after 20, 30, 45, ... iterations
+ * (stats/series.h). Rank 0 decides and sends the decision to all ranks.
  *
  * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
  * the future, and each rank waits until that time. If a rank begins too late, the iteration is
@@ -36,7 +36,8 @@
 extern "C" {
 #endif
 
-/* Fewer iterations give no interval, so this many are measured even if they exceed --max-time. */
+/* Fewer iterations give no interval. This many (or --iters, if that is less) are therefore measured
+ * even if they exceed --max-time. */
 #define DDP_ITERATIONS_LEAST 6
 /* An iteration is invalid if a rank began it more than this after the announced start. */
 #define DDP_ITERATIONS_LATE_NS 1000
@@ -112,11 +113,11 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Number of durations that ddp_slowest_summary exchanges at a time. */
+/* Largest number of durations that ddp_slowest_summary exchanges in one call. */
 #define DDP_SLOWEST_CHUNK 1024
-/* Summarises iterations of which this rank has the durations in ns. The time of an iteration is
- * that of the slowest rank. duration [iters]. chunk [size * DDP_SLOWEST_CHUNK], sample [iters]:
- * scratch. Collective; all ranks get the same summary. */
+/* Summarises iterations. The time of an iteration is that of the slowest rank. duration [iters]:
+ * this rank's durations in ns. chunk [size * DDP_SLOWEST_CHUNK], sample [iters]: scratch.
+ * Collective; all ranks get the same summary. */
 int ddp_slowest_summary(struct ddp_comm *comm, const int64_t *duration, int64_t iters,
                         int64_t *chunk, double *sample, struct ddp_summary *out,
                         struct ddp_err *err) DDP_MUST_CHECK;

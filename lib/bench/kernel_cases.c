@@ -143,8 +143,8 @@ static void run_topk_hint(kernel_case *c, kernel_data *d)
     d->kept_count = d->device->grad->select_topk(&s, wanted(c, d), &d->hint, d->scratch);
 }
 
-/* Selects the largest elements of four arrays. This gives four index-sorted lists, like those of
- * four ranks. */
+/* Selects the largest elements of four arrays. The results are four index-sorted lists, like those
+ * of four ranks. */
 static void begin_lists(kernel_case *c, kernel_data *d)
 {
     const float *from[DDP_KERNEL_LISTS] = {d->normal, d->heavy, d->a, d->kept};

@@ -5,7 +5,8 @@
  * and receives in b. In place, it works on a. Buffer b then keeps the input, so that a can be
  * restored (coll.h says where send lies in recv, or recv in send). The values of the input come
  * from verify.h. They depend on the rank, on the position in the full buffer and on the round. A
- * chunk at a wrong position or from a wrong rank is therefore detected. */
+ * chunk at a wrong position or from a wrong rank is therefore detected, unless it has only a few
+ * elements. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 
@@ -41,7 +42,8 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
  * as a and b. All pointers are borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
                      void *image_b);
-/* Writes the input of `round`. All other elements of the result buffer get a poison value. */
+/* Writes the input of `round`. Elements of the result buffer that are not input get a poison
+ * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
 /* In place: restores the input. Out of place: does nothing, because the operation did not change
  * the input. */

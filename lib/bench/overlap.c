@@ -67,8 +67,8 @@ static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool 
     return operates ? ddp_iterations_join(o->comm, o->operands->full_bytes, err) : 0;
 }
 
-/* Sets *median_ns to the median over iterations of the slowest rank's time. sample [iters]:
- * scratch. */
+/* Sets *median_ns to the median over iterations. The time of an iteration is that of the slowest
+ * rank. sample [iters]: scratch. */
 static int measure(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    double *sample, double *median_ns, struct ddp_err *err)
 {

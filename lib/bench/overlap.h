@@ -1,7 +1,8 @@
 /* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
  * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
- * Three times are used. compute and total are medians over iterations of the slowest rank's time.
+ * Three times are used. compute and total are medians over iterations. The time of an iteration is
+ * that of the slowest rank.
  *
  *   pure     the time of the point: the operation, started and awaited at once
  *   compute  the loop alone, which each rank calibrates to take about as long as pure

@@ -1,5 +1,5 @@
-/* Measures a ping-pong between ranks 0 and 1. Its time shows how far apart the cores are on which
- * the ranks run. This distance affects all other times, so every result reports the ping-pong. The
+/* Measures a ping-pong between ranks 0 and 1. Its time shows how far apart the cores of these two
+ * ranks are. This distance affects all other times, so every result reports the ping-pong. The
  * ranks use flags if all ranks share memory, otherwise 8-byte messages. */
 #ifndef DDP_BENCH_PINGPONG_H
 #define DDP_BENCH_PINGPONG_H
@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Runs round trips for about budget_ns (1e6 for a record) and sets *round_trip_ns to their median,
- * on all ranks. NaN if there is one rank or the backend has neither flags nor messages.
- * Collective. */
+/* Runs round trips for about budget_ns (1e6 for a record), but at most 256 batches of 8 after the
+ * first batch. Sets *round_trip_ns to the median of the batches' means, on all ranks. NaN if there
+ * is one rank or the backend has neither flags nor messages. Collective. */
 int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -80,8 +80,8 @@ struct ddp_bench_plan {
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
 };
 
-/* Checks everything in the options that does not depend on backend and ranks, for example sizes,
- * steps and names of algorithms. Returns DDP_EUSAGE. */
+/* Checks everything in the options that depends neither on the backend nor on the ranks, for
+ * example sizes, steps and names of algorithms. Returns DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Sets *out to the number of ranks in a group. Returns DDP_EUSAGE if `ranks` cannot be divided into
@@ -105,10 +105,9 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
  * Ranks need not be started then. */
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Copies the plan for ranks that are connected, because only then it is known whether they can have
- * registered memory. Without it the copy uses private memory, whatever the plan chose by default.
- * asked: options->memory. Returns DDP_EUNAVAIL if the user chose registered memory. Release *out
- * with ddp_plan_release. */
+/* Copies the plan for connected ranks. Only connected ranks know whether they can have registered
+ * memory. If they cannot have it, the copy uses private memory. Returns DDP_EUNAVAIL if they cannot
+ * have it and the user chose it (asked: options->memory). Release *out with ddp_plan_release. */
 int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
                        struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);

@@ -1,4 +1,4 @@
-/* Handles --compress, --partial and the options that belong to them for the plan. */
+/* The functions of the plan for --compress, --partial and the options that need one of the two. */
 #include <math.h>
 #include <string.h>
 

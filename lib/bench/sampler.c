@@ -94,7 +94,8 @@ static int plan_point(const struct ddp_sampler *s, const struct ddp_point_spec *
     return ddp_coll_plan_init(out, operation_comm(s), alg, &operands.args, err);
 }
 
-/* Returns 0 if the point can be measured, else DDP_EUNAVAIL with the reason. */
+/* Returns 0 if the point can be measured. Returns DDP_EUNAVAIL, with the reason, if its algorithm
+ * cannot run here. */
 static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
@@ -478,8 +479,8 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
-/* Sets out->device_ns to the median over iterations of the slowest rank's time by its device's
- * clock. Collective. */
+/* Sets out->device_ns to the median over iterations. The time of an iteration is that of the
+ * slowest rank, by its device's clock. Collective. */
 static int share_device_time(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
@@ -554,9 +555,9 @@ static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out
 {
     struct measurement m = {.s = s, .spec = &s->plan->points[index]};
     /* Each group gets its own data, so that data of another group is detected as wrong. A seed is
-     * below 2^53, so seed and group fit into 64 bits. ddp_mix64 is one to one, so different seeds
-     * and groups give different rounds. The index of the point and the number of the iteration are
-     * added. */
+     * below 2^53, so the seed and one of up to 256 groups fit into 64 bits. ddp_mix64 is one to
+     * one, so different seeds and groups give different rounds. The index of the point and the
+     * number of the iteration are added. */
     const uint64_t group = (uint64_t)(s->comm->rank / s->group->size);
     m.round = ddp_mix64((uint64_t)s->options->seed | group << 56) + (uint64_t)index;
     point_operands(s, m.spec, &m.operands);

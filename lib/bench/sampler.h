@@ -2,12 +2,13 @@
  *
  * The sampler first runs one untimed operation, counts the bytes sent and, unless --check is off,
  * verifies the result exactly. Each timed iteration waits for the start (iterations.h) and times
- * one operation (--block: several). The sampler does nothing else between the two clock readings.
- * In place, the input is rewritten before every iteration; out of place, it is written once. With
- * --check all, every iteration gets new input and is verified outside the timed region.
+ * one operation (--block: several). Between the two clock readings the sampler does nothing else,
+ * except for the delay of --inject-delay. In place, the input is rewritten before every iteration.
+ * Out of place, it is not rewritten in the timed loop. With --check all, every iteration gets new
+ * input and is verified outside the timed region.
  *
- * A ping-pong of about 1 ms between ranks 0 and 1 runs before and after the timed loop. At the end
- * the sampler measures the lower bound of the time on this machine (bound.h). With
+ * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. At
+ * the end the sampler measures the lower bound of the time on this machine (bound.h). With
  * --overlap-compute the operation runs through coll/async.h, and is measured again beside a compute
  * loop (overlap.h). */
 #ifndef DDP_BENCH_SAMPLER_H

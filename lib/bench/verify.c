@@ -32,8 +32,8 @@ static int exact_twos(enum ddp_dtype dtype)
     return ddp_dtype_is_integer(dtype) ? DDP_MIN(ddp_dtypes[dtype].digits - 1, 8) : 8;
 }
 
-/* Returns the bits of the widest range whose values are exact in the type. Used for min, max, and
- * integer avg (which is a 64-bit sum). */
+/* Returns the bits of the widest range whose values are exact in the type. Used for min, max and
+ * the average of integers, whose sum is computed in 64 bits. */
 static int widest_bits(enum ddp_dtype dtype)
 {
     return DDP_MIN(ddp_dtypes[dtype].digits, 31);

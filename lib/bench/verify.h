@@ -23,7 +23,7 @@ int ddp_verify_reduced(const void *result, size_t first, size_t count, enum ddp_
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Like ddp_verify_reduced, for an average that multiplies each value by 1/ranks in its own type
  * before the sum. Accepts all results within the rounding error of this computation. If ranks is a
- * power of two, the multiplication is exact and the result must be, too. */
+ * power of two, the multiplication is exact, and the result must be exact, too. */
 int ddp_verify_averaged_first(const void *result, size_t first, size_t count, enum ddp_dtype dtype,
                               int rank, int ranks, uint64_t round, int64_t *wrong,
                               struct ddp_err *err) DDP_MUST_CHECK;
@@ -34,10 +34,10 @@ int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtyp
 
 /* The inputs, as integers. Used by verify.c and verify_exchange.c.
  *
- * Element i of rank r in round q depends on (r, i, q) only. Data at a wrong position or from a
- * wrong rank therefore differs from the expected data. Each block of elements has a seed, which is
- * a full mix of (r, block, q). An element is one xorshift step on a Weyl sequence from this
- * seed. */
+ * Element i of rank r in round q depends on (r, i, q) only. An array at a wrong position or from a
+ * wrong rank is therefore detected, unless it has only a few elements. Each block of elements has a
+ * seed, which is a full mix of (r, block, q). An element is one xorshift step on a Weyl sequence
+ * from this seed. */
 /* Elements per block. The integers of a block and their typed copies fit into the first-level
  * cache. */
 #define DDP_VERIFY_BLOCK 1024
@@ -56,8 +56,8 @@ struct ddp_verify_input {
      * 2 in a block). Index and round decide which ranks these are. */
     int active;
     int ranks;
-    /* All values are multiples of this factor. It makes the division in an average of 16-bit floats
-     * exact. Otherwise it is 1. */
+    /* All values are multiples of this factor. It is 1, except for averages of 16-bit floats, where
+     * it can make the division exact. */
     int32_t factor;
 };
 

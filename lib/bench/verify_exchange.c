@@ -279,8 +279,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
 }
 
 /* Checks how many sums the second selection took. In a call that need not be exact, a CPU uses the
- * last threshold again, which selects two thirds of k to 2k sums (sparse_oktopk.c). No
- * selected sum may be smaller than a sum that was left out. */
+ * last threshold again, which selects two thirds of k to 2k sums (sparse_oktopk.c). No selected sum
+ * may be smaller in magnitude than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {

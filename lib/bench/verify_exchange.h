@@ -10,9 +10,10 @@
  * and may be rounded only if the sum cannot be exact. The residual must be the rest, bit for bit.
  *
  * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
- * sum may be smaller than one that was left out. Exactly k sums (all, if fewer are not 0) must be
- * selected: on a device in every call, on a CPU in the first and then in every 32nd call. A value
- * whose sum was left out must be back in the residual of the rank that sent it.
+ * sum may be smaller in magnitude than one that was left out. Exactly k sums (or all sums that are
+ * not 0, if these are fewer) must be selected: on a device in every call, on a CPU in the first and
+ * then in every 32nd call. A value whose sum was left out must be back in the residual of the rank
+ * that sent it.
  *
  * All ranks must have the same bits. The caller runs the exchange itself, and calls these functions
  * outside the timed region. */

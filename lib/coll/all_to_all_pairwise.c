@@ -1,5 +1,5 @@
-/* All-to-all "pairwise": in each step a rank exchanges data with one other rank, until it has
- * exchanged data with all.
+/* All-to-all "pairwise": in each step a rank sends to at most one rank and receives from at most
+ * one rank. After all steps it has exchanged data with all ranks.
  *
  * Out of place, in step s a rank sends one chunk to rank + s and receives one chunk from rank - s
  * (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
@@ -81,7 +81,7 @@ static void pairwise_path(int ranks, const struct ddp_coll_shape *shape, struct 
 const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
     .name = "pairwise",
     .coll = DDP_ALL_TO_ALL,
-    .summary = "messages, one partner in each step: n-1 steps, any memory",
+    .summary = "messages, one target rank in each step: n-1 steps (n in place), any memory",
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = pairwise_scratch_bytes,
     .run = pairwise_run,

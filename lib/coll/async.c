@@ -119,9 +119,9 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the recorder for the progress thread. The first progress thread of a rank uses the
- * recorder in the shared segment, which other processes can read after the rank has died. Other
- * progress threads use private memory. */
+/* Returns the recorder for the progress thread. If there is a shared segment, the first progress
+ * thread of a rank uses a recorder in the segment. Other processes can read this recorder after the
+ * rank has died. Other progress threads use private memory. */
 static struct ddp_flight *find_recorder(struct ddp_async *async)
 {
     const struct ddp_comm *comm = async->parent;

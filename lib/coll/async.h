@@ -19,7 +19,8 @@
  * the failed request and for every later one.
  *
  * The progress thread has its own flight recorder. While the rank waits for a collective, the
- * parent's recorder shows it too, so a supervisor can report what a lost rank was doing. */
+ * parent's recorder shows this collective, too. A supervisor can therefore report the last
+ * operation of a lost rank. */
 #ifndef DDP_COLL_ASYNC_H
 #define DDP_COLL_ASYNC_H
 

@@ -17,8 +17,8 @@
  *   all-gather, gather (root)                               send == recv + rank*count
  * All ranks must create a plan with the same arguments. They must also agree on whether the arrays
  * are registered and, in calls without a root, whether the call is in place. If a rank does not
- * need an array (see above), its pointer is ignored. After success, all ranks that receive the same
- * result hold the same bits. */
+ * need an array (see above), the pointer to this array is ignored. After success, all ranks that
+ * receive the same result hold the same bits. */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -119,7 +119,7 @@ const struct ddp_coll_alg *ddp_coll_find(enum ddp_coll coll, const char *name);
 /* Returns 0 if the algorithm can run this call, or DDP_EUNAVAIL with the reason in err. */
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets *cost to the cost of one call. `ranks` need not exist. */
+/* Sets *cost to the cost of one call on `ranks` ranks. These ranks need not exist. */
 void ddp_coll_cost_of(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                       struct ddp_coll_cost *cost);
 /* Returns the algorithm that `auto` uses for this shape. The choice does not depend on measurements

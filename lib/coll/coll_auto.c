@@ -34,10 +34,10 @@ enum need {
  * than cores, all ranks of a core run in turn at each step, so flat is faster up to larger sizes.
  * The limits of broadcast, gather, scatter and send-recv are not larger.
  *
- * No row uses all-reduce "rd" and "tree". Both can be named with --algorithm. rd takes about half
+ * No row uses all-reduce "rd" or "tree". Both can be named with --algorithm. rd takes about half
  * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
- * No timing on a network shows from which size on it is not. tree was slower than "ring" across
- * hosts for the sizes for which ring is used (results/notes/auto-across-hosts.md). */
+ * No timing on a network shows the size from which on rhd is faster. Across hosts tree was slower
+ * than "ring" at the sizes for which `auto` uses ring (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -150,8 +150,8 @@ static bool is_open_mpi(const struct ddp_backend *backend)
     return library != NULL && strncmp(library, "Open MPI", strlen("Open MPI")) == 0;
 }
 
-/* True if the call does not meet a requirement of the row that the algorithm's supports() does not
- * check. */
+/* True if the call does not meet the requirement of a row. Checks only those requirements that
+ * ddp_coll_supports does not check. */
 static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shape, enum need need)
 {
     if (need == REGISTERED)

@@ -21,12 +21,13 @@ struct ddp_auto_query {
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */
     /* There are more ranks than cores. A waiting rank then yields its core, and a step takes
-     * microseconds. The algorithm that is chosen sums in the same order. */
+     * microseconds. Oversubscription affects the choice of the algorithm, but not the order in
+     * which values are summed. */
     bool oversubscribed;
 };
 /* Appends the rows of the table that apply to `query` as lines of text. A line shows a range of
- * message sizes, the algorithm and the reason. If an algorithm may refuse a call because of its
- * element type, the lines after it show the algorithms that are used instead. */
+ * message sizes, the algorithm and the reason. If an algorithm may refuse a call because of the
+ * call's element type, the lines after it show the algorithms that are used instead. */
 void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* The cost of a call. An algorithm that sends messages is run once per rank on a communicator that
- * moves no data and counts. The flags of algorithms in shared memory cannot be counted in this way,
- * so the three families have one formula.
+/* The cost of a call. An algorithm with DDP_COST_COUNTED is run once per rank on a communicator
+ * that moves no data and counts. The flags of algorithms in shared memory cannot be counted in this
+ * way, so cost_shared computes the cost of "flat", "direct" and "staged".
  *
  * Counting takes about 30 ns per message: one second for a ring of 4,096 ranks. */
 #include "coll/coll_p2p.h"
@@ -36,8 +36,8 @@ const struct ddp_backend ddp_backend_counting = {
     .test = count_test,
 };
 
-/* Returns the arguments of a rank. Nobody accesses the arrays, so their addresses only have to
- * differ, or to be in place. */
+/* Returns the arguments of a rank. No code accesses the arrays. Their addresses only show whether
+ * the call is in place. */
 static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank)
 {
     unsigned char *const a = (unsigned char *)((uintptr_t)1 << 44);

@@ -2,14 +2,14 @@
  * another's.
  *
  * A call has two *steps*. In each step a rank posts its flag in slot DDP_FLAGS_DIRECT. *Enter*
- * announces that the rank's send buffer is ready and that its recv buffer may be overwritten. The
- * offsets of both buffers are stored beside the flag, so the offsets may differ between ranks.
- * After that, ranks copy or combine data straight from send buffers to recv buffers. *Leave*
- * announces that the rank no longer accesses the memory of other ranks.
+ * announces that the rank's send buffer is ready and that its recv buffer may be overwritten.
+ * Except in all-reduce, the offsets of both buffers are stored beside the flag, so the offsets may
+ * differ between ranks. After that, ranks copy or combine data straight from send buffers to recv
+ * buffers. *Leave* announces that the rank no longer accesses the memory of other ranks.
  *
- * Two rules make this safe. A rank accesses the memory of a peer only after the peer has entered. A
- * rank returns only after every rank that accesses its memory or reads its offsets has left. Each
- * call raises the flag of every rank by two.
+ * Two rules make these accesses safe. A rank accesses the memory of a peer only after the peer has
+ * entered. A rank returns only after every rank that accesses its memory or reads its offsets has
+ * left. Each call raises the flag of every rank by two.
  *
  * Inputs are combined in rank order, and each element by one rank. In place, a rank reads each
  * element before it writes it, and no other rank accesses this element. */
@@ -90,10 +90,8 @@ static void move(const struct ddp_comm *comm, const struct ddp_coll_args *args, 
                   ddp_coll_past_cache(comm, bytes, touched * ddp_coll_array_bytes(args)));
 }
 
-/* Runs all-gather, all-to-all out of place, and send-recv. All-gather and all-to-all: each rank
- * copies its chunk of every rank's send buffer, as soon as that rank has entered. The chunk is the
- * whole send buffer in an all-gather. Send-recv: each rank copies the send buffer of the rank
- * before it. Only neighbours wait for each other. */
+/* Runs all-gather, and all-to-all out of place. Each rank copies its chunk of every rank's send
+ * buffer, as soon as that rank has entered. In an all-gather the chunk is the whole send buffer. */
 static int pull(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     const size_t chunk = ddp_coll_array_bytes(args), own = chunk * (size_t)comm->rank;
@@ -154,6 +152,8 @@ static int exchange_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     return wait_all(comm, err);
 }
 
+/* Runs send-recv. Each rank copies the send buffer of the rank before it. Only neighbours wait for
+ * each other. */
 static int send_recv_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                          struct ddp_err *err)
 {
@@ -197,10 +197,10 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
  * long as a step. */
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
-/* Returns the offset at which the root's part of each peer's chunk begins. In place, the root has
- * nothing to copy for itself. It copies the last n-th of each chunk, so that n ranks share the work
- * of n-1. Returns `bytes`, the size of a chunk, out of place, and if the chunk is so short that the
- * additional wait takes longer than the copy. */
+/* Returns the offset at which the root's part of each peer's chunk begins. bytes: size of a chunk.
+ * In place, the root has nothing to copy for itself. It copies the last n-th of each chunk, so that
+ * n ranks share the work of n-1. Returns `bytes` if the root copies no part. This is the case out
+ * of place, and for chunks for which the additional wait would take longer than the copy. */
 static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
     if (bytes < ROOT_COPIES_FROM_BYTES ||

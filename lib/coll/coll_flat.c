@@ -6,8 +6,8 @@
  * all flags. Each receiving rank then copies or combines data from the data slots into its recv
  * buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag instead, so that data
  * and flag move in one cache line. Inputs are combined in rank order. Calls in place (all
- * collectives except send-recv) need no special case, because the send buffer is copied before recv
- * is written.
+ * collectives except send-recv) need no special case, because other ranks read the copy of the send
+ * buffer.
  *
  * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
  * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.

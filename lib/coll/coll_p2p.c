@@ -30,7 +30,8 @@ struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_
     };
 }
 
-/* Calls reduce(). A call reads every source and writes one array. */
+/* Calls the device's reduce(). If the communicator only counts, counts the memory traffic instead:
+ * every source is read, and one array is written. */
 static void reduce(const struct ddp_comm *comm, const struct ddp_reduction *reduction, void *dst,
                    const void *const *src, int src_count, size_t count, int divisor)
 {
@@ -192,10 +193,10 @@ static void count_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c
     (void)ddp_coll_counts(comm, DDP_COST_MOVE * (double)out_bytes + per_byte * (double)in_bytes);
 }
 
-/* This cannot deadlock. In round k a rank waits first for its send of fragment k - 2 and then for
- * the arrival of fragment k. Consider the ranks in the earliest round k. Their targets are in round
- * k or later and have posted the receive of fragment k - 2, so the first wait ends. Their sources
- * then send fragment k, so the second wait ends. */
+/* ddp_p2p_combine cannot deadlock. In round k a rank waits first for its send of fragment k - 2 and
+ * then for the arrival of fragment k. Consider the ranks in the earliest round k. Their targets are
+ * in round k or later and have posted the receive of fragment k - 2, so the first wait ends. Their
+ * sources then send fragment k, so the second wait ends. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
     const size_t elem = c->reduction->acc_elem;

@@ -4,11 +4,11 @@
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
  * of a message, so empty messages are not sent. If the arriving data is combined, it is sent in
  * *fragments*. One fragment is combined while it is in the cache and the next one is in transit.
- * Data that is not combined is sent as one message.
+ * Other data is sent as one message, except in all-to-all "pairwise" in place.
  *
- * The cost of an algorithm that sends messages is counted (coll_cost.c): run() is called on a
- * communicator that moves no data. Such an algorithm must therefore access arrays only through the
- * functions of this header. */
+ * The cost of an algorithm that sends messages, except "hier", is counted (coll_cost.c): run() is
+ * called on a communicator that moves no data. An algorithm whose cost is counted must therefore
+ * access arrays only through the functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-/* The tag of all messages except the fragments of all-reduce "hier" (allreduce_hier.c). One tag is
- * enough, because messages between two ranks stay in order and all ranks run the same collectives
- * in the same order. */
+/* The tag of all messages of lib/coll, except the fragments of all-reduce "hier"
+ * (allreduce_hier.c). One tag is enough, because messages between two ranks stay in order and all
+ * ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
 /* Largest fragment, a multiple of every element size. This size is fast through shared memory. Open
@@ -91,9 +91,9 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
  * sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8. All other
  * operations and types use the type of the data.
  *
- * An average of 16-bit floats divides each input before the first sum, because a partial sum could
- * overflow although the average does not. The division rounds each input. Two ranks do not need it,
- * because their only combine adds and divides in f32. */
+ * An average of 16-bit floats over more than 2 ranks divides each input before the first sum,
+ * because a partial sum could overflow although the average does not. The division rounds each
+ * input. Two ranks do not divide the inputs, because their only combine adds and divides in f32. */
 struct ddp_reduction {
     enum ddp_dtype dtype, acc_dtype; /* type of the data, and of partial results */
     enum ddp_op op;

@@ -13,8 +13,9 @@
  * Averages are computed as struct ddp_reduction describes.
  *
  * Cost for S bytes (a chunk has S/n) on n ranks: n-1 steps for each of the two rings. S' is the
- * size in the accumulator type, which is S except for averages of integers. A rank sends (n-1)/n S'
- * bytes in fragments of DDP_FRAGMENT_BYTES, and (n-1)/n S bytes in n-1 messages. */
+ * size in the accumulator type. It equals S except for averages of integers. In the combining ring
+ * a rank sends (n-1)/n S' bytes in fragments of DDP_FRAGMENT_BYTES. In the copying ring it sends
+ * (n-1)/n S bytes in n-1 messages. */
 #include "coll/coll_ring.h"
 
 /* Returns the address where a step stores the partial sum of chunk c. The next step sends this

@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* The combining ring. At the end rank r holds chunk r of all inputs, combined in the rank order
- * r+1, r+2, ..., r. The last step divides an average. */
+ * r+1, r+2, ..., r. The last step divides an average, unless the inputs are divided (struct
+ * ddp_reduction). */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
     const struct ddp_reduction *reduction; /* landing buffers: for the longest chunk */

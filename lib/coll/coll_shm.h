@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* The flag slots (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm (barrier and
- * all-gather of bytes). Algorithms may share a slot, because every call raises the slot's sequence
- * number by the same amount on all ranks. */
+/* The flag slots (comm_shm.h) that algorithms use. Slots 0 and 1 belong to lib/comm, which uses
+ * slot 0 for barriers and all-gathers of bytes. Algorithms may share a slot, because every call
+ * raises the slot's sequence number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
     DDP_FLAGS_FLAT = 2, /* also 3; even calls use 2, odd calls use 3 */
     DDP_FLAGS_DIRECT = 4,

@@ -1,5 +1,5 @@
-/* Algorithm "staged" of all collectives except all-reduce (allreduce_staged.c). Data of private
- * memory moves through ring buffers in shared memory.
+/* Algorithm "staged" of all collectives except barrier and all-reduce (allreduce_staged.c). Data of
+ * private memory moves through ring buffers in shared memory.
  *
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers. A rank may
@@ -13,7 +13,7 @@
  * other collectives copy them to recv.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
- * any more. A call begins by waiting until all ranks have entered. This is needed because
+ * any more. A call begins by waiting until all ranks have entered. This wait is needed, because
  * all-reduce "staged" uses the same ring buffers and flags, and returns while peers may still be
  * reading. Every call raises each of the two flags by the same amount on all ranks. */
 #include "coll/coll_shm.h"
@@ -152,7 +152,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
     return 0;
 }
 
-/* Copies the fragments data[r] of all ranks r from which this rank reads to recv. All-to-all in
+/* For each rank r from which this rank reads, copies the fragment data[r] to recv. All-to-all in
  * place has just read recv, so recv is in the cache. */
 static void take_copies(const struct staging_call *call, const unsigned char *const *data, size_t t)
 {

@@ -90,8 +90,8 @@ int ddp_binary_depth(int n);
 
 /* Reduces n ranks to pow2 ranks, where pow2 is the largest power of two up to n. The first 2 *
  * extra ranks form pairs, where extra = n - pow2. The even rank of each pair is *folded* into the
- * odd rank, which takes part for both. The ranks that take part keep their order and get the new
- * ranks 0..pow2-1. */
+ * odd rank, which then holds the data of both. The ranks that are not folded keep their order and
+ * get the new ranks 0..pow2-1. */
 struct ddp_fold {
     int pow2, extra;
 };

@@ -1,10 +1,10 @@
 /* Communicators: a group of ranks and the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
- * ends when the world is aborted or a deadline passes. A call whose wait ends in one of
- * these ways fails with DDP_ELOST. All later operations on the communicator then fail, too. With
- * MPI the process may end instead. The deadline is at least timeout_ns after the wait began. Only
- * ddp_comm_agree_idle may have no deadline. */
+ * ends when the world is aborted or a deadline passes. A call whose wait ends in this way fails
+ * with DDP_ELOST, and all later operations on the communicator also fail. With MPI the process may
+ * end instead. The deadline is at least timeout_ns after the wait began. Only ddp_comm_agree_idle
+ * may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 

@@ -81,9 +81,8 @@ static int first_failure(const struct ddp_comm *world, const struct offer *all, 
     return 0;
 }
 
-/* Makes one segment for the ranks of this host. If any rank of the world cannot make
- * or open its segment, hosts->segment stays NULL and hosts->why gets the reason on all ranks of the
- * world. */
+/* Makes one segment for the ranks of this host. If any rank of the world cannot make or open its
+ * segment, hosts->segment remains NULL and hosts->why gets the reason on all ranks of the world. */
 static int make_segment(struct ddp_comm *world, const struct ddp_comm_options *options,
                         struct ddp_err *err)
 {

@@ -23,7 +23,7 @@ struct ddp_images {
     int channels, height, width, classes;
 };
 struct ddp_dataset {
-    char name[24];  /* "custom" if only the user's folder is known, and not which set it holds */
+    char name[24];  /* "custom" if the user's folder holds an unknown data set */
     char path[256]; /* folder as given, possibly truncated; "" for a generated set */
     uint64_t hash;  /* FNV-1a 64 of train.pixels, train.labels, eval.pixels and eval.labels */
     bool synthetic;

@@ -1,5 +1,5 @@
-/* The layer tables of all devices, and the layers of the CPU. They finish
- * their work before they return. */
+/* The layer tables of all devices, and the layers of the CPU. The layers of the CPU finish their
+ * work before they return. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

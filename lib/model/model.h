@@ -88,7 +88,7 @@ struct ddp_model_class {
      * entropies, and *correct the number of images classified correctly. The gradients of scale *
      * loss_sum are written to grads, not added. If ready is not NULL, ready(arg, i) is called for
      * each parameter i, in descending order, as soon as its gradient is final. On a stream, the
-     * work that computes it may still be queued. */
+     * work that computes the gradient may still be queued. */
     void (*step)(struct ddp_model *m, const float *x, const uint8_t *labels, int n, float scale,
                  double *loss_sum, int *correct, void (*ready)(void *arg, int param), void *arg);
     /* Runs the forward pass only. Batch normalisation uses the running statistics. */

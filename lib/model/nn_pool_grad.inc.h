@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void add_lines(const int nv, const 
             memcpy(sum + l * sum_step + v * PAD, &acc[l * nv + v], sizeof acc[0]);
 }
 
-/* Does the same for a single row of any length. */
+/* Does the same as add_lines for a single row of any length. */
 static inline __attribute__((always_inline)) void add_line(int vectors, const struct entry *e,
                                                            int count, const float *rows, float *sum)
 {

@@ -105,7 +105,7 @@ struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Measures the memory-copy speed of the ranks (bench/memory_baseline.h) and sends it to the
- * collector, unless an earlier item of the sweep has. Collective. */
+ * collector, unless these ranks have measured it for an earlier item of a sweep. Collective. */
 int ddp_emit_baseline(struct ddp_rank *rank, struct ddp_err *err) DDP_MUST_CHECK;
 /* Shows a progress line on stderr in place of the previous line. Does nothing if progress is
  * off. Ignores errors. */

@@ -1,4 +1,4 @@
-/* Measures the points of a plan. The plan is made once, before ranks start. */
+/* Measures the points of a plan. The plan of each rank count is made once, before ranks start. */
 #include "run/points.h"
 
 #include <math.h>
@@ -137,9 +137,9 @@ static void estimate(const void *values, int ranks, int local, double *seconds, 
     *bytes = plan->bytes_per_rank * (uint64_t)local;
 }
 
-/* Returns true if the note on an earlier skipped point also covers this point. This is so if both
- * have the same reason. It is also so if both have the same algorithm and, unless the user wrote
- * `--algorithm all`, the same element type and operation. */
+/* Returns true if the note on an earlier skipped point also covers this point. The note covers both
+ * points if they have the same reason. It also covers both if they have the same algorithm and,
+ * unless the user wrote `--algorithm all`, the same element type and operation. */
 static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
                          int index, const char *why)
 {

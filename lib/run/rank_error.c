@@ -121,8 +121,9 @@ const char *ddp_rank_error_same(int place)
                : "the same error";
 }
 
-/* Prints an error that the ranks have not agreed on. Rank 0 prints usage errors, and errors of
- * commands without ranks, for all ranks of its host. */
+/* Prints an error that the ranks have not agreed on. Rank 0 prints usage errors for all ranks of
+ * its host. It does the same for errors of commands that neither have ranks nor run on every
+ * rank. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];

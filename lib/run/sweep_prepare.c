@@ -112,7 +112,7 @@ const struct ddp_bench_plan *ddp_sweep_item_plan(const struct ddp_sweep_item *it
     return job->plan ? job->plan(item->values, item->ranks) : NULL;
 }
 
-/* Prepares items[i]. It uses the data of an earlier item if that is the same. */
+/* Prepares items[i]. The item borrows the data of an earlier item if both need the same data. */
 static int prepare_item(const struct ddp_app *app, struct ddp_sweep_values *v, int i,
                         struct ddp_err *err)
 {

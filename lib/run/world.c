@@ -53,7 +53,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
 }
 
 /* Returns true if the command can use GPUs, the ranks are processes, and each rank of this host can
- * have its own GPU. The own launcher needs at least two, because a single rank has nothing to send.
+ * have its own GPU. The own launcher needs at least two GPUs, because a single rank has nothing to
+ * send.
  */
 static bool gpus_suffice(const struct ddp_world *w)
 {

@@ -1,7 +1,7 @@
-/* The state of a command that runs with ranks. The collector is the process
- * that owns the record and the outputs. With ddpbench's own launcher, the collector is the parent
- * of the ranks, so the results survive the death of any rank. Under an outside launcher (mpiexec,
- * srun, torchrun), the collector is rank 0. */
+/* The state of a command that runs with ranks. The collector is the process that owns the record
+ * and the outputs. If ddpbench starts the ranks itself, the collector is the parent of the ranks,
+ * so the results survive the death of any rank. Under an outside launcher (mpiexec, srun,
+ * torchrun), the collector is rank 0. */
 #ifndef DDP_RUN_WORLD_H
 #define DDP_RUN_WORLD_H
 
@@ -50,8 +50,9 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK
 int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the outputs and writes the first document. Called after check and fill. */
 int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Handles one message from rank 0. After a return of 0, the record holds the data of the message. A
- * point or epoch is then also in the journal and in every document file. */
+/* Handles one message from rank 0. After a return of 0, the record holds the measurements in the
+ * message. A point or epoch is then also in every document file and, in a sweep with a journal, in
+ * the journal. */
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the

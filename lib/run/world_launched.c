@@ -217,9 +217,9 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
         err->rank = comm->rank;
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
-        /* Report the error before this rank leaves MPI, because the other ranks wait for this rank
-         * there. When the first rank ends, mpiexec ends the others and drops output that it has not
-         * forwarded yet. */
+        /* Report the error before this rank closes the communicator, because the other ranks wait
+         * for this rank when they close theirs. When the first rank ends, mpiexec ends the others
+         * and drops output that it has not forwarded yet. */
         ddp_log_err(&w->app->log, err);
         ddp_sleep_ns(LAST_MESSAGES_NS);
         err->agreed = false;

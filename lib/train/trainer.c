@@ -189,7 +189,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 }
 
 /* Initialises this rank's parameters. For DDP_INIT_BROADCAST, all ranks except rank 0 set them to
- * zero, because first_parameters() broadcasts by a sum. */
+ * zero, because first_parameters() replaces them by those of rank 0. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;

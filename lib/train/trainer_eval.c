@@ -1,5 +1,5 @@
 /* The end of an epoch: averages the running statistics of batch normalisation over the ranks,
- * evaluates all images and combines the figures of all ranks. */
+ * evaluates the evaluation images, and combines the figures of all ranks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,14 +30,14 @@
  * floats are rounded once in the sum over a host, and H - 1 times between hosts (once if spread).
  * Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
- * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type,
- * which is S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
- * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. In
- * total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the message is
- * spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: the
- * stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In registered memory
- * there is no stage `in`, and only the n - H ranks that are not leaders do `out`. The messages and
- * combines of the leaders need memory traffic in addition. */
+ * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type.
+ * It equals S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
+ * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. In total a
+ * leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the message is spread,
+ * a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: the stage `in`
+ * takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In registered memory there is no
+ * stage `in`, and only the n - H ranks that are not leaders do `out`. The messages and combines of
+ * the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
@@ -529,10 +529,11 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* This cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks are at
- * step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or out(i-DEPTH) of other
- * ranks, which belong to step i-1. The stage `out` waits for fragment i-LAG to go around the
- * leaders. All hosts have summed that fragment, and leaders advance its messages while they wait.
+/* The stages cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks
+ * are at step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or out(i-DEPTH)
+ * of other ranks, which belong to step i-1. The stage `out` waits for fragment i-LAG to go around
+ * the leaders. All hosts have summed that fragment, and leaders advance its messages while they
+ * wait.
  */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {

@@ -1,26 +1,26 @@
 /* All-reduce "rd": recursive doubling, in which every step exchanges the whole message.
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
- * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
- * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
- * end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their partial sums, and
- * both partners combine the two partial sums. Compared with "rhd", this takes about half the steps
- * and sends at least log2(pow2)/2 times the bytes. rd is therefore for small messages. Source: R.
- * Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH,
- * IJHPCA 19 (2005), section 4.5.
+ * number of ranks that run the levels. The first n - pow2 pairs of ranks are *folded* (pattern.h).
+ * The even rank of a pair sends its input to the odd rank at the start, runs no level, and receives
+ * the result at the end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their
+ * partial sums, and both partners combine the two partial sums. Compared with "rhd", this takes
+ * about half the steps and sends about log2(pow2)/2 times the bytes. rd is therefore for small
+ * messages. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication
+ * operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
  * Levels alternate between two buffers, *result* and *spare*. Each level combines from one buffer
  * into the other, so that it does not overwrite data that is still being sent. The last level
  * writes to result.
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
- * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. An average
- * is divided at the last level. Only an average of 16-bit floats over more than 2 ranks divides
- * each input first instead (struct ddp_reduction), which rounds once more. Averages of integers are
+ * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. Averages are
+ * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. These
+ * divide each input first (struct ddp_reduction), which adds one rounding. Averages of integers are
  * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size in
- * the accumulator type, which is S except for averages of integers. A rank sends log2(pow2) S'
+ * the accumulator type. It equals S except for averages of integers. A rank sends log2(pow2) S'
  * bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a folded pair sends S bytes more. The
  * even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
@@ -126,8 +126,8 @@ static int rd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void 
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* If ranks are folded, the slowest rank takes part in the start of folding, the levels and the end
- * of folding. */
+/* If ranks are folded, the slowest rank is the odd rank of a folded pair. It receives the even
+ * rank's input, runs all levels, and sends the result to the even rank. */
 static void rd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);

@@ -2,29 +2,29 @@
  * all-gather).
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
- * number of ranks that take part. The first n - pow2 pairs of ranks are *folded* (pattern.h). The
- * even rank of a pair sends its input to the odd rank at the start. It receives the result at the
- * end.
+ * number of ranks that run halving and doubling. The first n - pow2 pairs of ranks are *folded*
+ * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, runs no level,
+ * and receives the result at the end.
  *
  * *Halving*: at level 0 to log2(pow2)-1, partners at distance 2^level hold partial sums of the same
- * range. Each partner sends one half of the range to the other and combines the other half. Ranges
- * shrink while partners move apart, so most bytes are sent between near ranks. *Doubling*: the
- * levels run in reverse order, and partners exchange their complete ranges. Source: R. Thakur, R.
- * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
- * (2005), section 4.5.
+ * range. Each rank sends one half of the range to its partner, and combines the half that it keeps
+ * with the half that it receives. Ranges shrink while partners move apart, so most bytes are sent
+ * between near ranks. *Doubling*: the levels run in reverse order, and partners exchange their
+ * complete ranges. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective
+ * communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
- * partial sum is the first operand. 16-bit floats are rounded once per level of halving, and once
- * more for folded pairs. An average is divided once, at the last level of halving. With more than 2
- * ranks, an average of 16-bit floats divides each input at the start instead (struct
- * ddp_reduction), which rounds once more. Averages of integers are exact, because partial sums are
- * sent in a wider type (coll_p2p.h).
+ * partial sum is the first operand. Averages are divided at the last level of halving, except for
+ * averages of 16-bit floats over more than 2 ranks. These divide each input first (struct
+ * ddp_reduction), which adds one rounding. 16-bit floats are rounded once per level of halving, and
+ * once more for folded pairs. Averages of integers are exact, because partial sums are sent in a
+ * wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
- * of the array in the accumulator type. S' equals S except for averages of integers. Halving sends
- * (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2
- * S bytes per rank, in one message per step. The odd rank of a folded pair sends S bytes more. The
- * even rank sends only S' bytes. */
+ * in the accumulator type. It equals S except for averages of integers. Halving sends (pow2-1)/pow2
+ * S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2 S bytes per
+ * rank, in one message per step. The odd rank of a folded pair sends S bytes more. The even rank
+ * sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 #define LEVELS_MAX 31
@@ -157,8 +157,8 @@ static int rhd_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void
     return ddp_fold_holds(call.fold, comm->rank) ? ddp_p2p_fold_out(comm, args, err) : 0;
 }
 
-/* If ranks are folded, the slowest rank is one that receives the other's input, takes part in the
- * halving and in the doubling, and sends the result back. */
+/* If ranks are folded, the slowest rank is the odd rank of a folded pair. It receives the even
+ * rank's input, runs halving and doubling, and sends the result to the even rank. */
 static void rhd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);

@@ -5,9 +5,9 @@
  *   in    From its send buffer, the rank copies the fragments that other ranks combine to *slots*
  *         of its own ring buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
- *         rank order. It stores the result in its recv buffer and in its *result slot*. This is
- *         the slot in the next rank's ring buffer from which it read that rank's input. It then
- *         posts its flag SUM.
+ *         rank order. It stores the result in its recv buffer and in its *result slot*. The result
+ *         slot is the slot in the next rank's ring buffer that held the next rank's input for this
+ *         fragment. The rank then posts its flag SUM.
  *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
  * A result overwrites an input that has just been read. Compared with separate result slots, this
  * halves the memory in use and keeps its cache lines in the writer's cache

@@ -12,14 +12,14 @@
  * Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35
  * (2009), section 2, with one tree.
  *
- * Only the root computes the result, so all ranks get the same bits. An average is divided once, at
- * the root. 16-bit floats are rounded once per combine (of up to three values), at most `depth`
- * times on the path of a value. With more than 2 ranks, an average of 16-bit floats divides each
- * input first (struct ddp_reduction), which rounds once more. Averages of integers are exact,
- * because partial sums are sent in a wider type (coll_p2p.h).
+ * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
+ * root, except for averages of 16-bit floats over more than 2 ranks. These divide each input first
+ * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per combine (of
+ * up to three values), at most `depth` times on the path of a value. Averages of integers are
+ * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
- * S' is the size in the accumulator type, which is S except for averages of integers. A rank sends
+ * S' is the size in the accumulator type. It equals S except for averages of integers. A rank sends
  * S' bytes to its parent and S bytes to each child, each in m messages. Memory traffic
  * (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children also reads its
  * own and its children's S' bytes, and writes S' bytes. */
@@ -137,8 +137,9 @@ static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
                           elements(call, k) * call->elem, &call->down_recv[k % 2], err);
 }
 
-/* Posts the receive of fragment k + 1 before it waits for fragment k. This is safe, because a rank
- * with a parent has a lag of at least 2 and has therefore sent fragment k + 1 up already. */
+/* Posts the receive of fragment k + 1 before it waits for fragment k. The early receive is safe,
+ * because a rank with a parent has a lag of at least 2 and has therefore sent fragment k + 1 up
+ * already. */
 static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     if (call->parent >= 0) {
@@ -158,10 +159,10 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* This cannot deadlock. Let t be the earliest step in which a rank waits, and consider a rank at
- * depth d that waits in step t. In up(t) the rank waits only for ranks below it, and a leaf waits
- * for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step t - 2,
- * and for earlier sends whose receives the other rank posted before step t. */
+/* The pipeline cannot deadlock. Let t be the earliest step in which a rank waits, and consider a
+ * rank at depth d that waits in step t. In up(t) the rank waits only for ranks below it, and a leaf
+ * waits for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step
+ * t - 2, and for earlier sends whose receives the other rank posted before step t. */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)
@@ -207,9 +208,9 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return pipeline(&call, err);
 }
 
-/* The slowest rank is rank 1, which has a parent and two children if there are at least 5 ranks. In
- * each step it receives two partial sums, one after the other, and then sends two results. A single
- * fragment moves in only one direction at a time. */
+/* If there are at least 5 ranks, the slowest rank is rank 1, which has a parent and two children.
+ * In each step it receives two partial sums, one after the other, and then sends two results. A
+ * single fragment moves in only one direction at a time. */
 static void tree_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);

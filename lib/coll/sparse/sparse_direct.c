@@ -5,8 +5,8 @@
  * at a time, rank 0's entries first. All ranks use the same order, so they get the same bits. Last,
  * every rank announces that it no longer reads any list.
  *
- * In dense "direct" each rank sums one chunk and stores it to all ranks. That is not better here,
- * because a rank would still write 4n bytes, most of them to cache lines of other cores.
+ * In dense "direct" each rank sums one chunk and stores it to all ranks. Chunks would not be better
+ * here, because a rank would still write 4n bytes, most of them to cache lines of other cores.
  *
  * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
  * No messages are sent. */

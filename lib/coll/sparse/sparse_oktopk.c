@@ -5,10 +5,9 @@
  * The index range is split into one *region* per rank, so that every rank has about k/P entries in
  * each region. The rank is the *owner* of its region. A call has three parts. *Split and reduce*:
  * each rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks
- * agree on a threshold that about k sums reach. *Balanced gather*: the
- * kept sums are sent to all ranks. If a sum is not kept, the entries of a
- * rank that contributed to it go to the residual of that rank. The result plus all residuals is
- * therefore the sum of the inputs, apart from rounding and the scale.
+ * agree on a threshold that about k sums reach. *Balanced gather*: the kept sums are sent to all
+ * ranks. If a sum is not kept, each rank adds its own contribution to this sum to its residual. The
+ * result plus all residuals is therefore the sum of the inputs, apart from rounding and the scale.
  *
  * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
  * into P equal parts. Rank r computes the average of the r-th index of all ranks. Owner r adds its
@@ -16,11 +15,11 @@
  * ranks get the same bits.
  *
  * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
- * This takes at most 8k bytes.
+ * Each rank sends at most 8k bytes.
  *
- * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes (6k words)
- * of entries. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P. A gather of k
- * sums in equal chunks takes 8k(P - 1)/P bytes.
+ * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes of entries,
+ * which are 6k(P - 1)/P words. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P.
+ * A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
  * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
  * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
@@ -286,10 +285,10 @@ static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
  * rank at once. While one message is added, the next one is in transit. req[0..1] are receives,
  * req[1 + distance] are sends.
  *
- * This cannot deadlock. Consider the waiting ranks with the smallest distance. All their partners
- * are at this distance or a larger one. If such a rank waits for an earlier send, the target has
- * already posted the receive. If no such rank waits for a send, the messages that they wait for
- * have been sent. */
+ * This order cannot deadlock. Consider the waiting ranks with the smallest distance. All their
+ * partners are at this distance or a larger one. If such a rank waits for an earlier send, the
+ * target has already posted the receive. If no such rank waits for a send, the messages that they
+ * wait for have been sent. */
 static int reduce(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -763,7 +762,7 @@ static void oktopk_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cos
 
 const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
-    .summary = "each rank sums one region, the k largest sums are kept: at most 24k(P-1)/P bytes",
+    .summary = "each rank sums one region, about k sums are kept: at most 24k(P-1)/P bytes",
     .selects = true,
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = oktopk_scratch_bytes,

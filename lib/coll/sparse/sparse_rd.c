@@ -1,14 +1,14 @@
 /* Sparse all-reduce "rd": recursive doubling of sorted lists, as in SparCML.
  *
  * The algorithm works for any number of ranks P. The largest power of two up to P, pow2, is the
- * number of ranks that take part. The first P - pow2 pairs of ranks are *folded* (pattern.h). The
- * even rank of a pair sends its list to the odd rank at the start. It receives the sum at the end.
- * The ranks that take part have the *new ranks* 0 to pow2 - 1. In round i = 0, 1, ... the new ranks
- * r and r xor 2^i exchange their *partial sums*. Both ranks add the two partial sums by merging the
- * index-sorted lists. The number of entries (count) is sent before each list. If the shortest
- * coding of a list is not shorter than n values, the partial sum becomes dense and stays dense.
- * Source: C. Renggli et al., SparCML: high-performance sparse communication for machine learning,
- * SC 2019, section 5.3.
+ * number of ranks that run the rounds. The first P - pow2 pairs of ranks are *folded* (pattern.h).
+ * The even rank of a pair sends its list to the odd rank at the start, runs no round, and receives
+ * the sum at the end. The ranks that run the rounds have the *new ranks* 0 to pow2 - 1. In round i
+ * = 0, 1, ... the new ranks r and r xor 2^i exchange their *partial sums*. Both ranks add the two
+ * partial sums by merging the index-sorted lists. The number of entries (count) is sent before each
+ * list. If the shortest coding of a list is not shorter than n values, the partial sum becomes
+ * dense and stays dense. Source: C. Renggli et al., SparCML: high-performance sparse communication
+ * for machine learning, SC 2019, section 5.3.
  *
  * All ranks get the same bits. Before round i, all ranks of a block of 2^i new ranks hold equal
  * partial sums. Both partners add the same two partial sums, and the sum of two floats does not

@@ -409,7 +409,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
      * Without progress threads only one thread at a time calls MPI, but not always the main thread,
-     * so SERIALIZED suffices. In both MPIs only MULTIPLE costs locks. */
+     * so SERIALIZED suffices. In Open MPI and MPICH only MULTIPLE takes locks. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;

@@ -2,7 +2,7 @@
  * this process, and forwards all calls to the module.
  *
  * The binary itself does not link MPI. The launcher's environment variables show which module fits.
- * A process loads exactly one module, because the libraries of two MPIs define the same names. */
+ * A process loads at most one module, because the libraries of two MPIs define the same names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -68,8 +68,9 @@ static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
     return 0;
 }
 
-/* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2 does
- * so if the ranks share a host (its issue 6540). A test would crash, so the version decides. */
+/* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2
+ * crashes if the ranks share a host (its issue 6540). A test would crash, too, so the version
+ * decides. */
 static bool has_reduce_bug(void)
 {
     int major, minor;

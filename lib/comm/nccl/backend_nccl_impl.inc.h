@@ -111,8 +111,8 @@ void ddp_nccl_close(struct ddp_comm *comm);
 /* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is
  * complete. `function` is the name of the call for messages. ncclSuccess does not mean complete,
  * because ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still
- * works. Therefore ddp_nccl_settle always calls ncclCommGetAsyncError. On failure it aborts the
- * communicator. */
+ * works. Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure
+ * it aborts the communicator. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the stream is idle, up to the deadline. */

@@ -174,8 +174,8 @@ static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args 
            a->dtype == b->dtype && a->op == b->op && a->root == b->root;
 }
 
-/* Captures the operation as a graph. This happens at the second call with the same arguments,
- * because the first call opens connections, which cannot be captured. */
+/* Captures the operation as a graph. The capture happens at the second call with the same
+ * arguments, because the first call opens connections, which cannot be captured. */
 static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

@@ -114,9 +114,10 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 }
 
 /* Touches all pages of a new block. The owner touches them first, so that the memory is near its
- * core. Linux distributions disable huge pages for shared memory, which makes large messages slower
- * (results/notes/shared-memory.md). MADV_COLLAPSE makes huge pages on request. It needs one touched
- * page in each huge page. If it fails, the second loop touches ordinary pages. */
+ * core. Most Linux distributions disable huge pages for shared memory, which makes large messages
+ * slower (results/notes/shared-memory.md). MADV_COLLAPSE makes huge pages on request. It needs one
+ * touched page in each huge page. The second loop touches every ordinary page, in case
+ * MADV_COLLAPSE failed. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;

@@ -39,7 +39,7 @@ struct ddp_shm_message {
     unsigned char *data;
 };
 
-/* Open sends to one rank, and open receives from this rank. */
+/* Open sends to one peer, and open receives from the same peer. */
 struct ddp_shm_peer {
     /* Sends in order. The first one is being sent. */
     struct ddp_request *sends, *sends_last;

@@ -7,8 +7,8 @@
  * receive is copied to private memory (an "early" message), so that it does not block the ring.
  *
  * `isend` fills free slots at once. After that, open requests make progress only in `test`. Each
- * call of `test` advances all open requests, and some calls also read the rings of all ranks. Two
- * ranks that both send first therefore do not deadlock. */
+ * call of `test` on an unfinished request advances all open requests, and some of these calls also
+ * read the rings of all ranks. Two ranks that both send first therefore do not deadlock. */
 #include <stdlib.h>
 #include <string.h>
 
