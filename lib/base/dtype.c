@@ -36,11 +36,13 @@ const char *ddp_op_name(enum ddp_op op)
 int ddp_dtype_parse(const char *name)
 {
     const size_t length = strlen(name);
+    if (length == 0 || strchr(name, ' ') != NULL) /* spaces separate the aliases */
+        return -1;
     for (int i = 0; i < DDP_DTYPE_COUNT; i++) {
         const char *alias = strstr(ddp_dtypes[i].aliases, name);
         if (strcmp(name, ddp_dtypes[i].name) == 0)
             return i;
-        if (length > 0 && alias != NULL && alias[-1] == ' ' && alias[length] == ' ')
+        if (alias != NULL && alias[-1] == ' ' && alias[length] == ' ')
             return i;
     }
     return -1;

@@ -54,7 +54,12 @@ static size_t round_pages(size_t bytes, size_t page)
 
 /* Uses mmap instead of malloc, because only memory that was never touched gets huge pages at the
  * first access. */
-void *ddp_alloc_pages(size_t bytes)
+/* LeakSanitizer searches the heap, but not mappings, for pointers to allocated memory. These
+ * functions make it search a mapping, too. NULL if LeakSanitizer is not linked. */
+void __lsan_register_root_region(const void *begin, size_t bytes) __attribute__((weak));
+void __lsan_unregister_root_region(const void *begin, size_t bytes) __attribute__((weak));
+
+static void *map_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;
     size_t span = round_pages(bytes, page);
@@ -78,9 +83,19 @@ void *ddp_alloc_pages(size_t bytes)
     return base + head;
 }
 
+void *ddp_alloc_pages(size_t bytes)
+{
+    void *pages = map_pages(bytes);
+    if (pages && __lsan_register_root_region != NULL)
+        __lsan_register_root_region(pages, bytes);
+    return pages;
+}
+
 void ddp_free_pages(void *ptr, size_t bytes)
 {
     if (!ptr)
         return;
+    if (__lsan_unregister_root_region != NULL)
+        __lsan_unregister_root_region(ptr, bytes);
     munmap(ptr, round_pages(bytes, bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES));
 }

@@ -383,6 +383,7 @@ END
 char *strdup(const char *s) { return strcmp(s, "--json") == 0 ? NULL : strcpy(malloc(strlen(s) + 1), s); }
 END
     cc -shared -fPIC -fno-builtin -o shim.so shim.c
+    LD_PRELOAD=$PWD/shim.so "$ddpbench" --version >/dev/null 2>&1 || skip "nothing can be preloaded into this binary"
     LD_PRELOAD=$PWD/shim.so gate --base "$fake --points a=10" --new "$fake --points a=10"
     [ "$status" = 71 ]
 }

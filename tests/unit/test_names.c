@@ -43,6 +43,8 @@ static void test_dtypes(void **state)
         {"", -1},
         {"f3", -1},
         {"float8", -1},
+        {" float", -1},
+        {"float fp32", -1},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(aliases); i++)
         assert_int_equal(ddp_dtype_parse(aliases[i].name), aliases[i].dtype);
