@@ -28,7 +28,7 @@ static const struct column {
     {"eff(%)", 6, 1, "efficiency", 0.01, false},
     {"step(ms)", 9, 3, "step_seconds", 1e-3, false},
     {"x faster", 8, 2, "reference_speedup", 1, false},
-    {"pays<(GB/s)", 11, 3, "pays_below_GBps", 1, false},
+    {"pays (GB/s)", 11, 3, "pays_below_GBps", 1, false},
     {"exposed(ms)", 11, 3, "exposed_seconds_per_step", 1e-3, false},
     {"sent/step(kB)", 13, 2, "wire_bytes_per_step", 1e3, false},
     {"density(%)", 10, 3, "achieved_density", 0.01, false},
@@ -41,7 +41,7 @@ static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of 
                              "lowest and highest; differs: "
                              "accuracy minus the reference's; speed-up, eff: relative to one rank; "
                              "x faster: step time of the "
-                             "reference over that of this row; pays<: link speed of a rank below "
+                             "reference over that of this row; pays: link speed of a rank below "
                              "which a step would take less time than with the reference; exposed: "
                              "wait for the exchange per "
                              "step; sent: per rank and step; target: until "

@@ -40,7 +40,7 @@ ids='[(p["launch"], p["id"]) for p in d["points"]]'
 
 @test "the plan, its memory and its time, without measuring" {
     run -0 --separate-stderr "$ddpbench" sweep c.json --dry-run --launches 2 --json r.json
-    grep -q '^# .*c.json.* 2 .* 10 points.* 2 ' <<<"$output"
+    grep -q '^# .*c.json.* 10 points.* 2 repetitions' <<<"$output"
     grep -q '^# memory.* [0-9.]* [MG]iB' <<<"$output"
     grep -q '^# time.* [0-9.]* ' <<<"$output"
     [ "$(grep -c '^allreduce/shm/auto/' <<<"$output")" = 16 ]
@@ -255,5 +255,5 @@ rejected() {
         [ "$status" = 0 ] || [ "$status" = 71 ] || { echo "$config: $output"; false; }
     done
     run -0 "$ddpbench" sweep "$root/configs/ci-gate.json" --dry-run
-    grep -q '^# .* 1 .* 12 points' <<<"$output"
+    grep -q '^# .* 12 points.* 1 repetition' <<<"$output"
 }

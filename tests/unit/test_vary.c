@@ -26,7 +26,7 @@ static const struct ddp_point_spec first = {.coll = DDP_ALLREDUCE,
 /* Two points that differ in one key have the same id exactly if --vary has this key. */
 static void test_keys(void **state)
 {
-    for (int changed = 0; changed <= DDP_VARY_COUNT; changed++) {
+    for (int changed = 0; changed <= DDP_VARY_SYNC; changed++) {
         struct ddp_point_spec second = first;
         char a[192], b[192], x[192], y[192];
         switch (changed) {
@@ -54,7 +54,7 @@ static void test_keys(void **state)
         ddp_point_id(&first, a, sizeof a);
         ddp_point_id(&second, b, sizeof b);
         assert_string_not_equal(a, b);
-        for (unsigned vary = 0; vary < 1 << DDP_VARY_COUNT; vary++) {
+        for (unsigned vary = 0; vary < 1 << DDP_VARY_SYNC; vary++) {
             assert_true(ddp_vary_id(vary, a, x, sizeof x) && ddp_vary_id(vary, b, y, sizeof y));
             assert_int_equal(strcmp(x, y) == 0, vary >> changed & 1);
         }
