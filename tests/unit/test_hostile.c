@@ -253,7 +253,7 @@ static void check_csv(const char *text)
         }
     }
     assert_false(quoted);
-    assert_int_equal(rows, 11); /* head, 4 points, 3 training runs, 3 rows of the comparison */
+    assert_int_equal(rows, 11); /* heading, points, training runs and comparisons */
 }
 
 /* Counts the elements: exactly those that the reporter wrote. No text outside of them may be
