@@ -661,8 +661,8 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
 {
     struct measurement m = {.b = b, .spec = spec};
     m.feedback = ddp_plan_feedback(b->setup.options, spec);
-    /* Different points get different gradients, and so do the first 256 groups. Group 256 gets
-     * those of group 0 again, because the number of the group fills the upper 8 bits. */
+    /* Points get different gradients. Groups get different gradients too, unless their numbers
+     * are equal modulo 256: only 8 bits of the step hold the number of the group. */
     b->step = (uint64_t)index << 32;
     b->step += (uint64_t)(b->setup.comm->rank / b->setup.group->size) << 56;
     DDP_TRY(open_parts(&m, err));

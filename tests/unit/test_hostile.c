@@ -253,7 +253,7 @@ static void check_csv(const char *text)
         }
     }
     assert_false(quoted);
-    assert_int_equal(rows, 11); /* heading, points, training runs and comparisons */
+    assert_int_equal(rows, 11); /* 1 heading, 4 points, 3 epochs and 3 comparisons */
 }
 
 /* Counts the elements: exactly those that the reporter wrote. No text outside of them may be
