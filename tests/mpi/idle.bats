@@ -22,7 +22,7 @@ teardown() {
 waits() {
     needs "$1"
     export DDPBENCH_HOSTS=$2
-    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2,3 --size 4M --placement in -T 1 --max-time 2 --precision 0.01 -w 1 --json out.json
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2,3 --size 4M --placement in -T 1 --max-time 1.5 --precision 0.01 -w 1 --json out.json
     [ "$status" = 0 ] || { echo "$output"; false; }
     [ "$(json out.json '[p["ranks"] for p in d["points"]], d["status"]')" = "([2, 3], 'complete')" ]
 }
