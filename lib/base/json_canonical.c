@@ -10,7 +10,7 @@
 
 /* A positive decimal number: 0.DIGITS times 10 to the power of `point`. */
 struct decimal {
-    char digits[20]; /* without zeros at the end */
+    char digits[20]; /* [count]; shortest() removes zeros at the end */
     int count, point;
 };
 
@@ -33,7 +33,8 @@ static bool reads_back(const struct decimal *d, double value)
     return strtod(text, NULL) == value;
 }
 
-/* Increments the last digit. Returns false if all digits are 9. The sum then has fewer digits. */
+/* Increments the last digit. Returns false if all digits are 9, because the sum is then a power of
+ * ten, which has a single digit other than 0. */
 static bool increment(struct decimal *d)
 {
     int i = d->count - 1;
@@ -107,8 +108,9 @@ static void add_string(const char *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\"");
 }
 
-/* Returns the rank of a byte of UTF-8 in the order of UTF-16. U+E000 to U+FFFF begin with EE or EF.
- * In UTF-16 they follow the characters above U+FFFF, which begin with F0 to F4. */
+/* Returns the rank of a byte of UTF-8 in the order of UTF-16. In UTF-8,
+ * U+E000 to U+FFFF begin with EE or EF, and the characters above U+FFFF with F0 to F4. UTF-16
+ * orders these two groups the other way round. */
 static int utf16_rank(unsigned char c)
 {
     return c == 0xEE || c == 0xEF ? c + 0x10 : c;

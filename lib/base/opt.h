@@ -7,7 +7,7 @@
  *
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
  * abbreviation is DDP_EUSAGE. The message names the option. If an option, or a value with fixed
- * choices, is unknown, the hint suggests the nearest one. The message about a value also lists the
+ * choices, is unknown, the hint suggests the nearest one. The hint about a value also lists the
  * legal ones. If an option is given twice, the last value counts. A later list replaces an earlier
  * list. */
 #ifndef DDP_BASE_OPT_H

@@ -140,7 +140,7 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     DDP_TRY(exchange_start(it, &start, err));
     it->start_ns = ddp_clocks_local(&it->clocks, start);
     if (it->start_ns - ddp_now_ns() > FAR_NS)
-        it->start_ns = 0; /* wrong clock: begin now, and late, instead of waiting for ever */
+        it->start_ns = 0; /* wrong clock: begin now; this counts as late */
     while (ddp_now_ns() < it->start_ns)
         if (comm->rank_info.oversubscribed)
             sched_yield();

@@ -96,7 +96,8 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in the libraries in use. Under an outside launcher MPI may be in use even if another
+/* Fills in MPI if it is loaded under an outside launcher, CUDA if this host has a GPU, and the
+ * libraries of a backend on GPUs. Under an outside launcher MPI may be in use even if another
  * backend moves the data. */
 static void fill_features(struct ddp_world *w)
 {

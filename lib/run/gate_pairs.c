@@ -1,4 +1,4 @@
-/* Runs the child processes of the gate, and judges their results or two stored results. */
+/* Runs the child processes of the gate, and judges their results. */
 #include "run/gate_pairs.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Runs a gate in a folder of its own, or compares two stored results, and reports the verdict. */
+/* Runs a gate or the self-test in a folder of its own, and reports the verdict. */
 #include "run/gate_run.h"
 
 #include <dirent.h>
@@ -57,8 +57,8 @@ static void clear(int fd, const char *path)
 
 /* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
  * user owns the folder. `made` says that this gate has just created the folder. If the file system
- * cannot lock folders (such as NFS), a new folder is used without a lock. No other gate removes it,
- * because it cannot lock it either. */
+ * (such as NFS) cannot lock folders, a new folder is used without a lock. Other gates cannot lock
+ * this folder either, so they do not remove it. */
 static int lock(const char *path, bool made)
 {
     struct stat held, current;
@@ -145,7 +145,7 @@ static char *shown_env(const char *prefix, const struct ddp_string_list *list)
     return NULL;
 }
 
-/* Writes the command line that results show into argv, which has room for app->argc entries. In
+/* Fills argv [app->argc] with the command line as it appears in results. In
  * --base-env and --new-env, *** replaces the values of variables that may be secret. made[4]
  * receives the strings allocated for this, or NULL. The caller frees them, also after an error. */
 static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
@@ -214,8 +214,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_argv_split(side->text, &side->words, err);
 }
 
-/* Fails if the pairs are too few for any cell to be significant. Called after the first run of
- * base, when the number of cells is known. */
+/* Fails if the pairs are too few for any cell to be significant. Called after the first
+ * pair, when the number of cells is known. */
 static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                         struct ddp_err *err)
 {

@@ -1,4 +1,4 @@
-/* Runs `ddpbench gate` and `ddpbench compare`, from their options to the exit code. */
+/* Runs `ddpbench gate`, from its options to the exit code. */
 #ifndef DDP_RUN_GATE_RUN_H
 #define DDP_RUN_GATE_RUN_H
 

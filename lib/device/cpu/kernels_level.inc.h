@@ -45,8 +45,8 @@ typedef float v_f32 VECTOR(VB);
 typedef double v_f64 VECTOR(VB);
 
 /* Returns whether the hardware prefetcher falls behind in long loops, so that software prefetch
- * helps. On AMD processors the hardware prefetcher keeps up, and software prefetch makes loops
- * slower (results/notes/kernels.md). */
+ * helps. On AMD processors the hardware prefetcher keeps up, and software prefetch makes long
+ * loops slower (results/notes/kernels.md). */
 INLINE bool prefetcher_lags(void)
 {
 #if defined(__x86_64__)
