@@ -2,8 +2,9 @@
  *
  * A case is prepared for arrays of one size and then run many times. ddp_kernel_bytes() returns the
  * bytes that a run has to move, computed from the bytes per element and per list entry of the case.
- * The kernel may move more. `make bench-kernels` uses the same formulas. The helper binary
- * (cmd/kernels_main.c) measures and prints the times. Results are not verified here. */
+ * For scatter-add it adds the cache lines that the entries read and write. The kernel may move
+ * more. `make bench-kernels` uses the same formulas. The helper binary (cmd/kernels_main.c)
+ * measures and prints the times. Results are not verified here. */
 #ifndef DDP_BENCH_KERNEL_CASES_H
 #define DDP_BENCH_KERNEL_CASES_H
 
@@ -41,13 +42,13 @@ struct ddp_kernel_case {
     void (*run)(const struct ddp_kernel_case *c, struct ddp_kernel_data *d);
     /* Optional: called before the first run at a size. */
     void (*begin)(const struct ddp_kernel_case *c, struct ddp_kernel_data *d);
-    enum ddp_dtype dtype; /* type of the array whose size is given */
+    enum ddp_dtype dtype; /* n is the size in bytes divided by the size of this type */
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each is
-     * the number of elements per element of the result; ddp_kernel_bytes multiplies it by the
-     * size of an element. */
+    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each
+     * counts elements instead: those that are read or written for one element of the result.
+     * ddp_kernel_bytes multiplies it by the size of an element. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */
@@ -56,8 +57,8 @@ struct ddp_kernel_case {
 /* Returns all cases. The name after the last case is NULL. */
 const struct ddp_kernel_case *ddp_kernel_cases(void);
 
-/* Allocates and fills the arrays. bytes: size of an array, a multiple of 4096; all arrays together
- * take 10 times that. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
+/* Allocates and fills the arrays. bytes: size of an array, at least 4096 and a multiple of 8; all
+ * arrays together take 10 times that. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
 int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kernel_data **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_kernel_data_destroy(struct ddp_kernel_data *d);
