@@ -56,12 +56,12 @@ const char ddp_units_text[] =
     "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T, 64P, 1E (also Ki, KiB, ...) are\n"
     "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
     "are fine; KB is kB, and k, m, g, t and p alone also stand for K, M, G, T and P.\n"
-    "A size is a whole number of bytes below 2^63, without spaces. Anything\n"
-    "else is an error: nothing is rounded or clamped.\n\n"
+    "A size is a whole number of bytes below 2^63, without spaces. Anything else is an\n"
+    "error: nothing is rounded or clamped.\n\n"
     "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes in tables are bytes.\n\n"
     "Times: in tables, the unit in the heading of the column; microseconds under JSON\n"
-    "keys that end in _us; seconds in options. A value that does not exist is - in tables and null "
-    "in JSON, never 0.\n";
+    "keys that end in _us; seconds in options. A value that does not exist is - in\n"
+    "tables and null in JSON, never 0.\n";
 
 bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out)
 {
