@@ -40,6 +40,10 @@ struct ddp_launch_child {
     int stop_signal;
     /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
     int64_t stopped_at;
+    /* The rank's ddp_flight_progress, and the time at which this number was new. The time is
+     * renewed while the rank does not compute. */
+    uint64_t progress;
+    int64_t progress_at;
     struct ddp_channel_request request;
     unsigned char *payload;
     uint64_t got; /* bytes of request and payload read so far */
@@ -51,6 +55,7 @@ enum ddp_cause_kind {
     DDP_CAUSE_NONE,
     DDP_CAUSE_DIED,    /* killed by a signal, or exited without a result */
     DDP_CAUSE_STOPPED, /* stopped longer than the timeout */
+    DDP_CAUSE_STALLED, /* computed longer than the timeout without progress */
     DDP_CAUSE_SIGNAL,  /* a signal told the parent to end */
     DDP_CAUSE_HANDLER  /* on_message failed */
 };

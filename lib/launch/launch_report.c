@@ -74,6 +74,17 @@ static void report_stopped(const struct ddp_launch_run *run, int rank, const cha
     report_lost(run, what, waits, rank, signal, outcome, err);
 }
 
+/* Reports a rank that computed without progress. */
+static void report_stalled(const struct ddp_launch_run *run, int rank,
+                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char what[128], time[32];
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    snprintf(what, sizeof what, "made no progress for %s", time);
+    report_lost(run, what, "", rank, 0, outcome, err);
+    ddp_hint(err, "if one step can take this long, raise --timeout");
+}
+
 static void report_signal(const struct ddp_launch_run *run, int signal,
                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -165,6 +176,9 @@ void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_laun
         return;
     case DDP_CAUSE_STOPPED:
         report_stopped(run, cause->rank, cause->report_text, outcome, err);
+        return;
+    case DDP_CAUSE_STALLED:
+        report_stalled(run, cause->rank, outcome, err);
         return;
     case DDP_CAUSE_SIGNAL:
         report_signal(run, cause->signal, outcome, err);

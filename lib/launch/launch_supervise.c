@@ -216,8 +216,45 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
     memcpy(run->cause.report_text, report_text, sizeof report_text);
 }
 
-/* Handles timeouts: ranks that are stopped too long, the end of the grace period, and threads that
- * do not end. */
+/* Returns whether a rank is in an operation, whose waits have deadlines of their own. A rank that
+ * is idle until other ranks have finished does not count. */
+static bool in_operation(const struct ddp_launch_run *run)
+{
+    uint64_t index;
+    for (int r = 0; r < run->job->ranks; r++) {
+        const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, r);
+        if (!run->child[r].alive)
+            continue;
+        if (atomic_load_explicit(&block->flight.working, memory_order_acquire) == 0 &&
+            ddp_flight_busy(&block->flight, &index))
+            return true;
+        if (ddp_flight_busy(&block->progress, &index))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the run if a rank has computed without progress for the timeout. If another rank is in an
+ * operation, that rank's deadline ends the run instead, because its error says more. */
+static void check_progress(struct ddp_launch_run *run, int64_t now)
+{
+    const bool waiting = in_operation(run);
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_launch_child *child = &run->child[r];
+        const struct ddp_flight *flight = &ddp_segment_rank_of(run->segment, r)->flight;
+        const uint64_t progress = ddp_flight_progress(flight);
+        if (progress != child->progress || !child->alive || child->stopped_at != 0 || waiting ||
+            atomic_load_explicit(&flight->computing, memory_order_acquire) == 0) {
+            child->progress = progress;
+            child->progress_at = now;
+        } else if (now - child->progress_at >= run->job->timeout_ns) {
+            (void)ddp_launch_find_cause(run, DDP_CAUSE_STALLED, r, DDP_ELOST);
+        }
+    }
+}
+
+/* Handles timeouts: ranks that are stopped too long or make no progress, the end of the grace
+ * period, and threads that do not end. */
 static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
@@ -226,6 +263,7 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
             now - child->stopped_at >= run->job->timeout_ns)
             end_stopped(run, r);
     }
+    check_progress(run, now);
     bool aborted = ddp_segment_aborted(run->segment, NULL, NULL, NULL);
     if (run->end_at == 0 && aborted)
         run->end_at = now + DDP_LAUNCH_GRACE_NS;
@@ -268,6 +306,7 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         for (int r = 0; now - last > STOPPED_NS && r < run->job->ranks; r++) {
             if (run->child[r].stopped_at != 0)
                 run->child[r].stopped_at += now - last;
+            run->child[r].progress_at += now - last;
         }
         last = now;
         check_time(run, now);

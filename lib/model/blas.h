@@ -17,7 +17,8 @@ extern "C" {
 
 /* Loads the library `name`, or searches for one if name is NULL. The first library that was loaded
  * serves the whole process. Later calls ignore `name`. Returns DDP_EUNAVAIL if no library works.
- * The message then names the library, or the libraries that were tried. */
+ * The message then names the library, or the libraries that were tried. Returns DDP_ENOMEM if the
+ * system refuses the memory that the library needs for its buffer. */
 int ddp_blas_load(const char *name, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the name of the library, such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)", or at
  * least its file name. Returns "" before a library is loaded. */

@@ -163,8 +163,12 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     size_t batch = (size_t)t->batch, tensors = (size_t)o->model->param_count;
-    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0)
-        DDP_TRY(ddp_blas_load(o->blas, err));
+    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0) {
+        ddp_flight_compute(t->comm->flight, true);
+        const int rc = ddp_blas_load(o->blas, err);
+        ddp_flight_compute(t->comm->flight, false);
+        DDP_TRY(rc);
+    }
     t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
                                   .stream = t->device ? t->device->stream : NULL,
                                   .kind = o->optimizer,

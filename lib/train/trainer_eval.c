@@ -104,9 +104,11 @@ static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
             ddp_trainer_device_evaluate(t, first + at, m);
             continue;
         }
+        ddp_flight_compute(t->comm->flight, true);
         t->o->model->gather(t->model, eval->pixels, eval->labels, ddp_trainer_pixels(eval), NULL,
                             first + at, (int)m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
+        ddp_flight_compute(t->comm->flight, false);
         totals->eval_loss += loss;
         totals->eval_correct += correct;
     }

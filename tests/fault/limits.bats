@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# Limits on memory, stack and processor time, and ranks that compute for ever: the run ends by itself
+# with the right exit code and names the cause.
+# shellcheck disable=SC2154 # ddpbench: helpers.bash
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load ../helpers.bash
+    bench_setup
+    train=(train --ranks 2 --dataset synthetic --images 256 --epochs 1 -T 2)
+}
+
+# limited OPTION VALUE ARGUMENT...: runs ddpbench with `ulimit OPTION VALUE`.
+limited() {
+    # shellcheck disable=SC2016 # $1 and so on are the inner shell's
+    run --separate-stderr timeout 30 bash -c 'ulimit "$1" "$2" && shift 2 && exec "$@"' limited "$1" "$2" "$ddpbench" "${@:3}"
+}
+
+@test "an address space limit that denies OpenBLAS its buffer ends a training with 71" {
+    limited -v 614400 list
+    [ "$status" = 0 ] || skip "a sanitizer needs more address space"
+    limited -v 614400 "${train[@]}" --json out.json
+    [ "$status" = 71 ]
+    error_names "128 MiB"
+    hint_names "ulimit -v" --blas
+    file_says out.json '"partial"'
+    limited -d 131072 "${train[@]}"
+    [ "$status" = 71 ]
+}
+
+@test "ranks that compute for ever are ended after --timeout, with their phase" {
+    "${CC:-cc}" -shared -fPIC -O1 -o stuck.so "$BATS_TEST_DIRNAME/stuck_blas.c"
+    run --separate-stderr timeout 30 "$ddpbench" "${train[@]}" --blas ./stuck.so --json out.json
+    [ "$status" = 13 ]
+    error_names "rank 0" "2 s" "epoch 1 step 1"
+    file_says out.json '"partial"' "epoch 1 step 1"
+}
