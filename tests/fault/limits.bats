@@ -35,3 +35,14 @@ limited() {
     error_names "rank 0" "2 s" "epoch 1 step 1"
     file_says out.json '"partial"' "epoch 1 step 1"
 }
+
+@test "a stack limit that is too small ends every command with 71" {
+    for kib in 16 64 255; do
+        limited -s "$kib" allreduce --size 4 --ranks 2
+        [ "$status" = 71 ] || { echo "$kib KiB: exit $status"; false; }
+        error_names "stack limit" "256 KiB"
+        hint_names "ulimit -s"
+    done
+    limited -s 256 allreduce --size 4 --ranks 2 -n 1
+    [ "$status" = 0 ]
+}
