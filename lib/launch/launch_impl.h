@@ -62,6 +62,7 @@ enum ddp_cause_kind {
 struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
+    int64_t cpu_ns;        /* DDP_CAUSE_DIED: processor time of the rank, 0 if unknown */
     struct ddp_err err;    /* error of the handler */
     char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
 };
@@ -82,6 +83,7 @@ struct ddp_launch_run {
     int64_t signalled_at, end_at;
     bool abandoned; /* threads still run and use the data of this run */
     struct ddp_cause cause;
+    int64_t oom_kills; /* ddp_cgroup_oom_kills before the ranks were started */
     char host[64];
 };
 
@@ -92,6 +94,8 @@ struct ddp_rank_start {
     struct ddp_launch_rank rank;
 };
 
+/* Returns ddp_cgroup_oom_kills of this process. */
+int64_t ddp_launch_oom_kills(void);
 /* Runs the parent's loop until all ranks are gone or the threads are abandoned. */
 void ddp_launch_supervise(struct ddp_launch_run *run);
 /* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,9 +81,30 @@ static void report_fault(const struct ddp_launch_run *run, int rank)
     event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
-/* Ends the run if the death of a rank was not expected. info: from waitid, or NULL if unknown. */
-static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+/* A state change of a rank. */
+struct change {
+    siginfo_t info;
+    struct rusage usage;
+};
+
+/* Calls waitid without blocking. The system call also reports the resource usage, which the
+ * function of libc leaves out. */
+static int wait_change(pid_t pid, int options, struct change *out)
 {
+    *out = (struct change){.info = {0}};
+    return (int)syscall(SYS_waitid, P_PID, pid, &out->info, options | WNOHANG, &out->usage);
+}
+
+static int64_t cpu_ns_of(const struct rusage *usage)
+{
+    return ((int64_t)usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000 +
+           ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
+/* Ends the run if the death of a rank was not expected. change: NULL if unknown. */
+static void check_death(struct ddp_launch_run *run, int rank, const struct change *change)
+{
+    const siginfo_t *info = change != NULL ? &change->info : NULL;
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
     bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
@@ -94,16 +117,18 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
             run->cause.status = info->si_status;
         else if (info != NULL)
             run->cause.signal = info->si_status;
+        if (change != NULL)
+            run->cause.cpu_ns = cpu_ns_of(&change->usage);
     }
 }
 
 /* Cleans up after a rank's death. Messages that the rank sent before are still read. */
-static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+static void reap_rank(struct ddp_launch_run *run, int rank, const struct change *change)
 {
     struct ddp_launch_child *child = &run->child[rank];
     child->alive = false;
     run->alive--;
-    check_death(run, rank, info);
+    check_death(run, rank, change);
     if (child->channel >= 0 && ddp_launch_channel_read(run, rank))
         ddp_launch_channel_close(child);
     if (child->pidfd >= 0)
@@ -135,23 +160,23 @@ static void reap(struct ddp_launch_run *run)
     for (int r = 0; r < run->job->ranks; r++) {
         struct ddp_launch_child *child = &run->child[r];
         while (child->alive) {
-            siginfo_t info = {0};
-            int rc =
-                waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
+            struct change change;
+            const siginfo_t *info = &change.info;
+            int rc = wait_change(child->pid, WEXITED | WSTOPPED | WCONTINUED, &change);
             if (rc != 0 && errno == EINTR)
                 continue;
-            if (rc == 0 && info.si_pid == 0)
+            if (rc == 0 && info->si_pid == 0)
                 break;
             if (rc != 0) { /* another waitpid reaped the rank */
                 reap_rank(run, r, NULL);
-            } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
-                report_stop(run, r, info.si_status);
-            } else if (info.si_code == CLD_CONTINUED) {
+            } else if (info->si_code == CLD_STOPPED || info->si_code == CLD_TRAPPED) {
+                report_stop(run, r, info->si_status);
+            } else if (info->si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
                     event(run, "rank %d (pid %d) continues", r, (int)child->pid);
                 child->stopped_at = 0;
             } else {
-                reap_rank(run, r, &info);
+                reap_rank(run, r, &change);
             }
         }
     }
@@ -193,13 +218,13 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run)
 {
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
-        siginfo_t info = {0};
+        struct change change;
         /* WNOWAIT leaves the rank to the loop, which reads the rank's channel and then reaps the
          * rank. */
         if (run->child[r].alive &&
-            waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            info.si_pid != 0)
-            check_death(run, r, &info);
+            wait_change(run->child[r].pid, WEXITED | WNOWAIT, &change) == 0 &&
+            change.info.si_pid != 0)
+            check_death(run, r, &change);
     }
     return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
 }

@@ -18,6 +18,12 @@
 #define START_S    0.1
 #define FLOP_PER_S 2e10 /* matrix products on an older core */
 
+/* Used to estimate the memory of a run. The memory baseline has buffers on each rank, which are
+ * freed before the training. A process has a BLAS library with its buffer. */
+#define BASELINE_RANK_BYTES ((uint64_t)32 << 20)
+#define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
+#define PROCESS_BYTES       ((uint64_t)8 << 20)
+
 #define CUDA_ANSWER_NS                                                                             \
     INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
                           */
@@ -138,11 +144,20 @@ static int choose_device(struct ddp_train_values *v, const struct ddp_backend *b
     return check_strategies(v, v->model_device, backend, ranks, err);
 }
 
+/* Returns the bytes that each of the `local` ranks of a host needs. */
+static uint64_t rank_bytes(const struct ddp_train_options *o, int ranks, int local)
+{
+    const uint64_t training = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
+    const uint64_t baseline =
+        DDP_MIN(BASELINE_RANK_BYTES, BASELINE_HOST_BYTES / (uint64_t)DDP_MAX(local, 1));
+    return DDP_MAX(training, baseline) + PROCESS_BYTES;
+}
+
 static int check_memory(const struct ddp_train_options *o, int ranks, int local,
                         struct ddp_err *err)
 {
     struct ddp_sysinfo host;
-    uint64_t each = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
+    uint64_t each = rank_bytes(o, ranks, local);
     uint64_t need = each * (uint64_t)local;
     char each_text[24], need_text[24], have_text[24];
     ddp_sysinfo_read(&host);
@@ -246,8 +261,7 @@ static void estimate(const void *values, int ranks, int local, double *seconds, 
         struct ddp_train_options o;
         options_of(v, job, 0, &o);
         *seconds += estimate_seconds(v, job, ranks) * v->seeds.n;
-        uint64_t each = ddp_train_heap_bytes(&o, ranks) + ddp_train_private_bytes(&o, ranks);
-        *bytes = DDP_MAX(*bytes, each * (uint64_t)local);
+        *bytes = DDP_MAX(*bytes, rank_bytes(&o, ranks, local) * (uint64_t)local);
     }
 }
 

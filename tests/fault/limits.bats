@@ -46,3 +46,34 @@ limited() {
     limited -s 256 allreduce --size 4 --ranks 2 -n 1
     [ "$status" = 0 ]
 }
+
+# memory_group BYTES: makes a control group with this memory limit and prints its folder, or skips.
+memory_group() {
+    local mount=/sys/fs/cgroup file=memory.max
+    [ ! -d "$mount/memory" ] || mount=$mount/memory file=memory.limit_in_bytes
+    group=$mount/ddpbench-$$
+    { mkdir "$group" && echo "$1" >"$group/$file"; } 2>/dev/null || skip "no control group can be made here"
+    [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
+}
+
+teardown() {
+    [ -z "${group:-}" ] || rmdir "$group"
+}
+
+@test "a control group that runs out of memory ends the run with 71" {
+    memory_group 40000000
+    # The estimate of a point does not count the memory of the program itself.
+    run --separate-stderr timeout 30 bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+        "$ddpbench" allreduce --ranks 2 --size 4M --json out.json
+    [ "$status" = 71 ]
+    error_names "memory ran out"
+    hint_names "MiB"
+    file_says out.json '"partial"'
+}
+
+@test "ranks that use up their processor time are named" {
+    limited -t 1 train --ranks 2 --dataset synthetic --epochs 1000 -q --json out.json
+    [ "$status" = 13 ]
+    error_names "processor time" "1 s"
+    hint_names "ulimit -t"
+}
