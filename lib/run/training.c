@@ -2,13 +2,17 @@
 #include "run/training.h"
 
 #include <math.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "launch/launch_in_subprocess.h"
+#include "model/blas.h"
 
 /* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
  * compared with a training run. */
@@ -27,6 +31,8 @@
 #define CUDA_ANSWER_NS                                                                             \
     INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
                           */
+
+#define BLAS_ANSWER_NS INT64_C(20000000000)
 
 /* Fills *out with the trainer's options for v->jobs[job] and v->seeds.v[seed]. *out borrows from
  * v. */
@@ -151,6 +157,22 @@ static uint64_t rank_bytes(const struct ddp_train_options *o, int ranks, int loc
     const uint64_t baseline =
         DDP_MIN(BASELINE_RANK_BYTES, BASELINE_HOST_BYTES / (uint64_t)DDP_MAX(local, 1));
     return DDP_MAX(training, baseline) + PROCESS_BYTES;
+}
+
+/* Runs in a child process. Text that the library prints when it fails is dropped. */
+static int load_blas(void *name, struct ddp_err *err)
+{
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0)
+        (void)dup2(null, STDERR_FILENO);
+    DDP_TRY(ddp_blas_load(NULL, err));
+    snprintf(name, DDP_BLAS_NAME_BYTES, "%s", ddp_blas_name());
+    return 0;
+}
+
+int ddp_training_probe_blas(char *name, struct ddp_err *err)
+{
+    return ddp_launch_in_subprocess(load_blas, name, DDP_BLAS_NAME_BYTES, BLAS_ANSWER_NS, err);
 }
 
 static int check_memory(const struct ddp_train_options *o, int ranks, int local,

@@ -40,6 +40,13 @@ static_assert(offsetof(struct ddp_train_values, world) == 0,
 
 extern const struct ddp_job ddp_training_job;
 
+#define DDP_BLAS_NAME_BYTES 96
+/* Loads the BLAS library that a training would use, in a child process, because a broken library
+ * may end the process that loads it. Writes the library's name to name [DDP_BLAS_NAME_BYTES].
+ * Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a training could not use it. Must not be
+ * called while this process has other threads. */
+int ddp_training_probe_blas(char *name, struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Returns the reader of the data set. Fills *request with the shape of images that the model needs,
  * and with the folder, number of images and seed from the options. */
 const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
