@@ -187,7 +187,8 @@ struct ddp_epoch {
 };
 
 struct ddp_train_run {
-    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8];
+    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16];
+    char partition[528];             /* "batch", "shard", or "weights:" with a list. */
     char blas[96];                   /* Library of the matrix products. */
     char device[16];                 /* Device that computes the model. */
     bool graph;                      /* A step runs as one captured graph. */

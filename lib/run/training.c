@@ -58,7 +58,7 @@ static void options_of(const struct ddp_train_values *v, int job, int seed,
         .weight_decay = v->weight_decay,
         .init = (enum ddp_init)v->init,
         .init_sync = (enum ddp_init_sync)v->init_sync,
-        .partition = (enum ddp_partition)v->partition,
+        .partition = v->partition_spec,
         .seed = (uint64_t)v->seeds.v[seed],
         .bucket_bytes = v->bucket_bytes,
         .overlap = v->overlap != 0,
@@ -265,7 +265,8 @@ static double estimate_seconds(const struct ddp_train_values *v, int job, int ra
 {
     struct ddp_train_options o;
     options_of(v, job, 0, &o);
-    const double images = (double)v->data.train.count, batch = ddp_train_batch(&o, ranks) * ranks;
+    const double images = (double)v->data.train.count,
+                 batch = (double)ddp_train_global_batch(&o, ranks);
     double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
     if (o.max_steps > 0)
         steps = fmin(steps, (double)o.max_steps);
@@ -374,6 +375,8 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
     struct observer observer = {.rank = rank, .all = all, .err = DDP_ERR_INIT};
     options_of(v, 0, seed, &o);
     DDP_TRY(ddp_sync_parse("dense", &o.sync, err));
+    if (o.partition.kind == DDP_PARTITION_WEIGHTS)
+        o.partition = (struct ddp_partition_spec){.kind = DDP_PARTITION_BATCH};
     o.aggregate = NULL;
     o.algorithm = NULL;
     o.overlap = false;

@@ -168,7 +168,7 @@ static void uneven_parts_have_their_weight(void **state)
         static struct run dense, other;
         dense = defaults(4, 1);
         dense.o.data = &few;
-        dense.o.partition = (enum ddp_partition)kind;
+        dense.o.partition.kind = (enum ddp_partition)kind;
         dense.o.momentum = dense.o.weight_decay = 0.0;
         dense.o.lr = 0.05;
         dense.o.epochs = 3;
