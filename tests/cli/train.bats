@@ -210,3 +210,20 @@ PY
     refused 64 weights 3 -- train --dataset synthetic --ranks 3 --partition weights:3,1
     refused 64 --partition weights:0,1 -- train --dataset synthetic --ranks 2 --partition weights:0,1
 }
+
+@test "epochs have the bus bandwidth of the dense exchange, and of no other" {
+    ok train --dataset synthetic --images 300 --epochs 1 --ranks 3 --compare dense,fp16 --json bus.json --format csv=bus.csv
+    "$PYTHON" "$root/ci/validate_json.py" bus.json
+    "$PYTHON" - <<'PY'
+import csv, json
+for run in json.load(open("bus.json"))["train"]:
+    for e in run["epochs"]:
+        gbps = e["exchange_busbw_GBps"]
+        if run["sync"]["strategy"] == "dense" and not run["baseline"]:
+            want = e["steps"] * run["parameters"] * 4 * (2 * 2 / 3) / e["exchange_seconds"] / 1e9
+            assert gbps > 0 and abs(gbps / want - 1) < 1e-6, (gbps, want)
+        else:
+            assert gbps is None, run
+assert sum(row["exchange_busbw_GBps"] != "" for row in csv.DictReader(open("bus.csv"))) == 1
+PY
+}
