@@ -51,7 +51,7 @@ struct ddp_flight {
     _Atomic(int32_t) working;
     /* 1 while the rank computes (ddp_flight_compute), else 0. */
     _Atomic(uint32_t) computing;
-    /* Number of calls of ddp_flight_beat. */
+    /* Number of calls of ddp_flight_beat, and of matrix products (model/blas.h). */
     _Atomic(uint32_t) beats;
     _Atomic(uint64_t) entered; /* number of operations so far; operation i is ring[i % DEPTH] */
     /* Number of phases so far. Its lowest bit selects the current text of `phase`. The owner writes

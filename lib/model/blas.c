@@ -49,6 +49,7 @@ static struct {
     atomic_int users; /* threads that have called ddp_blas_load() */
 } blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local int thread_is_counted;
+static _Thread_local _Atomic(uint32_t) *products;
 
 /* Sets environment variables that make the library use one thread. Variables that the user has set
  * are kept, so set_one_thread() sets the number again after loading. */
@@ -199,6 +200,11 @@ const char *ddp_blas_name(void)
     return blas.name;
 }
 
+void ddp_blas_count(_Atomic(uint32_t) *counter)
+{
+    products = counter;
+}
+
 void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
                const float *b, int ldb, float beta, float *c, int ldc)
 {
@@ -212,4 +218,7 @@ void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a,
                tb ? CBLAS_TRANS : CBLAS_NO_TRANS, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     if (shared)
         pthread_mutex_unlock(&blas.call_lock);
+    if (products != NULL)
+        atomic_store_explicit(products, atomic_load_explicit(products, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
 }

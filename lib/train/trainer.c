@@ -200,6 +200,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
         const int rc = ddp_blas_load(o->blas, err);
         ddp_flight_compute(t->comm->flight, false);
         DDP_TRY(rc);
+        ddp_blas_count(&t->comm->flight->beats);
     }
     t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
                                   .stream = t->device ? t->device->stream : NULL,
@@ -335,6 +336,7 @@ static int open_trainer(struct ddp_trainer *t, struct ddp_err *err)
 /* Releases everything that open_trainer() has set up, also if it failed. */
 static void close_trainer(struct ddp_trainer *t)
 {
+    ddp_blas_count(NULL);
     if (t->sync)
         t->o->sync.cls->destroy(t->sync);
     ddp_trainer_dump_close(t);
