@@ -14,10 +14,10 @@
 #include "base/unit.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
-#include "model/blas.h"
 #include "model/dataset.h"
 #include "plain.h"
 #include "run/rank_error.h"
+#include "run/training.h"
 
 /* A rank waits at most this long for the other ranks. */
 #define LINGER_US        6000000
@@ -395,8 +395,9 @@ static void check_training(struct doctor *d)
         find(d, readable ? FINE : WARN, "data folder", readable ? "" : "correct DDPBENCH_DATA_DIR",
              "DDPBENCH_DATA_DIR is %.200s%s", given, readable ? "" : ", which cannot be read");
     struct ddp_err why = DDP_ERR_INIT;
-    if (ddp_blas_load(NULL, &why) == 0)
-        find(d, FINE, "BLAS", "", "%s", ddp_blas_name());
+    char blas[DDP_BLAS_NAME_BYTES];
+    if (ddp_training_probe_blas(blas, &why) == 0)
+        find(d, FINE, "BLAS", "", "%s", blas);
     else
         find(d, WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
 }

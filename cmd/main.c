@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/conf.h"
@@ -13,6 +14,11 @@
 #include "nccl_flags.h"
 #include "record/provenance.h"
 #include "run/rank_error.h"
+
+/* Smallest stack limit that is accepted. MPICH needs 160 KiB. */
+#define STACK_KIB      256
+#define DDP_TEXT_OF(x) #x
+#define DDP_TEXT(x)    DDP_TEXT_OF(x)
 
 #define DDP_COMMAND(symbol) extern const struct ddp_cmd ddp_cmd_##symbol;
 #include "command_list.h"
@@ -185,7 +191,21 @@ static int flush_stdout(int rc, struct ddp_err *err)
     return ddp_fail(err, DDP_EIO, "could not write the whole output to stdout");
 }
 
-int main(int argc, char **argv)
+/* Returns whether the stack may grow to STACK_KIB. Otherwise writes an error. Needs little stack
+ * itself. */
+static bool check_stack(void)
+{
+    static const char text[] = "ddpbench: error: the stack limit is below " DDP_TEXT(
+        STACK_KIB) " KiB\n  raise ulimit -s\n";
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_KIB * 1024)
+        return true;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    return false;
+}
+
+/* Not inlined into main, because main checks the stack before this function's frame exists. */
+__attribute__((noinline)) static int run_program(int argc, char **argv)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_app app = {
@@ -208,4 +228,9 @@ int main(int argc, char **argv)
     if (err.code != 0)
         ddp_rank_error_report(&app, &err);
     return ddp_exit_code(rc);
+}
+
+int main(int argc, char **argv)
+{
+    return check_stack() ? run_program(argc, argv) : ddp_exit_code(DDP_ENOMEM);
 }

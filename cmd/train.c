@@ -89,9 +89,9 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(SIZE, "bucket-bytes", 0, AT(bucket_bytes), "S", "0",
             "exchange gradients in buckets of at most S bytes, each as soon as it is full; 0: all "
             "at once"),
-    DDP_OPT(ENUM, "partition", 0, AT(partition), "HOW", "batch",
-            "batch: divide each global batch among the ranks; shard: divide the data set once",
-            .choices = ddp_partition_names),
+    DDP_OPT(STRING, "partition", 0, AT(partition), "HOW", "batch",
+            "batch: divide each global batch evenly among the ranks; shard: divide the data set "
+            "once; weights:W,...: divide each global batch in proportion to one weight per rank"),
     DDP_OPT(
         ENUM, "init-sync", 0, AT(init_sync), "HOW", "broadcast",
         "initial weights: rank 0's, the average of all ranks', or computed from the common seed",
@@ -330,6 +330,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     struct ddp_train_values *v = values;
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     DDP_TRY(choose_jobs(app->cmd, v, parsed, err));
+    DDP_TRY(ddp_partition_parse(v->partition, &v->partition_spec, err));
     if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
         v->target_accuracy = NAN;
     return complete(v, parsed, err);

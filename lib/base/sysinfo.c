@@ -197,6 +197,28 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
         fclose(f);
 }
 
+int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount)
+{
+    struct group g;
+    int64_t kills = -1;
+    FILE *f = fopen(membership, "re");
+    while (kills < 0 && next_group(f, &g)) {
+        /* In a container the path of the group may be missing under the mount. */
+        const char *const paths[] = {g.path, ""};
+        for (size_t i = 0; i < DDP_COUNT_OF(paths) && kills < 0 && controls(&g, "memory"); i++) {
+            char folder[PATH_MAX];
+            int n =
+                snprintf(folder, sizeof folder, "%s%s%s", mount, g.v2 ? "" : "/memory", paths[i]);
+            if (n > 0 && (size_t)n < sizeof folder)
+                kills =
+                    read_field(folder, g.v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+        }
+    }
+    if (f)
+        fclose(f);
+    return kills;
+}
+
 /* Returns the steal time. It is the eighth number in the first line of /proc/stat, in clock ticks
  * (proc(5)). */
 static double read_steal_ms(const char *path)

@@ -50,6 +50,10 @@ struct ddp_cgroup {
  * /sys/fs/cgroup. */
 void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgroup *out);
 
+/* Returns how many processes of this process's control group the kernel has killed because memory
+ * ran out, or -1 if this is unknown. The arguments are those of ddp_cgroup_read. */
+int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
+
 /* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
  * by a control group, and involuntary context switches. Read the counters before and after the
  * measurement and subtract. Values that cannot be read are NaN or -1. */

@@ -49,6 +49,10 @@ struct ddp_flight_entry {
 struct ddp_flight {
     /* The number of working ranks while this rank is in ddp_comm_agree_idle, else 0. */
     _Atomic(int32_t) working;
+    /* 1 while the rank computes (ddp_flight_compute), else 0. */
+    _Atomic(uint32_t) computing;
+    /* Number of calls of ddp_flight_beat, and of matrix products (model/blas.h). */
+    _Atomic(uint32_t) beats;
     _Atomic(uint64_t) entered; /* number of operations so far; operation i is ring[i % DEPTH] */
     /* Number of phases so far. Its lowest bit selects the current text of `phase`. The owner writes
      * a new text into the other half. */
@@ -94,6 +98,30 @@ static inline void ddp_flight_leave(struct ddp_flight *f, uint64_t index, int fa
 {
     atomic_store_explicit(&f->ring[index % DDP_FLIGHT_DEPTH].state,
                           failed ? DDP_FLIGHT_FAILED : DDP_FLIGHT_DONE, memory_order_release);
+}
+
+/* Records that a rank which computes makes progress. */
+static inline void ddp_flight_beat(struct ddp_flight *f)
+{
+    uint32_t beats = atomic_load_explicit(&f->beats, memory_order_relaxed);
+    atomic_store_explicit(&f->beats, beats + 1, memory_order_relaxed);
+}
+
+/* Records that the rank begins or ends a computation outside operations. From the begin to the end
+ * the rank must enter an operation, set a phase or call ddp_flight_beat at least once per timeout,
+ * else the supervisor or the watchdog ends the run. */
+static inline void ddp_flight_compute(struct ddp_flight *f, bool begin)
+{
+    ddp_flight_beat(f);
+    atomic_store_explicit(&f->computing, begin, memory_order_release);
+}
+
+/* Returns a number that changes when the rank enters an operation, sets a phase or beats. */
+static inline uint64_t ddp_flight_progress(const struct ddp_flight *f)
+{
+    return atomic_load_explicit(&f->entered, memory_order_relaxed) +
+           atomic_load_explicit(&f->phase_version, memory_order_relaxed) +
+           atomic_load_explicit(&f->beats, memory_order_relaxed);
 }
 
 /* Sets the phase. Text that does not fit is cut. Must not be called in timed regions. */

@@ -232,6 +232,7 @@ static int run_create(const struct ddp_launch_job *job, struct ddp_launch_run *r
     gethostname(host, sizeof host - 1);
     ddp_printable(host, run->host, sizeof run->host);
     read_cores(run);
+    run->oom_kills = ddp_launch_oom_kills();
     DDP_TRY_GOTO(DDP_NEW(&run->child, (size_t)job->ranks, err), err_arrays);
     DDP_TRY_GOTO(DDP_NEW(&run->start, (size_t)job->ranks, err), err_arrays);
     for (int r = 0; r < job->ranks; r++) {

@@ -40,6 +40,10 @@ struct ddp_launch_child {
     int stop_signal;
     /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
     int64_t stopped_at;
+    /* The rank's ddp_flight_progress, and the time at which this number was new. The time is
+     * renewed while the rank does not compute. */
+    uint64_t progress;
+    int64_t progress_at;
     struct ddp_channel_request request;
     unsigned char *payload;
     uint64_t got; /* bytes of request and payload read so far */
@@ -51,12 +55,14 @@ enum ddp_cause_kind {
     DDP_CAUSE_NONE,
     DDP_CAUSE_DIED,    /* killed by a signal, or exited without a result */
     DDP_CAUSE_STOPPED, /* stopped longer than the timeout */
+    DDP_CAUSE_STALLED, /* computed longer than the timeout without progress */
     DDP_CAUSE_SIGNAL,  /* a signal told the parent to end */
     DDP_CAUSE_HANDLER  /* on_message failed */
 };
 struct ddp_cause {
     enum ddp_cause_kind kind;
     int rank, signal, status;
+    int64_t cpu_ns;        /* DDP_CAUSE_DIED: processor time of the rank, 0 if unknown */
     struct ddp_err err;    /* error of the handler */
     char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
 };
@@ -77,6 +83,7 @@ struct ddp_launch_run {
     int64_t signalled_at, end_at;
     bool abandoned; /* threads still run and use the data of this run */
     struct ddp_cause cause;
+    int64_t oom_kills; /* ddp_cgroup_oom_kills before the ranks were started */
     char host[64];
 };
 
@@ -87,6 +94,8 @@ struct ddp_rank_start {
     struct ddp_launch_rank rank;
 };
 
+/* Returns ddp_cgroup_oom_kills of this process. */
+int64_t ddp_launch_oom_kills(void);
 /* Runs the parent's loop until all ranks are gone or the threads are abandoned. */
 void ddp_launch_supervise(struct ddp_launch_run *run);
 /* Records the cause unless the supervisor or a rank has recorded a failure before. Returns whether

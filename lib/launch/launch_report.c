@@ -2,11 +2,22 @@
  * a failed rank by its own error. Later failures are not reported. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
+#include "base/sysinfo.h"
 #include "base/unit.h"
 #include "diag/flight_report.h"
 #include "launch/launch_impl.h"
+
+#define CGROUP_MEMBERSHIP "/proc/self/cgroup"
+#define CGROUP_MOUNT      "/sys/fs/cgroup"
+#define CPU_SLACK_NS      100000000 /* resource usage is rounded to clock ticks */
+
+int64_t ddp_launch_oom_kills(void)
+{
+    return ddp_cgroup_oom_kills(CGROUP_MEMBERSHIP, CGROUP_MOUNT);
+}
 
 static void name_rank(const struct ddp_launch_run *run, int rank, char *out, size_t out_bytes)
 {
@@ -16,18 +27,49 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
 
 /* Reports a rank that the supervisor saw die or stop. *err gets the text of the outcome. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
-                        int rank, int signal, struct ddp_launch_outcome *outcome,
+                        int rank, int signal, int code, struct ddp_launch_outcome *outcome,
                         struct ddp_err *err)
 {
     char who[160], where[384];
     name_rank(run, rank, who, sizeof who);
     ddp_segment_describe(run->segment, rank, where, sizeof where);
-    outcome->code = DDP_ELOST;
+    outcome->code = code;
     outcome->rank = rank;
     outcome->signal = signal;
     snprintf(outcome->report_text, sizeof outcome->report_text, "%s %s in %s%s%s", who, what, where,
              waits[0] != '\0' ? "; " : "", waits);
-    ddp_fail(err, DDP_ELOST, "%s", outcome->report_text);
+    ddp_fail(err, code, "%s", outcome->report_text);
+}
+
+/* Reports a rank that the kernel killed because memory ran out. */
+static void report_no_memory(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
+                             struct ddp_err *err)
+{
+    struct ddp_cgroup group;
+    char limit[32];
+    report_lost(run, "was killed because memory ran out", "", run->cause.rank, SIGKILL, DDP_ENOMEM,
+                outcome, err);
+    ddp_cgroup_read(CGROUP_MEMBERSHIP, CGROUP_MOUNT, &group);
+    if (group.memory_bytes < 0) {
+        ddp_hint(err, "use fewer --ranks, or smaller messages or batches");
+        return;
+    }
+    ddp_format_size((uint64_t)group.memory_bytes, limit, sizeof limit);
+    ddp_hint(err, "raise the memory limit of the control group, which is %s, or use fewer --ranks",
+             limit);
+}
+
+/* Returns whether the rank has used up its processor time. *seconds becomes the limit. */
+static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CPU, &limit) != 0)
+        return false;
+    const rlim_t most = cause->signal == SIGKILL ? limit.rlim_max : limit.rlim_cur;
+    if (most == RLIM_INFINITY || (cause->signal != SIGKILL && cause->signal != SIGXCPU))
+        return false;
+    *seconds = (long long)most;
+    return (rlim_t)((cause->cpu_ns + CPU_SLACK_NS) / 1000000000) >= most;
 }
 
 static void report_death(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
@@ -35,13 +77,24 @@ static void report_death(const struct ddp_launch_run *run, struct ddp_launch_out
 {
     const struct ddp_cause *cause = &run->cause;
     char what[128];
-    if (cause->signal > 0)
+    long long seconds;
+    if (cause->signal == SIGKILL && run->oom_kills >= 0 &&
+        ddp_launch_oom_kills() > run->oom_kills) {
+        report_no_memory(run, outcome, err);
+        return;
+    }
+    const bool no_time = used_up_cpu_time(cause, &seconds);
+    if (no_time)
+        snprintf(what, sizeof what, "used up its %lld s of processor time", seconds);
+    else if (cause->signal > 0)
         snprintf(what, sizeof what, "was killed by signal %d (%s)", cause->signal,
                  sigdescr_np(cause->signal) != NULL ? sigdescr_np(cause->signal) : "?");
     else
         snprintf(what, sizeof what, "exited with code %d without a result", cause->status);
-    report_lost(run, what, "", cause->rank, cause->signal, outcome, err);
-    if (cause->signal == SIGKILL)
+    report_lost(run, what, "", cause->rank, cause->signal, DDP_ELOST, outcome, err);
+    if (no_time)
+        ddp_hint(err, "raise ulimit -t");
+    else if (cause->signal == SIGKILL && run->oom_kills < 0)
         ddp_hint(err, "if nobody killed it, memory may have run out: see dmesg");
     if (cause->signal == SIGBUS)
         ddp_hint(err, "shared memory or a mapped file ran out of space, most likely");
@@ -71,7 +124,18 @@ static void report_stopped(const struct ddp_launch_run *run, int rank, const cha
     ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
     snprintf(what, sizeof what, "was stopped by signal %d (%s) and did not continue within %s",
              signal, sigdescr_np(signal) != NULL ? sigdescr_np(signal) : "?", time);
-    report_lost(run, what, waits, rank, signal, outcome, err);
+    report_lost(run, what, waits, rank, signal, DDP_ELOST, outcome, err);
+}
+
+/* Reports a rank that computed without progress. */
+static void report_stalled(const struct ddp_launch_run *run, int rank,
+                           struct ddp_launch_outcome *outcome, struct ddp_err *err)
+{
+    char what[128], time[32];
+    ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
+    snprintf(what, sizeof what, "made no progress for %s", time);
+    report_lost(run, what, "", rank, 0, DDP_ELOST, outcome, err);
+    ddp_hint(err, "if one step can take this long, raise --timeout");
 }
 
 static void report_signal(const struct ddp_launch_run *run, int signal,
@@ -165,6 +229,9 @@ void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_laun
         return;
     case DDP_CAUSE_STOPPED:
         report_stopped(run, cause->rank, cause->report_text, outcome, err);
+        return;
+    case DDP_CAUSE_STALLED:
+        report_stalled(run, cause->rank, outcome, err);
         return;
     case DDP_CAUSE_SIGNAL:
         report_signal(run, cause->signal, outcome, err);

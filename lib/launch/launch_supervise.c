@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,9 +81,30 @@ static void report_fault(const struct ddp_launch_run *run, int rank)
     event(run, "rank %d: injected fault '%s', seen after %s", rank, fault, time);
 }
 
-/* Ends the run if the death of a rank was not expected. info: from waitid, or NULL if unknown. */
-static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+/* A state change of a rank. */
+struct change {
+    siginfo_t info;
+    struct rusage usage;
+};
+
+/* Calls waitid without blocking. The system call also reports the resource usage, which the
+ * function of libc leaves out. */
+static int wait_change(pid_t pid, int options, struct change *out)
 {
+    *out = (struct change){.info = {0}};
+    return (int)syscall(SYS_waitid, P_PID, pid, &out->info, options | WNOHANG, &out->usage);
+}
+
+static int64_t cpu_ns_of(const struct rusage *usage)
+{
+    return ((int64_t)usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000 +
+           ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
+/* Ends the run if the death of a rank was not expected. change: NULL if unknown. */
+static void check_death(struct ddp_launch_run *run, int rank, const struct change *change)
+{
+    const siginfo_t *info = change != NULL ? &change->info : NULL;
     const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, rank);
     bool done = atomic_load_explicit(&block->state, memory_order_acquire) == DDP_RANK_DONE;
     bool as_reported = info == NULL || (info->si_code == CLD_EXITED &&
@@ -94,16 +117,18 @@ static void check_death(struct ddp_launch_run *run, int rank, const siginfo_t *i
             run->cause.status = info->si_status;
         else if (info != NULL)
             run->cause.signal = info->si_status;
+        if (change != NULL)
+            run->cause.cpu_ns = cpu_ns_of(&change->usage);
     }
 }
 
 /* Cleans up after a rank's death. Messages that the rank sent before are still read. */
-static void reap_rank(struct ddp_launch_run *run, int rank, const siginfo_t *info)
+static void reap_rank(struct ddp_launch_run *run, int rank, const struct change *change)
 {
     struct ddp_launch_child *child = &run->child[rank];
     child->alive = false;
     run->alive--;
-    check_death(run, rank, info);
+    check_death(run, rank, change);
     if (child->channel >= 0 && ddp_launch_channel_read(run, rank))
         ddp_launch_channel_close(child);
     if (child->pidfd >= 0)
@@ -135,23 +160,23 @@ static void reap(struct ddp_launch_run *run)
     for (int r = 0; r < run->job->ranks; r++) {
         struct ddp_launch_child *child = &run->child[r];
         while (child->alive) {
-            siginfo_t info = {0};
-            int rc =
-                waitid(P_PID, (id_t)child->pid, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG);
+            struct change change;
+            const siginfo_t *info = &change.info;
+            int rc = wait_change(child->pid, WEXITED | WSTOPPED | WCONTINUED, &change);
             if (rc != 0 && errno == EINTR)
                 continue;
-            if (rc == 0 && info.si_pid == 0)
+            if (rc == 0 && info->si_pid == 0)
                 break;
             if (rc != 0) { /* another waitpid reaped the rank */
                 reap_rank(run, r, NULL);
-            } else if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
-                report_stop(run, r, info.si_status);
-            } else if (info.si_code == CLD_CONTINUED) {
+            } else if (info->si_code == CLD_STOPPED || info->si_code == CLD_TRAPPED) {
+                report_stop(run, r, info->si_status);
+            } else if (info->si_code == CLD_CONTINUED) {
                 if (child->stopped_at != 0)
                     event(run, "rank %d (pid %d) continues", r, (int)child->pid);
                 child->stopped_at = 0;
             } else {
-                reap_rank(run, r, &info);
+                reap_rank(run, r, &change);
             }
         }
     }
@@ -193,13 +218,13 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run)
 {
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
-        siginfo_t info = {0};
+        struct change change;
         /* WNOWAIT leaves the rank to the loop, which reads the rank's channel and then reaps the
          * rank. */
         if (run->child[r].alive &&
-            waitid(P_PID, (id_t)run->child[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            info.si_pid != 0)
-            check_death(run, r, &info);
+            wait_change(run->child[r].pid, WEXITED | WNOWAIT, &change) == 0 &&
+            change.info.si_pid != 0)
+            check_death(run, r, &change);
     }
     return ddp_segment_aborted(run->segment, NULL, NULL, NULL);
 }
@@ -216,8 +241,45 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
     memcpy(run->cause.report_text, report_text, sizeof report_text);
 }
 
-/* Handles timeouts: ranks that are stopped too long, the end of the grace period, and threads that
- * do not end. */
+/* Returns whether a rank is in an operation, whose waits have deadlines of their own. A rank that
+ * is idle until other ranks have finished does not count. */
+static bool in_operation(const struct ddp_launch_run *run)
+{
+    uint64_t index;
+    for (int r = 0; r < run->job->ranks; r++) {
+        const struct ddp_segment_rank *block = ddp_segment_rank_of(run->segment, r);
+        if (!run->child[r].alive)
+            continue;
+        if (atomic_load_explicit(&block->flight.working, memory_order_acquire) == 0 &&
+            ddp_flight_busy(&block->flight, &index))
+            return true;
+        if (ddp_flight_busy(&block->progress, &index))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the run if a rank has computed without progress for the timeout. If another rank is in an
+ * operation, that rank's deadline ends the run instead, because its error says more. */
+static void check_progress(struct ddp_launch_run *run, int64_t now)
+{
+    const bool waiting = in_operation(run);
+    for (int r = 0; r < run->job->ranks; r++) {
+        struct ddp_launch_child *child = &run->child[r];
+        const struct ddp_flight *flight = &ddp_segment_rank_of(run->segment, r)->flight;
+        const uint64_t progress = ddp_flight_progress(flight);
+        if (progress != child->progress || !child->alive || child->stopped_at != 0 || waiting ||
+            atomic_load_explicit(&flight->computing, memory_order_acquire) == 0) {
+            child->progress = progress;
+            child->progress_at = now;
+        } else if (now - child->progress_at >= run->job->timeout_ns) {
+            (void)ddp_launch_find_cause(run, DDP_CAUSE_STALLED, r, DDP_ELOST);
+        }
+    }
+}
+
+/* Handles timeouts: ranks that are stopped too long or make no progress, the end of the grace
+ * period, and threads that do not end. */
 static void check_time(struct ddp_launch_run *run, int64_t now)
 {
     for (int r = 0; r < run->job->ranks; r++) {
@@ -226,6 +288,7 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
             now - child->stopped_at >= run->job->timeout_ns)
             end_stopped(run, r);
     }
+    check_progress(run, now);
     bool aborted = ddp_segment_aborted(run->segment, NULL, NULL, NULL);
     if (run->end_at == 0 && aborted)
         run->end_at = now + DDP_LAUNCH_GRACE_NS;
@@ -268,6 +331,7 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         for (int r = 0; now - last > STOPPED_NS && r < run->job->ranks; r++) {
             if (run->child[r].stopped_at != 0)
                 run->child[r].stopped_at += now - last;
+            run->child[r].progress_at += now - last;
         }
         last = now;
         check_time(run, now);

@@ -272,6 +272,21 @@ static int check_other_launchers(struct ddp_err *err)
     return 0;
 }
 
+/* Fails if torchrun's variables are set but MASTER_ADDR is empty. Each process would otherwise
+ * start a world of its own. If MASTER_ADDR is not set at all, other software may have set RANK. */
+static int check_master(struct ddp_err *err)
+{
+    const char *master = getenv(names[TORCH_MASTER]), *rank = value_of(TORCH_RANK),
+               *size = value_of(TORCH_SIZE);
+    if (master == NULL || master[0] != '\0' || rank == NULL || size == NULL)
+        return 0;
+    ddp_fail(err, DDP_EMISMATCH, "%s is empty, but %s=%.20s and %s=%.20s", names[TORCH_MASTER],
+             names[TORCH_RANK], rank, names[TORCH_SIZE], size);
+    return ddp_hint(err,
+                    "set %s to the host of rank 0, or unset %s to start ranks without torchrun",
+                    names[TORCH_MASTER], names[TORCH_MASTER]);
+}
+
 /* Guesses the MPI library from Slurm's variables. Open MPI uses PMIx, and MPICH uses PMI-2. */
 static const char *guess_flavour(void)
 {
@@ -301,7 +316,10 @@ static int detect(struct ddp_launcher *found, struct ddp_err *err)
         DDP_TRY(read_rank_info(row, &found->rank_info, err));
         break;
     }
-    return found->kind == DDP_LAUNCHER_NONE ? check_other_launchers(err) : 0;
+    if (found->kind != DDP_LAUNCHER_NONE)
+        return 0;
+    DDP_TRY(check_master(err));
+    return check_other_launchers(err);
 }
 
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)

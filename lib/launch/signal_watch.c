@@ -81,6 +81,16 @@ void ddp_signal_watch_leave(const struct ddp_signal_watch *watch)
     pthread_sigmask(SIG_SETMASK, &watch->old_mask, NULL);
 }
 
+void ddp_signal_watch_finish(struct ddp_signal_watch *watch)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    for (size_t i = 0; i < DDP_COUNT_OF(ending); i++) {
+        if (sigismember(&watch->watched, ending[i]) == 1)
+            sigaction(ending[i], &ignore, NULL);
+    }
+    ddp_signal_watch_close(watch);
+}
+
 void ddp_signal_watch_close(struct ddp_signal_watch *watch)
 {
     if (watch->fd >= 0)

@@ -34,6 +34,9 @@ int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) 
 /* Ends the watch in a forked child. Gives the watched signals their default actions, and restores
  * the action of SIGCHLD and the signal mask. The parent's watch stays open. */
 void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
+/* Closes the watch of a program whose results are complete. From then on the watched signals are
+ * ignored, also those that are pending, so that the program ends with its own exit code. */
+void ddp_signal_watch_finish(struct ddp_signal_watch *watch);
 /* Closes the watch and restores the action of SIGCHLD and the mask. Pending signals then act. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 

@@ -14,7 +14,7 @@
 #include "launch/segment.h"
 #include "launch/signal_thread.h"
 
-#define IDLE_GRACE_NS 1000000000 /* the smallest grace period of an idle rank */
+#define IDLE_GRACE_NS 1000000000 /* the smallest grace period */
 
 struct ddp_watchdog {
     const struct ddp_flight *flight;
@@ -37,12 +37,6 @@ static int working_rank(const struct ddp_watchdog *dog, int r, int working)
     return rank < working ? rank : -1;
 }
 
-static uint64_t steps_of(const struct ddp_flight *f)
-{
-    return atomic_load_explicit(&f->entered, memory_order_relaxed) +
-           atomic_load_explicit(&f->phase_version, memory_order_relaxed);
-}
-
 /* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever a
  * working rank of this host makes progress. */
 static bool working_progress(const struct ddp_watchdog *dog, int working, uint64_t *steps)
@@ -53,7 +47,7 @@ static bool working_progress(const struct ddp_watchdog *dog, int working, uint64
         if (working_rank(dog, r, working) < 0)
             continue;
         const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
-        *steps += steps_of(&rank->flight) + steps_of(&rank->progress);
+        *steps += ddp_flight_progress(&rank->flight) + ddp_flight_progress(&rank->progress);
         any = true;
     }
     return any;
@@ -112,34 +106,58 @@ static bool sleep_period(struct ddp_watchdog *dog)
     return go_on;
 }
 
+/* The work of this rank that has a deadline. */
+enum work { WORK_NONE, WORK_OPERATION, WORK_COMPUTATION, WORK_IDLE };
+
+/* A rank that stays in the same state for longer than `limit_ns` hangs. */
+struct state {
+    enum work work;
+    int working; /* number of working ranks if this rank is idle, else 0 */
+    uint64_t seq;
+    int64_t limit_ns;
+};
+
+static struct state read_state(const struct ddp_watchdog *dog)
+{
+    const struct ddp_flight *f = dog->flight;
+    struct state s = {.limit_ns = dog->timeout_ns};
+    const bool busy = ddp_flight_busy(f, &s.seq);
+    const int working = atomic_load_explicit(&f->working, memory_order_acquire);
+    if (busy && working == 0) {
+        s.work = WORK_OPERATION;
+        return s;
+    }
+    s.limit_ns += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
+    if (busy) {
+        s.work = working_progress(dog, working, &s.seq) ? WORK_IDLE : WORK_NONE;
+        s.working = working;
+    } else if (atomic_load_explicit(&f->computing, memory_order_acquire) != 0) {
+        s.work = WORK_COMPUTATION;
+        s.seq = ddp_flight_progress(f);
+    }
+    return s;
+}
+
 static void *watch(void *arg)
 {
     struct ddp_watchdog *dog = arg;
-    uint64_t seen = 0;
+    struct state seen = {.work = WORK_NONE};
     int64_t since = 0, last = ddp_now_ns();
-    int was_working = 0;
     while (sleep_period(dog)) {
-        int64_t now = ddp_now_ns();
-        uint64_t seq = 0;
-        int64_t limit = dog->timeout_ns;
-        bool busy = ddp_flight_busy(dog->flight, &seq);
-        const int working = atomic_load_explicit(&dog->flight->working, memory_order_acquire);
-        if (busy && working > 0) {
-            busy = working_progress(dog, working, &seq);
-            limit += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
-        }
+        const int64_t now = ddp_now_ns();
+        const struct state s = read_state(dog);
         /* After a much longer sleep the process was probably stopped. This time does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;
         last = now;
-        if (!busy)
+        if (s.work == WORK_NONE)
             since = 0;
-        else if (since == 0 || seq != seen || working != was_working)
+        else if (since == 0 || s.work != seen.work || s.seq != seen.seq ||
+                 s.working != seen.working)
             since = now;
-        else if (now - since > limit)
-            expire(dog, limit, working);
-        seen = seq;
-        was_working = working;
+        else if (now - since > s.limit_ns)
+            expire(dog, s.limit_ns, s.working);
+        seen = s;
     }
     return NULL;
 }

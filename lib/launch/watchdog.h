@@ -7,7 +7,11 @@
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of them has entered an operation or changed its phase for the timeout plus
  * a grace period. The grace period is half the timeout, but at least 1 s, so that the watchdogs of
- * the working ranks report first. */
+ * the working ranks report first.
+ *
+ * While this rank computes outside operations (ddp_flight_compute), the watchdog acts if the rank's
+ * recorder has not changed for the timeout plus the same grace period. Ranks that wait for this
+ * rank therefore report first. */
 #ifndef DDP_LAUNCH_WATCHDOG_H
 #define DDP_LAUNCH_WATCHDOG_H
 

@@ -8,9 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/conf.h"
 #include "base/mem.h"
+
+/* OpenBLAS reserves a buffer of 128 MiB per process at its first large product, and retries for
+ * ever if the system refuses. The limit includes the library's own alignment. */
+#define OPENBLAS_BUFFER_BYTES ((size_t)129 << 20)
+/* Small products need no buffer: OpenBLAS has separate code for m * n * k up to 100^3. */
+#define LARGE_PRODUCT 128
 
 /* cblas_sgemm as the reference CBLAS declares it, with 32-bit integer arguments (LP64). A C enum
  * has the size of int in every supported ABI. Source: netlib.org/blas/cblas.h. */
@@ -42,6 +49,7 @@ static struct {
     atomic_int users; /* threads that have called ddp_blas_load() */
 } blas = {.load_lock = PTHREAD_MUTEX_INITIALIZER, .call_lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local int thread_is_counted;
+static _Thread_local _Atomic(uint32_t) *products;
 
 /* Sets environment variables that make the library use one thread. Variables that the user has set
  * are kept, so set_one_thread() sets the number again after loading. */
@@ -83,6 +91,33 @@ static int multiplies(cblas_sgemm_fn *sgemm)
     return same;
 }
 
+/* Makes OpenBLAS reserve its buffer now, so that a later allocation of this process cannot take the
+ * memory. Other libraries are left alone. Returns DDP_ENOMEM if the system refuses the memory. */
+static int reserve_buffer(void *lib, const char *file, cblas_sgemm_fn *sgemm, struct ddp_err *err)
+{
+    const int n = LARGE_PRODUCT;
+    const size_t square = (size_t)n * (size_t)n;
+    float *abc;
+    if (dlsym(lib, "openblas_get_config") == NULL)
+        return 0;
+    DDP_TRY(DDP_NEW(&abc, 3 * square, err));
+    void *probe = mmap(NULL, OPENBLAS_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED) {
+        free(abc);
+        ddp_fail(err, DDP_ENOMEM,
+                 "the system refuses the buffer of 128 MiB that the BLAS library '%s' needs in "
+                 "every rank",
+                 file);
+        return ddp_hint(err, "raise ulimit -v and ulimit -d, or name another library with --blas");
+    }
+    (void)munmap(probe, OPENBLAS_BUFFER_BYTES);
+    sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, n, n, n, 1.0f, abc, n, abc + square, n,
+          0.0f, abc + 2 * square, n);
+    free(abc);
+    return 0;
+}
+
 /* Writes a name such as "OpenBLAS 0.3.21 SkylakeX (libopenblas.so.0)". */
 static void describe(void *lib, const char *file, char *out, size_t out_bytes)
 {
@@ -100,7 +135,7 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
 }
 
 /* Opens a library. Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or
- * has no working CBLAS. */
+ * has no working CBLAS. Returns DDP_ENOMEM if there is no memory for the library's buffer. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -117,6 +152,11 @@ static int open_library(const char *file, struct ddp_err *err)
         dlclose(lib);
         return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' computes a wrong product", file);
     }
+    int rc = reserve_buffer(lib, file, sgemm, err);
+    if (rc) {
+        dlclose(lib);
+        return rc;
+    }
     describe(lib, file, blas.name, sizeof blas.name);
     blas.sgemm = sgemm;
     return 0;
@@ -128,13 +168,16 @@ static int search(const char *name, struct ddp_err *err)
     const char *chosen = name ? name : ddp_conf_get(DDP_CONF_BLAS_LIB);
     if (chosen) {
         int rc = open_library(chosen, err);
-        if (rc)
+        if (rc == DDP_EUNAVAIL)
             ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
         return rc;
     }
-    for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++)
-        if (open_library(candidates[i], NULL) == 0)
-            return 0;
+    for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++) {
+        struct ddp_err refused = DDP_ERR_INIT;
+        const int rc = open_library(candidates[i], &refused);
+        if (rc != DDP_EUNAVAIL)
+            return rc == 0 ? 0 : ddp_fail_copy(err, &refused);
+    }
     ddp_fail(err, DDP_EUNAVAIL,
              "no CBLAS library found; tried OpenBLAS, BLIS, MKL and the reference BLAS");
     return ddp_hint(err, "install libopenblas0-serial, or name a library with --blas");
@@ -157,6 +200,11 @@ const char *ddp_blas_name(void)
     return blas.name;
 }
 
+void ddp_blas_count(_Atomic(uint32_t) *counter)
+{
+    products = counter;
+}
+
 void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
                const float *b, int ldb, float beta, float *c, int ldc)
 {
@@ -170,4 +218,7 @@ void ddp_sgemm(int ta, int tb, int m, int n, int k, float alpha, const float *a,
                tb ? CBLAS_TRANS : CBLAS_NO_TRANS, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     if (shared)
         pthread_mutex_unlock(&blas.call_lock);
+    if (products != NULL)
+        atomic_store_explicit(products, atomic_load_explicit(products, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
 }

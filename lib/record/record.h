@@ -178,6 +178,9 @@ struct ddp_epoch {
     double seconds, compute_seconds, exchange_seconds, exposed_seconds, images_per_second;
     /* Parts of exchange_seconds. NaN without a compressor. */
     double encode_seconds, decode_seconds;
+    /* Bus bandwidth of the dense exchange, as of an all-reduce of all gradients. Its time is
+     * exchange_seconds, which includes waits for slower ranks. NaN for other strategies. */
+    double exchange_busbw_GBps;
     double wire_bytes_per_rank, achieved_density; /* NaN: unknown. */
     bool wire_counted;                            /* False: modelled. */
     int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
@@ -187,7 +190,8 @@ struct ddp_epoch {
 };
 
 struct ddp_train_run {
-    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16], partition[8];
+    char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16];
+    char partition[528];             /* "batch", "shard", or "weights:" with a list. */
     char blas[96];                   /* Library of the matrix products. */
     char device[16];                 /* Device that computes the model. */
     bool graph;                      /* A step runs as one captured graph. */

@@ -229,6 +229,7 @@ static const struct ddp_field epoch_fields[] = {
     {E(achieved_density), NUMBER, "achieved_density", "achieved_density"},
     {E(overflow_count), COUNT, "overflow_count", "overflow_count", .least = -1},
     {E(peak_memory_bytes), COUNT, "peak_memory_bytes", "peak_memory_bytes", .least = -1},
+    {E(exchange_busbw_GBps), NUMBER, "exchange_busbw_GBps", "exchange_busbw_GBps"},
     {E(parameter_hash), HASH},
 };
 

@@ -2,13 +2,17 @@
 #include "run/training.h"
 
 #include <math.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "launch/launch_in_subprocess.h"
+#include "model/blas.h"
 
 /* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
  * compared with a training run. */
@@ -18,9 +22,17 @@
 #define START_S    0.1
 #define FLOP_PER_S 2e10 /* matrix products on an older core */
 
+/* Used to estimate the memory of a run. The memory baseline has buffers on each rank, which are
+ * freed before the training. A process has a BLAS library with its buffer. */
+#define BASELINE_RANK_BYTES ((uint64_t)32 << 20)
+#define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
+#define PROCESS_BYTES       ((uint64_t)8 << 20)
+
 #define CUDA_ANSWER_NS                                                                             \
     INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
                           */
+
+#define BLAS_ANSWER_NS INT64_C(20000000000)
 
 /* Fills *out with the trainer's options for v->jobs[job] and v->seeds.v[seed]. *out borrows from
  * v. */
@@ -46,7 +58,7 @@ static void options_of(const struct ddp_train_values *v, int job, int seed,
         .weight_decay = v->weight_decay,
         .init = (enum ddp_init)v->init,
         .init_sync = (enum ddp_init_sync)v->init_sync,
-        .partition = (enum ddp_partition)v->partition,
+        .partition = v->partition_spec,
         .seed = (uint64_t)v->seeds.v[seed],
         .bucket_bytes = v->bucket_bytes,
         .overlap = v->overlap != 0,
@@ -138,11 +150,36 @@ static int choose_device(struct ddp_train_values *v, const struct ddp_backend *b
     return check_strategies(v, v->model_device, backend, ranks, err);
 }
 
+/* Returns the bytes that each of the `local` ranks of a host needs. */
+static uint64_t rank_bytes(const struct ddp_train_options *o, int ranks, int local)
+{
+    const uint64_t training = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
+    const uint64_t baseline =
+        DDP_MIN(BASELINE_RANK_BYTES, BASELINE_HOST_BYTES / (uint64_t)DDP_MAX(local, 1));
+    return DDP_MAX(training, baseline) + PROCESS_BYTES;
+}
+
+/* Runs in a child process. Text that the library prints when it fails is dropped. */
+static int load_blas(void *name, struct ddp_err *err)
+{
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0)
+        (void)dup2(null, STDERR_FILENO);
+    DDP_TRY(ddp_blas_load(NULL, err));
+    snprintf(name, DDP_BLAS_NAME_BYTES, "%s", ddp_blas_name());
+    return 0;
+}
+
+int ddp_training_probe_blas(char *name, struct ddp_err *err)
+{
+    return ddp_launch_in_subprocess(load_blas, name, DDP_BLAS_NAME_BYTES, BLAS_ANSWER_NS, err);
+}
+
 static int check_memory(const struct ddp_train_options *o, int ranks, int local,
                         struct ddp_err *err)
 {
     struct ddp_sysinfo host;
-    uint64_t each = ddp_train_heap_bytes(o, ranks) + ddp_train_private_bytes(o, ranks);
+    uint64_t each = rank_bytes(o, ranks, local);
     uint64_t need = each * (uint64_t)local;
     char each_text[24], need_text[24], have_text[24];
     ddp_sysinfo_read(&host);
@@ -228,7 +265,8 @@ static double estimate_seconds(const struct ddp_train_values *v, int job, int ra
 {
     struct ddp_train_options o;
     options_of(v, job, 0, &o);
-    const double images = (double)v->data.train.count, batch = ddp_train_batch(&o, ranks) * ranks;
+    const double images = (double)v->data.train.count,
+                 batch = (double)ddp_train_global_batch(&o, ranks);
     double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
     if (o.max_steps > 0)
         steps = fmin(steps, (double)o.max_steps);
@@ -246,8 +284,7 @@ static void estimate(const void *values, int ranks, int local, double *seconds, 
         struct ddp_train_options o;
         options_of(v, job, 0, &o);
         *seconds += estimate_seconds(v, job, ranks) * v->seeds.n;
-        uint64_t each = ddp_train_heap_bytes(&o, ranks) + ddp_train_private_bytes(&o, ranks);
-        *bytes = DDP_MAX(*bytes, each * (uint64_t)local);
+        *bytes = DDP_MAX(*bytes, rank_bytes(&o, ranks, local) * (uint64_t)local);
     }
 }
 
@@ -338,6 +375,8 @@ static int train_alone(struct ddp_rank *rank, const struct ddp_train_values *v, 
     struct observer observer = {.rank = rank, .all = all, .err = DDP_ERR_INIT};
     options_of(v, 0, seed, &o);
     DDP_TRY(ddp_sync_parse("dense", &o.sync, err));
+    if (o.partition.kind == DDP_PARTITION_WEIGHTS)
+        o.partition = (struct ddp_partition_spec){.kind = DDP_PARTITION_BATCH};
     o.aggregate = NULL;
     o.algorithm = NULL;
     o.overlap = false;

@@ -14,11 +14,11 @@ enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
  * entry's index. */
 struct ddp_train_values {
     struct ddp_world_options world;
-    int model, dataset, optimizer, partition, init, init_sync, check_replicas;
+    int model, dataset, optimizer, init, init_sync, check_replicas;
     int overlap, feedback, aggregate;
     int device, graph, tf32, conv; /* device: enum ddp_train_device */
     bool named;                    /* --dataset was given; not an option itself */
-    const char *dir, *sync, *blas, *algorithm, *dump_dir;
+    const char *dir, *sync, *blas, *algorithm, *dump_dir, *partition;
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
     int64_t dump_every;
@@ -27,6 +27,7 @@ struct ddp_train_values {
         target_accuracy; /* target_accuracy is NaN if there is none */
     uint64_t bucket_bytes;
     /* Not options: filled by check, prepare and borrow. */
+    struct ddp_partition_spec partition_spec;    /* from `partition` */
     struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;
@@ -39,6 +40,13 @@ static_assert(offsetof(struct ddp_train_values, world) == 0,
               "main.c casts values to struct ddp_world_options");
 
 extern const struct ddp_job ddp_training_job;
+
+#define DDP_BLAS_NAME_BYTES 96
+/* Loads the BLAS library that a training would use, in a child process, because a broken library
+ * may end the process that loads it. Writes the library's name to name [DDP_BLAS_NAME_BYTES].
+ * Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a training could not use it. Must not be
+ * called while this process has other threads. */
+int ddp_training_probe_blas(char *name, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the reader of the data set. Fills *request with the shape of images that the model needs,
  * and with the folder, number of images and seed from the options. */

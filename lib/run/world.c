@@ -384,7 +384,9 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
         rc = ended.code;
     }
     w->watching = false;
-    ddp_signal_watch_close(&w->watch);
+    /* A signal that comes after the documents were closed must not end the process, because the
+     * documents would then contradict the exit code. */
+    ddp_signal_watch_finish(&w->watch);
     return rc;
 }
 

@@ -6,6 +6,10 @@
  * of an epoch may be smaller. In every step, P ranks with batch B therefore use the same images as
  * one rank with batch P*B.
  *
+ * DDP_PARTITION_WEIGHTS: as DDP_PARTITION_BATCH, but each global batch is split in proportion to
+ * one weight per rank. The trainer weights each rank's gradient by its number of images, so the
+ * ranks together train as one rank with the same global batches.
+ *
  * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
  * its own shard every epoch (as in SINGA and needle).
  *
@@ -17,31 +21,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum ddp_partition { DDP_PARTITION_BATCH, DDP_PARTITION_SHARD };
-extern const char *const ddp_partition_names[]; /* "batch", "shard", NULL */
+enum ddp_partition { DDP_PARTITION_BATCH, DDP_PARTITION_SHARD, DDP_PARTITION_WEIGHTS };
+extern const char *const ddp_partition_names[]; /* "batch", "shard", "weights", NULL */
+
+#define DDP_PARTITION_WEIGHTS_MAX 64
+#define DDP_PARTITION_WEIGHT_MAX  1000000
+
+/* How images are assigned to ranks, parsed from "batch", "shard" or "weights:3,1". */
+struct ddp_partition_spec {
+    enum ddp_partition kind;
+    int count; /* number of weights, one per rank; 0 unless kind is DDP_PARTITION_WEIGHTS */
+    int weight[DDP_PARTITION_WEIGHTS_MAX]; /* 1 to DDP_PARTITION_WEIGHT_MAX */
+};
 
 struct ddp_partition_plan {
     enum ddp_partition kind;
-    size_t images; /* size of the whole data set, below 2^32 */
+    size_t images;     /* size of the whole data set, below 2^32 */
+    const int *weight; /* [ranks] for DDP_PARTITION_WEIGHTS; borrowed */
     int ranks;
-    int batch;           /* largest number of images that one rank takes per step */
-    size_t global_batch; /* for DDP_PARTITION_BATCH: images of all ranks per step, at most ranks *
-                            batch; 0 means ranks * batch */
+    int batch; /* largest number of images that one rank takes per step */
+    /* Images of all ranks per step, at most ranks * batch. For DDP_PARTITION_BATCH, 0 means ranks *
+     * batch. DDP_PARTITION_SHARD ignores it. */
+    size_t global_batch;
     uint64_t seed;
 };
 
+/* Parses the option. Returns DDP_EUSAGE with the reason. */
+int ddp_partition_parse(const char *text, struct ddp_partition_spec *out,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the text that ddp_partition_parse reads. */
+void ddp_partition_text(const struct ddp_partition_spec *spec, char *out, size_t out_bytes);
+/* Returns the most images that one rank takes of a global batch split by the weights [ranks]. Sets
+ * *least to the images of the rank with the smallest weight, rounded down. */
+size_t ddp_partition_largest(size_t global_batch, const int *weight, int ranks, size_t *least);
 /* Splits `count` items over `ranks` ranks. Rank `rank` gets the items [*first, *first + *n). */
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n);
 /* Returns the number of steps in an epoch, which is equal on all ranks. It is the number of steps
  * that the rank with the most images needs. */
 int64_t ddp_partition_steps(const struct ddp_partition_plan *plan);
 /* Sets order [*count] to the image indices of an epoch in training order. epoch is counted from 1.
- * order must have memory for plan->images indices. For DDP_PARTITION_BATCH, order holds all images
- * and is equal on all ranks. For DDP_PARTITION_SHARD, it holds the images of `rank`. */
+ * order must have memory for plan->images indices. For DDP_PARTITION_SHARD,
+ * order holds the images of `rank`. Otherwise it holds all images and is equal on all ranks. */
 void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int rank,
                          uint32_t *order, size_t *count);
 /* Returns the part order[*first, *first + *n) that a rank trains on in a step. step is counted from

@@ -123,13 +123,44 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
                      n * sizeof *t->params);
 }
 
+int64_t ddp_train_global_batch(const struct ddp_train_options *options, int ranks)
+{
+    return options->global_batch ? options->global_batch : (int64_t)options->batch * ranks;
+}
+
 /* For DDP_PARTITION_SHARD the batch is rounded down (as in needle). */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
+    const struct ddp_partition_spec *p = &options->partition;
+    const int64_t global = ddp_train_global_batch(options, ranks);
+    size_t least;
+    if (p->kind == DDP_PARTITION_WEIGHTS && p->count == ranks)
+        return (int)ddp_partition_largest((size_t)global, p->weight, ranks, &least);
     if (!options->global_batch)
         return options->batch;
-    bool up = options->partition == DDP_PARTITION_BATCH && options->global_batch % ranks != 0;
-    return options->global_batch / ranks + up;
+    return (int)(global / ranks) + (p->kind != DDP_PARTITION_SHARD && global % ranks != 0);
+}
+
+/* Checks that there is a weight for each rank, and that each rank gets an image per step. */
+static int check_weights(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
+{
+    const struct ddp_partition_spec *p = &o->partition;
+    const int64_t global = ddp_train_global_batch(o, ranks);
+    size_t least;
+    if (p->kind != DDP_PARTITION_WEIGHTS)
+        return 0;
+    if (p->count != ranks) {
+        ddp_fail(err, DDP_EUSAGE, "--partition weights has %d weight%s, but there are %d ranks",
+                 p->count, p->count == 1 ? "" : "s", ranks);
+        return ddp_hint(err, "give one weight per rank, or set --ranks %d", p->count);
+    }
+    (void)ddp_partition_largest((size_t)global, p->weight, ranks, &least);
+    if (least < 1)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--partition: the rank with the smallest weight gets no image of a global "
+                        "batch of %lld",
+                        (long long)global);
+    return 0;
 }
 
 const char *const ddp_init_sync_names[] = {"broadcast", "average", "seed", NULL};
@@ -152,6 +183,7 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
                             "data set '%s' has %zu images; 1 to 4294967295 are supported",
                             o->data->name, s->count);
     }
+    DDP_TRY(check_weights(o, ranks, err));
     if (ddp_train_batch(o, ranks) < 1)
         return ddp_fail(err, DDP_EUSAGE, "a global batch of %d images is too small for %d ranks",
                         o->global_batch, ranks);
@@ -163,8 +195,13 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     size_t batch = (size_t)t->batch, tensors = (size_t)o->model->param_count;
-    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0)
-        DDP_TRY(ddp_blas_load(o->blas, err));
+    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0) {
+        ddp_flight_compute(t->comm->flight, true);
+        const int rc = ddp_blas_load(o->blas, err);
+        ddp_flight_compute(t->comm->flight, false);
+        DDP_TRY(rc);
+        ddp_blas_count(&t->comm->flight->beats);
+    }
     t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
                                   .stream = t->device ? t->device->stream : NULL,
                                   .kind = o->optimizer,
@@ -270,11 +307,13 @@ static int open_trainer(struct ddp_trainer *t, struct ddp_err *err)
     DDP_TRY(ddp_train_check(o, t->comm->size, err)); /* the result is the same on all ranks */
     t->batch = ddp_train_batch(o, t->comm->size);
     t->total = o->model->parameter_count;
-    t->partition = (struct ddp_partition_plan){.kind = o->partition,
+    t->partition = (struct ddp_partition_plan){.kind = o->partition.kind,
                                                .images = o->data->train.count,
+                                               .weight = o->partition.weight,
                                                .ranks = t->comm->size,
                                                .batch = t->batch,
-                                               .global_batch = (size_t)o->global_batch,
+                                               .global_batch =
+                                                   (size_t)ddp_train_global_batch(o, t->comm->size),
                                                .seed = o->seed};
     DDP_TRY(ddp_train_check_device(o, t->comm->backend, t->comm->size, err));
     int rc = ddp_trainer_device_open(t, err);
@@ -297,6 +336,7 @@ static int open_trainer(struct ddp_trainer *t, struct ddp_err *err)
 /* Releases everything that open_trainer() has set up, also if it failed. */
 static void close_trainer(struct ddp_trainer *t)
 {
+    ddp_blas_count(NULL);
     if (t->sync)
         t->o->sync.cls->destroy(t->sync);
     ddp_trainer_dump_close(t);
@@ -332,7 +372,7 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     snprintf(run->sync, sizeof run->sync, "%s", o->sync.text);
     snprintf(run->init, sizeof run->init, "%s", ddp_init_names[o->init]);
     snprintf(run->init_sync, sizeof run->init_sync, "%s", ddp_init_sync_names[o->init_sync]);
-    snprintf(run->partition, sizeof run->partition, "%s", ddp_partition_names[o->partition]);
+    ddp_partition_text(&o->partition, run->partition, sizeof run->partition);
     const struct ddp_layers *layers =
         o->layers != NULL ? o->layers : ddp_layers_find(run_device(o));
     snprintf(run->blas, sizeof run->blas, "%s", layers->library());

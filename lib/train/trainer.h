@@ -66,7 +66,7 @@ struct ddp_train_options {
     double weight_decay;
     enum ddp_init init;
     enum ddp_init_sync init_sync;
-    enum ddp_partition partition;
+    struct ddp_partition_spec partition;
     uint64_t seed;
     size_t bucket_bytes;                   /* see struct ddp_sync_setup */
     bool overlap;                          /* see struct ddp_sync_setup */
@@ -121,6 +121,8 @@ uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options, int ranks
 /* Returns the bytes of private memory that each of `ranks` ranks needs. The data set is not
  * counted, because the ranks share it. */
 uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ranks);
+/* Returns the number of images that `ranks` ranks together take in a full step. */
+int64_t ddp_train_global_batch(const struct ddp_train_options *options, int ranks);
 /* Returns the largest number of images that one of `ranks` ranks takes per step. */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks);
 

@@ -104,9 +104,11 @@ static int evaluate_part(struct ddp_trainer *t, struct ddp_epoch_totals *totals,
             ddp_trainer_device_evaluate(t, first + at, m);
             continue;
         }
+        ddp_flight_compute(t->comm->flight, true);
         t->o->model->gather(t->model, eval->pixels, eval->labels, ddp_trainer_pixels(eval), NULL,
                             first + at, (int)m, t->x, t->labels);
         t->o->model->evaluate(t->model, t->x, t->labels, (int)m, &loss, &correct);
+        ddp_flight_compute(t->comm->flight, false);
         totals->eval_loss += loss;
         totals->eval_correct += correct;
     }
@@ -220,6 +222,17 @@ static void merge(const struct ddp_epoch_totals *all, int ranks, struct ddp_epoc
     out->parameter_hash = all[0].hash;
 }
 
+/* Returns the bus bandwidth of the exchange, or NaN if the strategy does not average all gradients
+ * without compression. */
+static double exchange_busbw(const struct ddp_trainer *t, double seconds)
+{
+    const struct ddp_sync_class *cls = t->o->sync.cls;
+    if (!cls->buckets || cls->compresses || t->comm->size < 2)
+        return NAN;
+    const double bytes = (double)t->sums.steps * (double)t->total * sizeof(float);
+    return ratio(bytes * ddp_coll_busbw_factor(DDP_ALLREDUCE, t->comm->size) * 1e-9, seconds);
+}
+
 int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out,
                          struct ddp_err *err)
 {
@@ -237,6 +250,7 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     merge(all, t->comm->size, out);
     if (!t->o->sync.cls->compresses)
         out->encode_seconds = out->decode_seconds = NAN;
+    out->exchange_busbw_GBps = exchange_busbw(t, out->exchange_seconds);
     out->epoch = epoch;
     out->steps = t->sums.steps;
     return 0;

@@ -63,6 +63,7 @@ void ddp_trainer_dump_close(struct ddp_trainer *t)
 void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
+    ddp_flight_beat(t->comm->flight);
     if (t->ready_rc == 0 && t->o->sync.cls->on_grad_ready)
         t->ready_rc = t->o->sync.cls->on_grad_ready(t->sync, param, t->err);
 }
@@ -110,10 +111,12 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
     } else {
         int correct;
         const struct ddp_images *set = &o->data->train;
+        ddp_flight_compute(t->comm->flight, true);
         o->model->gather(t->model, set->pixels, set->labels, ddp_trainer_pixels(set), t->order,
                          first, (int)n, t->x, t->labels);
         o->model->step(t->model, t->x, t->labels, (int)n, (float)scale, &t->last_loss, &correct,
                        inside ? ddp_trainer_ready : NULL, t);
+        ddp_flight_compute(t->comm->flight, false);
         t->sums.loss += t->last_loss;
         t->sums.correct += correct;
     }

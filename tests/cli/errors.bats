@@ -83,6 +83,10 @@ setup() {
     OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 refused 64 "--launch threads" -- allreduce --size 4 --launch threads
 }
 
+@test "torchrun's RANK and WORLD_SIZE with an empty MASTER_ADDR are refused" {
+    RANK=0 WORLD_SIZE=2 MASTER_ADDR='' refused 76 MASTER_ADDR -- allreduce --size 4 --ranks 1
+}
+
 @test "sizes: a wrong character anywhere is an error" {
     for size in '' 64Q '64 M' abc -1 1.5 0x10 M 4,,8 nan inf 1e400 64Mx; do
         refused 64 --size -- "${quick[@]}" --size "$size"

@@ -148,6 +148,16 @@ PY
     done
 }
 
+@test "doctor survives a BLAS library that ends the process that loads it" {
+    for body in '_exit(1)' 'abort()'; do
+        printf '#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void die(void) { %s; }\n' \
+            "$body" >dies.c
+        "${CC:-cc}" -shared -fPIC -o dies.so dies.c
+        DDPBENCH_BLAS_LIB=$PWD/dies.so ok doctor
+        grep -q '^WARN  BLAS: ' <<<"$output"
+    done
+}
+
 @test "doctor --json says the same" {
     "$ddpbench" doctor --json >doctor.json
     "$PYTHON" - <<'PY'

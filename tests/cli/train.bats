@@ -191,3 +191,39 @@ PY
     refused 64 "'resnet'" -- "${job[@]}" --data nowhere --model resnet
     message_names singa-cnn
 }
+
+@test "--partition weights:3,1 trains as one rank with the same images" {
+    images
+    ok train --data images --epochs 2 --batch 64 --ranks 1 --json one.json
+    train weighted --batch 32 --partition weights:3,1 --format csv=weighted.csv
+    "$PYTHON" - <<'PY'
+import csv, json
+one, two = (json.load(open(f + ".json"))["train"][0] for f in ("one", "weighted"))
+assert two["sync"]["partition"] == "weights:3,1" and two["batch_per_rank"] == 48, two
+for a, b in zip(one["epochs"], two["epochs"], strict=True):
+    for key in "train_loss", "eval_loss":
+        assert abs(a[key] - b[key]) < 2e-6 * a[key], (key, a[key], b[key])
+assert {row["partition"] for row in csv.DictReader(open("weighted.csv")) if row["partition"]} == {"weights:3,1"}
+PY
+    "$PYTHON" "$root/ci/validate_json.py" weighted.json
+    ok train --compare dense,none --partition weights:3,1 --dataset synthetic --images 100 --epochs 1 --ranks 2
+    refused 64 weights 3 -- train --dataset synthetic --ranks 3 --partition weights:3,1
+    refused 64 --partition weights:0,1 -- train --dataset synthetic --ranks 2 --partition weights:0,1
+}
+
+@test "epochs have the bus bandwidth of the dense exchange, and of no other" {
+    ok train --dataset synthetic --images 300 --epochs 1 --ranks 3 --compare dense,fp16 --json bus.json --format csv=bus.csv
+    "$PYTHON" "$root/ci/validate_json.py" bus.json
+    "$PYTHON" - <<'PY'
+import csv, json
+for run in json.load(open("bus.json"))["train"]:
+    for e in run["epochs"]:
+        gbps = e["exchange_busbw_GBps"]
+        if run["sync"]["strategy"] == "dense" and not run["baseline"]:
+            want = e["steps"] * run["parameters"] * 4 * (2 * 2 / 3) / e["exchange_seconds"] / 1e9
+            assert gbps > 0 and abs(gbps / want - 1) < 1e-6, (gbps, want)
+        else:
+            assert gbps is None, run
+assert sum(row["exchange_busbw_GBps"] != "" for row in csv.DictReader(open("bus.csv"))) == 1
+PY
+}

@@ -103,3 +103,15 @@ EOF
     run ! grep -E 'eval accuracy .* 0\.0 s|0\.00 MB sent' out.txt
     run ! grep -i nan out.txt j.xml
 }
+
+@test "a signal after the document is complete does not end the run" {
+    "${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -o late.so "$root/tests/fault/late_signal.c"
+    LD_PRELOAD=./late.so "$ddpbench" --version >/dev/null 2>&1 || skip "nothing can be preloaded into this binary"
+    for late in rename exit; do
+        rm -f out.json
+        run --separate-stderr env LD_PRELOAD="./late.so" LATE="$late" \
+            "$ddpbench" allreduce --ranks 2 --size 4 -n 3 --json out.json
+        [ "$status" = 0 ] || { echo "$late: exit $status"; false; }
+        file_says out.json '"complete"'
+    done
+}

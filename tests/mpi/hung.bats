@@ -59,3 +59,13 @@ missing() {
 @test "MPICH: a rank that never starts MPI is waited for until the timeout" {
     missing mpich
 }
+
+@test "MPICH: ranks that compute for ever end the run, with their phase" {
+    needs mpich
+    "${CC:-cc}" -shared -fPIC -O1 -o stuck.so "$root/tests/fault/stuck_blas.c"
+    run --separate-stderr mpi mpich 2 "$ddpbench" train --dataset synthetic --images 256 --epochs 1 -T 1 --blas ./stuck.so \
+        --json out.json
+    exit_is_13 mpich
+    error_names rank "epoch 1 step 1"
+    [[ $(json out.json 'd["status"], d["reason"]') == *partial*"epoch 1 step 1"* ]]
+}

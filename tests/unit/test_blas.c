@@ -61,11 +61,27 @@ static void multiplies_in_all_forms(void **state)
     }
 }
 
+static void products_are_counted(void **state)
+{
+    const float one = 1.0f;
+    _Atomic(uint32_t) count = 0;
+    float c = 0.0f;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_blas_load(NULL, &err), 0);
+    ddp_blas_count(&count);
+    for (int i = 0; i < 3; i++)
+        ddp_sgemm(0, 0, 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &c, 1);
+    ddp_blas_count(NULL);
+    ddp_sgemm(0, 0, 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &c, 1);
+    assert_int_equal(count, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_what_is_no_blas),
         cmocka_unit_test(multiplies_in_all_forms),
+        cmocka_unit_test(products_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

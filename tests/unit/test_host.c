@@ -154,6 +154,30 @@ static void test_cgroup_of_a_container(void **state)
     assert_int_equal(g.available_bytes, 2000000);
 }
 
+static int64_t oom_kills(void)
+{
+    char membership[128], mount[128];
+    snprintf(membership, sizeof membership, "%s/membership", root);
+    snprintf(mount, sizeof mount, "%s/mount", root);
+    return ddp_cgroup_oom_kills(membership, mount);
+}
+
+static void test_oom_kills(void **state)
+{
+    assert_int_equal(oom_kills(), -1);
+    write_file("membership", "4:cpu:/job\n3:memory:/job\n0::/\n");
+    write_file("mount/memory/job/memory.oom_control", "oom_kill_disable 0\noom_kill 3\n");
+    assert_int_equal(oom_kills(), 3);
+    /* The path of the group may be missing in a container. */
+    write_file("membership", "3:memory:/docker/0123\n");
+    write_file("mount/memory/memory.oom_control", "under_oom 0\noom_kill 4\n");
+    assert_int_equal(oom_kills(), 4);
+    write_file("membership", "0::/job\n");
+    assert_int_equal(oom_kills(), -1);
+    write_file("mount/job/memory.events", "max 9\noom 5\noom_kill 2\noom_group_kill 7\n");
+    assert_int_equal(oom_kills(), 2);
+}
+
 static void test_no_cgroup(void **state)
 {
     struct ddp_cgroup g = read_groups();
@@ -189,6 +213,7 @@ int main(void)
         WITH_ROOT(test_cgroup_v2),
         WITH_ROOT(test_cgroup_v1),
         WITH_ROOT(test_cgroup_of_a_container),
+        WITH_ROOT(test_oom_kills),
         WITH_ROOT(test_no_cgroup),
         cmocka_unit_test(test_sysinfo),
     };

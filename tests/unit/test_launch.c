@@ -292,6 +292,40 @@ static void test_slow_collector(void **state)
     assert_int_equal(outcome.code, 0);
 }
 
+/* Both ranks compute. Rank 1 beats four times, and then computes without a beat until the run
+ * ends. */
+static int body_compute(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                        struct ddp_err *err)
+{
+    const int64_t timeout_ns = *(const int64_t *)arg;
+    DDP_TRY(ddp_comm_barrier(comm, err));
+    ddp_flight_phase(comm->flight, "deep in thought");
+    ddp_flight_compute(comm->flight, true);
+    for (int i = 0; atomic_load(comm->shm->abort_word) == 0; i++) {
+        ddp_sleep_ns(timeout_ns / 2);
+        if (comm->rank == 0 || i < 4)
+            ddp_flight_beat(comm->flight);
+    }
+    return 0;
+}
+
+static void test_stalled(void **state)
+{
+    int64_t timeout_ns = 300000000;
+    for (int m = 0; m < mode_count; m++) {
+        struct ddp_launch_outcome outcome;
+        struct ddp_err err = DDP_ERR_INIT;
+        struct ranks_job job = {.body = body_compute, .arg = &timeout_ns, .timeout_ns = timeout_ns};
+        int64_t start = ddp_now_ns();
+        assert_int_equal(ranks_run(2, modes[m], job, &outcome, &err), 0);
+        assert_in_range(ddp_now_ns() - start, 3 * timeout_ns, 20 * timeout_ns);
+        assert_int_equal(outcome.code, DDP_ELOST);
+        assert_int_equal(outcome.rank, 1);
+        assert_true(text_names(outcome.report_text, "rank 1 (pid "));
+        assert_true(text_names(outcome.report_text, "deep in thought"));
+    }
+}
+
 static void test_refusals(void **state)
 {
     struct ddp_launch_outcome outcome;
@@ -314,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_send),          cmocka_unit_test(test_rank_error),
         cmocka_unit_test(test_handler_error), cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_refusals),      cmocka_unit_test(test_slow_collector),
+        cmocka_unit_test(test_stalled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,7 @@ static void test_contradictions(void **state)
         {.env = {"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "4"}, .rc = DDP_EMISMATCH},
         {.env = {"PALS_RANKID", "1"}, .rc = DDP_EMISMATCH},
         {.env = {"JSM_NAMESPACE_RANK", "0", "JSM_NAMESPACE_SIZE", "2"}, .rc = DDP_EMISMATCH},
+        {.env = {"RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", ""}, .rc = DDP_EMISMATCH},
         {.env = {"MV2_COMM_WORLD_RANK", "0", "MV2_COMM_WORLD_SIZE", "2"}, .rc = DDP_EMISMATCH},
         {.env = {"ALPS_APP_PE", "0"}, .rc = DDP_EMISMATCH},
         {.env = {"PMI_SIZE", "1", "PMI_RANK", "0", "PMI_FD", "99"}, .rc = DDP_EMISMATCH},

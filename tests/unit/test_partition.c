@@ -19,13 +19,20 @@ static const struct {
 
 static void sees_every_image_once(void **state)
 {
+    static const int weight[] = {3, 1, 7, 2, 1, 1, 5, 1};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
+        for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_WEIGHTS; kind++) {
             struct ddp_partition_plan plan = {.kind = (enum ddp_partition)kind,
                                               .images = shapes[s].images,
                                               .ranks = shapes[s].ranks,
                                               .batch = shapes[s].batch,
+                                              .weight = weight,
                                               .seed = 3};
+            size_t least;
+            plan.global_batch = (size_t)plan.ranks * (size_t)plan.batch;
+            if (kind == DDP_PARTITION_WEIGHTS)
+                plan.batch =
+                    (int)ddp_partition_largest(plan.global_batch, weight, plan.ranks, &least);
             int64_t steps = ddp_partition_steps(&plan);
             int seen[1000] = {0};
             size_t total = 0;
@@ -72,6 +79,63 @@ static void ranks_together_see_the_global_batch(void **state)
         assert_int_equal(n0 + n1, n);
         assert_int_equal(global, global1);
     }
+}
+
+/* Global batches of 16 images and a last one of 3, split 3 to 1. */
+static void weights_split_every_global_batch(void **state)
+{
+    static const int weight[] = {3, 1};
+    struct ddp_partition_plan plan = {.kind = DDP_PARTITION_WEIGHTS,
+                                      .images = 67,
+                                      .weight = weight,
+                                      .ranks = 2,
+                                      .batch = 12,
+                                      .global_batch = 16,
+                                      .seed = 9};
+    assert_int_equal(ddp_partition_steps(&plan), 5);
+    for (int64_t step = 0; step < 5; step++) {
+        size_t first[2], n[2], global;
+        for (int r = 0; r < 2; r++)
+            ddp_partition_slice(&plan, step, r, &first[r], &n[r], &global);
+        assert_int_equal(global, step < 4 ? 16 : 3);
+        assert_int_equal(first[0], 16 * step);
+        assert_int_equal(n[0], step < 4 ? 12 : 2);
+        assert_int_equal(first[1], first[0] + n[0]);
+        assert_int_equal(n[1], global - n[0]);
+    }
+}
+
+static void the_option_is_parsed(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "weights",
+                                        "weights:",
+                                        "weights:0",
+                                        "weights:1,",
+                                        "weights:,1",
+                                        "weights:1.5",
+                                        "weights:1000001",
+                                        "Batch",
+                                        "shard:1",
+                                        "weights:99999999999999999999"};
+    static const char *const right[] = {"batch", "shard", "weights:3,1", "weights:1000000"};
+    struct ddp_partition_spec spec;
+    struct ddp_err err = DDP_ERR_INIT;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        char text[64];
+        assert_int_equal(ddp_partition_parse(right[i], &spec, &err), 0);
+        ddp_partition_text(&spec, text, sizeof text);
+        assert_string_equal(text, right[i]);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(ddp_partition_parse(wrong[i], &spec, &err), DDP_EUSAGE);
+    char many[8 + 2 * DDP_PARTITION_WEIGHTS_MAX + 2] = "weights:1";
+    for (int i = 1; i < DDP_PARTITION_WEIGHTS_MAX; i++)
+        strcat(many, ",1");
+    assert_int_equal(ddp_partition_parse(many, &spec, &err), 0);
+    assert_int_equal(spec.count, DDP_PARTITION_WEIGHTS_MAX);
+    strcat(many, ",1");
+    assert_int_equal(ddp_partition_parse(many, &spec, &err), DDP_EUSAGE);
 }
 
 /* MXNet's split with even_split=False: the first `extra` slices get one image more. */
@@ -146,6 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sees_every_image_once),
         cmocka_unit_test(ranks_together_see_the_global_batch),
+        cmocka_unit_test(weights_split_every_global_batch),
+        cmocka_unit_test(the_option_is_parsed),
         cmocka_unit_test(parts_are_mxnets_slices),
         cmocka_unit_test(global_batches_do_not_depend_on_ranks),
         cmocka_unit_test(orders_follow_seed_and_epoch),

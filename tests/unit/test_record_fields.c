@@ -117,7 +117,8 @@ static void check_type(const struct ddp_field *f, const cJSON *node)
 static bool added_later(const char *path)
 {
     return strcmp(path, "gpus") == 0 || strcmp(path, "pays_below_GBps") == 0 ||
-           strcmp(path, "verdict") == 0;
+           strcmp(path, "verdict") == 0 || strcmp(path, "epochs.exchange_busbw_GBps") == 0 ||
+           strcmp(path, "exchange_busbw_GBps") == 0;
 }
 
 /* Checks that every value of the schema is in the table, and that every key is required. */

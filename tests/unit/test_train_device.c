@@ -59,7 +59,7 @@ static void same_bits(void **state)
     r.o.lr = 1e-3;
     r.o.model = ddp_model_find("lenet");
     r.o.init_sync = DDP_INIT_AVERAGE;
-    r.o.partition = DDP_PARTITION_SHARD;
+    r.o.partition.kind = DDP_PARTITION_SHARD;
     expect_same(&r);
     r = defaults(2, 64);
     set_sync(&r.o, "none");

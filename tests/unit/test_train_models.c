@@ -97,14 +97,14 @@ static void global_batch_is_the_same_at_any_rank_count(void **state)
      * step is weighted by its images. */
     shards = three;
     shards.steps = shards.epoch_count = 0;
-    shards.o.partition = DDP_PARTITION_SHARD;
+    shards.o.partition.kind = DDP_PARTITION_SHARD;
     expect_success(&shards);
     assert_int_equal(shards.start.batch_per_rank, 10);
     assert_int_equal(shards.epochs[0].steps, 4);
     double hits = shards.epochs[0].train_accuracy * 100;
     assert_true(fabs(hits - round(hits)) < 1e-6);
     three.o.global_batch = 2;
-    three.o.partition = DDP_PARTITION_SHARD;
+    three.o.partition.kind = DDP_PARTITION_SHARD;
     run_it(&three);
     assert_int_equal(three.code, DDP_EUSAGE);
     assert_non_null(strstr(three.err.text, "too small"));
@@ -126,7 +126,7 @@ static double expected_loss(const struct run *r, bool averaged)
 {
     const struct ddp_model_class *cls = r->o.model;
     struct ddp_err err = DDP_ERR_INIT;
-    struct ddp_partition_plan plan = {.kind = r->o.partition,
+    struct ddp_partition_plan plan = {.kind = r->o.partition.kind,
                                       .images = r->o.data->train.count,
                                       .ranks = r->ranks,
                                       .batch = r->o.batch,
@@ -176,7 +176,7 @@ static void running_statistics_are_averaged(void **state)
     r = run_of("resnet9", 3, &set);
     r.o.global_batch = 0;
     r.o.batch = 33;
-    r.o.partition = DDP_PARTITION_SHARD;
+    r.o.partition.kind = DDP_PARTITION_SHARD;
     r.o.lr = 0.0;
     expect_success(&r);
     double averaged = expected_loss(&r, true), own = expected_loss(&r, false);

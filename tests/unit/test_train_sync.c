@@ -100,6 +100,7 @@ static void every_strategy_keeps_its_promises(void **state)
                                                                                       : "");
             assert_true(isnan(r.epochs[0].encode_seconds) ==
                         !(is_compressed(strategies[i]) && i < GRADIENT_STRATEGIES));
+            assert_true(isnan(r.epochs[0].exchange_busbw_GBps) == (i > 0 || ranks == 1));
             assert_int_equal(r.epochs[0].overflow_count, i == 1 || i == 2 ? 0 : -1);
         }
     }
@@ -168,7 +169,7 @@ static void uneven_parts_have_their_weight(void **state)
         static struct run dense, other;
         dense = defaults(4, 1);
         dense.o.data = &few;
-        dense.o.partition = (enum ddp_partition)kind;
+        dense.o.partition.kind = (enum ddp_partition)kind;
         dense.o.momentum = dense.o.weight_decay = 0.0;
         dense.o.lr = 0.05;
         dense.o.epochs = 3;

@@ -35,6 +35,36 @@ static void ranks_train_as_one(void **state)
     assert_true(one.losses[99] < 0.9 * one.losses[0]); /* the model learns */
 }
 
+/* With uneven shares the gradient is still the average over all images of the global batch. */
+static void weighted_ranks_train_as_one(void **state)
+{
+    static const char *const same[] = {"dense", "partial:1", "local:1"};
+    static struct run one, two;
+    one = defaults(1, 64);
+    one.o.momentum = one.o.weight_decay = 0.0;
+    one.o.max_steps = 10;
+    one.o.lr = 0.02;
+    expect_success(&one);
+    for (size_t i = 0; i < DDP_COUNT_OF(same); i++) {
+        two = defaults(2, 32);
+        two.o.momentum = two.o.weight_decay = 0.0;
+        two.o.max_steps = 10;
+        two.o.lr = 0.02;
+        set_sync(&two.o, same[i]);
+        two.o.partition = (struct ddp_partition_spec){
+            .kind = DDP_PARTITION_WEIGHTS, .count = 2, .weight = {3, 1}};
+        expect_success(&two);
+        assert_int_equal(two.steps, 10);
+        assert_string_equal(two.start.partition, "weights:3,1");
+        assert_int_equal(two.start.batch_per_rank, 48);
+        for (int s = 0; s < 10; s++)
+            assert_true(fabs(one.losses[s] - two.losses[s]) <= 2e-6 * one.losses[s]);
+    }
+    two.o.partition.count = 3;
+    run_it(&two);
+    assert_int_equal(two.code, DDP_EUSAGE);
+}
+
 static void same_seed_same_bits(void **state)
 {
     static struct run first, again, buckets, other;
@@ -64,7 +94,7 @@ static void nothing_is_dropped(void **state)
     for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
         static struct run r;
         r = defaults(3, 64);
-        r.o.partition = (enum ddp_partition)kind;
+        r.o.partition.kind = (enum ddp_partition)kind;
         r.o.epochs = 2;
         expect_success(&r);
         assert_int_equal(r.epoch_count, 2);
@@ -79,7 +109,7 @@ static void nothing_is_dropped(void **state)
         assert_int_equal(r.start.eval_images, EVAL);
         assert_true(isnan(r.start.total_seconds) && isnan(r.start.total_wire_bytes));
         assert_true(r.end.total_seconds >= r.epochs[0].seconds);
-        assert_string_equal(r.start.partition, ddp_partition_names[r.o.partition]);
+        assert_string_equal(r.start.partition, ddp_partition_names[r.o.partition.kind]);
     }
 }
 
@@ -121,7 +151,7 @@ static void more_ranks_than_images_in_a_step(void **state)
     for (int kind = DDP_PARTITION_BATCH; kind <= DDP_PARTITION_SHARD; kind++) {
         r = defaults(4, 1);
         r.o.data = &few;
-        r.o.partition = (enum ddp_partition)kind;
+        r.o.partition.kind = (enum ddp_partition)kind;
         r.o.check_replicas = true;
         expect_success(&r);
         assert_int_equal(r.epochs[0].steps, 2);
@@ -231,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_train_as_one),
+        cmocka_unit_test(weighted_ranks_train_as_one),
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(nothing_is_dropped),
         cmocka_unit_test(evaluation_is_over_all_images),

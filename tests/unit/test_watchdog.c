@@ -58,7 +58,15 @@ static void hang(struct ddp_flight *f)
         ddp_sleep_ns(100000000);
 }
 
-/* Operations that are slow but end, and a long time without any operation. */
+static void compute(struct ddp_flight *f)
+{
+    ddp_flight_phase(f, "step 9");
+    ddp_flight_compute(f, true);
+    for (int i = 0; i < 50; i++)
+        ddp_sleep_ns(100000000);
+}
+
+/* Operations that are slow but end, a computation with beats, and a long time without any. */
 static void go_on(struct ddp_flight *f)
 {
     for (int i = 0; i < 5; i++) {
@@ -66,6 +74,12 @@ static void go_on(struct ddp_flight *f)
         ddp_sleep_ns(TIMEOUT_NS / 2);
         ddp_flight_leave(f, seq, 0);
     }
+    ddp_flight_compute(f, true);
+    for (int i = 0; i < 30; i++) {
+        ddp_sleep_ns(TIMEOUT_NS / 4);
+        ddp_flight_beat(f);
+    }
+    ddp_flight_compute(f, false);
     ddp_sleep_ns(3 * TIMEOUT_NS);
 }
 
@@ -76,6 +90,13 @@ static void test_hang(void **state)
     assert_int_equal(in_child(hang, said, sizeof said), 13);
     assert_true(ddp_now_ns() - start < 10 * TIMEOUT_NS);
     assert_non_null(strstr(said, "allreduce seq 3 (4 KiB, f32) in phase 'point 7'"));
+}
+
+static void test_stalled(void **state)
+{
+    char said[512];
+    assert_int_equal(in_child(compute, said, sizeof said), 13);
+    assert_non_null(strstr(said, "phase 'step 9'"));
 }
 
 static void test_progress(void **state)
@@ -102,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_stalled),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_stop),
     };
