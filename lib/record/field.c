@@ -261,10 +261,10 @@ static const char *read_count(const struct ddp_field *f, const cJSON *item, void
 static const char *read_hash(const struct ddp_field *f, const cJSON *item, void *object)
 {
     static const char prefix[] = "fnv1a64:";
-    const char *text = cJSON_IsString(item) ? item->valuestring : "";
-    const char *digits = text + sizeof prefix - 1;
-    if (strncmp(text, prefix, sizeof prefix - 1) != 0 || strlen(digits) != 16 ||
-        strspn(digits, "0123456789abcdef") != 16)
+    if (!cJSON_IsString(item) || strncmp(item->valuestring, prefix, sizeof prefix - 1) != 0)
+        return "is not a hash";
+    const char *digits = item->valuestring + sizeof prefix - 1;
+    if (strlen(digits) != 16 || strspn(digits, "0123456789abcdef") != 16)
         return "is not a hash";
     const uint64_t hash = strtoull(digits, NULL, 16);
     memcpy((char *)object + f->offset, &hash, sizeof hash);
