@@ -84,7 +84,8 @@ static const struct ddp_opt output_rows[] = {
     DDP_OPT(FLAG, "samples", 0, AT(bench.samples), NULL, NULL,
             "put every iteration's time into the record"),
     DDP_OPT(FLAG, "dry-run", 0, AT(bench.dry_run), NULL, NULL,
-            "print the plan and the memory it needs; measure nothing"),
+            "print the plan of every rank count, the memory it needs and an estimate of its time; "
+            "measure nothing"),
     DDP_OPT(FLAG, "explain-auto", 0, AT(explain_auto), NULL, NULL,
             "print which algorithm `auto` chooses for which sizes, and why; measure nothing"),
     DDP_OPT_END,
@@ -342,6 +343,7 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
     char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
+    struct ddp_estimate time;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
     ddp_sysinfo_read(&host);
@@ -351,11 +353,15 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     if (compress > 0)
         snprintf(extra, sizeof extra, " and %s to compress", more);
     describe_timing(&v->bench, timing, sizeof timing);
+    ddp_points_job.estimate(v, ranks, ranks, &time);
     fprintf(app->out, "# dry run: %d point%s, %s after %lld each, backend %s\n", plan->count,
             plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
             extra, sum, have);
+    ddp_print_time(&time, app->out);
+    for (int i = 0; i < plan->small_count; i++)
+        fprintf(app->out, "# left out: %s: %s\n", plan->small[i].what, plan->small[i].reason);
     for (int i = 0; i < plan->count; i++) {
         ddp_point_id(&plan->points[i], id, sizeof id);
         fprintf(app->out, "%s\n", id);
@@ -446,7 +452,8 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
     if (ddp_app_is_root(app) && v->explain_auto)
         DDP_TRY(explain_auto(app, v, backend, ranks, err));
     else if (ddp_app_is_root(app))
-        print_plan(app, v, backend, ranks);
+        for (int i = 0; i < v->plan_count; i++)
+            print_plan(app, v, backend, v->world.ranks.n > 0 ? (int)v->world.ranks.v[i] : ranks);
     return DDP_PREPARE_DONE;
 }
 

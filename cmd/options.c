@@ -1,4 +1,7 @@
 /* Options and operands of several commands. */
+#include <math.h>
+
+#include "base/unit.h"
 #include "cmd.h"
 #include "run/outputs.h"
 
@@ -65,4 +68,15 @@ int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *p
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
                     takes, parsed->operands[most]);
+}
+
+void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
+{
+    char about[24], most[24];
+    ddp_format_ns(estimate->seconds * 1e9, about, sizeof about);
+    ddp_format_ns(estimate->most * 1e9, most, sizeof most);
+    fprintf(out, "# time: about %s, estimated from sizes and the speed of an older core", about);
+    if (isfinite(estimate->most))
+        fprintf(out, "; about %s if every point takes all of --max-time", most);
+    fputs("\n", out);
 }

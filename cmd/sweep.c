@@ -52,20 +52,20 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 static void print_head(const struct ddp_sweep_values *v, FILE *out)
 {
     struct ddp_sysinfo host;
-    char most[24], have[24] = "unknown", time[24], path[256];
-    uint64_t bytes = 0;
-    double seconds = 0;
+    char most[24], have[24] = "unknown", path[256];
+    struct ddp_estimate all = {0};
     int trained = 0;
     for (int i = 0; i < v->count; i++) {
-        bytes = DDP_MAX(bytes, v->items[i].bytes);
-        seconds += v->items[i].seconds;
+        const struct ddp_estimate *e = &v->items[i].estimate;
+        all.bytes = DDP_MAX(all.bytes, e->bytes);
+        all.seconds += e->seconds * (double)v->launches;
+        all.most += e->most * (double)v->launches;
         trained += ddp_sweep_item_plan(&v->items[i]) == NULL;
     }
     ddp_sysinfo_read(&host);
     if (host.available_bytes >= 0)
         ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
-    ddp_format_size(bytes, most, sizeof most);
-    ddp_format_ns(seconds * (double)v->launches * 1e9, time, sizeof time);
+    ddp_format_size(all.bytes, most, sizeof most);
     ddp_printable(v->config_path, path, sizeof path);
     fprintf(out,
             "# dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
@@ -73,7 +73,7 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
             path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
             v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
-    fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
+    ddp_print_time(&all, out);
 }
 
 static void print_item(const struct ddp_sweep_item *item, FILE *out)

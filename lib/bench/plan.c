@@ -286,10 +286,82 @@ struct rounding {
     int n;
 };
 
+/* Returns true if the size is above 0 but holds no element for each rank. */
+static bool is_small(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
+{
+    return bytes > 0 && whole_count(coll, bytes, dtype, ranks) == 0;
+}
+
+/* Returns the smallest size above 0 that holds an element for each rank. */
+static uint64_t least_bytes(enum ddp_coll coll, enum ddp_dtype dtype, int ranks)
+{
+    return ddp_coll_message_bytes(coll, ranks, 1, dtype);
+}
+
+/* Refuses a listed size that holds no element, unless such sizes are left out. With all types, they
+ * are left out, as are other points that cannot run. */
+static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dtypes,
+                       struct ddp_err *err)
+{
+    for (int i = 0; i < o->sizes.n && !o->skip_small && !all_dtypes; i++)
+        for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
+            const enum ddp_dtype dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
+            if (!is_small(o->coll, o->sizes.v[i], dtype, ranks))
+                continue;
+            ddp_fail(err, DDP_EUSAGE, "--size %llu is too small for one element of %s%s",
+                     (unsigned long long)o->sizes.v[i], ddp_dtype_name(dtype),
+                     ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank"
+                                                                           : "");
+            return ddp_hint(err, "--size must be at least %llu here, or 0",
+                            (unsigned long long)least_bytes(o->coll, dtype, ranks));
+        }
+    return 0;
+}
+
+/* Writes the sizes that hold no element as "1, 2, 3". Replaces the end of a long list by "...".
+ * Returns false if there is no such size. */
+static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
+                       const struct sizes *sizes, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    for (int i = 0; i < sizes->n; i++) {
+        char item[32];
+        if (!is_small(o->coll, sizes->v[i], dtype, ranks))
+            continue;
+        snprintf(item, sizeof item, "%s%llu", used ? ", " : "", (unsigned long long)sizes->v[i]);
+        const bool fits = used + sizeof item + sizeof ", ..." < out_bytes;
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s", fits ? item : ", ...");
+        if (!fits)
+            break;
+    }
+    return used > 0;
+}
+
+/* Adds an entry to plan->small if sizes hold no element of this type. */
+static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
+                      const struct sizes *sizes, struct ddp_bench_plan *plan)
+{
+    struct ddp_left_out *l = &plan->small[plan->small_count];
+    char list[128];
+    if (!list_small(o, dtype, ranks, sizes, list, sizeof list))
+        return;
+    *l = (struct ddp_left_out){.ranks = ranks * (o->groups > 1 ? (int)o->groups : 1)};
+    snprintf(l->what, sizeof l->what, "%s: %s of %s bytes", ddp_coll_name(o->coll),
+             ddp_dtype_name(dtype), list);
+    snprintf(l->reason, sizeof l->reason, "one element%s needs %llu bytes",
+             ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank" : "",
+             (unsigned long long)least_bytes(o->coll, dtype, ranks));
+    plan->small_count++;
+}
+
 static void add_points(const struct ddp_bench_options *o, const struct ddp_point_spec *like,
                        const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
 {
     for (int i = 0; i < sizes->n; i++) {
+        if (is_small(o->coll, sizes->v[i], like->dtype, like->ranks)) {
+            plan->small[plan->small_count - 1].points++;
+            continue;
+        }
         struct ddp_point_spec *s = &plan->points[plan->count++];
         *s = *like;
         s->requested_bytes = sizes->v[i];
@@ -355,6 +427,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
+        add_small(o, s->dtype, ranks, sizes, plan);
         for (int op = 0; op < DDP_MAX(o->ops.n, 1); op++) {
             s->op = o->ops.n ? (enum ddp_op)o->ops.v[op] : DDP_SUM;
             for (int m = 0; m < ddp_plan_methods(o); m++) {
@@ -418,6 +491,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
+    DDP_TRY(check_small(o, ranks, plan.all_dtypes, err));
     DDP_TRY(list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);
     if (rc != 0)

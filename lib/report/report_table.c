@@ -525,6 +525,20 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "# target accuracy %g was not reached\n", t->target_accuracy);
 }
 
+static void left_out_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    for (int i = 0; i < r->left_out_count; i++) {
+        const struct ddp_left_out *l = &r->left_out[i];
+        ddp_strbuf_add(out, "# left out: ");
+        ddp_table_text(out, l->what);
+        if (l->points >= 0)
+            ddp_strbuf_addf(out, ", %d point%s", l->points, l->points == 1 ? "" : "s");
+        ddp_strbuf_addf(out, ", %d rank%s: ", l->ranks, l->ranks == 1 ? "" : "s");
+        ddp_table_text(out, l->reason);
+        ddp_strbuf_add(out, "\n");
+    }
+}
+
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, DDP_DIM);
@@ -535,6 +549,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
+    left_out_foot(r, out);
     ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_strategies(r, out);
     if (r->verdict)

@@ -170,6 +170,17 @@ void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *
     w->record.comm_destroy_ns = times->destroy_ns;
 }
 
+static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struct ddp_err *err)
+{
+    char points[32] = "";
+    DDP_TRY(ddp_record_add_left_out(&w->record, l, err));
+    if (l->points > 1)
+        snprintf(points, sizeof points, " (%d points)", l->points);
+    ddp_log_clear_progress(&w->app->log);
+    ddp_logf(&w->app->log, DDP_LOG_NOTE, "left out: %s%s: %s", l->what, points, l->reason);
+    return 0;
+}
+
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err)
 {
@@ -183,6 +194,8 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
         return add_point(w, payload, bytes, err);
     case DDP_MESSAGE_CONTROL:
         return ddp_record_add_control(&w->record, payload, err);
+    case DDP_MESSAGE_LEFT_OUT:
+        return add_left_out(w, payload, err);
     case DDP_MESSAGE_TRAIN: {
         const struct ddp_train_run *run = payload;
         set_text(w->record.feature_blas, sizeof w->record.feature_blas, run->blas);
@@ -304,6 +317,12 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool 
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct ddp_err *err)
 {
     return emit(rank, DDP_MESSAGE_EPOCH, epoch, sizeof *epoch, err);
+}
+
+int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
+                      struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_LEFT_OUT, left_out, sizeof *left_out, err);
 }
 
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event, struct ddp_err *err)

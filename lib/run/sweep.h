@@ -22,9 +22,8 @@ struct ddp_sweep_item {
     void *values;      /* the values of cmd; its check has run, and after prepare its prepare */
     char extra[4][96]; /* options that the sweep adds to argv; the values may borrow them */
     int first_place;   /* index of the item's first point in a repetition; filled by prepare */
-    uint64_t bytes;    /* memory of the ranks on this host; filled by prepare */
-    double seconds;    /* estimated duration; filled by prepare */
-    struct ddp_gpu_options gpu; /* GPU options that the backend needs */
+    struct ddp_estimate estimate; /* filled by prepare */
+    struct ddp_gpu_options gpu;   /* GPU options that the backend needs */
 };
 
 /* A launch group. */

@@ -37,9 +37,7 @@ static bool takes_list(void *arg, const char *command, const char *option)
     if (!cmd || strcmp(option, "ranks") == 0)
         return false;
     struct ddp_opt row;
-    return ddp_opt_find(cmd->rows, option, &row) &&
-           (row.kind == DDP_OPT_INT_LIST || row.kind == DDP_OPT_SIZE_LIST ||
-            row.kind == DDP_OPT_ENUM_LIST || row.kind == DDP_OPT_STRING_LIST);
+    return ddp_opt_find(cmd->rows, option, &row) && ddp_opt_is_list(&row);
 }
 
 static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *subject,
@@ -214,23 +212,27 @@ struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sw
 {
     struct ddp_app copy = *app;
     copy.cmd = item->cmd;
+    copy.in_sweep = true;
     copy.log.level = DDP_LOG_ERROR; /* notes are printed once, for the whole sweep */
     return copy;
 }
 
-/* Fills argv with the item's arguments and the sweep's options that apply to it. Returns their
- * number. */
+/* Fills argv with the item's arguments and the sweep's options that apply to it. The rank count and
+ * the backend of the item replace those of the configuration. Returns their number. */
 static int gather_arguments(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                             char **argv)
 {
     const bool has_seed = has_option(item, "seed") || has_option(item, "seeds");
-    int argc = 0;
+    int argc = 1;
+    argv[0] = item->argv[0];
     snprintf(item->extra[0], sizeof item->extra[0], "--ranks=%d", item->ranks);
     snprintf(item->extra[1], sizeof item->extra[0], "--backend=%s", item->backend);
     snprintf(item->extra[2], sizeof item->extra[0], "--timeout=%.17g", v->world.timeout_s);
     snprintf(item->extra[3], sizeof item->extra[0], "--seed=%lld", (long long)v->world.seed);
-    for (; argc < item->argc; argc++)
-        argv[argc] = item->argv[argc];
+    for (int i = 1; i < item->argc; i++)
+        if (!find_option(2, item->argv + i - 1, "ranks") &&
+            !find_option(2, item->argv + i - 1, "backend"))
+            argv[argc++] = item->argv[i];
     for (int i = 0; i < (has_seed ? 3 : 4); i++)
         argv[argc++] = item->extra[i];
     argv[argc] = NULL;
