@@ -368,28 +368,43 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* Counts the hosts of the first `ranks` of `all` ranks. If DDPBENCH_HOSTS simulates several hosts,
+/* Fills of [all] with the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts,
  * its value decides. Otherwise an outside launcher's number of ranks per host decides, and without
  * a launcher there is one host. */
-static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
-                       struct ddp_err *err)
+static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
-    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    const int local = own ? all : app->launcher.rank_info.local_size;
     const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
-    *hosts = 1;
-    if (simulated != NULL && all > 1) {
-        uint64_t *of;
-        DDP_TRY(DDP_NEW(&of, (size_t)all, err));
-        int rc = ddp_hosts_parse(simulated, all, of, err);
-        for (int r = 0; rc == 0 && r < ranks; r++)
-            *hosts = DDP_MAX(*hosts, (int)of[r] + 1);
-        free(of);
-        DDP_TRY(rc);
-    } else if (!own && rank_info->local_size > 0) {
-        *hosts = (ranks + rank_info->local_size - 1) / rank_info->local_size;
-    }
+    if (simulated != NULL && all > 1)
+        return ddp_hosts_parse(simulated, all, of, err);
+    for (int r = 0; r < all; r++)
+        of[r] = (uint64_t)(local > 0 ? r / local : 0);
     return 0;
+}
+
+/* Counts the hosts of the first `ranks` of `used` ranks, which --subset chooses from `all`. */
+static int count_hosts(const struct ddp_app *app, const struct ddp_collective_values *v, int ranks,
+                       int used, int all, int *hosts, struct ddp_err *err)
+{
+    uint64_t *of;
+    int *members = NULL;
+    *hosts = 0;
+    DDP_TRY(DDP_NEW(&of, (size_t)all, err));
+    int rc = DDP_NEW(&members, (size_t)used, err);
+    if (rc == 0)
+        rc = expect_hosts(app, all, of, err);
+    if (rc == 0)
+        rc = ddp_hosts_subset((enum ddp_subset)v->world.subset, of, all, used, members, err);
+    for (int i = 0; rc == 0 && i < ranks; i++) {
+        int k = 0;
+        while (of[members[k]] != of[members[i]])
+            k++;
+        *hosts += k == i;
+    }
+    free(members);
+    free(of);
+    return rc;
 }
 
 /* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
@@ -418,8 +433,8 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
         .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
     DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
-    DDP_TRY(count_hosts(app, query.ranks, all, &query.hosts, err));
-    DDP_TRY(count_hosts(app, all, all, &query.world_hosts, err));
+    DDP_TRY(count_hosts(app, v, query.ranks, count, all, &query.hosts, err));
+    DDP_TRY(count_hosts(app, v, all, all, all, &query.world_hosts, err));
     query.oversubscribed = is_oversubscribed(app, v, all);
     ddp_coll_auto_explain(&query, text);
     return 0;

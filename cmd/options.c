@@ -3,6 +3,7 @@
 
 #include "base/unit.h"
 #include "cmd.h"
+#include "comm/hosts.h"
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
@@ -12,10 +13,15 @@ const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
 
 const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT_HEADING("World"),
-    DDP_OPT(INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
-            "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses the first N "
-            "(default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
-            .min = 1, .max = 256),
+    DDP_OPT(
+        INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
+        "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses N of its ranks "
+        "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
+        .min = 1, .max = 256),
+    DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
+            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
+            "or pack them onto the first hosts",
+            .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
             "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`"),
     DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,

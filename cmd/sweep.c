@@ -74,6 +74,8 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
             v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
     ddp_print_time(&all, out);
+    for (int i = 0; i < v->skipped_count; i++)
+        fprintf(out, "# left out: %s: %s\n", v->skipped[i].what, v->skipped[i].reason);
 }
 
 static void print_item(const struct ddp_sweep_item *item, FILE *out)
@@ -146,15 +148,17 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "With --json FILE or --journal FILE, each finished point goes to a journal before it\n"
         "is shown. The same command line then continues an interrupted sweep, on the same\n"
         "machine with the same build. An interrupted training run starts over. --seed sets\n"
-        "the order of the runs. It is also the seed of runs that set none. With backend nccl\n"
-        "a run that sets no number of ranks gets one rank per GPU, at most 8. A run that its\n"
-        "ranks find impossible is left out with a warning, and the exit code is then 69. A\n"
+        "the order of the runs. It is also the seed of runs that set none. \"ranks\": \"all\"\n"
+        "stands for all ranks of mpiexec, else for the default of --ranks. With backend nccl\n"
+        "a run that sets no number of ranks gets one rank per GPU, at most 8. A run with more\n"
+        "ranks than mpiexec started is left out with a warning. A run that its ranks find\n"
+        "impossible is left out with a warning, too, and the exit code is then 69. Any other\n"
         "run that is known to be impossible before the ranks start ends the sweep at once.\n"
         "\n"
         "Examples:\n"
         "  ddpbench sweep configs/quick.json --json today.json\n"
         "  ddpbench sweep configs/full.json --dry-run\n"
-        "  mpiexec -n 16 ddpbench sweep configs/full.json --json full.json",
+        "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_sweep_values),
     .help_offset = AT(world.help),

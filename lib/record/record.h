@@ -238,7 +238,7 @@ struct ddp_control {
 struct ddp_left_out {
     char what[192];   /* For example "allreduce: algorithm 'flat'". */
     int32_t ranks;    /* Number of ranks that would have run it. */
-    int32_t points;   /* Number of points. -1: a training run. */
+    int32_t points;   /* Number of points. -1: a whole run. */
     char reason[256]; /* Why it cannot run. */
 };
 
@@ -269,6 +269,7 @@ struct ddp_record {
     char world_backend[16], launcher[32];
     char launch[16];       /* Own launcher: "processes" or "threads". Otherwise "". */
     char rank_counts[256]; /* "1,2,4" if there are several. */
+    char subset[8]; /* How fewer ranks than the launcher started were chosen. "": never fewer. */
     struct ddp_host *hosts;
     int host_count;
     struct ddp_env_entry *environment;

@@ -68,6 +68,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(world, "backend", r->world_backend);
     ddp_json_str(world, "launcher", r->launcher);
     ddp_json_str(world, "launch", r->launch);
+    ddp_json_str(world, "subset", r->subset);
     add_comm(world, r);
     cJSON *hosts = ddp_json_arr(world, "hosts");
     for (int i = 0; i < r->host_count; i++) {

@@ -159,6 +159,8 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, ", backend %s%s%s, launcher %s%s\n", r->world_backend,
                     r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->launcher,
                     strcmp(r->launch, "threads") == 0 ? " (threads)" : "");
+    if (r->subset[0])
+        ddp_strbuf_addf(out, "# smaller rank counts: ranks chosen by --subset %s\n", r->subset);
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "bench/memory_baseline.h"
+#include "comm/hosts.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "record/provenance.h"
@@ -88,6 +89,14 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
+/* Writes how ranks are chosen if some rank count is smaller than the outside launcher's. */
+static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
+{
+    for (int i = 0; i < w->count_count && !ddp_world_is_own(w); i++)
+        if (w->counts[i] < w->app->launcher.rank_info.size)
+            set_text(out, out_bytes, ddp_subset_names[w->options->subset]);
+}
+
 static const char *device_library(const char *name)
 {
     for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
@@ -137,6 +146,7 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
         set_text(r->launch, sizeof r->launch, ddp_launch_names[w->options->launch]);
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
+    name_subset(w, r->subset, sizeof r->subset);
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);
     read_gpus(r);
@@ -189,7 +199,7 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
         DDP_TRY(ddp_sweep_collector_keep(w->sweep, type, payload, bytes, err));
     switch (type) {
     case DDP_MESSAGE_SWEEP:
-        return 0;
+        return ddp_sweep_record_event(w->sweep, payload, &w->record, err);
     case DDP_MESSAGE_POINT:
         return add_point(w, payload, bytes, err);
     case DDP_MESSAGE_CONTROL:

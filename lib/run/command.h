@@ -42,6 +42,7 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
+    int subset; /* enum ddp_subset (comm/hosts.h) */
     /* Not options: a command's check() may label the whole record, and name files that the outputs
      * must not overwrite, because the command reads or keeps them. */
     char label[64];
@@ -57,7 +58,7 @@ static inline bool ddp_app_is_root(const struct ddp_app *app)
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
-/* Returns how many of `ranks` ranks share this machine's memory. */
+/* Returns how many of `ranks` ranks share this machine's memory, at most. */
 static inline int ddp_app_local_ranks(const struct ddp_app *app, int ranks)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE

@@ -283,10 +283,24 @@ static int restore_journal(struct ddp_sweep_values *v, const char *path, struct 
     return rc;
 }
 
+int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
+                           struct ddp_record *record, struct ddp_err *err)
+{
+    const struct ddp_sweep_item *item = &v->items[event->item];
+    struct ddp_left_out left_out = {.ranks = item->ranks, .points = -1};
+    if (event->type != DDP_SWEEP_LEFT_OUT)
+        return 0;
+    ddp_sweep_item_text(item, left_out.what, sizeof left_out.what);
+    snprintf(left_out.reason, sizeof left_out.reason, "%s", event->text);
+    return ddp_record_add_left_out(record, &left_out, err);
+}
+
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err)
 {
     const char *path = ddp_sweep_journal_path(v);
+    for (int i = 0; i < v->skipped_count; i++)
+        DDP_TRY(ddp_record_add_left_out(record, &v->skipped[i], err));
     DDP_TRY(DDP_NEW(&v->collector, 1, err));
     return path ? restore_journal(v, path, record, err) : 0;
 }

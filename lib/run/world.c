@@ -428,6 +428,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = ddp_world_is_own(w) ? run_own(w, err) : ddp_world_run_launched(w, err);
     ddp_report_close(w->reports); /* reports are still open if the run failed before its start */
     ddp_record_release(&w->record);
+    free(w->host_of);
     free(w);
     return rc;
 }
