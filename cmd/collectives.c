@@ -180,7 +180,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "error feedback: add the values that were not sent to the next gradient; auto: on for "
             "the sparse methods",
             .choices = ddp_feedback_names),
-    DDP_OPT(INT, "partial", 0, AT(bench.partial), "K", NULL,
+    DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
             .max = DDP_PLAN_PARTIAL_MAX),
     DDP_OPT(STRING_LIST, "gradient", 0, AT(bench.gradient), "WHAT", NULL,

@@ -29,6 +29,16 @@ static int check_twice(const struct ddp_int_list *list, const char *option,
     return 0;
 }
 
+static int check_partial_twice(const struct ddp_int_list *partial, struct ddp_err *err)
+{
+    for (int i = 0; i < partial->n; i++)
+        for (int j = 0; j < i; j++)
+            if (partial->v[i] == partial->v[j])
+                return ddp_fail(err, DDP_EUSAGE, "--partial %lld is given twice",
+                                (long long)partial->v[i]);
+    return 0;
+}
+
 static const char *dtype_name(int value)
 {
     return ddp_dtype_name((enum ddp_dtype)value);
@@ -213,6 +223,7 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
                         ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_name, err));
     DDP_TRY(check_twice(&o->ops, "op", op_name, err));
+    DDP_TRY(check_partial_twice(&o->partial, err));
     if (o->overlap && ddp_plan_reduces(o)) {
         ddp_fail(err, DDP_EUSAGE,
                  "--overlap-compute cannot be combined with --compress or --partial");
@@ -406,6 +417,16 @@ static void add_placements(const struct ddp_bench_options *o, struct ddp_point_s
     }
 }
 
+/* Adds the points of every number of chunks. */
+static void add_partials(const struct ddp_bench_options *o, struct ddp_point_spec *s,
+                         const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
+{
+    for (int k = 0; k < DDP_MAX(o->partial.n, 1); k++) {
+        s->partial = o->partial.n > 0 ? (int)o->partial.v[k] : 0;
+        add_placements(o, s, sizes, plan, r);
+    }
+}
+
 /* Adds the points of all combinations of the checked options. algorithms [methods]: the names for
  * each method. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
@@ -421,7 +442,6 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->ranks = ranks;
     s->groups = o->groups > 1 ? (int)o->groups : 1;
     s->memory = plan->memory;
-    s->partial = (int)o->partial;
     s->overlap = o->overlap;
     s->graph = o->graph;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
@@ -434,7 +454,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
                 snprintf(s->compress, sizeof s->compress, "%s", ddp_plan_method(o, m)->text);
                 for (int a = 0; a < algorithms[m].n; a++) {
                     snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms[m].v[a]);
-                    add_placements(o, s, sizes, plan, &rounding);
+                    add_partials(o, s, sizes, plan, &rounding);
                 }
             }
         }
@@ -470,7 +490,7 @@ static int count_points(const struct ddp_bench_options *o, int algorithms, int s
                         struct ddp_err *err)
 {
     int64_t n = (int64_t)sizes * algorithms * DDP_MAX(o->dtypes.n, 1) * DDP_MAX(o->ops.n, 1) *
-                (o->placement == 2 ? 2 : 1);
+                DDP_MAX(o->partial.n, 1) * (o->placement == 2 ? 2 : 1);
     if (n > DDP_PLAN_POINTS_MAX)
         return ddp_fail(err, DDP_EUSAGE, "the options ask for %lld points; the maximum is %d",
                         (long long)n, DDP_PLAN_POINTS_MAX);

@@ -60,7 +60,9 @@ struct ddp_bench_options {
     /* The following are for all-reduce. For other collectives they are empty or 0. */
     struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
     int feedback;                      /* enum ddp_feedback */
-    int64_t partial; /* number of chunks, of which an iteration exchanges one; 0: no chunks */
+    /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: no
+     * chunks. */
+    struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };

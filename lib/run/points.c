@@ -106,6 +106,15 @@ static bool threads(const void *values)
     return v->bench.overlap;
 }
 
+/* Returns the largest number of chunks of any point, at least 1. */
+static uint64_t most_chunks(const struct ddp_int_list *partial)
+{
+    uint64_t most = 1;
+    for (int i = 0; i < partial->n; i++)
+        most = DDP_MAX(most, (uint64_t)partial->v[i]);
+    return most;
+}
+
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_collective_values *v = values;
@@ -116,8 +125,7 @@ static uint64_t heap_bytes(const void *values, int ranks)
     if (plan->memory == DDP_MEMORY_REGISTERED)
         bytes = DDP_PLAN_BUFFERS * (plan->buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
     if (plan->compress_registered > 0) /* each block begins on a huge page of its own */
-        bytes += plan->compress_registered +
-                 (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
+        bytes += plan->compress_registered + (most_chunks(&v->bench.partial) + 2) * 8 * HUGE_PAGE;
     return bytes;
 }
 

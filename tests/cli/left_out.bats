@@ -68,6 +68,13 @@ J
     [ ! -e a ] && [ ! -e b ]
 }
 
+@test "--partial is a list; each number of chunks has its points" {
+    ok allreduce --size 4K --partial 2,4 --partial 8 --compress none,fp16 --ranks 2 -n 3 --json out.json -q
+    holds out.json 'sorted((q["partial"], q["compress"]["method"]) for q in p) == [(k, c) for k in (2, 4, 8) for c in ("fp16", "none")]'
+    holds out.json 'len({q["id"] for q in p}) == 6 and all(q["check"]["wrong"] == 0 for q in p)'
+    refused 64 --partial -- allreduce --size 4K --partial 2,2 --ranks 2
+}
+
 @test "--dry-run lists every rank count and estimates the time" {
     ok allreduce --ranks 1,2,4 --size 64 --placement in --max-time 2 --dry-run
     for n in 1 2 4; do

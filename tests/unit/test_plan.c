@@ -311,12 +311,20 @@ static void test_compressed_points(void **state)
     ddp_plan_release(&plan);
 
     o.feedback = DDP_FEEDBACK_OFF;
-    o.partial = 4;
+    o.partial = (struct ddp_int_list){1, {4}};
     plan = make(&o, 4);
     assert_int_equal(plan.count, 3); /* without compression (none) the exchange is partial, too */
     assert_int_equal(plan.points[0].partial, 4);
     assert_false(ddp_plan_feedback(&o, &plan.points[2]));
     ddp_plan_release(&plan);
+    o.partial = (struct ddp_int_list){2, {4, 2}};
+    plan = make(&o, 4);
+    assert_int_equal(plan.count, 6);
+    assert_int_equal(plan.points[0].partial, 4);
+    assert_int_equal(plan.points[1].partial, 2);
+    ddp_plan_release(&plan);
+    o.partial.v[1] = 4;
+    refused(&o, "shm", DDP_EUSAGE, "--partial 4");
 }
 
 static void test_algorithms_of_compressed_points(void **state)
@@ -355,7 +363,7 @@ static void test_compression_that_is_refused(void **state)
     o.placement = DDP_OUT_OF_PLACE;
     refused(&o, "shm", DDP_EUSAGE, "--placement|--compress");
     o = one_size(4000);
-    o.partial = 2;
+    o.partial = (struct ddp_int_list){1, {2}};
     o.placement = DDP_OUT_OF_PLACE;
     refused(&o, "shm", DDP_EUSAGE, "--placement|--partial");
     o = one_size(4000);
