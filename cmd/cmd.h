@@ -17,6 +17,9 @@ extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_
 int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
                        const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Prints the line of a dry run about the time that a run takes. */
+void ddp_print_time(const struct ddp_estimate *estimate, FILE *out);
+
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
 const struct ddp_cmd *ddp_command_find(const char *name);
 

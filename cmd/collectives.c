@@ -84,7 +84,8 @@ static const struct ddp_opt output_rows[] = {
     DDP_OPT(FLAG, "samples", 0, AT(bench.samples), NULL, NULL,
             "put every iteration's time into the record"),
     DDP_OPT(FLAG, "dry-run", 0, AT(bench.dry_run), NULL, NULL,
-            "print the plan and the memory it needs; measure nothing"),
+            "print the plan of every rank count, the memory it needs and an estimate of its time; "
+            "measure nothing"),
     DDP_OPT(FLAG, "explain-auto", 0, AT(explain_auto), NULL, NULL,
             "print which algorithm `auto` chooses for which sizes, and why; measure nothing"),
     DDP_OPT_END,
@@ -179,7 +180,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "error feedback: add the values that were not sent to the next gradient; auto: on for "
             "the sparse methods",
             .choices = ddp_feedback_names),
-    DDP_OPT(INT, "partial", 0, AT(bench.partial), "K", NULL,
+    DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
             .max = DDP_PLAN_PARTIAL_MAX),
     DDP_OPT(STRING_LIST, "gradient", 0, AT(bench.gradient), "WHAT", NULL,
@@ -342,6 +343,7 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
     char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
+    struct ddp_estimate time;
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
     ddp_sysinfo_read(&host);
@@ -351,39 +353,58 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     if (compress > 0)
         snprintf(extra, sizeof extra, " and %s to compress", more);
     describe_timing(&v->bench, timing, sizeof timing);
+    ddp_points_job.estimate(v, ranks, ranks, &time);
     fprintf(app->out, "# dry run: %d point%s, %s after %lld each, backend %s\n", plan->count,
             plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
             extra, sum, have);
+    ddp_print_time(&time, app->out);
+    for (int i = 0; i < plan->small_count; i++)
+        fprintf(app->out, "# left out: %s: %s\n", plan->small[i].what, plan->small[i].reason);
     for (int i = 0; i < plan->count; i++) {
         ddp_point_id(&plan->points[i], id, sizeof id);
         fprintf(app->out, "%s\n", id);
     }
 }
 
-/* Counts the hosts of the first `ranks` of `all` ranks. If DDPBENCH_HOSTS simulates several hosts,
+/* Fills of [all] with the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts,
  * its value decides. Otherwise an outside launcher's number of ranks per host decides, and without
  * a launcher there is one host. */
-static int count_hosts(const struct ddp_app *app, int ranks, int all, int *hosts,
-                       struct ddp_err *err)
+static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
-    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    const int local = own ? all : app->launcher.rank_info.local_size;
     const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
-    *hosts = 1;
-    if (simulated != NULL && all > 1) {
-        uint64_t *of;
-        DDP_TRY(DDP_NEW(&of, (size_t)all, err));
-        int rc = ddp_hosts_parse(simulated, all, of, err);
-        for (int r = 0; rc == 0 && r < ranks; r++)
-            *hosts = DDP_MAX(*hosts, (int)of[r] + 1);
-        free(of);
-        DDP_TRY(rc);
-    } else if (!own && rank_info->local_size > 0) {
-        *hosts = (ranks + rank_info->local_size - 1) / rank_info->local_size;
-    }
+    if (simulated != NULL && all > 1)
+        return ddp_hosts_parse(simulated, all, of, err);
+    for (int r = 0; r < all; r++)
+        of[r] = (uint64_t)(local > 0 ? r / local : 0);
     return 0;
+}
+
+/* Counts the hosts of the first `ranks` of `used` ranks, which --subset chooses from `all`. */
+static int count_hosts(const struct ddp_app *app, const struct ddp_collective_values *v, int ranks,
+                       int used, int all, int *hosts, struct ddp_err *err)
+{
+    uint64_t *of;
+    int *members = NULL;
+    *hosts = 0;
+    DDP_TRY(DDP_NEW(&of, (size_t)all, err));
+    int rc = DDP_NEW(&members, (size_t)used, err);
+    if (rc == 0)
+        rc = expect_hosts(app, all, of, err);
+    if (rc == 0)
+        rc = ddp_hosts_subset((enum ddp_subset)v->world.subset, of, all, used, members, err);
+    for (int i = 0; rc == 0 && i < ranks; i++) {
+        int k = 0;
+        while (of[members[k]] != of[members[i]])
+            k++;
+        *hosts += k == i;
+    }
+    free(members);
+    free(of);
+    return rc;
 }
 
 /* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
@@ -412,8 +433,8 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
         .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
     };
     DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
-    DDP_TRY(count_hosts(app, query.ranks, all, &query.hosts, err));
-    DDP_TRY(count_hosts(app, all, all, &query.world_hosts, err));
+    DDP_TRY(count_hosts(app, v, query.ranks, count, all, &query.hosts, err));
+    DDP_TRY(count_hosts(app, v, all, all, all, &query.world_hosts, err));
     query.oversubscribed = is_oversubscribed(app, v, all);
     ddp_coll_auto_explain(&query, text);
     return 0;
@@ -446,7 +467,8 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
     if (ddp_app_is_root(app) && v->explain_auto)
         DDP_TRY(explain_auto(app, v, backend, ranks, err));
     else if (ddp_app_is_root(app))
-        print_plan(app, v, backend, ranks);
+        for (int i = 0; i < v->plan_count; i++)
+            print_plan(app, v, backend, v->world.ranks.n > 0 ? (int)v->world.ranks.v[i] : ranks);
     return DDP_PREPARE_DONE;
 }
 

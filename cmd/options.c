@@ -1,5 +1,9 @@
 /* Options and operands of several commands. */
+#include <math.h>
+
+#include "base/unit.h"
 #include "cmd.h"
+#include "comm/hosts.h"
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
@@ -9,10 +13,15 @@ const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
 
 const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT_HEADING("World"),
-    DDP_OPT(INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
-            "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses the first N "
-            "(default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
-            .min = 1, .max = 256),
+    DDP_OPT(
+        INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
+        "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses N of its ranks "
+        "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
+        .min = 1, .max = 256),
+    DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
+            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
+            "or pack them onto the first hosts",
+            .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
             "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`"),
     DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,
@@ -65,4 +74,15 @@ int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *p
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
                     takes, parsed->operands[most]);
+}
+
+void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
+{
+    char about[24], most[24];
+    ddp_format_ns(estimate->seconds * 1e9, about, sizeof about);
+    ddp_format_ns(estimate->most * 1e9, most, sizeof most);
+    fprintf(out, "# time: about %s, estimated from sizes and the speed of an older core", about);
+    if (isfinite(estimate->most))
+        fprintf(out, "; about %s if every point takes all of --max-time", most);
+    fputs("\n", out);
 }

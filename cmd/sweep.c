@@ -52,20 +52,20 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 static void print_head(const struct ddp_sweep_values *v, FILE *out)
 {
     struct ddp_sysinfo host;
-    char most[24], have[24] = "unknown", time[24], path[256];
-    uint64_t bytes = 0;
-    double seconds = 0;
+    char most[24], have[24] = "unknown", path[256];
+    struct ddp_estimate all = {0};
     int trained = 0;
     for (int i = 0; i < v->count; i++) {
-        bytes = DDP_MAX(bytes, v->items[i].bytes);
-        seconds += v->items[i].seconds;
+        const struct ddp_estimate *e = &v->items[i].estimate;
+        all.bytes = DDP_MAX(all.bytes, e->bytes);
+        all.seconds += e->seconds * (double)v->launches;
+        all.most += e->most * (double)v->launches;
         trained += ddp_sweep_item_plan(&v->items[i]) == NULL;
     }
     ddp_sysinfo_read(&host);
     if (host.available_bytes >= 0)
         ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
-    ddp_format_size(bytes, most, sizeof most);
-    ddp_format_ns(seconds * (double)v->launches * 1e9, time, sizeof time);
+    ddp_format_size(all.bytes, most, sizeof most);
     ddp_printable(v->config_path, path, sizeof path);
     fprintf(out,
             "# dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
@@ -73,7 +73,9 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
             path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
             v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
-    fprintf(out, "# time: about %s, estimated from sizes alone\n", time);
+    ddp_print_time(&all, out);
+    for (int i = 0; i < v->skipped_count; i++)
+        fprintf(out, "# left out: %s: %s\n", v->skipped[i].what, v->skipped[i].reason);
 }
 
 static void print_item(const struct ddp_sweep_item *item, FILE *out)
@@ -146,15 +148,17 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "With --json FILE or --journal FILE, each finished point goes to a journal before it\n"
         "is shown. The same command line then continues an interrupted sweep, on the same\n"
         "machine with the same build. An interrupted training run starts over. --seed sets\n"
-        "the order of the runs. It is also the seed of runs that set none. With backend nccl\n"
-        "a run that sets no number of ranks gets one rank per GPU, at most 8. A run that its\n"
-        "ranks find impossible is left out with a warning, and the exit code is then 69. A\n"
+        "the order of the runs. It is also the seed of runs that set none. \"ranks\": \"all\"\n"
+        "stands for all ranks of mpiexec, else for the default of --ranks. With backend nccl\n"
+        "a run that sets no number of ranks gets one rank per GPU, at most 8. A run with more\n"
+        "ranks than mpiexec started is left out with a warning. A run that its ranks find\n"
+        "impossible is left out with a warning, too, and the exit code is then 69. Any other\n"
         "run that is known to be impossible before the ranks start ends the sweep at once.\n"
         "\n"
         "Examples:\n"
         "  ddpbench sweep configs/quick.json --json today.json\n"
         "  ddpbench sweep configs/full.json --dry-run\n"
-        "  mpiexec -n 16 ddpbench sweep configs/full.json --json full.json",
+        "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_sweep_values),
     .help_offset = AT(world.help),

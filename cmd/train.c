@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/unit.h"
 #include "cmd.h"
 #include "run/training.h"
 
@@ -122,6 +123,9 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(STRING, "blas", 0, AT(blas), "LIB", NULL,
             "CBLAS library for the matrix products (default: DDPBENCH_BLAS_LIB, else the first one "
             "found)"),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "dry-run", 0, AT(dry_run), NULL, NULL,
+            "print the runs, the memory they need and an estimate of their time; train nothing"),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
@@ -336,6 +340,44 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     return complete(v, parsed, err);
 }
 
+/* Prints the runs with one rank count. */
+static void print_runs(const struct ddp_app *app, const struct ddp_train_values *v,
+                       const char *backend, int ranks)
+{
+    struct ddp_estimate estimate;
+    char bytes[24];
+    int batch;
+    const int runs = v->job_count * v->seeds.n;
+    const double steps = ddp_train_values_steps(v, ranks, &batch);
+    ddp_training_job.estimate(v, ranks, ddp_app_local_ranks(app, ranks), &estimate);
+    ddp_format_size(estimate.bytes, bytes, sizeof bytes);
+    fprintf(app->out,
+            "# dry run: %d training run%s of %.0f steps, %d rank%s x batch %d, backend %s\n", runs,
+            runs == 1 ? "" : "s", steps, ranks, ranks == 1 ? "" : "s", batch, backend);
+    fprintf(app->out, "# memory of this host's ranks: %s, without the data set\n", bytes);
+    ddp_print_time(&estimate, app->out);
+    fprintf(app->out, "# the time of the exchange is not counted\n");
+    for (int seed = 0; seed < v->seeds.n; seed++)
+        for (int job = 0; job < v->job_count; job++)
+            fprintf(app->out, "train %s on %s, sync %s, seed %lld, %d rank%s\n", model_of(v)->name,
+                    ddp_dataset_readers()[v->dataset]->name, v->jobs[job].text,
+                    (long long)v->seeds.v[seed], ranks, ranks == 1 ? "" : "s");
+}
+
+/* Prints the runs of every rank count (--dry-run). */
+static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                struct ddp_err *err)
+{
+    const struct ddp_train_values *v = values;
+    const struct ddp_int_list *counts = &v->world.ranks;
+    (void)err;
+    if (!v->dry_run)
+        return 0;
+    for (int i = 0; i < DDP_MAX(counts->n, 1) && ddp_app_is_root(app); i++)
+        print_runs(app, v, backend, counts->n > 0 ? (int)counts->v[i] : ranks);
+    return DDP_PREPARE_DONE;
+}
+
 const struct ddp_cmd ddp_cmd_train = {
     .name = "train",
     .summary = "train a real network data-parallel, with a chosen gradient exchange",
@@ -364,5 +406,6 @@ const struct ddp_cmd ddp_cmd_train = {
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),
     .check = check,
+    .show = show,
     .job = &ddp_training_job,
 };

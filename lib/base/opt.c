@@ -156,27 +156,41 @@ static int parse_item(const struct ddp_opt *row, const char *text, void *field, 
     }
 }
 
+bool ddp_opt_is_list(const struct ddp_opt *row)
+{
+    return row->kind == DDP_OPT_INT_LIST || row->kind == DDP_OPT_SIZE_LIST ||
+           row->kind == DDP_OPT_ENUM_LIST || row->kind == DDP_OPT_STRING_LIST;
+}
+
 /* The number of items is the first member of all lists. */
+static int list_length(const void *field)
+{
+    return *(const int *)field;
+}
+
 static void set_list_length(void *field, int n)
 {
     *(int *)field = n;
 }
 
 /* Rejects item n of a list of choices if it repeats an earlier choice, possibly in another
- * spelling. `item` is the text of item n, and `items` is the text of the whole list. */
-static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int n,
-                          const char *items, const char *item, struct ddp_err *err)
+ * spelling. `item` is the text of item n. `items` is the text of the items from index `first` on.
+ * Earlier items come from an earlier use of the option. */
+static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int first,
+                          int n, const char *items, const char *item, struct ddp_err *err)
 {
     for (int i = 0; i < n && row->kind == DDP_OPT_ENUM_LIST; i++) {
-        const int length = (int)strcspn(items, ",");
         const char *word = ddp_opt_choice(row, (int)list->v[i]);
-        if (list->v[i] != list->v[n])
+        const char *text = i < first ? word : items;
+        const int length = (int)strcspn(text, ",");
+        if (i >= first)
             items += length + 1;
-        else if ((int)strlen(item) == length && strncmp(items, item, (size_t)length) == 0)
+        if (list->v[i] != list->v[n])
+            continue;
+        if ((int)strlen(item) == length && strncmp(text, item, (size_t)length) == 0)
             return ddp_fail(err, DDP_EUSAGE, "'%.64s' is given twice", item);
-        else
-            return ddp_fail(err, DDP_EUSAGE, "'%.*s' and '%.64s' are the same: '%s'",
-                            DDP_MIN(length, 64), items, item, word);
+        return ddp_fail(err, DDP_EUSAGE, "'%.*s' and '%.64s' are the same: '%s'",
+                        DDP_MIN(length, 64), text, item, word);
     }
     return DDP_OK;
 }
@@ -190,17 +204,21 @@ static bool is_every_choice(const struct ddp_opt *row, const char *text)
            parse_choice(row, text, &word, &ignored) != 0;
 }
 
-static int parse_list(const struct ddp_opt *row, const char *text, void *field, struct ddp_err *err)
+/* Parses a list into the field, behind the first `first` items, which stay. */
+static int parse_list(const struct ddp_opt *row, const char *text, void *field, int first,
+                      struct ddp_err *err)
 {
-    int n = 0;
+    int n = first;
     if (is_every_choice(row, text)) {
         struct ddp_int_list *list = field;
+        if (first > 0)
+            return ddp_fail(err, DDP_EUSAGE, "'all' must stand alone: it includes every value");
         for (; ddp_opt_choice(row, n); n++)
             list->v[n] = n;
         set_list_length(field, n);
         return DDP_OK;
     }
-    set_list_length(field, 0);
+    set_list_length(field, first);
     for (const char *s = text;;) {
         size_t length = strcspn(s, ",");
         char item[DDP_OPT_ITEM_MAX];
@@ -213,7 +231,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
                             DDP_OPT_ITEM_MAX - 1);
         snprintf(item, sizeof item, "%.*s", (int)length, s);
         DDP_TRY(parse_item(row, item, field, n, err));
-        DDP_TRY(check_repeated(row, field, n, text, item, err));
+        DDP_TRY(check_repeated(row, field, first, n, text, item, err));
         n++;
         if (s[length] == '\0')
             break;
@@ -223,7 +241,8 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
     return DDP_OK;
 }
 
-static int parse_field(const struct ddp_opt *row, const char *text, void *field,
+/* Parses text into the field. A list keeps its first `first` items. */
+static int parse_field(const struct ddp_opt *row, const char *text, void *field, int first,
                        struct ddp_err *err)
 {
     switch (row->kind) {
@@ -247,7 +266,7 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
     case DDP_OPT_SIZE_LIST:
     case DDP_OPT_ENUM_LIST:
     case DDP_OPT_STRING_LIST:
-        return parse_list(row, text, field, err);
+        return parse_list(row, text, field, first, err);
     default:
         break;
     }
@@ -255,9 +274,10 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
     return DDP_EINTERNAL;
 }
 
-/* Sets the field of a row from text, which is NULL for a flag. Error messages contain the option's
- * name. */
-static int set_field(const struct ddp_opt *row, void *values, const char *text, struct ddp_err *err)
+/* Sets the field of a row from text, which is NULL for a flag. A list keeps its items if `appends`
+ * is true. Error messages contain the option's name. */
+static int set_field(const struct ddp_opt *row, void *values, const char *text, bool appends,
+                     struct ddp_err *err)
 {
     if (row->kind == DDP_OPT_FLAG && text)
         return ddp_fail(err, DDP_EUSAGE, "option '--%s' takes no value, but got '%.64s'", row->name,
@@ -268,7 +288,9 @@ static int set_field(const struct ddp_opt *row, void *values, const char *text, 
         return DDP_EUSAGE;
     }
     struct ddp_err why = DDP_ERR_INIT;
-    int rc = parse_field(row, text, (char *)values + row->offset, &why);
+    void *field = (char *)values + row->offset;
+    const int first = appends && ddp_opt_is_list(row) ? list_length(field) : 0;
+    int rc = parse_field(row, text, field, first, &why);
     if (rc == 0)
         return DDP_OK;
     ddp_fail(err, rc, "option '--%s': %.440s", row->name, why.text);
@@ -282,7 +304,7 @@ int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *e
     struct ddp_opt row;
     for (int i = 0; ddp_opt_get(rows, i, &row); i++)
         if (row.initial)
-            DDP_TRY(set_field(&row, values, row.initial, err));
+            DDP_TRY(set_field(&row, values, row.initial, false, err));
     return DDP_OK;
 }
 
@@ -310,8 +332,15 @@ struct parser {
 static int set_row(struct parser *p, const struct ddp_opt *row, const char *text,
                    struct ddp_err *err)
 {
-    DDP_TRY(set_field(row, p->values, text, err));
-    p->result->given[row->index / 64] |= (uint64_t)1 << row->index % 64;
+    uint64_t *given = &p->result->given[row->index / 64];
+    const uint64_t bit = (uint64_t)1 << row->index % 64;
+    const bool again = *given & bit;
+    if (again && row->kind != DDP_OPT_FLAG && !ddp_opt_is_list(row)) {
+        ddp_fail(err, DDP_EUSAGE, "option '--%s' is given twice", row->name);
+        return ddp_hint(err, "it takes one value: remove one of the two");
+    }
+    DDP_TRY(set_field(row, p->values, text, again, err));
+    *given |= bit;
     return DDP_OK;
 }
 

@@ -8,8 +8,8 @@
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
  * abbreviation is DDP_EUSAGE. The message names the option. If an option, or a value with fixed
  * choices, is unknown, the hint suggests the nearest one. The hint about a value also lists the
- * legal ones. If an option is given twice, the last value counts. A later list replaces an earlier
- * list. */
+ * legal ones. An option with one value may be given once. A flag may be repeated. The values of a
+ * repeated list are added to the list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -110,6 +110,9 @@ bool ddp_opt_get(const struct ddp_opt *rows, int i, struct ddp_opt *out);
 bool ddp_opt_find(const struct ddp_opt *rows, const char *name, struct ddp_opt *out);
 /* Returns the name of the row's i-th choice, or NULL past the last. */
 const char *ddp_opt_choice(const struct ddp_opt *row, int i);
+
+/* Returns whether the option takes a list of values. */
+bool ddp_opt_is_list(const struct ddp_opt *row);
 
 /* Sets the field of every option to its default. */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;

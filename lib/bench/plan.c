@@ -29,6 +29,16 @@ static int check_twice(const struct ddp_int_list *list, const char *option,
     return 0;
 }
 
+static int check_partial_twice(const struct ddp_int_list *partial, struct ddp_err *err)
+{
+    for (int i = 0; i < partial->n; i++)
+        for (int j = 0; j < i; j++)
+            if (partial->v[i] == partial->v[j])
+                return ddp_fail(err, DDP_EUSAGE, "--partial %lld is given twice",
+                                (long long)partial->v[i]);
+    return 0;
+}
+
 static const char *dtype_name(int value)
 {
     return ddp_dtype_name((enum ddp_dtype)value);
@@ -213,6 +223,7 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
                         ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_name, err));
     DDP_TRY(check_twice(&o->ops, "op", op_name, err));
+    DDP_TRY(check_partial_twice(&o->partial, err));
     if (o->overlap && ddp_plan_reduces(o)) {
         ddp_fail(err, DDP_EUSAGE,
                  "--overlap-compute cannot be combined with --compress or --partial");
@@ -286,10 +297,82 @@ struct rounding {
     int n;
 };
 
+/* Returns true if the size is above 0 but holds no element for each rank. */
+static bool is_small(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
+{
+    return bytes > 0 && whole_count(coll, bytes, dtype, ranks) == 0;
+}
+
+/* Returns the smallest size above 0 that holds an element for each rank. */
+static uint64_t least_bytes(enum ddp_coll coll, enum ddp_dtype dtype, int ranks)
+{
+    return ddp_coll_message_bytes(coll, ranks, 1, dtype);
+}
+
+/* Refuses a listed size that holds no element, unless such sizes are left out. With all types, they
+ * are left out, as are other points that cannot run. */
+static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dtypes,
+                       struct ddp_err *err)
+{
+    for (int i = 0; i < o->sizes.n && !o->skip_small && !all_dtypes; i++)
+        for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
+            const enum ddp_dtype dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
+            if (!is_small(o->coll, o->sizes.v[i], dtype, ranks))
+                continue;
+            ddp_fail(err, DDP_EUSAGE, "--size %llu is too small for one element of %s%s",
+                     (unsigned long long)o->sizes.v[i], ddp_dtype_name(dtype),
+                     ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank"
+                                                                           : "");
+            return ddp_hint(err, "--size must be at least %llu here, or 0",
+                            (unsigned long long)least_bytes(o->coll, dtype, ranks));
+        }
+    return 0;
+}
+
+/* Writes the sizes that hold no element as "1, 2, 3". Replaces the end of a long list by "...".
+ * Returns false if there is no such size. */
+static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
+                       const struct sizes *sizes, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    for (int i = 0; i < sizes->n; i++) {
+        char item[32];
+        if (!is_small(o->coll, sizes->v[i], dtype, ranks))
+            continue;
+        snprintf(item, sizeof item, "%s%llu", used ? ", " : "", (unsigned long long)sizes->v[i]);
+        const bool fits = used + sizeof item + sizeof ", ..." < out_bytes;
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s", fits ? item : ", ...");
+        if (!fits)
+            break;
+    }
+    return used > 0;
+}
+
+/* Adds an entry to plan->small if sizes hold no element of this type. */
+static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
+                      const struct sizes *sizes, struct ddp_bench_plan *plan)
+{
+    struct ddp_left_out *l = &plan->small[plan->small_count];
+    char list[128];
+    if (!list_small(o, dtype, ranks, sizes, list, sizeof list))
+        return;
+    *l = (struct ddp_left_out){.ranks = ranks * (o->groups > 1 ? (int)o->groups : 1)};
+    snprintf(l->what, sizeof l->what, "%s: %s of %s bytes", ddp_coll_name(o->coll),
+             ddp_dtype_name(dtype), list);
+    snprintf(l->reason, sizeof l->reason, "one element%s needs %llu bytes",
+             ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank" : "",
+             (unsigned long long)least_bytes(o->coll, dtype, ranks));
+    plan->small_count++;
+}
+
 static void add_points(const struct ddp_bench_options *o, const struct ddp_point_spec *like,
                        const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
 {
     for (int i = 0; i < sizes->n; i++) {
+        if (is_small(o->coll, sizes->v[i], like->dtype, like->ranks)) {
+            plan->small[plan->small_count - 1].points++;
+            continue;
+        }
         struct ddp_point_spec *s = &plan->points[plan->count++];
         *s = *like;
         s->requested_bytes = sizes->v[i];
@@ -334,6 +417,16 @@ static void add_placements(const struct ddp_bench_options *o, struct ddp_point_s
     }
 }
 
+/* Adds the points of every number of chunks. */
+static void add_partials(const struct ddp_bench_options *o, struct ddp_point_spec *s,
+                         const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
+{
+    for (int k = 0; k < DDP_MAX(o->partial.n, 1); k++) {
+        s->partial = o->partial.n > 0 ? (int)o->partial.v[k] : 0;
+        add_placements(o, s, sizes, plan, r);
+    }
+}
+
 /* Adds the points of all combinations of the checked options. algorithms [methods]: the names for
  * each method. */
 static void expand(const struct ddp_bench_options *o, const char *backend, int ranks,
@@ -349,19 +442,19 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->ranks = ranks;
     s->groups = o->groups > 1 ? (int)o->groups : 1;
     s->memory = plan->memory;
-    s->partial = (int)o->partial;
     s->overlap = o->overlap;
     s->graph = o->graph;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
+        add_small(o, s->dtype, ranks, sizes, plan);
         for (int op = 0; op < DDP_MAX(o->ops.n, 1); op++) {
             s->op = o->ops.n ? (enum ddp_op)o->ops.v[op] : DDP_SUM;
             for (int m = 0; m < ddp_plan_methods(o); m++) {
                 snprintf(s->compress, sizeof s->compress, "%s", ddp_plan_method(o, m)->text);
                 for (int a = 0; a < algorithms[m].n; a++) {
                     snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms[m].v[a]);
-                    add_placements(o, s, sizes, plan, &rounding);
+                    add_partials(o, s, sizes, plan, &rounding);
                 }
             }
         }
@@ -397,7 +490,7 @@ static int count_points(const struct ddp_bench_options *o, int algorithms, int s
                         struct ddp_err *err)
 {
     int64_t n = (int64_t)sizes * algorithms * DDP_MAX(o->dtypes.n, 1) * DDP_MAX(o->ops.n, 1) *
-                (o->placement == 2 ? 2 : 1);
+                DDP_MAX(o->partial.n, 1) * (o->placement == 2 ? 2 : 1);
     if (n > DDP_PLAN_POINTS_MAX)
         return ddp_fail(err, DDP_EUSAGE, "the options ask for %lld points; the maximum is %d",
                         (long long)n, DDP_PLAN_POINTS_MAX);
@@ -418,6 +511,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */
     plan.all_ops = o->ops.n == DDP_OP_COUNT;
+    DDP_TRY(check_small(o, ranks, plan.all_dtypes, err));
     DDP_TRY(list_algorithms(o, &algorithms, err));
     int rc = list_sizes(o, &sizes, err);
     if (rc != 0)

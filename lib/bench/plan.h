@@ -52,12 +52,17 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
+    /* Leave out listed sizes above 0 that hold no element per rank. Without this, they are an
+     * error. Sizes of a range are always left out. */
+    bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
     /* The following are for all-reduce. For other collectives they are empty or 0. */
     struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
     int feedback;                      /* enum ddp_feedback */
-    int64_t partial; /* number of chunks, of which an iteration exchanges one; 0: no chunks */
+    /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: no
+     * chunks. */
+    struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };
@@ -78,6 +83,9 @@ struct ddp_bench_plan {
      * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
+    /* The sizes that hold no element per rank, one entry per element type that has any. */
+    struct ddp_left_out small[DDP_DTYPE_COUNT];
+    int small_count;
 };
 
 /* Checks everything in the options that depends neither on the backend nor on the ranks, for
@@ -90,11 +98,13 @@ int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int
                          struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
- * dtype, operation, method, algorithm, placement and size. The size varies fastest.
+ * dtype, operation, method, algorithm, placement and size. The size varies fastest. A plan may be
+ * empty if all sizes are left out.
  * available_bytes: memory of the host; -1: not known, or already checked. Release *out with
- * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other, and DDP_EUNAVAIL if the
- * backend lacks registered memory that the user chose. Returns DDP_ENOMEM if ranks * bytes_per_rank
- * exceeds available_bytes; the message shows the calculation. */
+ * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other or a listed size holds no
+ * element, and DDP_EUNAVAIL if the backend lacks registered memory that the user chose. Returns
+ * DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes; the message shows the calculation.
+ */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;

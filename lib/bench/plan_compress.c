@@ -38,7 +38,7 @@ static bool compresses(const struct ddp_bench_options *o)
 
 bool ddp_plan_reduces(const struct ddp_bench_options *o)
 {
-    return o->partial > 0 || compresses(o);
+    return o->partial.n > 0 || compresses(o);
 }
 
 bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point_spec *spec)
@@ -105,7 +105,7 @@ static bool has_density(const struct ddp_bench_options *o)
 /* Rejects options that have no meaning for these methods. */
 static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 {
-    if (o->break_even && o->partial > 0)
+    if (o->break_even && o->partial.n > 0)
         return ddp_fail(err, DDP_EUSAGE, "--break-even cannot be combined with --partial");
     if (o->break_even && !has_density(o))
         return ddp_fail(err, DDP_EUSAGE, "--break-even means nothing without topk or oktopk");

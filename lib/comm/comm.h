@@ -130,8 +130,8 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
  * non-zero rc of the lowest rank that has one, or 0. If this rc came from another rank, err holds
  * that rank and its error text. Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
-/* ddp_comm_agree for a rank that is idle while world ranks 0 to working - 1 work on a group without
- * it. The working ranks call ddp_comm_agree. Their work may take longer than any deadline.
+/* ddp_comm_agree for a rank that is idle while `working` other ranks of the world work on a group
+ * without it. The working ranks call ddp_comm_agree. Their work may take longer than any deadline.
  * Therefore the watchdog of the idle rank (watchdog.h) restarts the deadline whenever a working
  * rank of its host makes progress. The wait has no deadline if no working rank is on this host, or
  * if the ranks of this host share no memory. The deadlines of the working ranks then end a run that

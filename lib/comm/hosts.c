@@ -83,6 +83,36 @@ int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *er
     return 0;
 }
 
+const char *const ddp_subset_names[] = {
+    [DDP_SUBSET_SPREAD] = "spread", [DDP_SUBSET_PACK] = "pack", NULL};
+
+int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, int *members,
+                     struct ddp_err *err)
+{
+    int *local, chosen = 0, kept = 0;
+    if (how == DDP_SUBSET_PACK) {
+        for (int r = 0; r < n; r++)
+            members[r] = r;
+        return 0;
+    }
+    DDP_TRY(DDP_NEW(&local, (size_t)size, err)); /* number of each rank on its host */
+    for (int r = 0; r < size; r++)
+        for (int q = r - 1; q >= 0 && local[r] == 0; q--)
+            local[r] = of[q] == of[r] ? local[q] + 1 : 0;
+    /* A rank is chosen by changing its number to -1. */
+    for (int turn = 0; chosen < n; turn++)
+        for (int r = 0; r < size && chosen < n; r++)
+            if (local[r] == turn) {
+                local[r] = -1;
+                chosen++;
+            }
+    for (int r = 0; r < size; r++)
+        if (local[r] < 0)
+            members[kept++] = r;
+    free(local);
+    return 0;
+}
+
 /* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds a number for each rank, which
  * is equal for ranks of the same host. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,

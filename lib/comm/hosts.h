@@ -71,6 +71,15 @@ int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *optio
  * `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
 int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* How n of the ranks of a world are chosen. SPREAD: the hosts take turns, and each gives its lowest
+ * ranks. PACK: ranks 0 to n - 1. Both choose rank 0. */
+enum ddp_subset { DDP_SUBSET_SPREAD, DDP_SUBSET_PACK };
+extern const char *const ddp_subset_names[]; /* by value, ending with NULL */
+/* Chooses n of `size` ranks, n <= size. `of` [size]: the host of each rank. Writes the ranks to
+ * members [n] in ascending order. */
+int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, int *members,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,23 +28,23 @@ struct ddp_watchdog {
     bool stopping; /* guarded by `lock`; `wake` is signalled after a change */
 };
 
-/* Returns the world rank of rank r of this host if it is a working rank, else -1. The working ranks
- * are the world ranks 0 to working - 1. */
-static int working_rank(const struct ddp_watchdog *dog, int r, int working)
+/* Returns the world rank of rank r of this host if it is a working rank, else -1. A rank is idle
+ * while its own flight recorder says how many others work. */
+static int working_rank(const struct ddp_watchdog *dog, int r)
 {
-    const int rank =
-        atomic_load_explicit(&ddp_segment_rank_of(dog->host, r)->world_rank, memory_order_relaxed);
-    return rank < working ? rank : -1;
+    const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
+    const bool idle = atomic_load_explicit(&rank->flight.working, memory_order_acquire) > 0;
+    return idle ? -1 : atomic_load_explicit(&rank->world_rank, memory_order_relaxed);
 }
 
 /* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever a
  * working rank of this host makes progress. */
-static bool working_progress(const struct ddp_watchdog *dog, int working, uint64_t *steps)
+static bool working_progress(const struct ddp_watchdog *dog, uint64_t *steps)
 {
     bool any = false;
     *steps = 0;
     for (int r = 0; dog->host != NULL && r < dog->host->ranks; r++) {
-        if (working_rank(dog, r, working) < 0)
+        if (working_rank(dog, r) < 0)
             continue;
         const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
         *steps += ddp_flight_progress(&rank->flight) + ddp_flight_progress(&rank->progress);
@@ -54,13 +54,12 @@ static bool working_progress(const struct ddp_watchdog *dog, int working, uint64
 }
 
 /* Writes the operation of each working rank of this host. Text that does not fit is cut. */
-static void describe_working(const struct ddp_watchdog *dog, int working, char *out,
-                             size_t out_bytes)
+static void describe_working(const struct ddp_watchdog *dog, char *out, size_t out_bytes)
 {
     char where[384];
     out[0] = '\0';
     for (int r = 0; r < dog->host->ranks; r++) {
-        const int rank = working_rank(dog, r, working);
+        const int rank = working_rank(dog, r);
         if (rank < 0)
             continue;
         ddp_flight_describe(&ddp_segment_rank_of(dog->host, r)->flight, where, sizeof where);
@@ -75,7 +74,7 @@ _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, i
 {
     char where[384], time[32], report_text[512];
     if (working > 0)
-        describe_working(dog, working, where, sizeof where);
+        describe_working(dog, where, sizeof where);
     else
         ddp_flight_describe(dog->flight, where, sizeof where);
     ddp_format_ns((double)limit_ns, time, sizeof time);
@@ -129,7 +128,7 @@ static struct state read_state(const struct ddp_watchdog *dog)
     }
     s.limit_ns += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
     if (busy) {
-        s.work = working_progress(dog, working, &s.seq) ? WORK_IDLE : WORK_NONE;
+        s.work = working_progress(dog, &s.seq) ? WORK_IDLE : WORK_NONE;
         s.working = working;
     } else if (atomic_load_explicit(&f->computing, memory_order_acquire) != 0) {
         s.work = WORK_COMPUTATION;

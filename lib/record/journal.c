@@ -57,7 +57,8 @@ static const char *const kinds[DDP_JOURNAL_KIND_COUNT] = {
     [DDP_JOURNAL_BEGIN] = "begin",       [DDP_JOURNAL_POINT] = "point",
     [DDP_JOURNAL_TRAIN] = "train",       [DDP_JOURNAL_EPOCH] = "epoch",
     [DDP_JOURNAL_TRAIN_END] = "trained", [DDP_JOURNAL_CONTROL] = "control",
-    [DDP_JOURNAL_GATE] = "gate",         [DDP_JOURNAL_END] = "end",
+    [DDP_JOURNAL_LEFT_OUT] = "left-out", [DDP_JOURNAL_GATE] = "gate",
+    [DDP_JOURNAL_END] = "end",
 };
 
 /* The tables of the payloads. A point's samples follow its members, and a gate's values and ids. */
@@ -70,6 +71,7 @@ static const struct payload {
     [DDP_JOURNAL_EPOCH] = {&ddp_epoch_fields, sizeof(struct ddp_epoch)},
     [DDP_JOURNAL_TRAIN_END] = {&ddp_train_fields, sizeof(struct ddp_train_run)},
     [DDP_JOURNAL_CONTROL] = {&ddp_control_fields, sizeof(struct ddp_control)},
+    [DDP_JOURNAL_LEFT_OUT] = {&ddp_left_out_fields, sizeof(struct ddp_left_out)},
     [DDP_JOURNAL_GATE] = {&ddp_noise_gate_fields, sizeof(struct ddp_noise_gate)},
 };
 

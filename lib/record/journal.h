@@ -36,6 +36,7 @@ enum ddp_journal_kind {
     DDP_JOURNAL_EPOCH,     /* struct ddp_epoch */
     DDP_JOURNAL_TRAIN_END, /* struct ddp_train_run */
     DDP_JOURNAL_CONTROL,   /* struct ddp_control */
+    DDP_JOURNAL_LEFT_OUT,  /* struct ddp_left_out */
     DDP_JOURNAL_GATE,      /* Self-test: struct ddp_noise_gate, its doubles and ids */
     DDP_JOURNAL_END,
     DDP_JOURNAL_KIND_COUNT

@@ -150,6 +150,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->samples);
     free(record->train);
     free(record->controls);
+    free(record->left_out);
     free(record->hosts);
     free(record->environment);
     ddp_record_init(record);
@@ -243,6 +244,16 @@ int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *
 {
     DDP_TRY(DDP_RESIZE(&record->controls, (size_t)record->control_count + 1, err));
     record->controls[record->control_count++] = *control;
+    return 0;
+}
+
+int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,
+                            struct ddp_err *err)
+{
+    DDP_TRY(DDP_RESIZE(&record->left_out, (size_t)record->left_out_count + 1, err));
+    struct ddp_left_out *added = &record->left_out[record->left_out_count++];
+    *added = *left_out;
+    ddp_fields_printable(&ddp_left_out_fields, added);
     return 0;
 }
 

@@ -238,6 +238,14 @@ struct ddp_control {
     double copy_GBps, read_GBps;
 };
 
+/* Points or a run that the command asked for and that were not measured. */
+struct ddp_left_out {
+    char what[192];   /* For example "allreduce: algorithm 'flat'". */
+    int32_t ranks;    /* Number of ranks that would have run it. */
+    int32_t points;   /* Number of points. -1: a whole run. */
+    char reason[256]; /* Why it cannot run. */
+};
+
 enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
 
 /* Key and value of an allow-listed environment variable. Longer values are cut. */
@@ -265,6 +273,7 @@ struct ddp_record {
     char world_backend[16], launcher[32];
     char launch[16];       /* Own launcher: "processes" or "threads". Otherwise "". */
     char rank_counts[256]; /* "1,2,4" if there are several. */
+    char subset[8]; /* How fewer ranks than the launcher started were chosen. "": never fewer. */
     struct ddp_host *hosts;
     int host_count;
     struct ddp_env_entry *environment;
@@ -283,6 +292,8 @@ struct ddp_record {
     int control_count;
     struct ddp_train_run *train;
     int train_count;
+    struct ddp_left_out *left_out;
+    int left_out_count;
     const struct ddp_verdict_record *verdict; /* Borrowed; NULL: none. */
 };
 
@@ -304,6 +315,8 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,
+                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the number of points at the start whose position is final. Every later point is inserted
  * after them. */
 int ddp_record_settled(const struct ddp_record *record);
@@ -316,7 +329,7 @@ int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
  * needs a row there. */
 struct ddp_fields;
 extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
-    ddp_control_fields, ddp_host_fields, ddp_gpu_fields;
+    ddp_control_fields, ddp_left_out_fields, ddp_host_fields, ddp_gpu_fields;
 
 /* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
 int ddp_record_best_busbw(const struct ddp_record *record);

@@ -22,6 +22,7 @@
 #define E(member)          DDP_FIELD_AT(ddp_epoch, member)
 #define T(member)          DDP_FIELD_AT(ddp_train_run, member)
 #define C(member)          DDP_FIELD_AT(ddp_control, member)
+#define L(member)          DDP_FIELD_AT(ddp_left_out, member)
 #define DERIVED            .name = NULL, .offset = 0, .bytes = 0
 #define CHOICE(names, end) .most = (end)-1, .choices = names
 
@@ -284,6 +285,13 @@ static const struct ddp_field train_fields[] = {
     {T(target_wire_bytes), NUMBER, "target.wire_bytes_per_rank"},
 };
 
+static const struct ddp_field left_out_fields[] = {
+    {L(what), DDP_FIELD_PATH, "what"},
+    {L(ranks), COUNT, "ranks", .least = 1, .most = MANY},
+    {L(points), COUNT, "points", .least = -1, .most = MANY},
+    {L(reason), DDP_FIELD_PATH, "reason"},
+};
+
 static const struct ddp_field control_fields[] = {
     {C(ranks), COUNT, "ranks", .least = 1, .most = MANY},
     {C(bytes_per_rank), COUNT, "bytes_per_rank"},
@@ -329,5 +337,6 @@ const struct ddp_fields ddp_point_fields = {point_fields, DDP_COUNT_OF(point_fie
 const struct ddp_fields ddp_epoch_fields = {epoch_fields, DDP_COUNT_OF(epoch_fields)};
 const struct ddp_fields ddp_train_fields = {train_fields, DDP_COUNT_OF(train_fields)};
 const struct ddp_fields ddp_control_fields = {control_fields, DDP_COUNT_OF(control_fields)};
+const struct ddp_fields ddp_left_out_fields = {left_out_fields, DDP_COUNT_OF(left_out_fields)};
 const struct ddp_fields ddp_host_fields = {host_fields, DDP_COUNT_OF(host_fields)};
 const struct ddp_fields ddp_gpu_fields = {gpu_fields, DDP_COUNT_OF(gpu_fields)};

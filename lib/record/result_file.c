@@ -17,10 +17,10 @@
 #include "record/result_runs.h"
 #include "stats/summary.h"
 
-static const char *const top_keys[] = {"schema",      "status",     "reason",   "label",   "tool",
-                                       "command",     "started",    "finished", "seed",    "world",
-                                       "environment", "points",     "train",    "verdict", "digest",
-                                       "control",     "comparison", "timer",    NULL};
+static const char *const top_keys[] = {
+    "schema",   "status",  "reason",     "label",       "tool",     "command", "started",
+    "finished", "seed",    "world",      "environment", "points",   "train",   "verdict",
+    "digest",   "control", "comparison", "timer",       "left_out", NULL};
 
 static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
 {

@@ -68,6 +68,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(world, "backend", r->world_backend);
     ddp_json_str(world, "launcher", r->launcher);
     ddp_json_str(world, "launch", r->launch);
+    ddp_json_str(world, "subset", r->subset);
     add_comm(world, r);
     cJSON *hosts = ddp_json_arr(world, "hosts");
     for (int i = 0; i < r->host_count; i++) {
@@ -134,6 +135,13 @@ static void add_train(cJSON *train, const struct ddp_train_run *r)
     cJSON *epochs = cJSON_GetObjectItemCaseSensitive(train, "epochs");
     for (int i = 0; i < r->epoch_count; i++)
         ddp_fields_show(&ddp_epoch_fields, &r->epochs[i], ddp_json_append(epochs));
+}
+
+static void add_left_out(cJSON *doc, const struct ddp_record *r)
+{
+    cJSON *list = ddp_json_arr(doc, "left_out");
+    for (int i = 0; i < r->left_out_count; i++)
+        ddp_fields_show(&ddp_left_out_fields, &r->left_out[i], ddp_json_append(list));
 }
 
 /* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
@@ -315,6 +323,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < record->train_count; i++)
         add_train(ddp_json_append(train), &record->train[i]);
+    add_left_out(doc, record);
     int rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
     if (rc == 0)
@@ -398,6 +407,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         add_train(run, &r->train[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(run, "epochs");
     }
+    add_left_out(doc, r);
     if (add_comparison(doc, r, &ignored) != 0)
         out->failed = true;
     add_verdict(doc, r->verdict);

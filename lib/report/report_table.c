@@ -159,6 +159,8 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, ", backend %s%s%s, launcher %s%s\n", r->world_backend,
                     r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->launcher,
                     strcmp(r->launch, "threads") == 0 ? " (threads)" : "");
+    if (r->subset[0])
+        ddp_strbuf_addf(out, "# smaller rank counts: ranks chosen by --subset %s\n", r->subset);
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);
@@ -525,6 +527,20 @@ static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "# target accuracy %g was not reached\n", t->target_accuracy);
 }
 
+static void left_out_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    for (int i = 0; i < r->left_out_count; i++) {
+        const struct ddp_left_out *l = &r->left_out[i];
+        ddp_strbuf_add(out, "# left out: ");
+        ddp_table_text(out, l->what);
+        if (l->points >= 0)
+            ddp_strbuf_addf(out, ", %d point%s", l->points, l->points == 1 ? "" : "s");
+        ddp_strbuf_addf(out, ", %d rank%s: ", l->ranks, l->ranks == 1 ? "" : "s");
+        ddp_table_text(out, l->reason);
+        ddp_strbuf_add(out, "\n");
+    }
+}
+
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, DDP_DIM);
@@ -535,6 +551,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
+    left_out_foot(r, out);
     ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_strategies(r, out);
     if (r->verdict)

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "bench/memory_baseline.h"
+#include "comm/hosts.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "record/provenance.h"
@@ -88,6 +89,14 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
+/* Writes how ranks are chosen if some rank count is smaller than the outside launcher's. */
+static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
+{
+    for (int i = 0; i < w->count_count && !ddp_world_is_own(w); i++)
+        if (w->counts[i] < w->app->launcher.rank_info.size)
+            set_text(out, out_bytes, ddp_subset_names[w->options->subset]);
+}
+
 static const char *device_library(const char *name)
 {
     for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
@@ -138,6 +147,7 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
         set_text(r->launch, sizeof r->launch, ddp_launch_names[w->options->launch]);
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
+    name_subset(w, r->subset, sizeof r->subset);
     set_text(r->label, sizeof r->label,
              w->options->share_gpu ? "correctness-only" : w->options->label);
     read_gpus(r);
@@ -171,6 +181,17 @@ void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *
     w->record.comm_destroy_ns = times->destroy_ns;
 }
 
+static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struct ddp_err *err)
+{
+    char points[32] = "";
+    DDP_TRY(ddp_record_add_left_out(&w->record, l, err));
+    if (l->points > 1)
+        snprintf(points, sizeof points, " (%d points)", l->points);
+    ddp_log_clear_progress(&w->app->log);
+    ddp_logf(&w->app->log, DDP_LOG_NOTE, "left out: %s%s: %s", l->what, points, l->reason);
+    return 0;
+}
+
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err)
 {
@@ -179,11 +200,13 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
         DDP_TRY(ddp_sweep_collector_keep(w->sweep, type, payload, bytes, err));
     switch (type) {
     case DDP_MESSAGE_SWEEP:
-        return 0;
+        return ddp_sweep_record_event(w->sweep, payload, &w->record, err);
     case DDP_MESSAGE_POINT:
         return add_point(w, payload, bytes, err);
     case DDP_MESSAGE_CONTROL:
         return ddp_record_add_control(&w->record, payload, err);
+    case DDP_MESSAGE_LEFT_OUT:
+        return add_left_out(w, payload, err);
     case DDP_MESSAGE_TRAIN: {
         const struct ddp_train_run *run = payload;
         set_text(w->record.feature_blas, sizeof w->record.feature_blas, run->blas);
@@ -305,6 +328,12 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool 
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch, struct ddp_err *err)
 {
     return emit(rank, DDP_MESSAGE_EPOCH, epoch, sizeof *epoch, err);
+}
+
+int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
+                      struct ddp_err *err)
+{
+    return emit(rank, DDP_MESSAGE_LEFT_OUT, left_out, sizeof *left_out, err);
 }
 
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event, struct ddp_err *err)

@@ -28,6 +28,7 @@ struct ddp_app {
      * DDP_LAUNCHER_NONE, with the rank and size that could be read. */
     struct ddp_err launcher_error;
     char binary_dir[4096]; /* the folder of the running binary */
+    bool in_sweep;         /* the command is an item of a sweep */
 };
 
 /* Options that every command with ranks has. They are the first member of the command's values. */
@@ -41,6 +42,7 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
+    int subset; /* enum ddp_subset (comm/hosts.h) */
     /* Not options: a command's check() may label the whole record, and name files that the outputs
      * must not overwrite, because the command reads or keeps them. */
     char label[64];
@@ -56,7 +58,7 @@ static inline bool ddp_app_is_root(const struct ddp_app *app)
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
-/* Returns how many of `ranks` ranks share this machine's memory. */
+/* Returns how many of `ranks` ranks share this machine's memory, at most. */
 static inline int ddp_app_local_ranks(const struct ddp_app *app, int ranks)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE
@@ -71,6 +73,7 @@ enum ddp_message {
     DDP_MESSAGE_EPOCH,     /* struct ddp_epoch */
     DDP_MESSAGE_TRAIN_END, /* struct ddp_train_run */
     DDP_MESSAGE_CONTROL,   /* struct ddp_control: the memory-copy baseline */
+    DDP_MESSAGE_LEFT_OUT,  /* struct ddp_left_out */
     DDP_MESSAGE_SWEEP,     /* struct ddp_sweep_event */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
@@ -101,6 +104,9 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool 
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Adds points that cannot be measured to the record, and prints a note about them. */
+int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
                    struct ddp_err *err) DDP_MUST_CHECK;
@@ -116,6 +122,13 @@ void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3)
 #define DDP_PREPARE_DONE 1 /* returned by ddp_cmd.show; positive, so not an error */
 
 struct ddp_bench_plan;
+
+/* An estimate that is made before the ranks start. */
+struct ddp_estimate {
+    double seconds; /* by rough speeds of an older core */
+    double most;    /* seconds if every point takes all of --max-time; NaN: no limit is known */
+    uint64_t bytes; /* memory of the ranks on this host */
+};
 
 /* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
  * of the command's parsed options. It begins with a struct ddp_world_options and also holds what
@@ -135,7 +148,7 @@ struct ddp_job {
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Estimates the duration with `ranks` ranks, and the memory of `local` ranks. Called after
      * prepare. */
-    void (*estimate)(const void *values, int ranks, int local, double *seconds, uint64_t *bytes);
+    void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
     /* Runs the job in each rank. Collective. */

@@ -2,6 +2,7 @@
 #include "run/points.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,10 @@
 #define CHECK_S_PER_BYTE 2e-9
 #define START_S          0.1 /* to start a run */
 #define ADAPTIVE_ITERS   200 /* typical number of adaptive iterations */
+#define LEAST_ITERS      6   /* measured even if --max-time is over */
+/* Numbers of operations that bench/compressed_point.c adds to a point. */
+#define DENSE_OPERATIONS      72
+#define BREAK_EVEN_OPERATIONS 200
 
 const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks)
 {
@@ -30,12 +35,13 @@ const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks)
     return &v->plans[i];
 }
 
-/* Makes the plan of every rank count, so that an error in any plan is reported before ranks
- * start. */
+/* Makes the plan of every rank count, so that an error in any plan is reported before ranks start.
+ * Returns DDP_EUSAGE if all plans are empty, unless they may be. */
 static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
-                      struct ddp_err *err)
+                      bool may_be_empty, struct ddp_err *err)
 {
     const struct ddp_int_list *counts = &v->world.ranks;
+    int points = 0;
     DDP_TRY(DDP_NEW(&v->plans, (size_t)DDP_MAX(counts->n, 1), err));
     for (int i = 0; i < DDP_MAX(counts->n, 1); i++) {
         struct ddp_bench_plan *plan = &v->plans[v->plan_count++];
@@ -44,7 +50,11 @@ static int make_plans(struct ddp_collective_values *v, const char *backend, int 
                                      err));
         DDP_TRY(ddp_plan_make(&v->bench, backend, of_a_group, -1, plan, err));
         DDP_TRY(ddp_plan_check_offline(plan, ddp_backend_find(backend), err));
+        points += plan->count;
     }
+    if (points == 0 && !may_be_empty)
+        return ddp_fail(err, DDP_EUSAGE, "%s are left out, so no point remains: %s",
+                        v->plans[0].small[0].what, v->plans[0].small[0].reason);
     return 0;
 }
 
@@ -70,7 +80,8 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     struct ddp_collective_values *v = values;
     struct ddp_sysinfo host;
     ddp_sysinfo_read(&host);
-    DDP_TRY(make_plans(v, backend, ranks, err));
+    v->bench.skip_small = app->in_sweep || v->world.ranks.n > 1;
+    DDP_TRY(make_plans(v, backend, ranks, app->in_sweep, err));
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
     DDP_TRY(ddp_plan_fits(plan, ddp_app_local_ranks(app, ranks), host.available_bytes, err));
     DDP_TRY(check_inject(v, err));
@@ -95,6 +106,15 @@ static bool threads(const void *values)
     return v->bench.overlap;
 }
 
+/* Returns the largest number of chunks of any point, at least 1. */
+static uint64_t most_chunks(const struct ddp_int_list *partial)
+{
+    uint64_t most = 1;
+    for (int i = 0; i < partial->n; i++)
+        most = DDP_MAX(most, (uint64_t)partial->v[i]);
+    return most;
+}
+
 static uint64_t heap_bytes(const void *values, int ranks)
 {
     const struct ddp_collective_values *v = values;
@@ -105,66 +125,103 @@ static uint64_t heap_bytes(const void *values, int ranks)
     if (plan->memory == DDP_MEMORY_REGISTERED)
         bytes = DDP_PLAN_BUFFERS * (plan->buffer_bytes + 2 * (uint64_t)HUGE_PAGE);
     if (plan->compress_registered > 0) /* each block begins on a huge page of its own */
-        bytes += plan->compress_registered +
-                 (DDP_MAX((uint64_t)v->bench.partial, 1) + 2) * 8 * HUGE_PAGE;
+        bytes += plan->compress_registered + (most_chunks(&v->bench.partial) + 2) * 8 * HUGE_PAGE;
     return bytes;
 }
 
-static double estimate_seconds(const struct ddp_bench_options *o, const struct ddp_bench_plan *plan)
+/* Returns the number of operations that a point needs besides its own iterations. */
+static double other_operations(const struct ddp_bench_options *o, const struct ddp_point_spec *s)
 {
-    double seconds = START_S;
-    for (int i = 0; i < plan->count; i++) {
-        const struct ddp_point_spec *s = &plan->points[i];
-        const double bytes = (double)s->size_bytes;
-        const double one = OPERATION_S * s->ranks + bytes * (s->ranks > 1 ? 1 : 0.5) / BYTES_PER_S;
-        const bool adaptive = o->precision > 0 || o->max_time_s > 0;
-        double iterations = adaptive ? DDP_MIN((double)o->iters, ADAPTIVE_ITERS) : (double)o->iters;
-        double timed = iterations * (one + 2 * OPERATION_S);
-        if (adaptive && o->max_time_s > 0)
-            timed = fmin(timed, o->max_time_s);
-        if (o->check == DDP_CHECK_ALL)
-            timed += iterations * bytes * CHECK_S_PER_BYTE;
-        seconds += POINT_S + timed + (double)o->warmup * one + bytes * CHECK_S_PER_BYTE;
-    }
-    return seconds;
+    if (!ddp_point_is_reduced(s))
+        return (double)o->warmup;
+    return (double)o->warmup + DENSE_OPERATIONS + (o->break_even ? BREAK_EVEN_OPERATIONS : 0);
 }
 
-static void estimate(const void *values, int ranks, int local, double *seconds, uint64_t *bytes)
+static void estimate(const void *values, int ranks, int local, struct ddp_estimate *out)
 {
     const struct ddp_collective_values *v = values;
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
-    *seconds = estimate_seconds(&v->bench, plan);
-    *bytes = plan->bytes_per_rank * (uint64_t)local;
+    const struct ddp_bench_options *o = &v->bench;
+    const bool adaptive = o->precision > 0 || o->max_time_s > 0;
+    const double iterations = adaptive ? fmin((double)o->iters, ADAPTIVE_ITERS) : (double)o->iters;
+    const double limit = o->max_time_s > 0 ? o->max_time_s : NAN;
+    *out = (struct ddp_estimate){START_S, START_S, plan->bytes_per_rank * (uint64_t)local};
+    for (int i = 0; i < plan->count; i++) {
+        const struct ddp_point_spec *s = &plan->points[i];
+        const double bytes = (double)s->size_bytes, check = bytes * CHECK_S_PER_BYTE;
+        const double one = OPERATION_S * s->ranks + bytes * (s->ranks > 1 ? 1 : 0.5) / BYTES_PER_S;
+        const double fixed = POINT_S + check + other_operations(o, s) * one;
+        const double checks = o->check == DDP_CHECK_ALL ? iterations * check : 0;
+        /* fmin ignores a NaN. */
+        out->seconds += fixed + checks + fmin(iterations * (one + 2 * OPERATION_S), limit);
+        out->most += fixed + checks + (isnan(limit) ? limit : fmax(limit, LEAST_ITERS * one));
+    }
 }
 
-/* Returns true if the note on an earlier skipped point also covers this point. The note covers both
- * points if they have the same reason. It also covers both if they have the same algorithm and,
- * unless the user wrote `--algorithm all`, the same element type and operation. */
-static bool was_reported(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler,
-                         int index, const char *why)
+/* True if both texts are equal apart from their numbers, such as a number of bytes. */
+static bool same_reason(const char *a, const char *b)
 {
-    const struct ddp_point_spec *p = &plan->points[index];
-    const char *before;
-    for (int i = 0; i < index; i++) {
-        const struct ddp_point_spec *q = &plan->points[i];
-        if (!ddp_sampler_skips(sampler, i, &before))
-            continue;
-        if (strcmp(before, why) == 0 ||
-            (strcmp(q->algorithm, p->algorithm) == 0 &&
-             (plan->all_algorithms || (q->dtype == p->dtype && q->op == p->op))))
+    static const char digits[] = "0123456789";
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b)
+            return false;
+        if (*a == '\0')
             return true;
     }
-    return false;
 }
 
-/* Reports why points are left out, but not twice for points that one note covers. */
-static void report_skips(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
-                         const struct ddp_sampler *sampler)
+/* True if one note covers both skipped points: they have the same algorithm and kind of reason and,
+ * unless the user wrote `--algorithm all`, the same element type and operation. */
+static bool share_note(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int i,
+                       int j)
 {
+    const struct ddp_point_spec *p = &plan->points[i], *q = &plan->points[j];
+    const char *why_p, *why_q;
+    return ddp_sampler_skips(sampler, i, &why_p) && ddp_sampler_skips(sampler, j, &why_q) &&
+           strcmp(p->algorithm, q->algorithm) == 0 && strcmp(p->compress, q->compress) == 0 &&
+           same_reason(why_p, why_q) &&
+           (plan->all_algorithms || (p->dtype == q->dtype && p->op == q->op));
+}
+
+/* Fills *out with the note on skipped point i. Returns false if the note on an earlier point covers
+ * this point. */
+static bool describe_skip(const struct ddp_rank *rank, const struct ddp_bench_plan *plan,
+                          const struct ddp_sampler *sampler, int i, struct ddp_left_out *out)
+{
+    const struct ddp_point_spec *p = &plan->points[i];
+    const bool compressed = strcmp(p->compress, "none") != 0, op = ddp_coll_reduces(p->coll);
     const char *why;
+    for (int j = 0; j < i; j++)
+        if (share_note(plan, sampler, i, j))
+            return false;
+    *out = (struct ddp_left_out){.ranks = rank->comm->size, .points = 1};
+    for (int j = i + 1; j < plan->count; j++)
+        out->points += share_note(plan, sampler, i, j);
+    ddp_sampler_skips(sampler, i, &why);
+    snprintf(out->reason, sizeof out->reason, "%s", why);
+    if (plan->all_algorithms)
+        snprintf(out->what, sizeof out->what, "%s%s%s: algorithm '%s'", ddp_coll_name(p->coll),
+                 compressed ? " " : "", compressed ? p->compress : "", p->algorithm);
+    else
+        snprintf(out->what, sizeof out->what, "%s: %s%s%s", ddp_coll_name(p->coll),
+                 ddp_dtype_name(p->dtype), op ? " " : "", op ? ddp_op_name(p->op) : "");
+    return true;
+}
+
+/* Reports the sizes and points that are left out. */
+static int report_left_out(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
+                           const struct ddp_sampler *sampler, struct ddp_err *err)
+{
+    struct ddp_left_out left_out;
+    const char *why;
+    for (int i = 0; i < plan->small_count; i++)
+        DDP_TRY(ddp_emit_left_out(rank, &plan->small[i], err));
     for (int i = 0; i < plan->count; i++)
-        if (ddp_sampler_skips(sampler, i, &why) && !was_reported(plan, sampler, i, why))
-            ddp_emit_note(rank, "left out: %s", why);
+        if (ddp_sampler_skips(sampler, i, &why) && describe_skip(rank, plan, sampler, i, &left_out))
+            DDP_TRY(ddp_emit_left_out(rank, &left_out, err));
+    return 0;
 }
 
 static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
@@ -172,7 +229,7 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
 {
     int count;
     const int *order = ddp_sampler_order(sampler, &count);
-    report_skips(rank, plan, sampler);
+    DDP_TRY(report_left_out(rank, plan, sampler, err));
     for (int i = 0; i < count; i++) {
         const struct ddp_point_spec *spec = &plan->points[order[i]];
         struct ddp_point point;
@@ -200,6 +257,11 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
     struct ddp_bench_plan plan;
     int rc = ddp_plan_for_ranks(ddp_points_plan(v, comm->size), v->bench.memory, comm, &plan, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
+    if (plan.count == 0) {
+        rc = report_left_out(rank, &plan, NULL, err);
+        ddp_plan_release(&plan);
+        return rc;
+    }
     rc = ddp_sampler_create(comm, &v->bench, &plan, &sampler, err);
     if (rc == 0)
         rc = ddp_emit_baseline(rank, err);

@@ -18,13 +18,13 @@ struct ddp_sweep_item {
     int run, argc;     /* run: index in "runs" of the configuration */
     char *const *argv; /* borrowed from the plan */
     int ranks;
+    bool whole;        /* the configuration says "all" ranks */
     char backend[16];  /* "auto" until prepare chooses a backend */
     void *values;      /* the values of cmd; its check has run, and after prepare its prepare */
     char extra[4][96]; /* options that the sweep adds to argv; the values may borrow them */
     int first_place;   /* index of the item's first point in a repetition; filled by prepare */
-    uint64_t bytes;    /* memory of the ranks on this host; filled by prepare */
-    double seconds;    /* estimated duration; filled by prepare */
-    struct ddp_gpu_options gpu; /* GPU options that the backend needs */
+    struct ddp_estimate estimate; /* filled by prepare */
+    struct ddp_gpu_options gpu;   /* GPU options that the backend needs */
 };
 
 /* A launch group. */
@@ -53,6 +53,8 @@ struct ddp_sweep_values {
     struct ddp_sweep_plan plan;
     struct ddp_sweep_item *items;
     int count;
+    struct ddp_left_out *skipped; /* runs with more ranks than there are [skipped_count] */
+    int skipped_count;
     char default_journal[4096]; /* "" if there is none */
     /* Filled by prepare. */
     const struct ddp_app *app;
@@ -141,6 +143,9 @@ int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *reco
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
 int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const void *payload,
                              size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
+/* Adds the item to the record if the event says that the item is left out. */
+int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
+                           struct ddp_record *record, struct ddp_err *err) DDP_MUST_CHECK;
 #define DDP_CLOSE_MORE 1 /* this run succeeded but others must follow; err says which */
 /* Sorts the record into the order of the plan before the last documents are written. code is the
  * outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE. */

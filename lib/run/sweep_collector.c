@@ -68,7 +68,7 @@ static void begin(struct ddp_sweep_values *v)
         const struct ddp_sweep_launch_group *stage = &v->stages[s];
         for (int i = 0; i < stage->count && in_this_run(v, stage); i++)
             if (!item_is_done(v, stage->launch, stage->items[i]))
-                v->seconds_todo += v->items[stage->items[i]].seconds;
+                v->seconds_todo += v->items[stage->items[i]].estimate.seconds;
     }
 }
 
@@ -217,6 +217,8 @@ static int take_pending(struct restore *r, const struct ddp_journal_entry *entry
         memcpy(r->record->feature_blas, run->blas, sizeof run->blas);
         r->runs++;
     }
+    for (int i = 0; i < r->pending.left_out_count; i++)
+        DDP_TRY(ddp_record_add_left_out(r->record, &r->pending.left_out[i], err));
     ddp_record_release(&r->pending);
     r->v->ended++;
     return ddp_sweep_done_add(&r->v->done, ddp_sweep_key(entry->launch, entry->cell, DDP_SWEEP_END),
@@ -234,6 +236,8 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
         return take_point(r, entry, err);
     case DDP_JOURNAL_CONTROL:
         return ddp_record_add_control(r->record, entry->payload, err);
+    case DDP_JOURNAL_LEFT_OUT:
+        return ddp_record_add_left_out(pending, entry->payload, err);
     case DDP_JOURNAL_TRAIN:
         return ddp_record_add_train(pending, entry->payload, err);
     case DDP_JOURNAL_EPOCH:
@@ -279,10 +283,24 @@ static int restore_journal(struct ddp_sweep_values *v, const char *path, struct 
     return rc;
 }
 
+int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
+                           struct ddp_record *record, struct ddp_err *err)
+{
+    const struct ddp_sweep_item *item = &v->items[event->item];
+    struct ddp_left_out left_out = {.ranks = item->ranks, .points = -1};
+    if (event->type != DDP_SWEEP_LEFT_OUT)
+        return 0;
+    ddp_sweep_item_text(item, left_out.what, sizeof left_out.what);
+    snprintf(left_out.reason, sizeof left_out.reason, "%s", event->text);
+    return ddp_record_add_left_out(record, &left_out, err);
+}
+
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err)
 {
     const char *path = ddp_sweep_journal_path(v);
+    for (int i = 0; i < v->skipped_count; i++)
+        DDP_TRY(ddp_record_add_left_out(record, &v->skipped[i], err));
     DDP_TRY(DDP_NEW(&v->collector, 1, err));
     return path ? restore_journal(v, path, record, err) : 0;
 }
@@ -313,7 +331,7 @@ static int keep_event(struct ddp_sweep_values *v, const struct ddp_sweep_event *
         return append(collector, DDP_JOURNAL_BEGIN, text, NULL, 0, err);
     case DDP_SWEEP_ENDS:
         v->ended++;
-        v->seconds_done += v->items[event->item].seconds;
+        v->seconds_done += v->items[event->item].estimate.seconds;
         return append(collector, DDP_JOURNAL_END, text, NULL, 0, err);
     default:
         if (collector->left_out++ == 0)
@@ -348,6 +366,8 @@ int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const vo
         return append(collector, DDP_JOURNAL_TRAIN_END, run->sync, payload, bytes, err);
     case DDP_MESSAGE_CONTROL:
         return append(collector, DDP_JOURNAL_CONTROL, "", payload, bytes, err);
+    case DDP_MESSAGE_LEFT_OUT:
+        return append(collector, DDP_JOURNAL_LEFT_OUT, "", payload, bytes, err);
     default:
         return 0;
     }

@@ -10,9 +10,9 @@
 #include "run/sweep.h"
 
 /* Options that a run may not set. They concern the whole sweep or work only outside a sweep. */
-static const char *const sweep_options[] = {"json",    "format",       "progress", "quiet",
-                                            "verbose", "help",         "launch",   "timeout",
-                                            "dry-run", "explain-auto", "label",    NULL};
+static const char *const sweep_options[] = {
+    "json",    "format",  "progress",     "quiet", "verbose", "help", "launch",
+    "timeout", "dry-run", "explain-auto", "label", "subset",  NULL};
 
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {
@@ -37,9 +37,7 @@ static bool takes_list(void *arg, const char *command, const char *option)
     if (!cmd || strcmp(option, "ranks") == 0)
         return false;
     struct ddp_opt row;
-    return ddp_opt_find(cmd->rows, option, &row) &&
-           (row.kind == DDP_OPT_INT_LIST || row.kind == DDP_OPT_SIZE_LIST ||
-            row.kind == DDP_OPT_ENUM_LIST || row.kind == DDP_OPT_STRING_LIST);
+    return ddp_opt_find(cmd->rows, option, &row) && ddp_opt_is_list(&row);
 }
 
 static int refuse(const struct ddp_sweep_values *v, int run, const char *what, const char *subject,
@@ -130,6 +128,60 @@ static int add_item(struct ddp_sweep_values *v, const struct ddp_sweep_item *ite
     return 0;
 }
 
+static bool has_option(const struct ddp_sweep_item *item, const char *option)
+{
+    return find_option(item->argc, item->argv, option) != NULL;
+}
+
+/* Adds a run with more ranks than the outside launcher has started to the skipped runs. */
+static int skip_item(const struct ddp_app *app, struct ddp_sweep_values *v,
+                     const struct ddp_sweep_item *item, struct ddp_err *err)
+{
+    DDP_TRY(DDP_RESIZE(&v->skipped, (size_t)v->skipped_count + 1, err));
+    struct ddp_left_out *l = &v->skipped[v->skipped_count++];
+    *l = (struct ddp_left_out){.ranks = item->ranks, .points = -1};
+    ddp_sweep_item_text(item, l->what, sizeof l->what);
+    snprintf(l->reason, sizeof l->reason, "%s started only %d ranks", app->launcher.name,
+             app->launcher.rank_info.size);
+    if (ddp_app_is_root(app))
+        ddp_logf(&app->log, DDP_LOG_WARN, "left out: %s: %s", l->what, l->reason);
+    return 0;
+}
+
+/* True if both items are the same run with the same options and number of ranks. */
+static bool same_item(const struct ddp_sweep_item *a, const struct ddp_sweep_item *b)
+{
+    if (a->run != b->run || a->ranks != b->ranks || a->argc != b->argc)
+        return false;
+    for (int i = 1; i < a->argc; i++)
+        if (strcmp(a->argv[i], b->argv[i]) != 0 && !find_option(2, a->argv + i - 1, "ranks"))
+            return false;
+    return true;
+}
+
+/* Drops the items of "all" ranks that repeat an item with a listed number, and skips the items with
+ * more ranks than there are. Returns DDP_EUSAGE if no item remains. */
+static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
+{
+    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
+    int kept = 0;
+    for (int i = 0; i < v->count; i++) {
+        const struct ddp_sweep_item item = v->items[i];
+        bool repeated = false;
+        for (int k = 0; k < v->count && item.whole && !repeated; k++)
+            repeated = k != i && !v->items[k].whole && same_item(&v->items[k], &item);
+        if (!own && item.ranks > app->launcher.rank_info.size)
+            DDP_TRY(skip_item(app, v, &item, err));
+        else if (!repeated)
+            v->items[kept++] = item;
+    }
+    v->count = kept;
+    if (kept == 0)
+        return ddp_fail(err, DDP_EUSAGE, "'%.160s': every run needs more ranks than the %d of %s",
+                        v->config_path, app->launcher.rank_info.size, app->launcher.name);
+    return 0;
+}
+
 /* Returns the number of ranks for an item that names none: 1 for backend self, else
  * ddp_world_default_ranks. If the backend uses GPUs, the own launcher starts one per GPU unless
  * --share-gpu is given. */
@@ -155,10 +207,14 @@ static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
     const struct ddp_int_list *ranks = &v->world.ranks;
     int64_t n;
     DDP_TRY(read_cell(app, v, cell, &item, err));
+    if (own && strcmp(own, "all") == 0) {
+        item.whole = true;
+        return add_item(v, &item, default_ranks(app, v, &item), err);
+    }
     if (own) {
         struct ddp_err why = DDP_ERR_INIT;
         if (ddp_parse_int(own, 1, 256, &n, &why) != 0)
-            return refuse(v, cell->run, "'ranks' takes one number from 1 to 256, or a list:", own,
+            return refuse(v, cell->run, "'ranks' takes numbers from 1 to 256 or \"all\":", own,
                           err);
         return add_item(v, &item, n, err);
     }
@@ -193,11 +249,6 @@ static int gather_world(struct ddp_sweep_values *v, struct ddp_err *err)
     return 0;
 }
 
-static bool has_option(const struct ddp_sweep_item *item, const char *option)
-{
-    return find_option(item->argc, item->argv, option) != NULL;
-}
-
 int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                      const struct ddp_err *cause, struct ddp_err *err)
 {
@@ -214,23 +265,27 @@ struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sw
 {
     struct ddp_app copy = *app;
     copy.cmd = item->cmd;
+    copy.in_sweep = true;
     copy.log.level = DDP_LOG_ERROR; /* notes are printed once, for the whole sweep */
     return copy;
 }
 
-/* Fills argv with the item's arguments and the sweep's options that apply to it. Returns their
- * number. */
+/* Fills argv with the item's arguments and the sweep's options that apply to it. The rank count and
+ * the backend of the item replace those of the configuration. Returns their number. */
 static int gather_arguments(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                             char **argv)
 {
     const bool has_seed = has_option(item, "seed") || has_option(item, "seeds");
-    int argc = 0;
+    int argc = 1;
+    argv[0] = item->argv[0];
     snprintf(item->extra[0], sizeof item->extra[0], "--ranks=%d", item->ranks);
     snprintf(item->extra[1], sizeof item->extra[0], "--backend=%s", item->backend);
     snprintf(item->extra[2], sizeof item->extra[0], "--timeout=%.17g", v->world.timeout_s);
     snprintf(item->extra[3], sizeof item->extra[0], "--seed=%lld", (long long)v->world.seed);
-    for (; argc < item->argc; argc++)
-        argv[argc] = item->argv[argc];
+    for (int i = 1; i < item->argc; i++)
+        if (!find_option(2, item->argv + i - 1, "ranks") &&
+            !find_option(2, item->argv + i - 1, "backend"))
+            argv[argc++] = item->argv[i];
     for (int i = 0; i < (has_seed ? 3 : 4); i++)
         argv[argc++] = item->extra[i];
     argv[argc] = NULL;
@@ -264,8 +319,9 @@ void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t ou
     char line[1024];
     size_t n = 0;
     for (int i = 0; i < item->argc && n < sizeof line; i++)
-        n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", i ? " " : "", item->argv[i]);
-    if (n < sizeof line && !has_option(item, "ranks"))
+        if (!item->whole || i == 0 || !find_option(2, item->argv + i - 1, "ranks"))
+            n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", i ? " " : "", item->argv[i]);
+    if (n < sizeof line && (item->whole || !has_option(item, "ranks")))
         snprintf(line + n, sizeof line - n, " --ranks=%d", item->ranks);
     ddp_printable(line, out, out_bytes);
 }
@@ -294,6 +350,7 @@ void ddp_sweep_release_items(struct ddp_sweep_values *v)
         ddp_free_pages(v->items[i].values, v->items[i].cmd->values_bytes);
     }
     free(v->items);
+    free(v->skipped);
 }
 
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
@@ -306,6 +363,7 @@ int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_e
     DDP_TRY(rc);
     for (int i = 0; i < v->plan.count; i++)
         DDP_TRY(add_items(app, v, &v->plan.cells[i], err));
+    DDP_TRY(select_items(app, v, err));
     DDP_TRY(gather_world(v, err));
     return open_items(app, v, err);
 }

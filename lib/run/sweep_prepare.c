@@ -124,8 +124,8 @@ static int prepare_item(const struct ddp_app *app, struct ddp_sweep_values *v, i
     for (int k = 0; k < i && !found; k++)
         found = v->items[k].cmd->job == job && job->borrow(item->values, v->items[k].values);
     DDP_TRY(job->prepare(&item_app, item->values, item->backend, item->ranks, err));
-    job->estimate(item->values, item->ranks, ddp_app_local_ranks(app, item->ranks), &item->seconds,
-                  &item->bytes);
+    job->estimate(item->values, item->ranks, ddp_app_local_ranks(app, item->ranks),
+                  &item->estimate);
     const struct ddp_bench_plan *plan = ddp_sweep_item_plan(item);
     item->first_place = v->points;
     v->points += plan ? plan->count : 0;

@@ -91,7 +91,7 @@ int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err
             return rc;
         }
         at.finished++;
-        at.seconds += v->items[at.item].seconds;
+        at.seconds += v->items[at.item].estimate.seconds;
     }
     return 0;
 }

@@ -261,30 +261,38 @@ static bool borrow(void *values, const void *others)
     return v->borrowed;
 }
 
+double ddp_train_values_steps(const struct ddp_train_values *v, int ranks, int *batch)
+{
+    struct ddp_train_options o;
+    options_of(v, 0, 0, &o);
+    *batch = ddp_train_batch(&o, ranks);
+    const double images = (double)v->data.train.count;
+    const double global = (double)ddp_train_global_batch(&o, ranks);
+    const double steps = o.epochs * ceil(images / DDP_MAX(global, 1));
+    return o.max_steps > 0 ? fmin(steps, (double)o.max_steps) : steps;
+}
+
 static double estimate_seconds(const struct ddp_train_values *v, int job, int ranks)
 {
     struct ddp_train_options o;
+    int each;
     options_of(v, job, 0, &o);
-    const double images = (double)v->data.train.count,
-                 batch = (double)ddp_train_global_batch(&o, ranks);
-    double steps = o.epochs * ceil(images / DDP_MAX(batch, 1));
-    if (o.max_steps > 0)
-        steps = fmin(steps, (double)o.max_steps);
+    const double steps = ddp_train_values_steps(v, ranks, &each);
+    const double batch = (double)ddp_train_global_batch(&o, ranks);
     /* Evaluation runs once per epoch. Its forward pass is about a third of the work of a step. */
     const double images_processed = steps * batch + o.epochs * (double)v->data.eval.count / 3;
     return START_S + images_processed * o.model->flops_per_image(o.model) / ranks / FLOP_PER_S;
 }
 
-static void estimate(const void *values, int ranks, int local, double *seconds, uint64_t *bytes)
+static void estimate(const void *values, int ranks, int local, struct ddp_estimate *out)
 {
     const struct ddp_train_values *v = values;
-    *seconds = 0;
-    *bytes = 0;
+    *out = (struct ddp_estimate){.seconds = 0, .most = NAN};
     for (int job = 0; job < v->job_count; job++) {
         struct ddp_train_options o;
         options_of(v, job, 0, &o);
-        *seconds += estimate_seconds(v, job, ranks) * v->seeds.n;
-        *bytes = DDP_MAX(*bytes, rank_bytes(&o, ranks, local) * (uint64_t)local);
+        out->seconds += estimate_seconds(v, job, ranks) * v->seeds.n;
+        out->bytes = DDP_MAX(out->bytes, rank_bytes(&o, ranks, local) * (uint64_t)local);
     }
 }
 

@@ -31,6 +31,7 @@ struct ddp_train_values {
     struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;
+    bool dry_run;                          /* an option */
     bool borrowed;                         /* other values own the data */
     const struct ddp_device *model_device; /* NULL: the processor */
     const char *gpu_option;                /* a given option that only GPUs use; NULL: none */
@@ -52,5 +53,9 @@ int ddp_training_probe_blas(char *name, struct ddp_err *err) DDP_MUST_CHECK;
  * and with the folder, number of images and seed from the options. */
 const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_values *v,
                                                        struct ddp_dataset_request *request);
+
+/* Returns the number of steps of a run with `ranks` ranks. *batch: the largest number of images
+ * that a rank takes per step. Called after prepare. */
+double ddp_train_values_steps(const struct ddp_train_values *v, int ranks, int *batch);
 
 #endif

@@ -192,6 +192,9 @@ static int choose_counts(struct ddp_world *w, struct ddp_err *err)
     for (int i = 0; i < w->count_count; i++) {
         w->counts[i] = asked->n ? (int)asked->v[i] : usual;
         char subject[32];
+        for (int j = 0; j < i; j++)
+            if (w->counts[j] == w->counts[i])
+                return ddp_fail(err, DDP_EUSAGE, "--ranks %d is given twice", w->counts[i]);
         snprintf(subject, sizeof subject, "--ranks %d", w->counts[i]);
         if (own && w->backend->places && !w->options->share_gpu)
             DDP_TRY(ddp_world_check_gpus(w->backend, subject, w->counts[i], err));
@@ -427,6 +430,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = ddp_world_is_own(w) ? run_own(w, err) : ddp_world_run_launched(w, err);
     ddp_report_close(w->reports); /* reports are still open if the run failed before its start */
     ddp_record_release(&w->record);
+    free(w->host_of);
     free(w);
     return rc;
 }

@@ -26,6 +26,7 @@ struct ddp_world {
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL outside the collector */
     const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
+    uint64_t *host_of;              /* under an outside launcher: the host of each rank */
     bool show_progress;
     /* True while `watch` is open, which is from before the first document until after the last.
      * Only with the own launcher. */

@@ -74,6 +74,20 @@ static void on_signal(void *arg, int signal)
     close_from_other_thread(w, -(128 + signal), why, &err);
 }
 
+/* Sets w->host_of to the host of each rank. all [size]: the facts about each rank's host. */
+static int find_hosts(struct ddp_world *w, const struct ddp_comm *comm, const struct ddp_host *all,
+                      struct ddp_err *err)
+{
+    DDP_TRY(DDP_NEW(&w->host_of, (size_t)comm->size, err));
+    for (int r = 0; r < comm->size; r++) {
+        int first = 0;
+        while (strcmp(all[first].name, all[r].name) != 0)
+            first++;
+        w->host_of[r] = comm->hosts ? (uint64_t)comm->hosts->of[r] : (uint64_t)first;
+    }
+    return 0;
+}
+
 /* Fills the hosts of the record. Every rank sends the facts about its host, and rank 0 merges the
  * facts of ranks on the same host. */
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
@@ -84,6 +98,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
         mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
+    if (rc == 0)
+        rc = find_hosts(w, comm, all, err);
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
         int h = 0;
@@ -101,26 +117,37 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* Runs the command on the first `ranks` ranks. The other ranks are idle. */
+/* Runs the command on `ranks` of the ranks, as --subset says. The other ranks are idle. */
+static int run_subset(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
+{
+    struct ddp_rank rank = {.comm = world, .collector = w};
+    bool idle = true;
+    int *members;
+    DDP_TRY(DDP_NEW(&members, (size_t)ranks, err));
+    int rc = ddp_hosts_subset((enum ddp_subset)w->options->subset, w->host_of, world->size, ranks,
+                              members, err);
+    for (int i = 0; i < ranks; i++)
+        idle = idle && members[i] != world->rank;
+    if (rc == 0 && !idle)
+        rc = ddp_comm_group(world, members, ranks, &rank.comm, err);
+    free(members);
+    if (idle)
+        return ddp_comm_agree_idle(world, ranks, rc, err);
+    DDP_TRY(rc);
+    rc = w->job->rank_main(&rank, w->values, err);
+    ddp_comm_destroy(rank.comm);
+    if (rc != 0 && !err->agreed)
+        return rc;
+    return ddp_comm_agree(world, rc, err);
+}
+
+/* Runs the command on `ranks` ranks. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.comm = world, .collector = w};
-    int rc = 0;
-    if (ranks == world->size) {
-        rc = w->job->rank_main(&rank, w->values, err);
-    } else if (world->rank >= ranks) {
-        return ddp_comm_agree_idle(world, ranks, 0, err);
-    } else {
-        int *members;
-        DDP_TRY(DDP_NEW(&members, (size_t)ranks, err));
-        for (int r = 0; r < ranks; r++)
-            members[r] = r;
-        rc = ddp_comm_group(world, members, ranks, &rank.comm, err);
-        free(members);
-        DDP_TRY(rc);
-        rc = w->job->rank_main(&rank, w->values, err);
-        ddp_comm_destroy(rank.comm);
-    }
+    if (ranks < world->size)
+        return run_subset(w, world, ranks, err);
+    const int rc = w->job->rank_main(&rank, w->values, err);
     if (rc != 0 && !err->agreed)
         return rc;
     return ddp_comm_agree(world, rc, err);

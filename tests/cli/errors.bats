@@ -41,7 +41,7 @@ setup() {
 }
 
 @test "choices: the legal values are listed and the nearest is suggested" {
-    refused 64 shn -- "${quick[@]}" --size 4 --backend shn
+    refused 64 shn -- allreduce --ranks 1 -n 1 -w 0 --size 4 --backend shn
     message_names shm
     refused 64 f31 -- "${quick[@]}" --size 4 --dtype f31
     hint_names "'f32'"

@@ -76,14 +76,14 @@ measured() {
 }
 
 @test "--inject-delay slows one point by a percentage of its own time, and marks the record" {
-    "$ddpbench" "${one[@]}" --size 16M,32M --placement out --dry-run >plan
+    "$ddpbench" allreduce --ranks 1 --backend self --size 16M,32M --placement out --dry-run >plan
     id=$(grep 33554432 plan)
     # Operations are long, so that reading the clock does not matter. There are three tries, because
     # other processes may disturb a run.
     for _ in 1 2 3; do
-        measured "${one[@]}" --size 16M,32M --placement out -n 15
+        measured allreduce --ranks 1 --backend self --size 16M,32M --placement out -n 15
         before=$(json r.json '[q["time_us"]["min"] for q in p]')
-        measured "${one[@]}" --size 16M,32M --placement out -n 15 --inject-delay "100@$id"
+        measured allreduce --ranks 1 --backend self --size 16M,32M --placement out -n 15 --inject-delay "100@$id"
         [ "$(json r.json '[q["injected_percent"] for q in p]')" = "[None, 100]" ]
         label=$(json r.json 'd["label"]')
         [[ $label == *100* && $output == *"$label"* && $output == *" injected:100%"* ]]
@@ -94,7 +94,7 @@ measured() {
     refused 64 --inject-delay "'nothing'" -- "${one[@]}" --size 16M --inject-delay "10@nothing"
     hint_names --dry-run
     for wrong in 10 "@$id" "x@$id" "-5@$id" "10@" "0@$id"; do
-        refused 64 --inject-delay -- "${one[@]}" --size 16M,32M --placement out "--inject-delay=$wrong"
+        refused 64 --inject-delay -- allreduce --ranks 1 --backend self --size 16M,32M --placement out "--inject-delay=$wrong"
     done
 }
 
@@ -111,7 +111,7 @@ measured() {
     [ "$(json r.json '[c["ranks"] for c in d["control"]]')" = "[1, 2]" ]
     [ "$(json r.json '[q["bound"] is None for q in p]')" = "[True, False]" ]
     # a collective without elements takes no step; a barrier has none but takes one
-    measured all-gather --backend shm --ranks 2 --size 4,8 -n 1 --placement in
+    measured all-gather --backend shm --ranks 2 --size 0,8 -n 1 --placement in
     [ "$(json r.json '[(q["count"], q["bound"] is None) for q in p]')" = "[(0, True), (2, False)]" ]
     measured barrier --backend shm --ranks 2 -n 1
     [ "$(json r.json '[q["bound"]["kind"] for q in p]')" = "['latency']" ]

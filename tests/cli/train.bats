@@ -37,11 +37,12 @@ for t in json.load(open(sys.argv[1]))["train"]:
         print(*(repr(e[k]) for k in keys))' "$1"
 }
 
-# train NAME OPTION...: trains on images/ and writes the document NAME.json.
+# train NAME OPTION...: trains on images/ and writes the document NAME.json. Reads epochs, batch and
+# ranks, if they are set.
 train() {
     local name=$1
     shift
-    "$ddpbench" train --data images --epochs 2 --batch 16 --ranks 2 --json "$name.json" "$@" \
+    "$ddpbench" train --data images --epochs "${epochs:-2}" --batch "${batch:-16}" --ranks "${ranks:-2}" --json "$name.json" "$@" \
         >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
 }
 
@@ -87,7 +88,7 @@ assert e["images_per_second"] > 0 and e["exchange_seconds"] > 0, e'
 @test "one rank with batches of 32 gives the same result as two ranks with 16" {
     images
     train two
-    train one --ranks 1 --batch 32
+    ranks=1 batch=32 train one
     "$PYTHON" -c '
 import json
 a, b = (json.load(open(f"{n}.json"))["train"][0]["epochs"] for n in ("one", "two"))
@@ -106,10 +107,10 @@ for x, y in zip(a, b):
 
 @test "progress goes to stderr, and only on request" {
     images
-    train always --progress always --epochs 20
+    epochs=20 train always --progress always
     grep -q 'images/s' always.err
     run ! grep -q ', step [0-9]' always.table
-    train never --progress never --epochs 20
+    epochs=20 train never --progress never
     run ! grep -q 'images/s' never.err
 }
 

@@ -59,6 +59,10 @@ static int take(void *arg, const struct ddp_journal_entry *entry, struct ddp_err
         return 0;
     case DDP_JOURNAL_CONTROL:
         return ddp_record_add_control(&w->record, entry->payload, err);
+    case DDP_JOURNAL_LEFT_OUT:
+        return w->record.left_out_count < POINTS_MAX
+                   ? ddp_record_add_left_out(&w->record, entry->payload, err)
+                   : 0;
     case DDP_JOURNAL_GATE:
         require(entry->payload_bytes == ddp_noise_gate_bytes(entry->payload));
         return 0;

@@ -18,8 +18,9 @@ setup() {
     wide=1=0.88,2=0.93,3=0.91,4=0.92,5=0.90
 }
 
+# gate OPTION...: runs 8 pairs, or as many as `pairs` says.
 gate() {
-    run --separate-stderr "$ddpbench" gate -q --pairs 8 --json gate.json "$@"
+    run --separate-stderr "$ddpbench" gate -q --pairs "${pairs:-8}" --json gate.json "$@"
     echo "$status: $output $stderr"
 }
 
@@ -108,7 +109,7 @@ END
 }
 
 @test "gate: seeds are the samples, however many pairs repeat them" {
-    gate --pairs 20 --base "$fake --seeds 1=0.90,2=0.91" --new "$fake --seeds 1=0.89,2=0.93"
+    pairs=20 gate --base "$fake --seeds 1=0.90,2=0.91" --new "$fake --seeds 1=0.89,2=0.93"
     [ "$status" = 12 ]
     [ "$(verdict 'v["accuracy"][0]["seeds"], v["accuracy"][0]["state"]')" = "(2, 'uncertain')" ]
 }

@@ -52,17 +52,17 @@ ends() {
     [ "$ended_ms" -lt 15000 ]
 }
 
-# stopped FLAVOUR HOSTS: rank 1 stops; rank 0, which works with it, reports this.
+# stopped FLAVOUR HOSTS RANK: the rank stops; rank 0, which works with it, reports this.
 stopped() {
-    ends "$1" "$2" 1 STOP
+    ends "$1" "$2" "$3" STOP
     [ "$status" = 13 ] || { [ "$1" = mpich ] && [[ $status == [19] ]]; }
-    grep -E 'rank 0 on [^:]+: (no progress for 1 s in|rank 0 waited 1 s for rank 1)' err.txt
+    grep -E 'rank 0 on [^:]+: (no progress for 1 s in|rank 0 waited 1 s for rank '"$3"')' err.txt
 }
 
-@test "Open MPI: a stopped rank beside idle ranks of one host" { stopped openmpi 1; }
-@test "Open MPI: a stopped rank beside idle ranks of two hosts" { stopped openmpi 2+2; }
-@test "MPICH: a stopped rank beside idle ranks of one host" { stopped mpich 1; }
-@test "MPICH: a stopped rank beside idle ranks of two hosts" { stopped mpich 2+2; }
+@test "Open MPI: a stopped rank beside idle ranks of one host" { stopped openmpi 1 1; }
+@test "Open MPI: a stopped rank beside idle ranks of two hosts" { stopped openmpi 2+2 2; }
+@test "MPICH: a stopped rank beside idle ranks of one host" { stopped mpich 1 1; }
+@test "MPICH: a stopped rank beside idle ranks of two hosts" { stopped mpich 2+2 2; }
 
 # FLAVOUR WORLD WORKING: every working rank stops; an idle rank, the last of the world, says so.
 all_stopped() {

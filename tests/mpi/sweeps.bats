@@ -34,8 +34,7 @@ goes_on() {
         [ "$(grep -o '"point".*"id": "[^"]*"' k | sort | uniq -d)" = "" ]
     done
     run mpi "$1" 2 "$ddpbench" sweep c.json --json r.json --journal j
-    [ "$status" = 64 ] # 3 of 2 ranks were asked for
-    says "--ranks 3"
+    [ "$status" = 76 ] # the journal is that of 3 ranks
 }
 
 @test "goes on where it was cut off, Open MPI" { goes_on openmpi; }
@@ -95,3 +94,57 @@ left_out() {
     run mpi mpich 2 "$ddpbench" sweep b.json --ranks 3
     [ "$status" != 0 ]
 }
+
+# all_ranks FLAVOUR: "all" is the world and no duplicate; runs with more ranks are left out and named.
+all_ranks() {
+    needs "$1"
+    cat >all.json <<'END'
+{"runs": [{"command": "allreduce", "ranks": [1, "all", 3, 4], "size": 64, "placement": "in", "iters": 3},
+          {"command": "broadcast", "ranks": ["all"], "size": 64, "placement": "in", "iters": 3},
+          {"command": "train", "ranks": [3, 9], "dataset": "synthetic", "images": 96, "epochs": 1}]}
+END
+    run mpi "$1" 3 "$ddpbench" sweep all.json --json r.json
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
+    [ "$(json r.json '[(q["collective"], q["ranks"]) for q in p]')" = "[('allreduce', 1), ('allreduce', 3), ('broadcast', 3)]" ]
+    [ "$(json r.json 'len(t), [(l["ranks"], l["points"]) for l in d["left_out"]]')" = "(1, [(4, None), (9, None)])" ]
+    [ "$(grep -c '^# left out: .* 4 ranks' <<<"$output")" = 1 ]
+    [ "$(grep -c 'warning: left out' <<<"$output")" = 2 ]
+    run mpi "$1" 2 "$ddpbench" sweep all.json --dry-run
+    [ "$status" = 0 ]
+    [ "$(grep -c '^# left out' <<<"$output")" = 4 ]
+    echo '{"runs": [{"command": "barrier", "ranks": [3, 4]}]}' >none.json
+    run mpi "$1" 2 "$ddpbench" sweep none.json
+    [ "$status" = 64 ]
+    says none.json
+}
+
+@test "all ranks, and more ranks than there are, Open MPI" { all_ranks openmpi; }
+@test "all ranks, and more ranks than there are, MPICH" { all_ranks mpich; }
+
+# subsets FLAVOUR: a subset of the ranks is spread over the hosts, or packed onto the first ones.
+subsets() {
+    needs "$1"
+    export DDPBENCH_HOSTS=2+2
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2,4 --size 64K --algorithm all --placement in -n 3 --json spread.json -q
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 64K --algorithm all --placement in -n 3 --subset pack --json pack.json -q
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    "${PYTHON:-python3}" "$root/ci/validate_json.py" spread.json pack.json
+    [ "$(json spread.json 'd["world"]["subset"]')" = spread ]
+    [ "$(json pack.json 'd["world"]["subset"]')" = pack ]
+    # `hier` needs two ranks on a host.
+    [ "$(json spread.json '[q["ranks"] for q in p if q["algorithm_used"] == "hier"]')" = "[4]" ]
+    [ "$(json pack.json '[q["ranks"] for q in p if q["algorithm_used"] == "hier"]')" = "[2]" ]
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --explain-auto
+    says "on 2 hosts"
+    run mpi "$1" 4 "$ddpbench" allreduce --size 64 -n 3 --json all.json -q
+    [ "$(json all.json 'd["world"]["subset"]')" = None ]
+    # Ranks 1 and 3 are idle for longer than the deadline.
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 4 -n 10000000 --max-time 3 -T 1 -q --json long.json
+    [ "$status" = 0 ] || { echo "$output"; false; }
+    [ "$(json long.json 'd["status"], p[0]["ranks"]')" = "('complete', 2)" ]
+}
+
+@test "a subset of the ranks is spread or packed, Open MPI" { subsets openmpi; }
+@test "a subset of the ranks is spread or packed, MPICH" { subsets mpich; }

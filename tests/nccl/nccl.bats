@@ -63,12 +63,12 @@ correct() {
 }
 
 @test "'all' leaves out types and operations that NCCL lacks, with one message; a named one is an error" {
-    fake allreduce --backend nccl --ranks 2 --size 4,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
+    fake allreduce --backend nccl --ranks 2 --size 8,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
     [ "$(json out.json 'len(p), d["status"]')" = "(56, 'complete')" ]
     [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg")}')" = "set()" ]
     [ "$(grep -c 'NCCL .*i32' said)" = 1 ]
     [ "$(grep -c 'NCCL .*u8' said)" = 1 ]
-    fake allreduce --backend nccl --ranks 2 --size 4 -d all -o avg --placement in -n 2 -q --json out.json
+    fake allreduce --backend nccl --ranks 2 --size 8 -d all -o avg --placement in -n 2 -q --json out.json
     [ "$(json out.json 'len(p)')" = 4 ]
     for more in "-d i32 -o avg --algorithm all" "-d f32,i32 -o avg" "-d all --algorithm ring" "-o all --compress none --algorithm ring"; do
         # shellcheck disable=SC2086 # words

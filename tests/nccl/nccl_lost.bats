@@ -10,11 +10,12 @@ setup() {
 }
 
 # broken FAULT CODE TEXT [OPTION...]: rank 1 of 3 has the fault; the error names TEXT. Writes out.json.
+# The deadline is 2 s, or `deadline`.
 broken() {
     local fault=$1 code=$2 text=$3
     shift 3
     FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=$fault run fake allreduce --backend nccl --ranks 3 --size 4,1K --order given \
-        -n 20 -T 2 -q --json out.json "$@"
+        -n 20 -T "${deadline:-2}" -q --json out.json "$@"
     [ "$status" = "$code" ]
     says "$text"
     [ "$(json out.json 'd["status"] != "complete"')" = True ]
@@ -60,7 +61,7 @@ broken() {
 }
 
 @test "a rank dies: noticed at once, not at the deadline" {
-    broken dies 13 "rank 1 (pid" -T 60
+    deadline=60 broken dies 13 "rank 1 (pid"
     says "signal 9"
 }
 

@@ -77,7 +77,7 @@ static int body_there(struct ddp_comm *comm, struct ddp_launch_rank *rank, void 
     }
     CHECK(seen == want);
     o.feedback = DDP_FEEDBACK_AUTO;
-    o.partial = 3;
+    o.partial = (struct ddp_int_list){1, {3}};
     set_compress(&o, "none,topk:0.1,oktopk:0.1");
     o.check = DDP_CHECK_ONCE;
     DDP_TRY(run_there(comm, ddp_device_cpu(DDP_SIMD_SCALAR), &o, look_there, &seen, err));

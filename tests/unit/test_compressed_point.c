@@ -90,7 +90,7 @@ static int body_partial(struct ddp_comm *comm, struct ddp_launch_rank *rank, voi
     (void)arg;
     o.sizes = (struct ddp_size_list){3, {0, 8, 40004}};
     set_compress(&o, "none,topk:0.1");
-    o.partial = 4;
+    o.partial = (struct ddp_int_list){1, {4}};
     o.iters = 8;
     for (int check = DDP_CHECK_OFF; check <= DDP_CHECK_ALL; check++) {
         struct ddp_bench_options of_this = o;

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -184,12 +185,39 @@ static void test_describe(void **state)
     ddp_segment_destroy(segment, fd);
 }
 
+static void check_subset(enum ddp_subset how, const char *hosts, int size, int n, const char *want)
+{
+    uint64_t of[64];
+    int members[64];
+    char got[256] = "";
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_hosts_parse(hosts, size, of, &err), 0);
+    assert_int_equal(ddp_hosts_subset(how, of, size, n, members, &err), 0);
+    for (int i = 0; i < n; i++)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%d", i ? "," : "", members[i]);
+    assert_string_equal(got, want);
+}
+
+static void test_subsets(void **state)
+{
+    (void)state;
+    check_subset(DDP_SUBSET_SPREAD, "2", 4, 1, "0");
+    check_subset(DDP_SUBSET_SPREAD, "2", 4, 2, "0,2");
+    check_subset(DDP_SUBSET_SPREAD, "2", 4, 3, "0,1,2");
+    check_subset(DDP_SUBSET_SPREAD, "2", 4, 4, "0,1,2,3");
+    check_subset(DDP_SUBSET_SPREAD, "1+4+2", 7, 5, "0,1,2,5,6");
+    check_subset(DDP_SUBSET_SPREAD, "1+4+2", 7, 6, "0,1,2,3,5,6");
+    check_subset(DDP_SUBSET_SPREAD, "3*", 6, 3, "0,1,2");
+    check_subset(DDP_SUBSET_PACK, "2", 4, 2, "0,1");
+    check_subset(DDP_SUBSET_PACK, "3*", 6, 4, "0,1,2,3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_plain),    cmocka_unit_test(test_attach),
-        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_parse),   cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_subsets), cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_attach),  cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests_name("hosts", tests, NULL, NULL);
 }

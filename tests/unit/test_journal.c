@@ -455,6 +455,7 @@ static void test_structs(void **state)
     struct ddp_train_run run;
     struct ddp_epoch epoch;
     struct ddp_control control = {.ranks = 2, .bytes_per_rank = INT64_C(1) << 40, .copy_GBps = 0.3};
+    struct ddp_left_out left_out = {"broadcast: algorithm 'flat'", 2, 3, "17 bytes"};
     ddp_train_run_init(&run);
     run.ranks = 1;
     run.lr = 1.0 / 3;
@@ -473,7 +474,8 @@ static void test_structs(void **state)
                    {DDP_JOURNAL_TRAIN, &run, sizeof run},
                    {DDP_JOURNAL_TRAIN_END, &run, sizeof run},
                    {DDP_JOURNAL_EPOCH, &epoch, sizeof epoch},
-                   {DDP_JOURNAL_CONTROL, &control, sizeof control}};
+                   {DDP_JOURNAL_CONTROL, &control, sizeof control},
+                   {DDP_JOURNAL_LEFT_OUT, &left_out, sizeof left_out}};
     assert_int_equal(sizeof gate, ddp_noise_gate_bytes(&gate.head));
     for (size_t i = 0; i < DDP_COUNT_OF(entries); i++) {
         struct kept kept = {NULL, 0};

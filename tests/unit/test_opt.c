@@ -127,7 +127,7 @@ static void test_defaults(void **state)
 static void test_every_way_to_write_one(void **state)
 {
     static const char *const lines[] = {"--iters 5", "--iters=5", "-n 5",   "-n5",
-                                        "-qn5",      "-q -n 5",   "-qvn 5", "--iters 9 --iters 5"};
+                                        "-qn5",      "-q -n 5",   "-qvn 5", "-q -q -n 5"};
     for (size_t i = 0; i < DDP_COUNT_OF(lines); i++) {
         struct values v;
         struct ddp_opt_result r;
@@ -165,13 +165,33 @@ static void test_every_kind(void **state)
     assert_int_equal(v.dtypes.v[DDP_DTYPE_COUNT - 1], DDP_DTYPE_COUNT - 1);
 }
 
-static void test_lists_are_replaced(void **state)
+static void test_repeated_lists_add_up(void **state)
 {
     struct values v;
     struct ddp_opt_result r;
-    accepted("--ranks 1,2,3 --ranks 4", &v, &r);
-    assert_int_equal(v.ranks.n, 1);
-    assert_int_equal(v.ranks.v[0], 4);
+    accepted("--ranks 1,2,3 --ranks 4 --algorithm ring -d f16 -df64", &v, &r);
+    assert_int_equal(v.ranks.n, 4);
+    assert_int_equal(v.ranks.v[0], 1);
+    assert_int_equal(v.ranks.v[3], 4);
+    assert_int_equal(v.algorithms.n, 1); /* replaces the default */
+    assert_string_equal(v.algorithms.v[0], "ring");
+    assert_int_equal(v.dtypes.n, 2);
+    assert_int_equal(v.dtypes.v[1], DDP_F64);
+}
+
+static void test_repeated_single_values(void **state)
+{
+    static const char *const lines[] = {"--iters 5 --iters 5", "-n5 --iters=6", "--json a --json b",
+                                        "-d f16 -d half",      "-d f16 -d all", "-d all -d f16"};
+    static const char *const options[] = {"--iters", "--iters", "--json",
+                                          "--dtype", "--dtype", "--dtype"};
+    for (size_t i = 0; i < DDP_COUNT_OF(lines); i++) {
+        struct values v;
+        struct ddp_opt_result r;
+        struct ddp_err err;
+        assert_int_equal(parse(lines[i], &v, &r, &err), DDP_EUSAGE);
+        assert_non_null(strstr(err.text, options[i]));
+    }
 }
 
 static void test_operands(void **state)
@@ -420,12 +440,19 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_every_way_to_write_one),
-        cmocka_unit_test(test_every_kind),    cmocka_unit_test(test_lists_are_replaced),
-        cmocka_unit_test(test_operands),      cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_long_items),
-        cmocka_unit_test(test_included_rows), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_help),          cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_every_way_to_write_one),
+        cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_repeated_lists_add_up),
+        cmocka_unit_test(test_repeated_single_values),
+        cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_long_items),
+        cmocka_unit_test(test_included_rows),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

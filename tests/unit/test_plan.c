@@ -153,10 +153,42 @@ static void test_rounding_is_reported(void **state)
     assert_true(text_names(plan.rounding, "1003"));
     assert_true(text_names(plan.rounding, "1000"));
     ddp_plan_release(&plan);
-    o.sizes = (struct ddp_size_list){3, {3, 8, 5}};
+    o.sizes = (struct ddp_size_list){3, {7, 8, 5}};
     plan = make(&o, 2);
-    assert_int_equal(plan.points[0].size_bytes, 0);
+    assert_int_equal(plan.points[0].size_bytes, 4);
     assert_true(text_names(plan.rounding, "1"));
+    ddp_plan_release(&plan);
+}
+
+/* Sizes above 0 that hold no element are refused, or left out and listed. */
+static void test_small_sizes(void **state)
+{
+    struct ddp_bench_options o = one_size(3);
+    refused(&o, "shm", DDP_EUSAGE, "--size 3");
+    o.coll = DDP_ALL_GATHER;
+    o.sizes = (struct ddp_size_list){3, {0, 7, 8}};
+    refused(&o, "shm", DDP_EUSAGE, "--size 7");
+    o.skip_small = true;
+    struct ddp_bench_plan plan = make(&o, 2);
+    assert_int_equal(plan.count, 2);
+    assert_int_equal(plan.points[1].requested_bytes, 8);
+    assert_int_equal(plan.small_count, 1);
+    assert_int_equal(plan.small[0].points, 1);
+    assert_true(text_names(plan.small[0].what, "7"));
+    ddp_plan_release(&plan);
+    o = defaults(); /* many small sizes: the list is cut, the number of points is not */
+    o.dtypes = (struct ddp_int_list){2, {DDP_F64, DDP_U8}};
+    o.min_bytes = 1;
+    o.max_bytes = 512;
+    o.step_factor = 0;
+    o.step_bytes = 1;
+    o.coll = DDP_ALL_GATHER;
+    plan = make(&o, 64);
+    assert_int_equal(plan.small_count, 2);
+    assert_int_equal(plan.small[0].points, 2 * 511);
+    assert_int_equal(plan.small[1].points, 2 * 63);
+    assert_non_null(strstr(plan.small[0].what, "..."));
+    assert_int_equal(plan.count, 2 * (1 + 512 - 63));
     ddp_plan_release(&plan);
 }
 
@@ -279,12 +311,20 @@ static void test_compressed_points(void **state)
     ddp_plan_release(&plan);
 
     o.feedback = DDP_FEEDBACK_OFF;
-    o.partial = 4;
+    o.partial = (struct ddp_int_list){1, {4}};
     plan = make(&o, 4);
     assert_int_equal(plan.count, 3); /* without compression (none) the exchange is partial, too */
     assert_int_equal(plan.points[0].partial, 4);
     assert_false(ddp_plan_feedback(&o, &plan.points[2]));
     ddp_plan_release(&plan);
+    o.partial = (struct ddp_int_list){2, {4, 2}};
+    plan = make(&o, 4);
+    assert_int_equal(plan.count, 6);
+    assert_int_equal(plan.points[0].partial, 4);
+    assert_int_equal(plan.points[1].partial, 2);
+    ddp_plan_release(&plan);
+    o.partial.v[1] = 4;
+    refused(&o, "shm", DDP_EUSAGE, "--partial 4");
 }
 
 static void test_algorithms_of_compressed_points(void **state)
@@ -323,7 +363,7 @@ static void test_compression_that_is_refused(void **state)
     o.placement = DDP_OUT_OF_PLACE;
     refused(&o, "shm", DDP_EUSAGE, "--placement|--compress");
     o = one_size(4000);
-    o.partial = 2;
+    o.partial = (struct ddp_int_list){1, {2}};
     o.placement = DDP_OUT_OF_PLACE;
     refused(&o, "shm", DDP_EUSAGE, "--placement|--partial");
     o = one_size(4000);
@@ -352,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_a_range_ends_where_sizes_overflow),
         cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_rounding_is_reported),
+        cmocka_unit_test(test_small_sizes),
         cmocka_unit_test(test_contradictions_are_refused),
         cmocka_unit_test(test_algorithm_names),
         cmocka_unit_test(test_all_algorithms),

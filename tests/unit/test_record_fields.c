@@ -160,6 +160,7 @@ static void test_schema(void **state)
     check_table(&ddp_train_fields, def("train"));
     check_table(&ddp_epoch_fields, get(node_at(def("train"), "epochs"), "items"));
     check_table(&ddp_control_fields, get(node_at(schema, "control"), "items"));
+    check_table(&ddp_left_out_fields, get(node_at(schema, "left_out"), "items"));
     check_table(&ddp_strategy_fields, def("strategy"));
     const cJSON *host = get(node_at(schema, "world.hosts"), "items");
     check_table(&ddp_host_fields, host);
