@@ -200,8 +200,7 @@ static void find_throttled(struct doctor *d)
         find(d, WARN, "nvml", "results will have no facts about the GPUs", "%s", why.text);
     for (int i = 0; i < count; i++) {
         const struct ddp_gpu_facts *g = &gpus[i];
-        const bool slowed = strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
-                            strstr(g->throttle, "slowdown");
+        const bool slowed = ddp_gpu_facts_slowed(g);
         find(d, slowed ? WARN : FINE, "gpu clocks", slowed ? "check its cooling and power" : "",
              "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
              g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
