@@ -557,14 +557,14 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .details =
         "Prints one line per finding: FAIL (cannot work here), WARN (works, but measurements\n"
         "or features suffer) or OK, then the subject, the fact, and what to do. Exits with 69\n"
-        "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` connects the ranks, and\n"
-        "rank 0 prints the findings of all of them. Equal findings are one line, which names\n"
-        "the hosts or ranks unless all have it. A host that differs from most others gets a\n"
-        "WARN. With --json, a finding lists its hosts and ranks. If the ranks cannot be\n"
-        "connected, each host prints its own findings or document; with several hosts every\n"
-        "line names its host, and a FAIL that the first rank of the host lacks names its rank.\n"
-        "A launcher ends the job when the first rank fails, so a rank with a FAIL waits some\n"
-        "seconds for the other ranks.\n",
+        "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` connects the\n"
+        "ranks, and rank 0 prints the findings of all of them. Equal findings are one line,\n"
+        "which names the hosts or ranks unless all have it. A host that differs from most\n"
+        "others gets a WARN. With --json, a finding lists its hosts and ranks. If the ranks\n"
+        "cannot be connected, each host prints its own findings or document. With several\n"
+        "hosts every line then names its host, and a FAIL that the first rank of the host\n"
+        "lacks names its rank. A launcher ends the job when the first rank fails, so a rank\n"
+        "with a FAIL waits some seconds for the other ranks.\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -185,7 +185,7 @@ static int number_hosts(struct job *job, struct ddp_err *err)
 static int add_cores(struct job *job, int host, struct ddp_err *err)
 {
     struct finding f = {.verdict = FINE, .subject = "cores"};
-    const struct member *m = NULL;
+    const struct member *m = job->members;
     cpu_set_t all;
     int ranks = 0, least = CPU_SETSIZE;
     CPU_ZERO(&all);
@@ -559,7 +559,7 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
         sigaction(SIGTERM, &before, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        _exit(join(app, info, mine, json, fds[1]) == 0 ? 0 : 1);
+        exit(join(app, info, mine, json, fds[1]) == 0 ? 0 : 1);
     }
     close(fds[1]);
     const bool done = *child > 0 && wait_for_child(app, fds[0]);

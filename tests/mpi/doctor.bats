@@ -65,9 +65,13 @@ odd_host() {
     needs "$1"
     load netns.bash
     hosts_up 3
-    # shellcheck disable=SC2016 # the inner shell's
-    run mpi "$1" 6 sh -c '[ "$(hostname)" != "$1" ] || export DDPBENCH_DATA_DIR=/nonexist; exec "$2" doctor' \
-        sh "${hosts[2]}" "$ddpbench"
+    # MPICH sometimes hangs in MPI_Finalize (netns.bats). The test then tries again.
+    for _ in 1 2 3 4 5 6; do
+        # shellcheck disable=SC2016 # the inner shell's
+        run mpi "$1" 6 sh -c '[ "$(hostname)" != "$1" ] || export DDPBENCH_DATA_DIR=/nonexist; exec "$2" doctor' \
+            sh "${hosts[2]}" "$ddpbench"
+        [ "$status" != 0 ] && [ "$1" = mpich ] || break
+    done
     [ "$status" = 0 ] || { echo "$status: $output"; false; }
     grep "^WARN  ${hosts[2]}: data folder: .*DDPBENCH_DATA_DIR" <<<"$output"
     grep "^WARN  ${hosts[2]}: host: .*data folder" <<<"$output"
