@@ -15,26 +15,16 @@
 #include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "model/dataset.h"
+#include "doctor_impl.h"
 #include "plain.h"
 #include "run/rank_error.h"
 #include "run/training.h"
 
-/* A rank waits at most this long for the other ranks. */
-#define LINGER_US        6000000
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
 /* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments into
  * /dev/shm. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 #define FINDINGS_MAX      48
-
-/* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. The
- * worst comes first. */
-enum severity { FAIL, WARN, FINE, SEVERITY_COUNT };
-
-struct finding {
-    enum severity verdict;
-    char subject[32], fact[400], advice[400];
-};
 
 struct doctor {
     struct ddp_app *app;
@@ -43,7 +33,7 @@ struct doctor {
     int count;
 };
 
-static const char *const verdict_words[SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
+const char *const ddp_doctor_words[SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
 
 /* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "". */
 static void DDP_PRINTF(5, 6) find(struct doctor *d, enum severity verdict, const char *subject,
@@ -200,8 +190,7 @@ static void find_throttled(struct doctor *d)
         find(d, WARN, "nvml", "results will have no facts about the GPUs", "%s", why.text);
     for (int i = 0; i < count; i++) {
         const struct ddp_gpu_facts *g = &gpus[i];
-        const bool slowed = strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
-                            strstr(g->throttle, "slowdown");
+        const bool slowed = ddp_gpu_facts_slowed(g);
         find(d, slowed ? WARN : FINE, "gpu clocks", slowed ? "check its cooling and power" : "",
              "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
              g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
@@ -252,9 +241,12 @@ static void check_cores(struct doctor *d)
     const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
     if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
         find(d, WARN, "cores", "use as many ranks as cores, or check the binding",
-             "%d ranks on this host, %d usable cores: ranks take turns, so times "
+             "%d ranks on this host, %d usable core%s: ranks take turns, so times "
              "include the scheduler",
-             l->rank_info.local_size, cores);
+             l->rank_info.local_size, cores, cores == 1 ? "" : "s");
+    else if (l->kind != DDP_LAUNCHER_NONE)
+        find(d, FINE, "cores", "", "%d usable by each of %d ranks (%s)", cores,
+             l->rank_info.local_size, cpu);
     else if (cores < 2)
         find(d, WARN, "cores", "give the container or job a second core",
              "one usable core (%s): ranks take turns, so times include the scheduler", cpu);
@@ -269,12 +261,16 @@ static void check_cores(struct doctor *d)
 
 static void check_noise(struct doctor *d)
 {
-    double load = d->info.load;
+    const double load = d->info.load;
+    const bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
+    /* A launcher may have bound this process to the cores of one rank. */
+    const int cores = launched ? d->info.machine_cores : d->info.cores;
     if (isnan(load))
         find(d, FINE, "load", "", "unknown");
-    else if (load > d->info.cores * 0.5)
+    else if (load > cores * 0.5)
         find(d, WARN, "load", "wait, or stop other programs",
-             "load average %.2f on %d cores: times will be noisy", load, d->info.cores);
+             "load average %.2f on %d core%s: times will be noisy", load, cores,
+             cores == 1 ? "" : "s");
     else
         find(d, FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
@@ -410,10 +406,9 @@ static int count_verdicts(const struct doctor *d, enum severity verdict)
     return n;
 }
 
-/* `where` is printed before each subject: "" or "HOST: ". */
-static void print_finding(const struct finding *f, const char *where, FILE *out)
+void ddp_doctor_print(const struct finding *f, const char *where, FILE *out)
 {
-    fprintf(out, "%-4s  %s%s: %s%s%s\n", verdict_words[f->verdict], where, f->subject, f->fact,
+    fprintf(out, "%-4s  %s%s: %s%s%s\n", ddp_doctor_words[f->verdict], where, f->subject, f->fact,
             f->advice[0] ? "; " : "", f->advice);
 }
 
@@ -422,7 +417,7 @@ static void print_text(const struct doctor *d, const char *where, FILE *out)
     for (int v = 0; v < SEVERITY_COUNT; v++)
         for (int i = 0; i < d->count; i++)
             if ((int)d->findings[i].verdict == v)
-                print_finding(&d->findings[i], where, out);
+                ddp_doctor_print(&d->findings[i], where, out);
 }
 
 /* Prints the failures that neither local rank 0 nor DDP_RANK_ERROR_LINES other ranks have claimed.
@@ -438,7 +433,7 @@ static void print_failures(const struct doctor *d, const char *where, FILE *out)
             snprintf(f.fact, sizeof f.fact, "%s", ddp_rank_error_same(place));
             f.advice[0] = '\0';
         }
-        print_finding(&f, where, out);
+        ddp_doctor_print(&f, where, out);
     }
 }
 
@@ -447,6 +442,16 @@ static void claim_failures(const struct doctor *d)
     for (int i = 0; i < d->count; i++)
         if (d->findings[i].verdict == FAIL)
             ddp_rank_error_claim_all(d->findings[i].fact);
+}
+
+cJSON *ddp_doctor_add(cJSON *list, const struct finding *f)
+{
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "verdict", ddp_doctor_words[f->verdict]);
+    ddp_json_str(item, "subject", f->subject);
+    ddp_json_str(item, "fact", f->fact);
+    ddp_json_str(item, "advice", f->advice);
+    return item;
 }
 
 static int print_json(const struct doctor *d, FILE *out, struct ddp_err *err)
@@ -461,11 +466,7 @@ static int print_json(const struct doctor *d, FILE *out, struct ddp_err *err)
             const struct finding *f = &d->findings[i];
             if ((int)f->verdict != v)
                 continue;
-            cJSON *item = ddp_json_append(list);
-            ddp_json_str(item, "verdict", verdict_words[v]);
-            ddp_json_str(item, "subject", f->subject);
-            ddp_json_str(item, "fact", f->fact);
-            ddp_json_str(item, "advice", f->advice);
+            ddp_doctor_add(list, f);
         }
     }
     return ddp_print_json(doc, out, err);
@@ -486,11 +487,12 @@ static void examine(struct doctor *d)
     check_kernels(d);
 }
 
-/* Local rank 0 of each host prints all findings of the host. The other ranks give local rank 0
- * time to print, and then print only the failures that local rank 0 does not have. If the launcher
- * could not be detected, rank 0 takes the part of local rank 0. A launcher ends the job when the
- * first rank fails, so each rank stays until all ranks of its host have printed. A failing rank
- * that cannot see all ranks of the job stays for LINGER_US. */
+/* Prints the findings of a job whose ranks could not be connected. Local rank 0 of each host prints
+ * all findings of the host. The other ranks give local rank 0 time to print, and then print only
+ * the failures that local rank 0 does not have. If the launcher could not be detected, rank 0 takes
+ * the part of local rank 0. A launcher ends the job when the first rank fails, so each rank stays
+ * until all ranks of its host have printed. A failing rank that cannot see all ranks of the job
+ * stays for ddp_doctor_linger_us. */
 static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
@@ -512,8 +514,9 @@ static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
         print_failures(d, where, json ? stderr : d->app->out);
     }
     fflush(d->app->out);
-    const int64_t until_us = ddp_now_ns() / 1000 + LINGER_US;
-    const bool all_printed = ddp_rank_error_wait(d->app, LINGER_US);
+    const int64_t linger_us = ddp_doctor_linger_us(d->app);
+    const int64_t until_us = ddp_now_ns() / 1000 + linger_us;
+    const bool all_printed = ddp_rank_error_wait(d->app, linger_us);
     const int64_t left_us = until_us - ddp_now_ns() / 1000;
     if (count_verdicts(d, FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
         usleep((useconds_t)left_us);
@@ -530,12 +533,17 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     d->app = app;
     examine(d);
     int rc = 0, failures = count_verdicts(d, FAIL);
-    if (ddp_rank_error_is_shared(app))
-        rc = print_shared(d, v->json, err);
-    else if (v->json)
+    if (ddp_rank_error_is_shared(app)) {
+        pid_t child;
+        const bool done = ddp_doctor_job(app, &d->info, d->findings, d->count, v->json, &child);
+        if (!done)
+            rc = print_shared(d, v->json, err);
+        ddp_doctor_end_child(app, child, done);
+    } else if (v->json) {
         rc = print_json(d, app->out, err);
-    else
+    } else {
         print_text(d, "", app->out);
+    }
     free(d);
     if (rc == 0 && failures > 0)
         rc = ddp_fail(err, DDP_EUNAVAIL, "%d of the findings must be fixed first", failures);
@@ -550,11 +558,14 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .details =
         "Prints one line per finding: FAIL (cannot work here), WARN (works, but measurements\n"
         "or features suffer) or OK, then the subject, the fact, and what to do. Exits with 69\n"
-        "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` checks each host of\n"
-        "the job. With several hosts every line names its host, and a FAIL that the first\n"
-        "rank of the host lacks names its rank. With --json each host prints a document,\n"
-        "and such a FAIL goes to stderr. A launcher ends the job when the first rank\n"
-        "fails, so a rank with a FAIL waits up to 6 s for the other ranks.\n",
+        "if there is a FAIL, else with 0. `mpiexec -n N ddpbench doctor` connects the\n"
+        "ranks, and rank 0 prints the findings of all of them. Equal findings are one line,\n"
+        "which names the hosts or ranks unless all have it. A host that differs from most\n"
+        "others gets a WARN. With --json, a finding lists its hosts and ranks. If the ranks\n"
+        "cannot be connected, each host prints its own findings or document. With several\n"
+        "hosts every line then names its host, and a FAIL that the first rank of the host\n"
+        "lacks names its rank. A launcher ends the job when the first rank fails, so a rank\n"
+        "with a FAIL waits some seconds for the other ranks.\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -1,11 +1,12 @@
 /* `ddpbench explain` says what a number means. If lib/ has a function that computes the
  * number, the example calls it, so that text and code agree. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "bench/break_even.h"
 #include "plain.h"
-#include "record/record.h"
+#include "record/quality.h"
 
 /* The all-reduce in the worked examples of busbw and algbw. */
 enum { EXAMPLE_RANKS = 4 };
@@ -104,11 +105,9 @@ static void explain_time(FILE *out)
         "median (checked after 20, 30, 45, ... iterations), --max-time is over, or there are\n"
         "10000 iterations.\n"
         "\n"
-        "Notes of a row. drifting: the times rose or fell during the measurement.\n"
-        "autocorrelated: slow iterations followed each other, so the interval is too narrow. (At\n"
-        "most 1 in 25 independent series gets one of these two notes.) invalid:N: N iterations\n"
-        "of --start window were invalid. block:K: K calls in a row were timed as one.\n"
-        "injected:P%: the point was slowed down on purpose.\n"
+        "Documents also say whether slow iterations followed each other (autocorrelated), so that\n"
+        "the interval is too narrow, and how many iterations of --start window were invalid. At\n"
+        "most 1 in 25 independent series counts as drifting or autocorrelated.\n"
         "\n"
         "Points are measured in random order (--order, --seed), so that drift of the machine\n"
         "does not look like an effect of the size. `control` in a result is the speed at\n"
@@ -158,6 +157,43 @@ static void explain_bound(FILE *out)
           "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
           "than 100 for the bound `memory` can mean that the algorithm read data from a cache,\n"
           "but the copies did not.\n",
+          out);
+}
+
+/* Prints a text in lines of at most 80 columns, indented by `indent`. */
+static void print_wrapped(const char *text, int indent, FILE *out)
+{
+    int column = indent;
+    fprintf(out, "%*s", indent, "");
+    while (*text) {
+        const int word = (int)strcspn(text, " ");
+        if (column > indent && column + 1 + word > 80) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(out, "%s%.*s", column > indent ? " " : "", word, text);
+        text += word;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void explain_quality(FILE *out)
+{
+    fputs("The quality of a point is a list of codes. Each code names something that makes\n"
+          "the times of the point doubtful. The list is empty if nothing was found. Every\n"
+          "output format shows the codes: table, csv and markdown have a column `quality`,\n"
+          "json and jsonl have a key `quality`, and the others have a label or a comment.\n"
+          "Follow the advice before you compare or publish a doubtful point. Wrong results\n"
+          "have no code, because they end the run with an error.\n",
+          out);
+    for (int c = 0; c < DDP_QUALITY_COUNT; c++) {
+        fprintf(out, "\n%s\n", ddp_quality_names[c]);
+        print_wrapped(ddp_quality_meaning((enum ddp_quality)c), 4, out);
+        print_wrapped(ddp_quality_advice((enum ddp_quality)c), 4, out);
+    }
+    fputs("\nA point is compared only with points that were measured before it in the same\n"
+          "run, so its codes do not change later.\n",
           out);
 }
 
@@ -274,13 +310,10 @@ static void explain_break_even(FILE *out)
 }
 
 static const struct ddp_topic topics[] = {
-    {"busbw", explain_busbw},
-    {"algbw", explain_algbw},
-    {"time", explain_time},
-    {"pingpong", explain_pingpong},
-    {"bound", explain_bound},
-    {"effective", explain_effective},
-    {"break-even", explain_break_even},
+    {"busbw", explain_busbw},         {"algbw", explain_algbw},
+    {"time", explain_time},           {"quality", explain_quality},
+    {"pingpong", explain_pingpong},   {"bound", explain_bound},
+    {"effective", explain_effective}, {"break-even", explain_break_even},
     {"exit-codes", ddp_exit_print},
 };
 
@@ -304,7 +337,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .name = "explain",
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
-    .details = "Topics: busbw, algbw, time, pingpong, bound, effective, break-even, exit-codes.\n",
+    .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
+               "exit-codes.\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -3,7 +3,9 @@
 #ifndef DDP_BASE_GPU_FACTS_H
 #define DDP_BASE_GPU_FACTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define DDP_GPU_FACTS_MAX 16
 
@@ -18,5 +20,12 @@ struct ddp_gpu_facts {
     int sm_clock_MHz, sm_clock_max_MHz, memory_clock_MHz, temperature_C;
     double power_limit_W; /* the enforced limit; -1: unknown */
 };
+
+/* True if heat or power reduces the clocks below those that the GPU normally has under load. */
+static inline bool ddp_gpu_facts_slowed(const struct ddp_gpu_facts *g)
+{
+    return strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||
+           strstr(g->throttle, "slowdown");
+}
 
 #endif

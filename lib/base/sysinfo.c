@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,17 +260,53 @@ static double throttled_by(const struct group *g, const char *mount)
     return ms;
 }
 
-void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
+/* Returns the number of TCP segments that were sent again, or -1. The file has a line of names that
+ * begins with "Tcp:", and then a line of values in the same order. */
+static int64_t read_retransmits(const char *path)
+{
+    char names[1024] = "", values[1024] = "";
+    char *rest_of_names = NULL, *rest_of_values = NULL;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return -1;
+    while (fgets(names, sizeof names, f) && strncmp(names, "Tcp:", 4) != 0)
+        continue;
+    const bool found = fgets(values, sizeof values, f) && strncmp(values, "Tcp:", 4) == 0;
+    fclose(f);
+    const char *name = strtok_r(names, " \n", &rest_of_names);
+    const char *value = strtok_r(values, " \n", &rest_of_values);
+    while (found && name && value) {
+        if (strcmp(name, "RetransSegs") == 0)
+            return strtoll(value, NULL, 10);
+        name = strtok_r(NULL, " \n", &rest_of_names);
+        value = strtok_r(NULL, " \n", &rest_of_values);
+    }
+    return -1;
+}
+
+/* Returns the clock of the processor that runs this thread, or NaN. The file has it in kHz. */
+static double read_clock_MHz(const char *cpus)
+{
+    char folder[PATH_MAX];
+    const int n = snprintf(folder, sizeof folder, "%s/cpu%d/cpufreq", cpus, sched_getcpu());
+    const int64_t kHz =
+        n > 0 && (size_t)n < sizeof folder ? read_number(folder, "scaling_cur_freq") : -1;
+    return kHz > 0 ? (double)kHz / 1e3 : NAN;
+}
+
+void ddp_interference_read_from(const struct ddp_interference_files *files,
                                 struct ddp_interference *out)
 {
     struct group g;
     struct rusage usage;
     *out = (struct ddp_interference){.throttled_ms = NAN, .involuntary_switches = -1};
-    out->steal_ms = read_steal_ms(stat);
-    FILE *f = fopen(membership, "re");
+    out->steal_ms = read_steal_ms(files->stat);
+    out->retransmits = read_retransmits(files->snmp);
+    out->clock_MHz = read_clock_MHz(files->cpus);
+    FILE *f = fopen(files->membership, "re");
     while (isnan(out->throttled_ms) && next_group(f, &g))
         if (controls(&g, "cpu"))
-            out->throttled_ms = throttled_by(&g, mount);
+            out->throttled_ms = throttled_by(&g, files->mount);
     if (f)
         fclose(f);
     if (getrusage(RUSAGE_THREAD, &usage) == 0)
@@ -278,7 +315,20 @@ void ddp_interference_read_from(const char *stat, const char *membership, const 
 
 void ddp_interference_read(struct ddp_interference *out)
 {
-    ddp_interference_read_from("/proc/stat", "/proc/self/cgroup", "/sys/fs/cgroup", out);
+    static const struct ddp_interference_files files = {
+        .stat = "/proc/stat",
+        .membership = "/proc/self/cgroup",
+        .mount = "/sys/fs/cgroup",
+        .snmp = "/proc/net/snmp",
+        .cpus = "/sys/devices/system/cpu",
+    };
+    ddp_interference_read_from(&files, out);
+}
+
+/* Returns the rise of a counter, or -1 if one of its values is unknown. */
+static int64_t rise(int64_t before, int64_t after)
+{
+    return before < 0 || after < 0 ? -1 : after - before;
 }
 
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
@@ -288,10 +338,11 @@ void ddp_interference_since(const struct ddp_interference *before, struct ddp_in
                           ? NAN
                           : fmax(0, after->steal_ms - before->steal_ms);
     after->throttled_ms -= before->throttled_ms;
-    if (before->involuntary_switches < 0 || after->involuntary_switches < 0)
-        after->involuntary_switches = -1;
-    else
-        after->involuntary_switches -= before->involuntary_switches;
+    after->involuntary_switches = rise(before->involuntary_switches, after->involuntary_switches);
+    after->retransmits = rise(before->retransmits, after->retransmits);
+    after->clock_MHz = isnan(before->clock_MHz) || isnan(after->clock_MHz)
+                           ? NAN
+                           : fmin(before->clock_MHz, after->clock_MHz);
 }
 
 /* Stores the first line of a small file in `out`, without the newline. Stores "" if the file cannot

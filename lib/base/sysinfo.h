@@ -55,21 +55,31 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
 int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
 
 /* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
- * by a control group, and involuntary context switches. Read the counters before and after the
- * measurement and subtract. Values that cannot be read are NaN or -1. */
+ * by a control group, involuntary context switches and repeated TCP segments; and the clock of the
+ * processor. Read them before and after the measurement and subtract. Values that cannot be read
+ * are NaN or -1. */
 struct ddp_interference {
     double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
     double throttled_ms;          /* of this process's control group */
     int64_t involuntary_switches; /* of this thread */
+    int64_t retransmits;          /* TCP segments that this network namespace sent again */
+    double clock_MHz;             /* of this thread's processor; a virtual machine may hide it */
 };
 
 /* Reads the counters. Do not call this function in timed regions, because it opens files. */
 void ddp_interference_read(struct ddp_interference *out);
-/* Like ddp_interference_read, but reads the given files, for tests. The usual paths are /proc/stat
- * for `stat`, /proc/self/cgroup for `membership` and /sys/fs/cgroup for `mount`. */
-void ddp_interference_read_from(const char *stat, const char *membership, const char *mount,
+/* The files that ddp_interference_read reads. Tests use other ones. */
+struct ddp_interference_files {
+    const char *stat;       /* /proc/stat */
+    const char *membership; /* /proc/self/cgroup */
+    const char *mount;      /* /sys/fs/cgroup */
+    const char *snmp;       /* /proc/net/snmp */
+    const char *cpus;       /* /sys/devices/system/cpu */
+};
+void ddp_interference_read_from(const struct ddp_interference_files *files,
                                 struct ddp_interference *out);
-/* Subtracts *before from *after. A difference of which one value is unknown is unknown. */
+/* Subtracts the counters of *before from those of *after. A difference of which one value is
+ * unknown is unknown. after->clock_MHz becomes the lower one of the two clocks. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

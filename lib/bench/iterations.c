@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/hosts.h"
 #include "stats/series.h"
 
 /* Largest number of iterations whose times are exchanged in one call. */
@@ -303,30 +304,43 @@ static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct dd
         ddp_series_judge(it->sample, n, &out->series) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory to summarise %zu iterations", n);
     if (n < DDP_SERIES_MIN)
-        out->series.trend = out->series.autocorrelation = NAN;
+        out->series.trend = out->series.autocorrelation = out->series.shift = NAN;
     if (out->block > 1)
         out->time_ns.ci95_lo = out->time_ns.ci95_hi = NAN;
     return 0;
 }
 
-static int share_interference(struct ddp_iterations *it, struct ddp_interference *out,
+/* Combines the disturbances of all ranks, and whether any host has more ranks than cores. */
+static int share_interference(struct ddp_iterations *it, struct ddp_point *point,
                               struct ddp_err *err)
 {
-    struct ddp_interference mine, *all;
+    struct ddp_interference *out = &point->interference;
+    struct share {
+        struct ddp_interference seen;
+        bool oversubscribed;
+    } mine = {.oversubscribed = it->comm->rank_info.oversubscribed}, *all;
     int rc = DDP_NEW(&all, (size_t)it->comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
-    ddp_interference_read(&mine);
-    ddp_interference_since(&it->before, &mine);
+    ddp_interference_read(&mine.seen);
+    ddp_interference_since(&it->before, &mine.seen);
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err), out);
-    *out = all[0];
+    *out = all[0].seen;
+    point->oversubscribed = all[0].oversubscribed;
     for (int r = 1; r < it->comm->size; r++) {
-        out->steal_ms = fmax(out->steal_ms, all[r].steal_ms);
-        out->throttled_ms = fmax(out->throttled_ms, all[r].throttled_ms);
-        if (out->involuntary_switches < 0 || all[r].involuntary_switches < 0)
+        const struct ddp_interference *seen = &all[r].seen;
+        point->oversubscribed |= all[r].oversubscribed;
+        out->steal_ms = fmax(out->steal_ms, seen->steal_ms);
+        out->throttled_ms = fmax(out->throttled_ms, seen->throttled_ms);
+        out->retransmits = DDP_MAX(out->retransmits, seen->retransmits);
+        out->clock_MHz = fmin(out->clock_MHz, seen->clock_MHz);
+        if (out->involuntary_switches < 0 || seen->involuntary_switches < 0)
             out->involuntary_switches = -1;
         else
-            out->involuntary_switches += all[r].involuntary_switches;
+            out->involuntary_switches += seen->involuntary_switches;
     }
+    /* Inside one host the ranks do not use TCP, so its segments belong to other programs. */
+    if (!it->comm->hosts || it->comm->hosts->count < 2)
+        out->retransmits = -1;
 out:
     free(all);
     return rc;
@@ -336,7 +350,7 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struc
 {
     const struct ddp_bench_options *o = it->options;
     const int size = it->comm->size;
-    DDP_TRY(share_interference(it, &out->interference, err));
+    DDP_TRY(share_interference(it, out, err));
     out->iterations = it->kept;
     out->warmup = o->warmup;
     out->invalid = it->invalid;

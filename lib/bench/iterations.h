@@ -109,7 +109,7 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
  * than the wait, so the function returns at once. bytes must be equal on all ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
- * skew, interference and sample_count. Collective. */
+ * skew, interference, oversubscribed and sample_count. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

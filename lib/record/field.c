@@ -132,6 +132,13 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
     case DDP_FIELD_LIST:
         out->count = 1;
         return;
+    case DDP_FIELD_SET:
+        out->count = (int64_t)f->number(object);
+        for (int i = 0; i <= f->most; i++)
+            if (out->count >> i & 1)
+                ddp_text_append(out->text, sizeof out->text, "%s%s", out->text[0] ? " " : "",
+                                f->choices[i]);
+        return;
     default:
         for (int end = 0; end < ends(f); end++)
             out->number[end] = get_number(f, object, end) / unit(f);
@@ -147,6 +154,14 @@ static void add_range(cJSON *out, const char *key, const double ends[2])
     cJSON *range = ddp_json_arr(out, key);
     cJSON_AddItemToArray(range, cJSON_CreateNumber(ends[0]));
     cJSON_AddItemToArray(range, cJSON_CreateNumber(ends[1]));
+}
+
+static void add_set(const struct ddp_field *f, int64_t bits, const char *key, cJSON *out)
+{
+    cJSON *list = ddp_json_arr(out, key);
+    for (int i = 0; i <= f->most; i++)
+        if (bits >> i & 1)
+            cJSON_AddItemToArray(list, cJSON_CreateString(f->choices[i]));
 }
 
 static void add(const struct ddp_field *f, const void *object, const char *key, cJSON *out)
@@ -167,6 +182,8 @@ static void add(const struct ddp_field *f, const void *object, const char *key, 
         ddp_json_bool(out, key, v.count != 0);
     else if (f->kind == DDP_FIELD_OBJECT)
         ddp_json_obj(out, key);
+    else if (f->kind == DDP_FIELD_SET)
+        add_set(f, v.count, key, out);
     else
         ddp_json_arr(out, key);
 }

@@ -28,7 +28,8 @@ enum ddp_field_kind {
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
     DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if it does not apply, or if the
                            * double that `name` names is NaN. */
-    DDP_FIELD_LIST        /* No value. The caller fills the array at `path`. */
+    DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
+    DDP_FIELD_SET         /* Derived. Bits, of which bit i has the name choices[i]. */
 };
 
 #define DDP_FIELD_TEXT_BYTES 512 /* No text of a table is longer. */
@@ -40,8 +41,8 @@ struct ddp_field {
     const char *path;   /* Path in a document, for example "time_us.median". NULL: not shown. */
     const char *column; /* Column in CSV. A RANGE has two, separated by a comma. NULL: none. */
     int64_t least;      /* Smallest value of a COUNT. -1: it may be missing. */
-    int64_t most;       /* Largest value of a COUNT or ENUM. For a COUNT, 0 means 2^53. */
-    int64_t from;       /* A smaller COUNT is shown as missing. */
+    int64_t most; /* Largest value of a COUNT or ENUM, or bit of a SET. For a COUNT, 0: 2^53. */
+    int64_t from; /* A smaller COUNT is shown as missing. */
     bool (*applies)(const void *object);         /* NULL: always. */
     const char *const *choices;                  /* Names of the values of an ENUM. */
     void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
@@ -62,8 +63,9 @@ struct ddp_fields {
 
 /* A value as a document shows it. */
 struct ddp_field_value {
-    char text[DDP_FIELD_TEXT_BYTES]; /* A TEXT, PATH, ENUM or HASH. "": missing. */
-    int64_t count;    /* A COUNT or BOOL. -1: missing, or the field does not apply. */
+    /* A TEXT, PATH, ENUM or HASH. "": missing. Or the names of a SET, separated by blanks. */
+    char text[DDP_FIELD_TEXT_BYTES];
+    int64_t count;    /* A COUNT, BOOL or SET. -1: missing, or the field does not apply. */
     double number[2]; /* The other kinds. NaN: missing. */
 };
 void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp_field_value *out);

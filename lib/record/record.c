@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "record/field.h"
+#include "record/quality.h"
 #include "record/record.h"
 
 const char *const ddp_placement_names[] = {"in", "out", "both", NULL};
@@ -216,11 +217,13 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
         DDP_TRY(DDP_NEW(&copy, (size_t)p->sample_count, err));
         memcpy(copy, samples, (size_t)p->sample_count * sizeof *copy);
     }
+    const unsigned quality = ddp_quality_judge(record, p);
     const int at = insert_index(record, p);
     const size_t behind = (size_t)(record->point_count - at);
     memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
     memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);
     record->points[at] = *p;
+    record->points[at].quality = quality;
     ddp_fields_printable(&ddp_point_fields, &record->points[at]);
     record->samples[at] = copy;
     record->point_count++;
@@ -322,29 +325,4 @@ int ddp_record_best_busbw(const struct ddp_record *record)
         }
     }
     return at;
-}
-
-#define RANKS_SEPARATE 1024 /* All numbers from 1023 on share the last entry. */
-
-void ddp_record_noise(const struct ddp_record *record, struct ddp_record_noise *out)
-{
-    double lowest[RANKS_SEPARATE], highest[RANKS_SEPARATE];
-    *out = (struct ddp_record_noise){NAN, NAN, 1, false, 0};
-    for (int n = 0; n < RANKS_SEPARATE; n++)
-        lowest[n] = highest[n] = NAN;
-    for (int i = 0; i < record->point_count; i++) {
-        const struct ddp_point *p = &record->points[i];
-        const struct ddp_summary *t = &p->time_ns;
-        const int n = DDP_MIN(p->spec.ranks * DDP_MAX(p->spec.groups, 1), RANKS_SEPARATE - 1);
-        for (int j = 0; j < 2; j++) { /* fmin and fmax ignore a NaN. */
-            lowest[n] = fmin(lowest[n], p->pingpong_ns[j]);
-            highest[n] = fmax(highest[n], p->pingpong_ns[j]);
-        }
-        out->pingpong_change = fmax(out->pingpong_change, highest[n] / lowest[n]);
-        out->pingpong_min_ns = fmin(out->pingpong_min_ns, lowest[n]);
-        out->pingpong_max_ns = fmax(out->pingpong_max_ns, highest[n]);
-        out->wide +=
-            fmax(t->ci95_hi - t->median, t->median - t->ci95_lo) > DDP_INTERVAL_WIDE * t->median;
-    }
-    out->pingpong_noisy = out->pingpong_change > DDP_PINGPONG_CHANGE_MAX;
 }

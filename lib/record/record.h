@@ -110,8 +110,10 @@ struct ddp_point {
     struct ddp_summary time_ns;
     /* Trend and autocorrelation of the iterations in order. A trend of NaN: too few iterations. */
     struct ddp_series series;
-    /* During the iterations: the maximum over ranks, but context switches are summed over ranks. */
+    /* During the iterations: the maximum over ranks, but context switches are summed over ranks,
+     * and the clock is the lowest. The retransmits are -1 if all ranks share a host. */
     struct ddp_interference interference;
+    bool oversubscribed;     /* A host has more ranks than cores for them. */
     double injected_percent; /* Set by --inject-delay. NaN: none. */
     /* Mean time of a rank: minimum, average and maximum over ranks. */
     double rank_mean_ns[3];
@@ -145,6 +147,9 @@ struct ddp_point {
     int64_t check_elements, check_wrong; /* -1 if check is off. */
     /* Samples (double, ns) that follow the struct. 0 unless --samples. */
     int64_t sample_count;
+    /* Why the point is doubtful: bits 1 << enum ddp_quality (record/quality.h). Set by
+     * ddp_record_add_point. */
+    unsigned quality;
 };
 
 /* Derived metrics, defined only here. algbw = size / time and busbw = algbw * factor
@@ -302,8 +307,9 @@ void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
 /* The ddp_record_add_* functions make texts printable (base/strbuf.h), so reporters never see
  * escape codes or line breaks. Callers that set a text of the record directly use ddp_printable. */
-/* Adds a copy of the point. It is inserted in plan order among the points of its repetition, or
- * last if it belongs to none. samples: [p->sample_count] or NULL. Returns DDP_ENOMEM. */
+/* Adds a copy of the point, and judges its quality. It is inserted in plan order among the points
+ * of its repetition, or last if it belongs to none. samples: [p->sample_count] or NULL. Returns
+ * DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a copy of the run without its epochs. ddp_record_add_epoch adds to the last run. */
@@ -334,19 +340,6 @@ extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fie
 /* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
 int ddp_record_best_busbw(const struct ddp_record *record);
 
-/* Signs that the machine was not quiet enough for the measured points. */
-struct ddp_record_noise {
-    /* Shortest and longest ping-pong of all points. NaN: none was measured. */
-    double pingpong_min_ns, pingpong_max_ns;
-    /* The largest factor by which the ping-pong changed among points with equal numbers of ranks.
-     * If it exceeds DDP_PINGPONG_CHANGE_MAX, ranks may have shared cores. */
-    double pingpong_change;
-    bool pingpong_noisy;
-    int wide; /* Points whose interval is wider than +-DDP_INTERVAL_WIDE of the median. */
-};
-#define DDP_PINGPONG_CHANGE_MAX 10
-#define DDP_INTERVAL_WIDE       0.5
-void ddp_record_noise(const struct ddp_record *record, struct ddp_record_noise *out);
 /* Initialise a struct with every optional value unknown. */
 void ddp_point_init(struct ddp_point *p);
 void ddp_epoch_init(struct ddp_epoch *e);

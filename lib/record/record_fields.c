@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "record/field.h"
 #include "record/point_verdict.h"
+#include "record/quality.h"
 #include "record/record.h"
 
 #define MANY               1000000
@@ -45,6 +46,7 @@ POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even
 POINT(bool, has_overlap, !isnan(p->overlap.percent))
 POINT(bool, has_bound, p->bound_kind[0] != '\0')
 POINT(bool, has_samples, p->sample_count > 0)
+POINT(double, quality_of, p->quality)
 POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
 POINT(double, median_of, p->time_ns.median)
 POINT(double, algbw_of, ddp_point_algbw_GBps(p, p->time_ns.median))
@@ -151,6 +153,7 @@ static const struct ddp_field point_fields[] = {
     {P(series.trend), NUMBER, "series.trend", "trend"},
     {P(series.autocorrelation), NUMBER, "series.autocorrelation", "autocorrelation",
      .applies = has_series},
+    {P(series.shift), NUMBER, "series.shift", "shift", .applies = has_series},
     {DERIVED, NUMBER, "algbw_GBps", "algbw_GBps", .number = algbw_of},
     {DERIVED, NUMBER, "busbw_GBps", "busbw_GBps", .number = busbw_of},
     {DERIVED, DDP_FIELD_RANGE, "busbw_ci95_GBps", "busbw_ci95_lo_GBps,busbw_ci95_hi_GBps",
@@ -199,6 +202,11 @@ static const struct ddp_field point_fields[] = {
     {P(interference.throttled_ms), NUMBER, "conditions.throttled_ms", "throttled_ms"},
     {P(interference.involuntary_switches), COUNT, "conditions.involuntary_switches",
      "involuntary_switches", .least = -1},
+    {P(interference.retransmits), COUNT, "conditions.retransmits", "retransmits", .least = -1},
+    {P(interference.clock_MHz), NUMBER, "conditions.clock_MHz", "clock_MHz"},
+    {P(oversubscribed), BOOL, "conditions.oversubscribed", "oversubscribed"},
+    {DERIVED, DDP_FIELD_SET, "quality", "quality", CHOICE(ddp_quality_names, DDP_QUALITY_COUNT),
+     .number = quality_of},
     {DERIVED, OBJECT, "bound", .applies = has_bound},
     {P(bound_kind), TEXT, "bound.kind", "bound"},
     {P(bound_GBps), NUMBER, "bound.GBps", "bound_GBps"},

@@ -1,18 +1,21 @@
 /* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times, and time
  * ratios and accuracy losses of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each
- * is an array of {name, unit, value, range, extra}. */
+ * is an array of {name, unit, value, range, extra}. extra has the commit, and the codes of a
+ * doubtful point. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
 #include "record/provenance.h"
+#include "record/quality.h"
 #include "record/verdict_record.h"
 #include "report/report.h"
 
+/* Adds a value. quality: the codes of a point, which follow the commit; 0: none. */
 static void entry(cJSON *list, const char *name, const char *unit, double value, double lo,
-                  double hi)
+                  double hi, unsigned quality)
 {
-    char range[64];
+    char range[64], codes[160], extra[320];
     if (!isfinite(value))
         return;
     cJSON *item = ddp_json_append(list);
@@ -23,7 +26,10 @@ static void entry(cJSON *list, const char *name, const char *unit, double value,
         snprintf(range, sizeof range, "%.6g to %.6g", lo, hi);
         ddp_json_str(item, "range", range);
     }
-    ddp_json_str(item, "extra", ddp_build_info()->commit);
+    ddp_quality_list(quality, ",", codes, sizeof codes);
+    snprintf(extra, sizeof extra, "%s%s%s", ddp_build_info()->commit,
+             codes[0] ? ", doubtful: " : "", codes);
+    ddp_json_str(item, "extra", extra);
 }
 
 static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
@@ -58,17 +64,18 @@ static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, st
         const struct ddp_summary *t = &r->points[i].time_ns;
         char id[192];
         ddp_point_id(&r->points[i].spec, id, sizeof id);
-        entry(list, id, "us", t->median / 1e3, t->ci95_lo / 1e3, t->ci95_hi / 1e3);
+        entry(list, id, "us", t->median / 1e3, t->ci95_lo / 1e3, t->ci95_hi / 1e3,
+              r->points[i].quality);
     }
     for (size_t i = 0; r->verdict && i < r->verdict->count; i++) {
         const struct ddp_verdict_cell *c = &r->verdict->cells[i];
-        entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper);
+        entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper, 0);
     }
     for (size_t i = 0; r->verdict && i < r->verdict->accuracy_count; i++) {
         const struct ddp_verdict_accuracy *a = &r->verdict->accuracy[i];
         char name[224];
         snprintf(name, sizeof name, "%s accuracy loss", a->name);
-        entry(list, name, "base - new", -a->test.mean, -a->test.upper, -a->test.lower);
+        entry(list, name, "base - new", -a->test.mean, -a->test.upper, -a->test.lower, 0);
     }
     if (r->verdict)
         add_unjudged(list, r->verdict);
@@ -84,7 +91,7 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
         ddp_point_id(&p->spec, id, sizeof id);
         entry(list, id, "GB/s", ddp_point_busbw_GBps(p, p->time_ns.median),
               ddp_point_busbw_GBps(p, p->time_ns.ci95_hi),
-              ddp_point_busbw_GBps(p, p->time_ns.ci95_lo));
+              ddp_point_busbw_GBps(p, p->time_ns.ci95_lo), p->quality);
     }
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *t = &r->train[i];
@@ -93,7 +100,7 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
                  (unsigned long long)t->seed);
         if (t->epoch_count > 0)
             entry(list, name, "eval accuracy", t->epochs[t->epoch_count - 1].eval_accuracy, NAN,
-                  NAN);
+                  NAN, 0);
     }
     return print(list, out, err);
 }

@@ -4,13 +4,15 @@
  * Each point is a benchmark named by its id. With --samples each iteration is a repetition, so that
  * the U test of compare.py works. Without --samples the median is the only repetition. real_time is
  * the time in microseconds on the slowest rank. cpu_time is set to the same value, because waiting
- * ranks usually spin. An epoch is a benchmark whose time is the training time of the epoch. */
+ * ranks usually spin. The label has the codes of a doubtful point. An epoch is a benchmark whose
+ * time is the training time of the epoch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "record/provenance.h"
+#include "record/quality.h"
 #include "report/report.h"
 
 static void context(const struct ddp_record *r, cJSON *doc)
@@ -59,12 +61,15 @@ static void point(const struct ddp_record *r, int index, cJSON *list)
     const struct ddp_point *p = &r->points[index];
     const double *samples = r->samples ? r->samples[index] : NULL;
     int repetitions = samples ? (int)p->sample_count : 1;
-    char id[192];
+    char id[192], codes[160];
     ddp_point_id(&p->spec, id, sizeof id);
+    ddp_quality_list(p->quality, ",", codes, sizeof codes);
     for (int i = 0; i < repetitions; i++) {
         double ns = samples ? samples[i] : p->time_ns.median;
         cJSON *b = entry(list, id, index, i, repetitions, ns, samples ? 1 : p->iterations);
         ddp_json_num(b, "bytes_per_second", (double)p->spec.size_bytes / (ns * 1e-9));
+        if (codes[0])
+            ddp_json_str(b, "label", codes);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record/accuracy.h"
+#include "record/quality.h"
 #include "report/report_parts.h"
 
 #define NAMED 8
@@ -91,6 +92,28 @@ static void accuracies_of(const struct ddp_verdict_record *v, enum ddp_noninferi
     ddp_strbuf_add(out, "\n");
 }
 
+/* Adds an annotation with the doubtful points. */
+static void doubtful(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    char summary[320], id[192];
+    int count = 0;
+    ddp_quality_summary(r, summary, sizeof summary);
+    if (!summary[0])
+        return;
+    ddp_strbuf_addf(out, "::warning title=ddpbench %s::%s;", r->command, summary);
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        if (p->quality == 0 || count++ >= NAMED)
+            continue;
+        ddp_point_id(&p->spec, id, sizeof id);
+        ddp_strbuf_add(out, count > 1 ? "; " : " ");
+        data(out, id);
+    }
+    if (count > NAMED)
+        ddp_strbuf_addf(out, "; and %d more", count - NAMED);
+    ddp_strbuf_add(out, "\n");
+}
+
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
@@ -106,6 +129,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         data(out, v->reason);
         ddp_strbuf_add(out, "\n");
     }
+    doubtful(r, out);
     if (r->status != DDP_STATUS_COMPLETE) {
         ddp_strbuf_addf(out, "::error title=ddpbench %s::", r->command);
         data(out, r->reason);

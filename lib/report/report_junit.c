@@ -9,6 +9,7 @@
 
 #include "record/accuracy.h"
 #include "record/provenance.h"
+#include "record/quality.h"
 #include "report/report_parts.h"
 
 /* Adds text escaped for XML 1.0, valid inside and outside of attributes. */
@@ -95,11 +96,14 @@ static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, stru
 {
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        char id[224], message[64];
+        char id[224], message[64], codes[160];
         const char *element = p->check_wrong > 0 ? "failure" : NULL;
         point_name(p, id, sizeof id);
         snprintf(message, sizeof message, "%lld elements are wrong", (long long)p->check_wrong);
         open_case(out, "point", id, p->time_ns.median * 1e-9);
+        ddp_quality_list(p->quality, ",", codes, sizeof codes);
+        if (codes[0])
+            ddp_strbuf_addf(out, "\n      <system-out>doubtful: %s</system-out>\n    ", codes);
         close_case(out, element, message);
         note(n, element);
     }

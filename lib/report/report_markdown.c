@@ -7,6 +7,7 @@
 #include "record/field.h"
 #include "record/point_verdict.h"
 #include "record/provenance.h"
+#include "record/quality.h"
 #include "report/report_parts.h"
 
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
@@ -40,15 +41,16 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
+    char summary[320];
     ddp_strbuf_add(out,
                    "## Points\n\nTime: of the slowest rank, median over the iterations. 1 GB = 1e9 "
                    "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
                    "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
-                   "pays below (GB/s) |\n"
-                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|\n");
+                   "pays below (GB/s) | quality |\n"
+                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
-        char size[24];
+        char size[24], codes[160];
         ddp_format_size(p->spec.size_bytes, size, sizeof size);
         ddp_strbuf_addf(out, "| %s | %s | %s | %d | %s | %s |", ddp_coll_name(p->spec.coll), size,
                         p->spec.coll == DDP_BARRIER ? "-" : ddp_dtype_name(p->spec.dtype),
@@ -58,9 +60,13 @@ static void points(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_markdown_number(out, 3, ddp_point_busbw_GBps(p, p->time_ns.median));
         ddp_markdown_number(out, 3, ddp_point_effective_GBps(p, p->time_ns.median));
         ddp_markdown_number(out, 3, ddp_point_pays_below_GBps(p, DDP_BASELINE_F32));
-        ddp_strbuf_add(out, "\n");
+        ddp_quality_list(p->quality, ", ", codes, sizeof codes);
+        ddp_strbuf_addf(out, " %s |\n", codes[0] ? codes : "-");
     }
     ddp_strbuf_add(out, "\n");
+    ddp_quality_summary(r, summary, sizeof summary);
+    if (summary[0])
+        ddp_strbuf_addf(out, "%s (`ddpbench explain quality`).\n\n", summary);
 }
 
 /* Adds a list of the verdicts on compressed and partial exchanges, if there are any. */

@@ -3,7 +3,8 @@
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
  * right. N/A stands for a point that was not measured or not checked. A row is written when both
  * its points are known. Incomplete rows follow at the end. A comment line is written where the
- * collective, algorithm, memory or number of ranks changes. Compressed and partial exchanges have
+ * collective, algorithm, memory or number of ranks changes. Comments also name the algorithm that
+ * ran, and the codes of doubtful points. Compressed and partial exchanges have
  * no bus bandwidth and become comments. */
 #include <math.h>
 #include <stdio.h>
@@ -96,6 +97,9 @@ static void row(const struct ddp_point *a, const struct ddp_point *b, struct ddp
     half(out_of_place, out);
     half(in, out);
     ddp_strbuf_add(out, "\n");
+    ddp_comment_point_quality(a, out);
+    if (b)
+        ddp_comment_point_quality(b, out);
 }
 
 static bool compressed(const struct ddp_point *p)
@@ -108,10 +112,13 @@ static void table_comment(const struct ddp_point *before, const struct ddp_point
                           struct ddp_strbuf *out)
 {
     const struct ddp_point_spec *s = &p->spec;
-    if (before && same_table(&before->spec, s))
+    if (before && same_table(&before->spec, s)) {
+        ddp_comment_algorithm(before, p, out);
         return;
+    }
     ddp_strbuf_addf(out, "# %s, %d ranks, algorithm %s, %s memory\n", ddp_coll_name(s->coll),
                     s->ranks, s->algorithm, ddp_memory_name(s->memory));
+    ddp_comment_algorithm(NULL, p, out);
 }
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
@@ -121,6 +128,7 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "# %llu bytes, %s, partial %d: %.2f us, no bus bandwidth\n",
                         (unsigned long long)p->spec.size_bytes, p->spec.compress, p->spec.partial,
                         p->time_ns.median / 1e3);
+        ddp_comment_point_quality(p, out);
         return;
     }
     int other_half = find_other_half(r, index, 0, index);
@@ -158,6 +166,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_addf(out, "# Out of bounds values : %.0f %s\n", wrong,
                     wrong > 0 || r->status == DDP_STATUS_FAILED ? "FAILED" : "OK");
     ddp_strbuf_addf(out, "# Avg bus bandwidth    : %g \n#\n", counted ? sum / counted : 0.0);
+    ddp_comment_quality(r, out);
     ddp_comment_cut_off(r, out);
 }
 

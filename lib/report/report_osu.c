@@ -1,6 +1,7 @@
 /* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
  * it. A row has the size, the average, minimum and maximum of the ranks' mean times, and the number
- * of iterations.
+ * of iterations. Comments name the algorithm that ran, and the codes of doubtful points. The title
+ * names MPI only if the collective is that of the MPI library (--algorithm native).
  *
  * A point for which same_table() is false begins a new table. */
 #include <math.h>
@@ -22,16 +23,30 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
            a->placement == b->placement && a->memory == b->memory && a->ranks == b->ranks &&
            a->groups == b->groups && a->partial == b->partial &&
-           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0;
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->algorithm, b->algorithm) == 0 &&
+           strcmp(a->compress, b->compress) == 0;
+}
+
+/* Returns the owner of the collective, for the title. Only `native` is a collective of the MPI
+ * library, or of NCCL. */
+static const char *owner(const struct ddp_point_spec *s)
+{
+    if (strcmp(s->algorithm, "native") != 0)
+        return "ddpbench";
+    return strcmp(s->backend, "nccl") == 0 ? "NCCL" : "MPI";
 }
 
 static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "%s# OSU MPI %s Latency Test (columns; measured by ddpbench %s)\n",
-                    first ? "" : "\n", osu_names[s->coll], ddp_build_info()->version);
-    ddp_strbuf_addf(out, "# %d ranks, %s %s, %s place, %s memory, algorithm %s", s->ranks,
-                    ddp_dtype_name(s->dtype), ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-",
-                    ddp_placement_name(s->placement), ddp_memory_name(s->memory), s->algorithm);
+    ddp_strbuf_addf(out, "%s# OSU %s %s Latency Test (columns; measured by ddpbench %s)\n",
+                    first ? "" : "\n", owner(s), osu_names[s->coll], ddp_build_info()->version);
+    ddp_strbuf_addf(out, "# %d ranks, ", s->ranks);
+    if (s->coll != DDP_BARRIER)
+        ddp_strbuf_addf(out, "%s %s, ", ddp_dtype_name(s->dtype),
+                        ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-");
+    ddp_strbuf_addf(out, "%s place, %s memory, algorithm %s",
+                    s->placement == DDP_IN_PLACE ? "in" : "out of", ddp_memory_name(s->memory),
+                    s->algorithm);
     if (strcmp(s->compress, "none") != 0)
         ddp_strbuf_addf(out, ", compress %s", s->compress);
     if (s->partial > 0)
@@ -43,11 +58,20 @@ static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index];
-    if (index == 0 || !same_table(&r->points[index - 1].spec, &p->spec))
+    const bool begins = index == 0 || !same_table(&r->points[index - 1].spec, &p->spec);
+    if (begins)
         head(&p->spec, index == 0, out);
+    ddp_comment_algorithm(begins ? NULL : &r->points[index - 1], p, out);
     ddp_strbuf_addf(out, "%-10llu%18.2f%18.2f%18.2f%12lld\n",
                     (unsigned long long)p->spec.size_bytes, p->rank_mean_ns[1] / 1e3,
                     p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3, (long long)p->iterations);
+    ddp_comment_point_quality(p, out);
+}
+
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    ddp_comment_quality(r, out);
+    ddp_comment_cut_off(r, out);
 }
 
 const struct ddp_reporter ddp_reporter_osu = {
@@ -55,5 +79,5 @@ const struct ddp_reporter ddp_reporter_osu = {
     .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
     .point = point,
     .epoch = ddp_comment_epoch,
-    .end = ddp_comment_cut_off,
+    .end = end,
 };

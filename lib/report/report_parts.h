@@ -20,6 +20,15 @@ extern "C" {
  * programs defined. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
 void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
+/* Adds a comment with the number of doubtful points and their codes, or nothing if there are none.
+ */
+void ddp_comment_quality(const struct ddp_record *r, struct ddp_strbuf *out);
+/* Adds a comment with the codes of a point, or nothing if it has none. */
+void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out);
+/* Adds a comment with the algorithm of the next row, unless it is that of the row before. before:
+ * NULL for the first row of a table. */
+void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
+                           struct ddp_strbuf *out);
 /* Adds untrusted text in printable form. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
 /* Like ddp_table_text, but replaces each character special[i] by the text by[i]. */
@@ -40,7 +49,7 @@ void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
 /* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
- * the ping-pong time after the point, and notes on the iterations ("-" if there are none). */
+ * the ping-pong time after the point, and the codes of its quality ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
 /* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these

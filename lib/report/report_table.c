@@ -1,7 +1,6 @@
 /* The table for people, in the style of nccl-tests. Lines that begin with '#' are explanations.
  * Each point or epoch is one row. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "record/field.h"
 #include "record/point_verdict.h"
 #include "record/provenance.h"
+#include "record/quality.h"
 #include "report/report_parts.h"
 
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
@@ -28,6 +28,35 @@ void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "# cut off: ");
     ddp_table_text(out, r->reason);
     ddp_strbuf_add(out, "\n");
+}
+
+void ddp_comment_quality(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    char text[320];
+    ddp_quality_summary(r, text, sizeof text);
+    if (text[0])
+        ddp_strbuf_addf(out, "# %s; `ddpbench explain quality`\n", text);
+}
+
+void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    char codes[160];
+    ddp_quality_list(p->quality, ", ", codes, sizeof codes);
+    if (codes[0])
+        ddp_strbuf_addf(out, "# doubtful, %llu bytes %s place: %s\n",
+                        (unsigned long long)p->spec.size_bytes,
+                        p->spec.placement == DDP_IN_PLACE ? "in" : "out of", codes);
+}
+
+void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
+                           struct ddp_strbuf *out)
+{
+    const bool library = strcmp(p->algorithm_used, "native") == 0;
+    if (before && strcmp(before->algorithm_used, p->algorithm_used) == 0 &&
+        strcmp(before->spec.backend, p->spec.backend) == 0)
+        return;
+    ddp_strbuf_addf(out, "# algorithm that ran: %s (%s, backend %s)\n", p->algorithm_used,
+                    library ? "the library's own" : "ddpbench's", p->spec.backend);
 }
 
 void ddp_table_text(struct ddp_strbuf *out, const char *text)
@@ -82,8 +111,7 @@ void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value)
 
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t)
 {
-    const double longer = fmax(t->ci95_hi - t->median, t->median - t->ci95_lo);
-    ddp_table_fixed(out, 6, 1, longer / t->median * 100);
+    ddp_table_fixed(out, 6, 1, ddp_quality_interval(t) * 100);
 }
 
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
@@ -106,33 +134,14 @@ void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out)
                     ddp_placement_name(s->placement), ddp_memory_name(s->memory));
 }
 
-/* Adds one note, separated from the previous ones by a comma. */
-static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...) DDP_PRINTF(3, 4);
-static void note(struct ddp_strbuf *out, bool *any, const char *fmt, ...)
+static void quality(const struct ddp_point *p, struct ddp_strbuf *out)
 {
-    char text[48];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    ddp_strbuf_addf(out, "%s%s", *any ? "," : " ", text);
-    *any = true;
-}
-
-static void notes(const struct ddp_point *p, struct ddp_strbuf *out)
-{
-    bool any = false;
-    if (!isnan(p->injected_percent))
-        note(out, &any, "injected:%g%%", p->injected_percent);
-    if (p->block > 1)
-        note(out, &any, "block:%lld", (long long)p->block);
-    if (p->invalid > 0)
-        note(out, &any, "invalid:%lld", (long long)p->invalid);
-    if (p->series.drifting)
-        note(out, &any, "drifting");
-    if (p->series.autocorrelated)
-        note(out, &any, "autocorrelated");
-    ddp_strbuf_add(out, any ? "\n" : " -\n");
+    char codes[160];
+    ddp_quality_list(p->quality, ",", codes, sizeof codes);
+    if (codes[0])
+        ddp_strbuf_addf(out, " " DDP_RED "%s" DDP_PLAIN "\n", codes);
+    else
+        ddp_strbuf_add(out, " -\n");
 }
 
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
@@ -143,7 +152,7 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
     if (p->check_wrong > 0)
         ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_fixed(out, 8, 0, p->pingpong_ns[1]);
-    notes(p, out);
+    quality(p, out);
 }
 
 static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
@@ -199,10 +208,10 @@ static void point_head(struct ddp_strbuf *out)
         "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
         "bytes. n: iterations. bound: lower bound of the time on this machine, in percent of the "
         "time\n"
-        "# (`ddpbench explain bound`). pingpong: round trip between ranks 0 and 1. notes: warnings "
-        "about the iterations (`ddpbench explain time`).\n"
+        "# (`ddpbench explain bound`). pingpong: round trip between ranks 0 and 1. quality: why "
+        "the times are doubtful (`ddpbench explain quality`).\n"
         "#       size        count type  op   algorithm ranks place memory         time   "
-        "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong notes\n"
+        "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong quality\n"
         "#        (B)   (elements)                                                (us)   "
         "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n" DDP_PLAIN);
 }
@@ -219,7 +228,7 @@ static void compressed_head(struct ddp_strbuf *out)
         "#       size        count compress         part fdbk algorithm ranks memory         time  "
         " "
         "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
-        "wrong pingpong notes\n"
+        "wrong pingpong quality\n"
         "#        (B)   (elements)                                                         (us)   "
         "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
         "         (ns)\n" DDP_PLAIN);
@@ -302,7 +311,7 @@ static void overlap_head(struct ddp_strbuf *out)
         "shorter one,\n"
         "# (pure + compute - total) / min(pure, compute).\n"
         "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
-        "compute     total  overlap    busbw  wrong pingpong notes\n"
+        "compute     total  overlap    busbw  wrong pingpong quality\n"
         "#        (B)   (elements)                                                (us)   +-%      "
         "(us)      (us)        %   (GB/s)           (ns)\n" DDP_PLAIN);
 }
@@ -428,47 +437,6 @@ static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-/* Reports the memory-copy speeds and the known interference. */
-static void conditions_foot(const struct ddp_record *r, struct ddp_strbuf *out)
-{
-    double steal = 0, throttled = 0, switches = 0;
-    controls_foot(r, out);
-    for (int i = 0; i < r->point_count; i++) {
-        const struct ddp_interference *seen = &r->points[i].interference;
-        steal += isnan(seen->steal_ms) ? 0 : seen->steal_ms;
-        throttled += isnan(seen->throttled_ms) ? 0 : seen->throttled_ms;
-        switches += seen->involuntary_switches > 0 ? (double)seen->involuntary_switches : 0;
-    }
-    if (steal > 0 || throttled > 0 || switches > 0)
-        ddp_strbuf_addf(
-            out,
-            "# during the run: %.0f ms stolen by the hypervisor, %.0f ms throttled, %.0f "
-            "involuntary context switches\n",
-            steal, throttled, switches);
-}
-
-static void noise_foot(const struct ddp_record *r, const struct ddp_record_noise *noise,
-                       struct ddp_strbuf *out)
-{
-    if (isfinite(noise->pingpong_min_ns))
-        ddp_strbuf_addf(
-            out,
-            "# ping-pong: %.0f to %.0f ns; if it changes, ranks may have migrated: compare "
-            "only points with similar ping-pong times\n",
-            noise->pingpong_min_ns, noise->pingpong_max_ns);
-    if (noise->pingpong_noisy)
-        ddp_strbuf_addf(
-            out,
-            "# NOISY: the ping-pong changed by a factor of %.0f: ranks may have shared cores with "
-            "other processes or with each other\n",
-            noise->pingpong_change);
-    if (noise->wide > 0)
-        ddp_strbuf_addf(out,
-                        "# NOISY: %d of %d points have a 95 %% interval wider than +-%.0f %%: do "
-                        "not compare them\n",
-                        noise->wide, r->point_count, DDP_INTERVAL_WIDE * 100);
-}
-
 static void best_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const int best = ddp_record_best_busbw(r);
@@ -486,7 +454,6 @@ static void best_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    struct ddp_record_noise noise;
     double elements = 0, wrong = 0;
     int checked = 0;
     for (int i = 0; i < r->point_count; i++) {
@@ -497,7 +464,6 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
         elements += (double)p->check_elements;
         wrong += (double)p->check_wrong;
     }
-    ddp_record_noise(r, &noise);
     best_foot(r, out);
     compressed_verdicts(r, out);
     if (checked > 0)
@@ -505,8 +471,8 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
                         r->point_count, elements, wrong);
     else
         ddp_strbuf_add(out, "# verified: nothing (--check off)\n");
-    noise_foot(r, &noise, out);
-    conditions_foot(r, out);
+    controls_foot(r, out);
+    ddp_comment_quality(r, out);
 }
 
 static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)

@@ -89,6 +89,29 @@ bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us)
     return true;
 }
 
+bool ddp_rank_error_vote(const struct ddp_app *app, bool yes, int64_t limit_us)
+{
+    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
+    const bool knows_place = app->launcher_error.code == 0;
+    int next = 0;
+    (void)bind_name(!knows_place ? "no place"
+                    : yes        ? "yes"
+                                 : "no",
+                    knows_place ? rank_info->local_rank : 0);
+    if (!knows_place)
+        return false;
+    for (int64_t waited_us = 0; next < rank_info->local_size; waited_us += POLL_US) {
+        while (next < rank_info->local_size && name_is_bound("yes", next))
+            next++;
+        if (next == rank_info->local_size)
+            break;
+        if (name_is_bound("no", next) || name_is_bound("no place", 0) || waited_us >= limit_us)
+            return false;
+        usleep(POLL_US);
+    }
+    return true;
+}
+
 int ddp_rank_error_claim(const char *line)
 {
     int place = 0;

@@ -29,6 +29,9 @@ const char *ddp_rank_error_same(int place);
 /* Waits until all ranks of this host have called this function. Returns false if they have not
  * within limit_us, or at once if the launcher, and so the local rank, is unknown. */
 bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us);
+/* Returns true if all ranks of this host call this function with `yes`, within limit_us. Returns
+ * false at once if a rank does not know its place. */
+bool ddp_rank_error_vote(const struct ddp_app *app, bool yes, int64_t limit_us);
 /* Prints the error on stderr, unless another rank prints the error or this rank has printed it
  * already. */
 void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err);

@@ -53,6 +53,15 @@ static double residual_correlation(const double *rank, size_t n, double slope)
     return squares > 0 ? products / squares : 0;
 }
 
+/* Returns the median of sample [n]. order [n]: scratch. */
+static double median_of(const double *sample, size_t n, struct indexed_value *order)
+{
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct indexed_value){sample[i], i};
+    qsort(order, n, sizeof *order, compare_values);
+    return (order[(n - 1) / 2].value + order[n / 2].value) / 2;
+}
+
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
 {
     *out = (struct ddp_series){.trend = 0};
@@ -81,6 +90,9 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
         double enlarged = out->autocorrelated ? (1 + r) / fmax(1 - r, 1 / count) : 1;
         out->drifting = fabs(out->trend) * sqrt((count - 1) / enlarged) > DRIFT_Z;
     }
+    const double first = median_of(sample, n / 3, order);
+    const double last = median_of(sample + n - n / 3, n / 3, order);
+    out->shift = first > 0 ? last / first - 1 : 0;
     free(rank);
     free(order);
     return 0;

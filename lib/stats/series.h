@@ -29,6 +29,8 @@ struct ddp_series {
     bool autocorrelated;
     double trend;           /* Spearman's rho with time, -1..1 */
     double autocorrelation; /* r, -1..1 */
+    /* The median of the last third of the samples divided by that of the first third, minus 1. */
+    double shift;
 };
 
 /* Judges sample [n], given in the order of measurement. A constant or short series is neither

@@ -123,7 +123,7 @@ for p in points:
         id = f"allreduce, 2 ranks, algorithm {algorithm}, {p['memory']} memory: {size} float sum -1 {place}"
         slack = 0.06 / want
     if kind == "osu":
-        id = f"MPI Allreduce Latency, 2 ranks, f32 sum, {place} place, {p['memory']} memory, algorithm {algorithm}: {size}"
+        id = f"ddpbench Allreduce Latency, 2 ranks, f32 sum, {dict(out='out of').get(place, place)} place, {p['memory']} memory, algorithm {algorithm}: {size}"
         want = p["rank_mean_us"]["avg"]
         slack = 0.006 / want
     c = cells[id]

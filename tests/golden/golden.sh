@@ -9,16 +9,17 @@ unset NO_COLOR COLUMNS
 
 # Masks the values that differ between runs or machines: the facts of build and host in the head, those
 # of the machine in the foot, and in a row the measured numbers from the ninth column on. Kept are the
-# number of iterations, "wrong" and the notes; of a compressed point (22 columns) also the bytes sent
-# and their density; of a point with overlap (17 columns) only "wrong" and the notes.
+# number of iterations and "wrong"; of a compressed point (22 columns) also the bytes sent and their
+# density; of a point with overlap (17 columns) only "wrong". The quality depends on the machine.
 mask() {
     sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
-        -e 's/^(# memory baseline \(1 rank\): ).*/\1BASELINE/' -e '/^# (during the run|NOISY): /d' |
+        -e 's/^(# memory baseline \(1 rank\): ).*/\1BASELINE/' -e '/^# [0-9]+ of [0-9]+ points? (is|are) doubtful: /d' |
         awk '/^ *[0-9]/ {
-                split(NF == 22 ? "14 15 19 20 22" : NF == 17 ? "15 17" : "13 17 19", list, " ")
+                split(NF == 22 ? "14 15 19 20" : NF == 17 ? "15" : "13 17", list, " ")
                 for (i = 9; i <= NF; i++) keep[i] = 0
                 for (i in list) keep[list[i]] = 1
                 for (i = 9; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
+                $NF = "Q"
             } { print }'
 }
 # Prints the keys of a JSON document; a list is represented by its first element.

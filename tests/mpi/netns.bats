@@ -90,6 +90,19 @@ codes() {
     codes mpich
 }
 
+@test "Open MPI: a link that loses packets makes its points doubtful" {
+    needs openmpi
+    hosts_up 2
+    for h in "${hosts[@]}"; do # a queue of 12 kB, which the sender overruns
+        tc -n "$h" qdisc replace dev eth0 root tbf rate 50mbit burst 10kb limit 12kb || skip "no tbf here"
+    done
+    mpi openmpi 2 "$ddpbench" allreduce --size 4,256K --placement in -n 5 -w 1 --order given --json out.json
+    holds out.json '[q["conditions"]["retransmits"] is not None for q in p] == [True, True]'
+    holds out.json '"retransmits" in p[1]["quality"] and p[1]["conditions"]["retransmits"] > 0'
+    holds out.json 'all(("retransmits" in q["quality"]) == (q["conditions"]["retransmits"] > 0) for q in p)'
+    valid out.json
+}
+
 # killed FLAVOUR: rank 1, on the other host, is killed: the run fails before the test's time limit.
 killed() {
     hosts_up 2

@@ -28,7 +28,7 @@ TRAIN = ["--ranks", "2", "--dataset", "synthetic", "--images", "128", "--epochs"
 # The columns of csv that hold text. pandas must find numbers in all others.
 TEXT = set("""kind id collective backend algorithm algorithm_used dtype op placement memory compress feedback start stop
 wire_bytes_source dense_algorithm_f32 dense_algorithm_f16 bound check model dataset sync optimizer aggregate
-partition init init_sync strategy reference pays verdict""".split())
+partition init init_sync strategy reference pays verdict quality""".split())
 # Text in the documents, where csv has other columns.
 TEXT_PATHS = TEXT | {"compress.method", "compress.feedback", "dense_algorithm.f32", "dense_algorithm.f16", "bound.kind",
                      "check.mode"}
@@ -196,7 +196,7 @@ def pandas_points():
     run(["allreduce", *POINTS, *outputs("r", "jsonl")])
     doc = load("r.json")
     frame = pandas.json_normalize(doc["points"])
-    check_types(frame.drop(columns=["time_us.ci95", "busbw_ci95_GBps"]), TEXT_PATHS)
+    check_types(frame.drop(columns=["time_us.ci95", "busbw_ci95_GBps", "quality"]), TEXT_PATHS)
     assert list(frame["time_us.median"]) == [p["time_us"]["median"] for p in doc["points"]]
     whole = pandas.read_json("r.json", typ="series")
     assert whole["schema"] == "ddpbench/1" and len(whole["points"]) == len(frame) == 6

@@ -89,7 +89,8 @@ static const char *type_of(const struct ddp_field *f)
         [DDP_FIELD_HASH] = "string",      [DDP_FIELD_COUNT] = "integer",
         [DDP_FIELD_RANGE] = "array",      [DDP_FIELD_LIST] = "array",
         [DDP_FIELD_TIME_RANGE] = "array", [DDP_FIELD_NUMBER] = "number",
-        [DDP_FIELD_TIME] = "number",      [DDP_FIELD_OBJECT] = "object"};
+        [DDP_FIELD_TIME] = "number",      [DDP_FIELD_OBJECT] = "object",
+        [DDP_FIELD_SET] = "array"};
     return types[f->kind];
 }
 
@@ -116,9 +117,20 @@ static void check_type(const struct ddp_field *f, const cJSON *node)
 /* True for keys that older documents of the same schema lack. */
 static bool added_later(const char *path)
 {
-    return strcmp(path, "gpus") == 0 || strcmp(path, "pays_below_GBps") == 0 ||
-           strcmp(path, "verdict") == 0 || strcmp(path, "epochs.exchange_busbw_GBps") == 0 ||
-           strcmp(path, "exchange_busbw_GBps") == 0;
+    static const char *const paths[] = {"gpus",
+                                        "pays_below_GBps",
+                                        "verdict",
+                                        "quality",
+                                        "series.shift",
+                                        "conditions.retransmits",
+                                        "conditions.clock_MHz",
+                                        "conditions.oversubscribed",
+                                        "epochs.exchange_busbw_GBps",
+                                        "exchange_busbw_GBps"};
+    for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
+        if (strcmp(path, paths[i]) == 0)
+            return true;
+    return false;
 }
 
 /* Checks that every value of the schema is in the table, and that every key is required. */

@@ -146,6 +146,8 @@ static void test_edges(void **state)
         same[i] = i;
     assert_int_equal(ddp_series_judge(same, 50, &s), 0);
     assert_true(s.drifting && s.trend > 0.999);
+    /* the medians of 0 to 15 and of 34 to 49 */
+    assert_true(fabs(s.shift - (41.5 / 7.5 - 1)) < 1e-12);
 }
 
 static void test_looks(void **state)

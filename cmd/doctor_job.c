@@ -1,0 +1,581 @@
+/* `mpiexec ddpbench doctor`: rank 0 prints the findings of all ranks and hosts.
+ *
+ * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore connects to
+ * the others in a child process. If the child does not succeed in time, the rank itself still can
+ * print its findings. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/conf.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "doctor_impl.h"
+#include "plain.h"
+#include "run/rank_error.h"
+
+/* The ranks of a host meet within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
+ * per rank of the job. The child then has REPORT_US to print. */
+#define VOTE_US    2500000
+#define CONNECT_US 3500000
+#define RANK_US    20000
+#define REPORT_US  2000000
+#define POLL_US    10000
+#define TAG        1
+#define NAMED      4 /* A line names at most this many hosts or ranks. */
+#define ODD_MAX    8 /* At most this many hosts are reported as different. */
+
+/* The facts about a rank that the job report combines. `bytes`: length of its findings as JSON. */
+struct member {
+    char host[64], cpu[96], kernel[64], library[64];
+    int local_rank, machine_cores, bytes;
+    cpu_set_t mask;
+};
+
+/* Equal findings of several ranks. */
+struct group {
+    struct finding finding;
+    bool varies; /* Only the verdicts are equal, because the fact is different on each host. */
+    bool *has;   /* [size] */
+};
+
+struct job {
+    struct ddp_comm *comm;
+    struct member *members; /* [comm->size] */
+    int *host;              /* [comm->size], index of the rank's host */
+    const char **names;     /* [hosts] */
+    int hosts;
+    struct group *groups; /* [count] */
+    int count;
+};
+
+static int64_t connect_us(const struct ddp_app *app)
+{
+    return CONNECT_US + (int64_t)app->launcher.rank_info.size * RANK_US;
+}
+
+int64_t ddp_doctor_linger_us(const struct ddp_app *app)
+{
+    return VOTE_US + connect_us(app) + REPORT_US / 2;
+}
+
+/* The facts of these subjects differ between equal machines. */
+static bool varies(const char *subject)
+{
+    static const char *const subjects[] = {"launcher", "load", "memory", "/dev/shm", "gpu clocks"};
+    for (size_t i = 0; i < DDP_COUNT_OF(subjects); i++)
+        if (strcmp(subject, subjects[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool same_finding(const struct group *g, const struct finding *f)
+{
+    return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
+           (g->varies || strcmp(g->finding.fact, f->fact) == 0);
+}
+
+/* Notes that a rank has this finding. */
+static int add_finding(struct job *job, const struct finding *f, int rank, struct ddp_err *err)
+{
+    int i = 0;
+    while (i < job->count && !same_finding(&job->groups[i], f))
+        i++;
+    if (i == job->count) {
+        DDP_TRY(DDP_RESIZE(&job->groups, (size_t)job->count + 1, err));
+        struct group *g = &job->groups[i];
+        *g = (struct group){.finding = *f, .varies = varies(f->subject)};
+        DDP_TRY(DDP_NEW(&g->has, (size_t)job->comm->size, err));
+        job->count++;
+    }
+    job->groups[i].has[rank] = true;
+    return 0;
+}
+
+/* Notes that all ranks of a host have this finding. */
+static int add_host_finding(struct job *job, const struct finding *f, int host, struct ddp_err *err)
+{
+    for (int r = 0; r < job->comm->size; r++)
+        if (job->host[r] == host)
+            DDP_TRY(add_finding(job, f, r, err));
+    return 0;
+}
+
+static void read_text(const cJSON *item, const char *key, char *out, size_t out_bytes)
+{
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(item, key);
+    snprintf(out, out_bytes, "%s", cJSON_IsString(text) ? text->valuestring : "");
+}
+
+/* Adds the findings of a rank, which are a list in JSON. The cores are reported for each host. */
+static int add_rank(struct job *job, const char *text, int rank, struct ddp_err *err)
+{
+    cJSON *list, *item;
+    int rc = ddp_json_parse(text, strlen(text), "findings", &list, err);
+    if (rc != 0)
+        return rc;
+    cJSON_ArrayForEach(item, list)
+    {
+        struct finding f = {.verdict = FAIL};
+        char word[8];
+        read_text(item, "verdict", word, sizeof word);
+        read_text(item, "subject", f.subject, sizeof f.subject);
+        read_text(item, "fact", f.fact, sizeof f.fact);
+        read_text(item, "advice", f.advice, sizeof f.advice);
+        while (f.verdict < FINE && strcmp(word, ddp_doctor_words[f.verdict]) != 0)
+            f.verdict++;
+        if (rc == 0 && strcmp(f.subject, "cores") != 0)
+            rc = add_finding(job, &f, rank, err);
+    }
+    cJSON_Delete(list);
+    return rc;
+}
+
+/* Sends the findings of this rank to rank 0, which adds those of all ranks. */
+static int collect_findings(struct job *job, const char *mine, struct ddp_err *err)
+{
+    struct ddp_comm *comm = job->comm;
+    struct ddp_request request;
+    if (comm->rank > 0) {
+        DDP_TRY(ddp_comm_isend(comm, 0, TAG, mine, strlen(mine) + 1, &request, err));
+        return ddp_comm_wait(comm, &request, 1, err);
+    }
+    DDP_TRY(add_rank(job, mine, 0, err));
+    for (int r = 1; r < comm->size; r++) {
+        const size_t bytes = (size_t)job->members[r].bytes;
+        char *text = NULL;
+        int rc = DDP_NEW(&text, bytes, err);
+        if (rc == 0)
+            rc = ddp_comm_irecv(comm, r, TAG, text, bytes, &request, err);
+        if (rc == 0)
+            rc = ddp_comm_wait(comm, &request, 1, err);
+        if (rc == 0)
+            rc = add_rank(job, text, r, err);
+        free(text);
+        DDP_TRY(rc);
+    }
+    return 0;
+}
+
+/* Numbers the hosts in the order of their lowest ranks. */
+static int number_hosts(struct job *job, struct ddp_err *err)
+{
+    DDP_TRY(DDP_NEW(&job->host, (size_t)job->comm->size, err));
+    DDP_TRY(DDP_NEW(&job->names, (size_t)job->comm->size, err));
+    for (int r = 0; r < job->comm->size; r++) {
+        int h = 0;
+        while (h < job->hosts && strcmp(job->names[h], job->members[r].host) != 0)
+            h++;
+        if (h == job->hosts)
+            job->names[job->hosts++] = job->members[r].host;
+        job->host[r] = h;
+    }
+    return 0;
+}
+
+/* Adds the finding about the cores of a host. Each rank may be bound to cores of its own, so the
+ * cores of all its ranks count. */
+static int add_cores(struct job *job, int host, struct ddp_err *err)
+{
+    struct finding f = {.verdict = FINE, .subject = "cores"};
+    const struct member *m = job->members;
+    cpu_set_t all;
+    int ranks = 0, least = CPU_SETSIZE;
+    CPU_ZERO(&all);
+    for (int r = 0; r < job->comm->size; r++) {
+        if (job->host[r] != host)
+            continue;
+        m = &job->members[r];
+        CPU_OR(&all, &all, &m->mask);
+        least = DDP_MIN(least, CPU_COUNT(&m->mask));
+        ranks++;
+    }
+    const int cores = CPU_COUNT(&all);
+    snprintf(f.fact, sizeof f.fact,
+             "%d rank%s on %d of %d cores, at least %d per rank (%s, Linux %s)", ranks,
+             ranks == 1 ? "" : "s", cores, m->machine_cores, least,
+             m->cpu[0] ? m->cpu : "unknown processor", m->kernel);
+    if (cores < ranks) {
+        f.verdict = WARN;
+        ddp_text_append(f.fact, sizeof f.fact,
+                        ": ranks take turns, so times include the scheduler");
+        snprintf(f.advice, sizeof f.advice, "use as many ranks as cores, or check the binding");
+    }
+    return add_host_finding(job, &f, host, err);
+}
+
+static int add_connection(struct job *job, struct ddp_err *err)
+{
+    for (int r = 0; r < job->comm->size; r++) {
+        struct finding f = {.verdict = FINE, .subject = "connection"};
+        snprintf(f.fact, sizeof f.fact, "%d rank%s on %d host%s are connected by %s",
+                 job->comm->size, job->comm->size == 1 ? "" : "s", job->hosts,
+                 job->hosts == 1 ? "" : "s", job->members[r].library);
+        DDP_TRY(add_finding(job, &f, r, err));
+    }
+    return 0;
+}
+
+/* Returns the number of ranks of a host, or of those that have the finding. */
+static int count_ranks(const struct job *job, const struct group *g, int host)
+{
+    int n = 0;
+    for (int r = 0; r < job->comm->size; r++)
+        n += job->host[r] == host && (!g || g->has[r]);
+    return n;
+}
+
+/* Returns the number of hosts of which all ranks have the finding. */
+static int count_hosts(const struct job *job, const struct group *g)
+{
+    int n = 0;
+    for (int h = 0; h < job->hosts; h++)
+        n += count_ranks(job, g, h) == count_ranks(job, NULL, h);
+    return n;
+}
+
+/* Returns the next subject after groups[*i], or NULL. Sets *i to the first group that has it. */
+static const char *next_subject(const struct job *job, int count, int *i)
+{
+    while (++*i < count) {
+        const char *subject = job->groups[*i].finding.subject;
+        int first = 0;
+        while (strcmp(job->groups[first].finding.subject, subject) != 0)
+            first++;
+        if (first == *i)
+            return subject;
+    }
+    return NULL;
+}
+
+/* Returns whether some rank of a host has a finding on the subject. */
+static bool host_has(const struct job *job, const char *subject, int host)
+{
+    for (int i = 0; i < job->count; i++)
+        if (strcmp(job->groups[i].finding.subject, subject) == 0 &&
+            count_ranks(job, &job->groups[i], host) > 0)
+            return true;
+    return false;
+}
+
+/* Returns whether a host differs from most others in a subject: in its finding, or in having one.
+ */
+static bool is_odd(const struct job *job, const char *subject, int host)
+{
+    const struct group *usual = NULL;
+    int without = 0;
+    for (int i = 0; i < job->count; i++) {
+        const struct group *g = &job->groups[i];
+        if (strcmp(g->finding.subject, subject) == 0 &&
+            (!usual || count_hosts(job, g) > count_hosts(job, usual)))
+            usual = g;
+    }
+    for (int h = 0; h < job->hosts; h++)
+        without += !host_has(job, subject, h);
+    if (!usual || without > count_hosts(job, usual))
+        return host_has(job, subject, host);
+    return count_ranks(job, usual, host) < count_ranks(job, NULL, host);
+}
+
+/* Adds a warning for each host that differs from most others, with the subjects. */
+static int add_odd_hosts(struct job *job, struct ddp_err *err)
+{
+    int odd = 0;
+    const int count = job->count;
+    for (int h = 0; h < job->hosts && odd < ODD_MAX; h++) {
+        struct finding f = {.verdict = WARN,
+                            .subject = "host",
+                            .advice = "compare its hardware and software with the other hosts"};
+        char subjects[300] = "";
+        const char *subject;
+        for (int i = -1; (subject = next_subject(job, count, &i)) != NULL;)
+            if (is_odd(job, subject, h))
+                ddp_text_append(subjects, sizeof subjects, "%s%s", subjects[0] ? ", " : "",
+                                subject);
+        if (!subjects[0])
+            continue;
+        odd++;
+        snprintf(f.fact, sizeof f.fact, "differs from most hosts of the job in: %s", subjects);
+        DDP_TRY(add_host_finding(job, &f, h, err));
+    }
+    return 0;
+}
+
+/* Appends a name, or after NAMED of them "..." once. */
+static void append_name(char *out, size_t out_bytes, int index, const char *name)
+{
+    if (index < NAMED)
+        ddp_text_append(out, out_bytes, "%s%s", index > 0 ? ", " : "", name);
+    else if (index == NAMED)
+        ddp_text_append(out, out_bytes, ", ...");
+}
+
+/* Writes who has a finding, for example "node3: ", or "" if all ranks of a single host have it. */
+static void describe(const struct job *job, const struct group *g, char *out, size_t out_bytes)
+{
+    const int whole = count_hosts(job, g), size = job->comm->size;
+    char names[400] = "";
+    int ranks = 0, listed = 0;
+    for (int r = 0; r < size; r++)
+        ranks += g->has[r];
+    out[0] = '\0';
+    if (ranks == size && job->hosts > 1)
+        snprintf(out, out_bytes, "all %d hosts: ", job->hosts);
+    if (ranks == size)
+        return;
+    int covered = 0;
+    for (int h = 0; h < job->hosts; h++)
+        if (count_ranks(job, g, h) == count_ranks(job, NULL, h)) {
+            covered += count_ranks(job, NULL, h);
+            append_name(names, sizeof names, listed++, job->names[h]);
+        }
+    if (covered == ranks && whole == 1)
+        snprintf(out, out_bytes, "%s: ", names);
+    else if (covered == ranks && whole > job->hosts / 2)
+        snprintf(out, out_bytes, "%d of %d hosts: ", whole, job->hosts);
+    else if (covered == ranks)
+        snprintf(out, out_bytes, "%d of %d hosts (%s): ", whole, job->hosts, names);
+    if (covered == ranks)
+        return;
+    names[0] = '\0';
+    listed = 0;
+    for (int r = 0; r < size; r++) {
+        char name[100];
+        snprintf(name, sizeof name, "rank %d on %s", r, job->names[job->host[r]]);
+        if (g->has[r])
+            append_name(names, sizeof names, listed++, name);
+    }
+    snprintf(out, out_bytes, "%s: ", names);
+}
+
+static void print_job(const struct job *job, FILE *out)
+{
+    char where[512];
+    for (int v = 0; v < SEVERITY_COUNT; v++)
+        for (int i = 0; i < job->count; i++)
+            if ((int)job->groups[i].finding.verdict == v) {
+                describe(job, &job->groups[i], where, sizeof where);
+                ddp_doctor_print(&job->groups[i].finding, where, out);
+            }
+}
+
+static int count_groups(const struct job *job, enum severity verdict)
+{
+    int n = 0;
+    for (int i = 0; i < job->count; i++)
+        n += job->groups[i].finding.verdict == verdict;
+    return n;
+}
+
+static void add_group(const struct job *job, const struct group *g, cJSON *list)
+{
+    cJSON *item = ddp_doctor_add(list, &g->finding);
+    cJSON *hosts = ddp_json_arr(item, "hosts"), *ranks = ddp_json_arr(item, "ranks");
+    for (int h = 0; h < job->hosts; h++)
+        if (count_ranks(job, g, h) > 0)
+            cJSON_AddItemToArray(hosts, cJSON_CreateString(job->names[h]));
+    for (int r = 0; r < job->comm->size; r++)
+        if (g->has[r])
+            cJSON_AddItemToArray(ranks, cJSON_CreateNumber(r));
+}
+
+static int print_job_json(const struct job *job, FILE *out, struct ddp_err *err)
+{
+    cJSON *doc = cJSON_CreateObject();
+    ddp_json_str(doc, "host", job->names[0]);
+    cJSON *hosts = ddp_json_arr(doc, "hosts");
+    for (int h = 0; h < job->hosts; h++)
+        cJSON_AddItemToArray(hosts, cJSON_CreateString(job->names[h]));
+    ddp_json_count(doc, "ranks", job->comm->size);
+    ddp_json_count(doc, "failures", count_groups(job, FAIL));
+    ddp_json_count(doc, "warnings", count_groups(job, WARN));
+    cJSON *list = ddp_json_arr(doc, "findings");
+    for (int v = 0; v < SEVERITY_COUNT; v++)
+        for (int i = 0; i < job->count; i++)
+            if ((int)job->groups[i].finding.verdict == v)
+                add_group(job, &job->groups[i], list);
+    return ddp_print_json(doc, out, err);
+}
+
+static void release_job(struct job *job)
+{
+    for (int i = 0; i < job->count; i++)
+        free(job->groups[i].has);
+    free(job->groups);
+    free(job->names);
+    free(job->host);
+    free(job->members);
+}
+
+static void fill_member(const struct ddp_app *app, const struct ddp_sysinfo *info, size_t bytes,
+                        const struct ddp_comm *comm, struct member *out)
+{
+    const char *library = comm->backend->library ? comm->backend->library() : NULL;
+    memset(out, 0, sizeof *out);
+    snprintf(out->host, sizeof out->host, "%s", info->host);
+    snprintf(out->cpu, sizeof out->cpu, "%s", info->cpu);
+    snprintf(out->kernel, sizeof out->kernel, "%s", info->kernel);
+    snprintf(out->library, sizeof out->library, "%s", library ? library : "an unknown MPI");
+    out->local_rank = app->launcher.rank_info.local_rank;
+    out->machine_cores = info->machine_cores;
+    out->bytes = (int)bytes;
+    if (sched_getaffinity(0, sizeof out->mask, &out->mask) != 0)
+        CPU_ZERO(&out->mask);
+}
+
+/* Gathers the findings. Rank 0 prints them. */
+static int report(struct job *job, const struct ddp_app *app, const struct ddp_sysinfo *info,
+                  const char *mine, bool json, struct ddp_err *err)
+{
+    struct member self;
+    fill_member(app, info, strlen(mine) + 1, job->comm, &self);
+    DDP_TRY(DDP_NEW(&job->members, (size_t)job->comm->size, err));
+    DDP_TRY(ddp_comm_allgather_bytes(job->comm, &self, job->members, sizeof self, err));
+    DDP_TRY(number_hosts(job, err));
+    DDP_TRY(collect_findings(job, mine, err));
+    if (job->comm->rank > 0)
+        return 0;
+    for (int h = 0; h < job->hosts; h++)
+        DDP_TRY(add_cores(job, h, err));
+    DDP_TRY(add_connection(job, err));
+    DDP_TRY(add_odd_hosts(job, err));
+    if (json)
+        DDP_TRY(print_job_json(job, app->out, err));
+    else
+        print_job(job, app->out);
+    return fflush(app->out) == 0 ? 0 : ddp_fail(err, DDP_ECREATE, "cannot write to stdout");
+}
+
+/* Bytes that the child sends to the rank. */
+#define CONNECTED 'c'
+#define PRINTED   'p'
+
+static int tell(int fd, char byte, struct ddp_err *err)
+{
+    return write(fd, &byte, 1) == 1 ? 0 : ddp_fail(err, DDP_ELOST, "the rank has ended");
+}
+
+/* Runs in the child process. Sends CONNECTED to `done`, and PRINTED when rank 0 has printed the
+ * findings. Its deadline is longer than the time that the rank waits, because a launcher may end
+ * the job when the child ends. */
+static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const char *mine,
+                bool json, int done)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct job job = {.comm = NULL};
+    char dir[4200];
+    const struct ddp_comm_options options = {
+        .timeout_ns = 4 * ddp_doctor_linger_us(app) * 1000,
+        .device = ddp_device_cpu(ddp_conf_simd()),
+        .module_dir = dir,
+    };
+    ddp_conf_module_dir(app->binary_dir, dir, sizeof dir);
+    int rc = ddp_comm_create(ddp_backend_find("mpi"), &app->launcher.rank_info, &options, &job.comm,
+                             &err);
+    if (rc == 0)
+        rc = tell(done, CONNECTED, &err);
+    if (rc == 0)
+        rc = ddp_comm_agree(job.comm, report(&job, app, info, mine, json, &err), &err);
+    if (rc == 0)
+        rc = tell(done, PRINTED, &err);
+    if (rc == 0)
+        ddp_comm_destroy(job.comm);
+    release_job(&job);
+    return rc;
+}
+
+static volatile sig_atomic_t ended; /* A launcher has sent a signal that ends the job. */
+
+static void on_end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+/* Waits for the bytes of the child, and then for its end, which closes the pipe. Gives up if the
+ * child needs too long, or if the launcher ends the job. Returns true if rank 0 has printed. */
+static bool wait_for_child(const struct ddp_app *app, int fd)
+{
+    int64_t until = ddp_now_ns() / 1000 + connect_us(app);
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    char byte = '\0';
+    for (;;) {
+        const int64_t left_us = until - ddp_now_ns() / 1000;
+        if (left_us <= 0 || ended)
+            break;
+        if (poll(&wait, 1, (int)(left_us / 1000) + 1) <= 0)
+            continue;
+        if (read(fd, &byte, 1) != 1)
+            break; /* the child has ended */
+        until += REPORT_US;
+    }
+    return byte == PRINTED;
+}
+
+/* Returns the findings as a list in JSON, or NULL. The caller frees it. */
+static char *findings_text(const struct finding *findings, int count)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < count; i++)
+        ddp_doctor_add(list, &findings[i]);
+    char *text = cJSON_PrintUnformatted(list);
+    cJSON_Delete(list);
+    return text;
+}
+
+/* Returns whether this rank could connect to the others. */
+static bool can_connect(const struct ddp_app *app, const struct finding *findings, int count)
+{
+    const enum ddp_launcher_kind kind = app->launcher.kind;
+    if (kind == DDP_LAUNCHER_NONE || kind == DDP_LAUNCHER_TORCHRUN || !ddp_backend_find("mpi"))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (findings[i].verdict == FAIL && strncmp(findings[i].subject, "backend ", 8) == 0)
+            return false;
+    return true;
+}
+
+bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
+                    const struct finding *findings, int count, bool json, pid_t *child)
+{
+    const struct sigaction action = {.sa_handler = on_end};
+    struct sigaction before;
+    int fds[2];
+    *child = -1;
+    if (!ddp_rank_error_vote(app, can_connect(app, findings, count), VOTE_US) || pipe(fds) != 0)
+        return false;
+    char *mine = findings_text(findings, count);
+    fflush(NULL);
+    sigaction(SIGTERM, &action, &before);
+    *child = mine ? fork() : -1;
+    if (*child == 0) {
+        sigaction(SIGTERM, &before, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(fds[0]);
+        exit(join(app, info, mine, json, fds[1]) == 0 ? 0 : 1);
+    }
+    close(fds[1]);
+    const bool done = *child > 0 && wait_for_child(app, fds[0]);
+    sigaction(SIGTERM, &before, NULL);
+    close(fds[0]);
+    free(mine);
+    return done;
+}
+
+void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
+{
+    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : ddp_doctor_linger_us(app));
+    while (child > 0 && waitpid(child, NULL, WNOHANG) == 0 && ddp_now_ns() / 1000 < until)
+        usleep(POLL_US);
+    if (child > 0 && waitpid(child, NULL, WNOHANG) == 0) {
+        kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+    }
+}
