@@ -181,15 +181,15 @@ static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong
 }
 
 /* Sets *first to the index of the first element that this rank receives, and *src to the rank whose
- * input it receives; -1: the reduction over all ranks. Used for collectives in which a rank receives
- * one array. */
+ * input it receives; -1: the reduction over all ranks. Used for collectives in which a rank
+ * receives one array. */
 static void find_result(const struct ddp_operands *o, size_t *first, int *src)
 {
     const size_t own = (size_t)o->rank * o->part;
     *first = receives_part(o->args.coll) ? own : 0;
-    *src = ddp_coll_reduces(o->args.coll)       ? -1
-           : o->args.coll == DDP_SEND_RECV      ? (o->rank + o->ranks - 1) % o->ranks
-                                                : o->args.root;
+    *src = ddp_coll_reduces(o->args.coll)  ? -1
+           : o->args.coll == DDP_SEND_RECV ? (o->rank + o->ranks - 1) % o->ranks
+                                           : o->args.root;
 }
 
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,

@@ -31,8 +31,8 @@ struct ddp_operands {
     bool in_place;
     bool averages_first; /* the backend divides, and rounds, before the sum (verify.h) */
     int rank, ranks;
-    /* ddp_operands_refill and ddp_operands_verify handle only every stride-th block of verify.h, and
-     * the last one. 0 and 1: every block. */
+    /* ddp_operands_refill and ddp_operands_verify handle only every stride-th block of verify.h,
+     * and the last one. 0 and 1: every block. */
     size_t stride;
 };
 

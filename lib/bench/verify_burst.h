@@ -11,7 +11,7 @@
 #ifndef DDP_BENCH_VERIFY_BURST_H
 #define DDP_BENCH_VERIFY_BURST_H
 
-#include "comm/comm.h"
+#include "bench/verify_exchange.h"
 #include "device/sparse.h"
 
 #ifdef __cplusplus
@@ -37,6 +37,24 @@ void ddp_burst_open(struct ddp_burst *b, struct ddp_comm *comm);
 void ddp_burst_close(struct ddp_burst *b);
 /* Waits before operation number `index` of a burst if this rank is the one that is late. */
 void ddp_burst_wait(const struct ddp_comm *comm, int index);
+
+/* A burst of compressed exchanges in host memory. */
+struct ddp_exchange_burst {
+    struct ddp_comm *all;  /* all ranks */
+    struct ddp_comm *comm; /* the ranks that exchange */
+    struct ddp_compressed *x;
+    struct ddp_verify_exchange *verify; /* knows the residual and the number of exchanges */
+    float *data;                        /* [n]: the data of x */
+    size_t n;
+    uint64_t step; /* the exchanges have the inputs of this step and the following ones */
+};
+/* Returns the number of exchanges of a burst of n elements. It is 0 if n is so large that the
+ * results need too much memory: a check between two exchanges would synchronise the ranks, so all
+ * results must be stored. */
+int ddp_exchange_burst_count(size_t n);
+/* Runs and verifies the burst. Returns DDP_EDATA on all ranks if a result is wrong. Collective over
+ * `all`. */
+int ddp_exchange_burst(const struct ddp_exchange_burst *b, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }
