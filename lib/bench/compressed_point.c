@@ -10,6 +10,7 @@
 #include "bench/break_even.h"
 #include "bench/gradient.h"
 #include "bench/pingpong.h"
+#include "bench/verify_burst.h"
 #include "bench/verify_exchange.h"
 #include "coll/sparse/sparse_coll.h"
 #include "device/stream.h"
@@ -46,6 +47,7 @@ struct exchange {
     struct ddp_compressed *x;
     struct ddp_verify_exchange *verify;   /* NULL: nothing is verified */
     struct ddp_compressed_counters start; /* the counters when timing began */
+    bool feedback;
 };
 
 struct exchange_setup {
@@ -120,7 +122,7 @@ static int exchange_open(struct ddp_compressed_bench *b, const struct exchange_s
         .timed = true,
         .algorithm = strcmp(how->algorithm, "auto") == 0 ? NULL : how->algorithm,
     };
-    *out = (struct exchange){.first = how->first, .n = how->n};
+    *out = (struct exchange){.first = how->first, .n = how->n, .feedback = how->feedback};
     if (how->n == 0)
         return 0;
     int rc = ddp_compressed_create(&setup, &out->x, err);
@@ -183,6 +185,26 @@ static const float *residual_of(struct ddp_compressed_bench *b, const struct exc
     return b->setup.image_residual;
 }
 
+/* Checks the last exchange, which has been announced (verify_exchange.h). sent: number of values
+ * that this rank sent. */
+static int exchange_check(struct ddp_compressed_bench *b, const struct exchange *e, double sent,
+                          struct ddp_err *err)
+{
+    const float *residual = residual_of(b, e);
+    int rc = ddp_verify_exchange_check(e->verify, exchange_result(b, e), residual, sent, err);
+    if (rc == 0 && e->feedback && residual == NULL)
+        rc = ddp_fail(err, DDP_EDATA, "wrong data: error feedback has no residual");
+    return rc;
+}
+
+/* Tells the verifier the residual and the number of exchanges. */
+static void exchange_adopt(struct ddp_compressed_bench *b, const struct exchange *e)
+{
+    struct ddp_compressed_counters now;
+    exchange_counters(e, &now);
+    ddp_verify_exchange_adopt(e->verify, residual_of(b, e), (uint64_t)now.runs);
+}
+
 /* Waits until all ranks may start: as --start requires in the timed loop, with a barrier
  * elsewhere. */
 static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
@@ -238,8 +260,7 @@ static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e,
     DDP_TRY(exchange(b, e, ns, err));
     exchange_counters(e, &after);
     if (e->verify)
-        rc = ddp_verify_exchange_check(e->verify, exchange_result(b, e), residual_of(b, e),
-                                       after.values_sent - before.values_sent, err);
+        rc = exchange_check(b, e, after.values_sent - before.values_sent, err);
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
@@ -436,7 +457,13 @@ struct measurement {
     bool feedback;
     struct exchange *part; /* [parts]: one exchange for each chunk */
     int parts;
-    int64_t checked; /* number of result elements that this rank has verified */
+    int64_t checked;    /* number of result elements that this rank has verified */
+    int64_t operations; /* number of exchanges that were verified */
+    /* The last timed exchange: its chunk, the step of its gradient, and the values that this rank
+     * had sent before. */
+    int last_part;
+    uint64_t last_step;
+    double sent_before;
 };
 
 static void close_parts(struct measurement *m)
@@ -492,6 +519,7 @@ static int verify_part(struct measurement *m, int i, int64_t *ns, struct ddp_err
 {
     DDP_TRY(exchange_verified(m->b, &m->part[i], ns, err));
     m->checked += (int64_t)m->part[i].n;
+    m->operations++;
     return 0;
 }
 
@@ -513,9 +541,22 @@ static void start_counting(struct measurement *m)
         exchange_counters(&m->part[i], &m->part[i].start);
 }
 
-/* Runs all iterations. Each one exchanges the next chunk. *last: the chunk of the last
- * iteration. */
-static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
+/* Before an exchange that may be the last timed one: notes what is needed to verify it. */
+static void note_last(struct measurement *m, int part)
+{
+    struct ddp_compressed_counters now;
+    const struct exchange *e = &m->part[part];
+    if (!e->verify)
+        return;
+    exchange_counters(e, &now);
+    exchange_adopt(m->b, e);
+    m->last_part = part;
+    m->last_step = m->b->step;
+    m->sent_before = now.values_sent;
+}
+
+/* Runs all iterations. Each one exchanges the next chunk. */
+static int run_iterations(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
     const bool check = b->setup.options->check == DDP_CHECK_ALL;
@@ -530,32 +571,61 @@ static int run_iterations(struct measurement *m, int *last, struct ddp_err *err)
             start_counting(m);
             counting = true;
         }
+        if (!check && ddp_iterations_may_end(b->timed))
+            note_last(m, part);
         if (check)
             DDP_TRY(verify_part(m, part, ns, err));
         else
             DDP_TRY(exchange_once(b, &m->part[part], ns, err));
         for (int s = 0; s < SERIES_COUNT && b->at >= 0; s++)
             b->duration[s * b->iters + b->at] = ns[s];
-        *last = part;
     }
 }
 
-/* Runs the timed loop. With --check once, then checks that all ranks have the same result. */
 static int run_timed(struct measurement *m, struct ddp_err *err)
 {
-    struct ddp_compressed_bench *b = m->b;
-    const struct ddp_bench_options *o = b->setup.options;
-    int at = 0;
-    b->timed = b->setup.iterations;
-    int rc = run_iterations(m, &at, err);
-    b->timed = NULL;
-    DDP_TRY(rc);
-    if (o->check != DDP_CHECK_ONCE)
+    m->b->timed = m->b->setup.iterations;
+    const int rc = run_iterations(m, err);
+    m->b->timed = NULL;
+    return rc;
+}
+
+/* Verifies the last timed exchange. Returns the same on all ranks. */
+static int check_last(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_compressed_counters now;
+    const struct exchange *e = &m->part[m->last_part];
+    if (!e->verify)
         return 0;
-    const struct exchange *last = &m->part[at];
-    rc = ddp_verify_same_on_all_ranks(b->setup.group, exchange_result(b, last), last->n,
-                                      m->spec->compress, err);
-    return ddp_comm_agree(b->setup.comm, rc, err);
+    exchange_counters(e, &now);
+    int rc = ddp_verify_exchange_expect_gradient(e->verify, m->last_step, err);
+    DDP_TRY(ddp_comm_agree(m->b->setup.comm, rc, err));
+    rc = exchange_check(m->b, e, now.values_sent - m->sent_before, err);
+    m->checked += (int64_t)e->n;
+    m->operations++;
+    return ddp_comm_agree(m->b->setup.comm, rc, err);
+}
+
+/* Runs and verifies a burst (verify_burst.h) of the first chunk. Exchanges on a device get none. */
+static int run_burst(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_compressed_bench *b = m->b;
+    const struct exchange *e = &m->part[0];
+    const struct ddp_exchange_burst burst = {.all = b->setup.comm,
+                                             .comm = b->setup.group,
+                                             .x = e->x,
+                                             .verify = e->verify,
+                                             .data = host_data(b, e),
+                                             .n = e->n,
+                                             .step = b->step};
+    const int count = ddp_exchange_burst_count(e->n);
+    if (!e->verify || b->setup.device || count == 0)
+        return 0;
+    exchange_adopt(b, e);
+    b->step += (uint64_t)count;
+    m->checked += count * (int64_t)e->n;
+    m->operations += count;
+    return ddp_exchange_burst(&burst, err);
 }
 
 /* Sets *sum and *largest to the sum and the maximum of `mine` over all ranks. */
@@ -600,11 +670,23 @@ static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp
     DDP_TRY(share(m->b, (double)sum.overflow_count, &total, &most, err));
     if (out->overflow_count >= 0)
         out->overflow_count = (int64_t)total;
+    return 0;
+}
+
+/* Verifies the last timed exchange and a burst, and fills the members that describe what was
+ * verified. */
+static int check_after(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+{
+    double total, most;
+    if (out->check == DDP_CHECK_OFF)
+        return 0;
+    if (out->check == DDP_CHECK_ONCE)
+        DDP_TRY(check_last(m, err));
+    DDP_TRY(run_burst(m, err));
     DDP_TRY(share(m->b, (double)m->checked, &total, &most, err));
-    if (out->check != DDP_CHECK_OFF) {
-        out->check_elements = (int64_t)total;
-        out->check_wrong = 0;
-    }
+    out->check_operations = m->operations;
+    out->check_elements = (int64_t)total;
+    out->check_wrong = 0;
     return 0;
 }
 
@@ -653,7 +735,8 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
     DDP_TRY(run_timed(m, err));
     DDP_TRY(ddp_pingpong(comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_times(m, out, err));
-    return fill_counted(m, out, err);
+    DDP_TRY(fill_counted(m, out, err));
+    return check_after(m, out, err);
 }
 
 int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_point_spec *spec,

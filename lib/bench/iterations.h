@@ -89,6 +89,11 @@ static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
 {
     return it->warm < it->options->warmup;
 }
+/* True if the iteration that ddp_iterations_next has announced may be the last one. */
+static inline bool ddp_iterations_may_end(const struct ddp_iterations *it)
+{
+    return !ddp_iterations_warming(it) && it->kept + 1 >= it->goal;
+}
 /* Returns the time now, as the end of an operation that began at begin_ns. If a delay is injected,
  * first waits for it. */
 static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_t begin_ns)

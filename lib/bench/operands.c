@@ -1,11 +1,12 @@
 #include <string.h>
 
+#include "base/mem.h"
 #include "bench/operands.h"
 #include "comm/backend.h"
 
 #define POISON 0xA5 /* fills the result buffer before an operation */
 
-static unsigned char *at(void *buffer, const struct ddp_operands *o, size_t element)
+static unsigned char *at_element(void *buffer, const struct ddp_operands *o, size_t element)
 {
     return (unsigned char *)buffer + element * ddp_dtype_size(o->args.dtype);
 }
@@ -57,8 +58,8 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     };
     const size_t own = (size_t)rank * o->part;
     o->args.count = o->part;
-    o->args.send = o->in_place && sends_part(spec->coll) ? at(a, o, own) : a;
-    o->args.recv = !o->in_place ? b : receives_part(spec->coll) ? (void *)at(a, o, own) : a;
+    o->args.send = o->in_place && sends_part(spec->coll) ? at_element(a, o, own) : a;
+    o->args.recv = !o->in_place ? b : receives_part(spec->coll) ? (void *)at_element(a, o, own) : a;
     find_input(o, (size_t)spec->count);
 }
 
@@ -75,7 +76,7 @@ void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
     void *a = o->device ? o->image_a : o->a, *b = o->device ? o->image_b : o->b;
     /* In place, the input is written to b, which keeps it. Out of place, it is written to the start
      * of a. */
-    void *input = o->in_place ? at(b, o, o->input_first) : a;
+    void *input = o->in_place ? at_element(b, o, o->input_first) : a;
     memset(b, POISON, o->full_bytes);
     ddp_verify_fill(input, o->input_first, o->input_count, o->args.dtype, o->args.op, o->rank,
                     o->ranks, round);
@@ -90,12 +91,45 @@ void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
 void ddp_operands_restore(const struct ddp_operands *o)
 {
     const size_t bytes = o->input_count * ddp_dtype_size(o->args.dtype);
-    void *to = at(o->a, o, o->input_first);
-    const void *from = at(o->b, o, o->input_first);
+    void *to = at_element(o->a, o, o->input_first);
+    const void *from = at_element(o->b, o, o->input_first);
     if (o->in_place && o->device)
         o->device->copy(to, from, bytes);
     else if (o->in_place)
         memcpy(to, from, bytes);
+}
+
+/* Sets *at to the next element from *at on that lies in a block that o->stride selects. Returns the
+ * number of elements from there to the end of the block, or to `end`; 0 if there is none. last:
+ * number of the block that is always selected. */
+static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, size_t last)
+{
+    if (o->stride <= 1)
+        return end - *at;
+    while (*at < end && *at / DDP_VERIFY_BLOCK % o->stride != 0 && *at / DDP_VERIFY_BLOCK != last)
+        *at += DDP_VERIFY_BLOCK - *at % DDP_VERIFY_BLOCK;
+    return *at < end ? DDP_MIN(end - *at, DDP_VERIFY_BLOCK - *at % DDP_VERIFY_BLOCK) : 0;
+}
+
+/* Returns the number of the last block of the full buffer. */
+static size_t last_block(const struct ddp_operands *o)
+{
+    const size_t count = o->full_bytes / ddp_dtype_size(o->args.dtype);
+    return count > 0 ? (count - 1) / DDP_VERIFY_BLOCK : 0;
+}
+
+void ddp_operands_refill(const struct ddp_operands *o, uint64_t round)
+{
+    const size_t end = o->input_first + o->input_count;
+    if (o->device) {
+        ddp_operands_fill(o, round);
+        return;
+    }
+    ddp_operands_restore(o);
+    for (size_t at = o->input_first, n; (n = next_range(o, &at, end, last_block(o))) > 0; at += n)
+        ddp_verify_fill(o->in_place ? at_element(o->a, o, at)
+                                    : at_element(o->a, o, at - o->input_first),
+                        at, n, o->args.dtype, o->args.op, o->rank, o->ranks, round);
 }
 
 /* Returns the result in host memory. */
@@ -109,58 +143,77 @@ static const unsigned char *result(const struct ddp_operands *o)
     return image + (recv - from);
 }
 
-static int verify_reduced(const struct ddp_operands *o, size_t first, uint64_t round,
-                          int64_t *wrong, struct ddp_err *err)
+/* One comparison of a contiguous array, whose first element has the index `first`. */
+struct comparison {
+    const struct ddp_operands *o;
+    const unsigned char *recv;
+    size_t first;
+    int src; /* the rank whose input is expected; -1: the reduction over all ranks */
+    uint64_t round;
+};
+
+static int compare_range(const struct comparison *c, size_t at, size_t n, int64_t *wrong,
+                         struct ddp_err *err)
 {
+    const struct ddp_operands *o = c->o;
+    const unsigned char *recv = c->recv + (at - c->first) * ddp_dtype_size(o->args.dtype);
+    if (c->src >= 0)
+        return ddp_verify_moved(recv, at, n, o->args.dtype, o->args.op, o->rank, c->src, o->ranks,
+                                c->round, wrong, err);
     if (o->averages_first)
-        return ddp_verify_averaged_first(result(o), first, o->part, o->args.dtype, o->rank,
-                                         o->ranks, round, wrong, err);
-    return ddp_verify_reduced(result(o), first, o->part, o->args.dtype, o->args.op, o->rank,
-                              o->ranks, round, wrong, err);
+        return ddp_verify_averaged_first(recv, at, n, o->args.dtype, o->rank, o->ranks, c->round,
+                                         wrong, err);
+    return ddp_verify_reduced(recv, at, n, o->args.dtype, o->args.op, o->rank, o->ranks, c->round,
+                              wrong, err);
 }
 
-/* Checks that the o->part elements at recv[element] are equal to the input of rank src from element
- * `first` on. */
-static int verify_moved(const struct ddp_operands *o, const unsigned char *recv, size_t element,
-                        int src, size_t first, uint64_t round, int64_t *wrong, struct ddp_err *err)
+/* Compares o->part elements, and adds the number of compared ones to *elements. */
+static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong,
+                   struct ddp_err *err)
 {
-    return ddp_verify_moved(recv + element * ddp_dtype_size(o->args.dtype), first, o->part,
-                            o->args.dtype, o->args.op, o->rank, src, o->ranks, round, wrong, err);
+    const struct ddp_operands *o = c->o;
+    size_t at = c->first, n;
+    for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+        *elements += (int64_t)n;
+        DDP_TRY(compare_range(c, at, n, wrong, err));
+    }
+    return 0;
+}
+
+/* Sets *first to the index of the first element that this rank receives, and *src to the rank whose
+ * input it receives; -1: the reduction over all ranks. Used for collectives in which a rank
+ * receives one array. */
+static void find_result(const struct ddp_operands *o, size_t *first, int *src)
+{
+    const size_t own = (size_t)o->rank * o->part;
+    *first = receives_part(o->args.coll) ? own : 0;
+    *src = ddp_coll_reduces(o->args.coll)  ? -1
+           : o->args.coll == DDP_SEND_RECV ? (o->rank + o->ranks - 1) % o->ranks
+                                           : o->args.root;
 }
 
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err)
 {
     const size_t own = (size_t)o->rank * o->part;
-    const int root = o->args.root;
     const enum ddp_coll coll = o->args.coll;
+    const bool all_parts = coll == DDP_ALL_GATHER || coll == DDP_GATHER || coll == DDP_ALL_TO_ALL;
 
     *elements = *wrong = 0;
-    if (coll == DDP_BARRIER || ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != root))
+    if (coll == DDP_BARRIER ||
+        ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != o->args.root))
         return 0;
-    *elements = (int64_t)o->part;
-    switch (coll) {
-    case DDP_ALLREDUCE:
-    case DDP_REDUCE:
-        return verify_reduced(o, 0, round, wrong, err);
-    case DDP_REDUCE_SCATTER:
-        return verify_reduced(o, own, round, wrong, err);
-    case DDP_BROADCAST:
-        return verify_moved(o, result(o), 0, root, 0, round, wrong, err);
-    case DDP_SCATTER:
-        return verify_moved(o, result(o), 0, root, own, round, wrong, err);
-    case DDP_SEND_RECV:
-        return verify_moved(o, result(o), 0, (o->rank + o->ranks - 1) % o->ranks, 0, round, wrong,
-                            err);
-    default: /* all-gather, gather, all-to-all: a chunk from every rank */
-        break;
+    struct comparison c = {.o = o, .recv = result(o), .round = round};
+    if (!all_parts) {
+        find_result(o, &c.first, &c.src);
+        return compare(&c, elements, wrong, err);
     }
-    *elements = (int64_t)(o->part * (size_t)o->ranks);
-    const unsigned char *recv = result(o);
-    for (int r = 0; r < o->ranks; r++) {
-        const size_t place = (size_t)r * o->part;
-        DDP_TRY(verify_moved(o, recv, place, r, coll == DDP_ALL_TO_ALL ? own : place, round, wrong,
-                             err));
+    const unsigned char *recv = c.recv;
+    for (c.src = 0; c.src < o->ranks; c.src++) {
+        const size_t place = (size_t)c.src * o->part;
+        c.recv = recv + place * ddp_dtype_size(o->args.dtype);
+        c.first = coll == DDP_ALL_TO_ALL ? own : place;
+        DDP_TRY(compare(&c, elements, wrong, err));
     }
     return 0;
 }

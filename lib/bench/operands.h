@@ -31,6 +31,9 @@ struct ddp_operands {
     bool in_place;
     bool averages_first; /* the backend divides, and rounds, before the sum (verify.h) */
     int rank, ranks;
+    /* ddp_operands_refill and ddp_operands_verify handle only every stride-th block of verify.h,
+     * and the last one. 0 and 1: every block. */
+    size_t stride;
 };
 
 /* rank, ranks: this rank's number in the group, and the size of the group. a, b:
@@ -48,7 +51,11 @@ void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
 /* In place: restores the input. Out of place: does nothing, because the operation did not change
  * the input. */
 void ddp_operands_restore(const struct ddp_operands *o);
-/* Compares this rank's result with the expected one. *elements: number of elements compared.
+/* Writes the input of `round` to the blocks that o->stride selects. The other blocks keep their
+ * input. In place, the whole input is restored first. The result buffer is not poisoned. */
+void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
+/* Compares this rank's result with the expected one, in the blocks that o->stride selects.
+ * *elements: number of elements compared.
  * Returns DDP_EDATA as in verify.h. *wrong then counts the wrong elements of the first array or
  * chunk that has any. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,

@@ -18,9 +18,11 @@
 #include "bench/operands.h"
 #include "bench/overlap.h"
 #include "bench/pingpong.h"
+#include "bench/verify_burst.h"
 #include "coll/async.h"
 
 #define PINGPONG_NS  1000000
+#define BURST_BLOCKS 512 /* blocks of all ranks' inputs that an operation of a burst verifies */
 #define ORDER_STREAM 0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
 
 struct ddp_sampler {
@@ -362,6 +364,7 @@ struct measurement {
     uint64_t round;      /* selects the input data; see verify.h */
     uint64_t wire_bytes; /* bytes that this rank sent in one operation */
     int64_t checked;     /* number of elements that this rank has verified */
+    int64_t operations;  /* number of operations that were verified */
 };
 
 /* Prepares the collective, and the request if there is a progress thread. Succeeds on all ranks or
@@ -383,13 +386,70 @@ static int operate(struct measurement *m, struct ddp_err *err)
     return ddp_async_wait(&m->request, 0, err);
 }
 
-/* Verifies the operation that just ran. All ranks return the same result. */
-static int check_result(struct measurement *m, struct ddp_err *err)
+/* Verifies this rank's result of the operation that just ran. A barrier has no result. */
+static int check_own_result(struct measurement *m, struct ddp_err *err)
 {
     int64_t elements, wrong;
     int rc = ddp_operands_verify(&m->operands, m->round, &elements, &wrong, err);
     m->checked += elements;
-    return ddp_comm_agree(m->s->comm, rc, err);
+    m->operations += m->spec->coll != DDP_BARRIER;
+    return rc;
+}
+
+/* Verifies the operation that just ran. All ranks return the same result. */
+static int check_result(struct measurement *m, struct ddp_err *err)
+{
+    return ddp_comm_agree(m->s->comm, check_own_result(m, err), err);
+}
+
+/* Verifies the last timed operation, unless the timed loop has done so or the operation cannot be
+ * verified: in place, the calls of a block (--block) have worked on each other's results. */
+static int check_last(struct measurement *m, struct ddp_err *err)
+{
+    const struct ddp_bench_options *o = m->s->options;
+    if (o->check == DDP_CHECK_ALL || (o->block > 1 && m->operands.in_place))
+        return 0;
+    return check_result(m, err);
+}
+
+/* Runs and verifies a burst (verify_burst.h). If the message is long, only some blocks of the input
+ * change, and only those blocks of the result are verified. A rank whose result is wrong continues,
+ * so that the other ranks do not wait for it. */
+static int run_burst(struct measurement *m, struct ddp_err *err)
+{
+    struct ddp_comm *group = m->s->group;
+    struct ddp_burst burst;
+    const int count = ddp_burst_count((uint64_t)m->spec->size_bytes);
+    const size_t blocks = (size_t)m->spec->count / DDP_VERIFY_BLOCK;
+    int rc = 0, wrong = 0;
+    m->operands.stride = blocks / DDP_MAX(BURST_BLOCKS / (size_t)group->size, 1) + 1;
+    /* The operations of --overlap-compute run on another thread, where stalls are not possible. */
+    if (!m->s->async)
+        ddp_burst_open(&burst, group);
+    for (int i = 0; i < count && rc == 0; i++) {
+        ddp_burst_wait(group, i);
+        ddp_operands_refill(&m->operands, ++m->round);
+        rc = operate(m, err);
+        if (rc == 0 && wrong == 0)
+            wrong = check_own_result(m, err);
+    }
+    if (!m->s->async)
+        ddp_burst_close(&burst);
+    m->operands.stride = 0;
+    DDP_TRY(rc);
+    return ddp_comm_agree(m->s->comm, wrong, err);
+}
+
+/* Verifies the last timed operation and a burst, unless --check is off. Then writes the whole input
+ * again. */
+static int check_after(struct measurement *m, struct ddp_err *err)
+{
+    if (m->s->options->check == DDP_CHECK_OFF || m->spec->coll == DDP_BARRIER)
+        return 0;
+    DDP_TRY(check_last(m, err));
+    DDP_TRY(run_burst(m, err));
+    ddp_operands_fill(&m->operands, m->round);
+    return 0;
 }
 
 /* Runs the operation once, untimed. Counts the bytes that this rank sends, and verifies the result
@@ -514,7 +574,9 @@ static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_e
     out->page_bytes = s->page_bytes;
     out->check = (enum ddp_check)s->options->check;
     if (out->check != DDP_CHECK_OFF) {
+        DDP_TRY(check_after(m, err));
         DDP_TRY(sum_checked(m, &out->check_elements, err));
+        out->check_operations = m->operations;
         out->check_wrong = 0;
     }
     return wire_bytes(m, out, err);
@@ -541,7 +603,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
            DDP_MIN(strlen(m->coll.alg->name), sizeof out->algorithm_used - 1));
     DDP_TRY(run_first(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err));
-    ddp_operands_fill(&m->operands, m->round);
+    ddp_operands_fill(&m->operands, ++m->round);
     DDP_TRY(run_timed(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_point(m, out, err));

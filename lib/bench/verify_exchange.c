@@ -1,8 +1,10 @@
 /* Verifies compressed exchanges: computes which values must have been sent, received and kept. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "bench/verify.h"
 #include "bench/verify_exchange.h"
@@ -11,6 +13,9 @@
 #define BLOCK              16384 /* elements that ranks exchange at a time */
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
+#define F16_LARGEST        65504
+/* Relative difference within which two sums that are not exact may change places. */
+#define SLACK 1e-4f
 
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
@@ -18,20 +23,23 @@ struct ddp_verify_exchange {
     size_t first;    /* index of the first element in the whole gradient */
     size_t capacity; /* capacity of a list in entries */
     bool lists;      /* the exchange sends lists, not whole arrays */
+    bool halves;     /* the exchange sends arrays of 16-bit floats */
     bool exact;      /* the second selection takes exactly k sums in every call */
     bool rounds;     /* the library may divide, and round, an average before the sum */
     float scale;     /* 1/ranks for an average, else 1 */
-    /* [n], for lists: the expected residual; during an exchange, residual plus input. */
+    /* [n]: the expected residual; during an exchange, residual plus input (compress.h). */
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
-    bool *sent;           /* [n]: whether this rank must send the element */
-    uint64_t calls;       /* number of exchanges checked */
+    bool *sent;           /* [n], for lists: whether this rank must send the element */
+    uint64_t calls;       /* number of exchanges before this one */
     uint64_t round;       /* round of verify.h: the step */
     struct ddp_verify_input input;
     /* Dense inputs are integers times `unit`. `most`: largest magnitude of the integers; -1: no
      * limit. */
     float unit;
     int32_t most;
+    float fine_unit;   /* `halves`: every second input is a wider integer times fine_unit */
+    bool rounded_sums; /* the inputs are not chosen such that f32 sums are exact */
 };
 
 /* The first difference. count: number of differences. */
@@ -69,6 +77,18 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
+/* The integers of every second input of an exchange in 16 bits. They have more bits than a 16-bit
+ * float, so that something is left for the residual. */
+#define FINE_BITS 20
+
+/* Chooses fine_unit such that many values exceed the clip, if there is one, but the sum over all
+ * ranks stays far below the largest f16. */
+static void fit_fine(struct ddp_verify_exchange *v, double clip)
+{
+    const double largest = fmin(isnan(clip) ? 1 : 3 * clip, 30000.0 / v->setup.comm->size);
+    v->fine_unit = (float)ldexp(1, ilogb(largest) - FINE_BITS);
+}
+
 /* Sets the members that differ for an exchange on a device. */
 static void fit_device(struct ddp_verify_exchange *v)
 {
@@ -93,18 +113,22 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     v->gradient = gradient;
     v->first = first;
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
+    v->halves = !v->lists && compressor->wire_dtype != DDP_F32;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
     v->capacity = setup->n;
     if (setup->device)
         fit_device(v);
+    DDP_TRY_GOTO(DDP_NEW(&v->acc, setup->n, err), err_verify);
+    DDP_TRY_GOTO(DDP_NEW(&v->expected_sent, (size_t)ranks * BLOCK, err), err_verify);
     if (v->lists) {
-        DDP_TRY_GOTO(DDP_NEW(&v->acc, setup->n, err), err_verify);
-        DDP_TRY_GOTO(DDP_NEW(&v->expected_sent, (size_t)ranks * BLOCK, err), err_verify);
         DDP_TRY_GOTO(DDP_NEW(&v->sent, setup->n, err), err_verify);
     } else {
+        const double clip =
+            compressor->argument_help ? setup->spec.argument * (double)v->scale : (double)NAN;
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
         v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
-        fit_clip(v, compressor->argument_help ? setup->spec.argument * v->scale : NAN);
+        fit_clip(v, clip);
+        fit_fine(v, clip);
     }
     *out = v;
     return 0;
@@ -135,10 +159,17 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
 }
 
 /* Writes the input of a dense exchange. An average divides before the sum. Its values are multiples
- * of the number of ranks, so that the quotients are integers. */
+ * of the number of ranks, so that the quotients are integers. In 16 bits every second value is not
+ * such an integer, but has more bits and may exceed the clip. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
-    const float factor = v->unit * (v->setup.average ? (float)v->setup.comm->size : 1);
+    const struct ddp_verify_input fine = {.range = DDP_VERIFY_SIGNED,
+                                          .bits = FINE_BITS,
+                                          .active = v->setup.comm->size,
+                                          .ranks = v->setup.comm->size,
+                                          .factor = 1};
+    const float divisor = v->setup.average ? (float)v->setup.comm->size : 1;
+    const float factor = v->unit * divisor;
     int32_t value[DDP_VERIFY_BLOCK];
     for (size_t done = 0, n; done < v->setup.n; done += n) {
         size_t at = v->first + done;
@@ -146,14 +177,20 @@ static void input_integers(const struct ddp_verify_exchange *v, float *data)
         integers(v, v->setup.comm->rank, at, n, value);
         for (size_t j = 0; j < n; j++)
             data[done + j] = (float)value[j] * factor;
+        if (!v->halves)
+            continue;
+        ddp_verify_values(&fine, v->setup.comm->rank, v->round, at, n, value);
+        for (size_t j = 1 - at % 2; j < n; j += 2)
+            data[done + j] = (float)value[j] * v->fine_unit * divisor;
     }
 }
 
-int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
-                              struct ddp_err *err)
+int ddp_verify_exchange_draw(struct ddp_verify_exchange *v, uint64_t step, float *data,
+                             struct ddp_err *err)
 {
     const struct ddp_comm *comm = v->setup.comm;
     v->round = step;
+    v->rounded_sums = false;
     if (!v->lists) {
         input_integers(v, data);
         return 0;
@@ -161,8 +198,55 @@ int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, floa
     DDP_TRY(ddp_gradient_draw(v->gradient, comm->rank, comm->size, step, v->first, data, v->setup.n,
                               err));
     ddp_gradient_round(v->gradient, data, v->setup.n);
-    for (size_t i = 0; i < v->setup.n; i++)
-        v->acc[i] = data[i] + v->acc[i];
+    return 0;
+}
+
+/* Adds the inputs data [n] of elements [begin, begin + n) to the expected residual, in the way that
+ * compress.h defines. */
+static void accumulate(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *data)
+{
+    const float scale = v->halves ? v->scale : 1;
+    float *acc = v->acc + begin;
+    for (size_t i = 0; i < n; i++) {
+        const float sum = data[i] * scale + acc[i];
+        acc[i] = isnan(sum) ? (float)NAN : sum; /* every NaN gets the same bits */
+    }
+}
+
+void ddp_verify_exchange_expect(struct ddp_verify_exchange *v, const float *data)
+{
+    accumulate(v, 0, v->setup.n, data);
+}
+
+int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
+                              struct ddp_err *err)
+{
+    DDP_TRY(ddp_verify_exchange_draw(v, step, data, err));
+    ddp_verify_exchange_expect(v, data);
+    return 0;
+}
+
+void ddp_verify_exchange_adopt(struct ddp_verify_exchange *v, const float *residual, uint64_t calls)
+{
+    if (residual != NULL)
+        memcpy(v->acc, residual, v->setup.n * sizeof *v->acc);
+    else
+        memset(v->acc, 0, v->setup.n * sizeof *v->acc);
+    v->calls = calls;
+}
+
+int ddp_verify_exchange_expect_gradient(struct ddp_verify_exchange *v, uint64_t step,
+                                        struct ddp_err *err)
+{
+    const struct ddp_comm *comm = v->setup.comm;
+    float data[BLOCK];
+    v->rounded_sums = true;
+    for (size_t done = 0, n; done < v->setup.n; done += n) {
+        n = DDP_MIN(v->setup.n - done, (size_t)BLOCK);
+        DDP_TRY(ddp_gradient_draw(v->gradient, comm->rank, comm->size, step, v->first + done, data,
+                                  n, err));
+        accumulate(v, done, n, data);
+    }
     return 0;
 }
 
@@ -177,11 +261,10 @@ static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, 
            (v->setup.comm->size + 2) * 0x1p-24 * (double)magnitudes * (double)v->unit;
 }
 
-static void check_integers(struct ddp_verify_exchange *v, const float *data, const float *residual,
-                           struct finding *f)
+/* Checks an exchange of f32 arrays whose input ddp_verify_exchange_draw wrote. */
+static void check_integers(struct ddp_verify_exchange *v, const float *data, struct finding *f)
 {
     const int ranks = v->setup.comm->size;
-    const bool exact = !v->setup.average || (ranks & (ranks - 1)) == 0;
     int32_t value[DDP_VERIFY_BLOCK], sum[DDP_VERIFY_BLOCK], magnitudes[DDP_VERIFY_BLOCK];
     for (size_t done = 0, n; done < v->setup.n; done += n) {
         size_t at = v->first + done;
@@ -199,23 +282,70 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, con
             float expected = (float)sum[j] * v->unit;
             if (!is_integer_sum(v, expected, magnitudes[j], data[done + j]))
                 found(f, "sum", at + j, expected, data[done + j]);
-            if (residual && exact && !(residual[done + j] == 0))
-                found(f, "residual", at + j, 0, residual[done + j]);
         }
     }
 }
 
-/* True if `got` is the sum of all ranks' values. The sum must be exact if f32 can hold every
- * partial sum exactly. Otherwise it may be off by ranks + 1 roundings. This also holds for an
- * average over a number of ranks that is not a power of two. */
-static bool is_sum(const struct ddp_verify_exchange *v, double sum, double magnitudes, float got)
+/* Returns the value of the lowest bit that is set in x, or INFINITY if x is 0. */
+static double lowest_bit(float x)
+{
+    int exponent;
+    const int32_t mantissa = (int32_t)ldexpf(frexpf(x, &exponent), 24);
+    return mantissa == 0 ? INFINITY : ldexp(mantissa & -mantissa, exponent - 24);
+}
+
+/* The sum of the values that all ranks must have sent for one element. */
+struct sum {
+    double value, magnitudes; /* magnitudes: sum of absolute values */
+};
+
+/* Returns the sum of `size` values, of which each has `stride` elements to the next. */
+static struct sum sum_of(const float *values, int size, size_t stride)
+{
+    struct sum sum = {0, 0};
+    for (int r = 0; r < size; r++) {
+        sum.value += (double)values[(size_t)r * stride];
+        sum.magnitudes += fabs((double)values[(size_t)r * stride]);
+    }
+    return sum;
+}
+
+/* True if a sum of these values has no rounding error in any order, if sums have `digits` bits. */
+static bool sums_exactly(const float *values, int size, size_t stride, double magnitudes,
+                         int digits)
+{
+    double unit = INFINITY;
+    for (int r = 0; r < size; r++)
+        unit = fmin(unit, lowest_bit(values[(size_t)r * stride]));
+    return magnitudes <= ldexp(unit, digits);
+}
+
+/* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
+ * rounding in the type in which values are sent. Otherwise the sum may be off by ranks + 1
+ * roundings. This also holds for an average that oktopk divides after the sum, if the number of
+ * ranks is not a power of two, and for an average of f32 values, which the library may divide
+ * first. A sum that overflows, or of which a value is infinite or NaN, must be infinite or NaN. */
+static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
+                   struct sum sum, float got)
 {
     const int ranks = v->setup.comm->size;
-    const bool whole = (ranks & (ranks - 1)) == 0 || !v->setup.average;
-    double unit = (double)ddp_gradient_step(v->gradient) * (double)v->scale;
-    if (whole && magnitudes < 0x1p24 * unit)
-        return (double)got == sum;
-    return fabs((double)got - sum) <= (ranks + 1) * 0x1p-24 * magnitudes;
+    const enum ddp_dtype wire = v->halves ? v->setup.spec.compressor->wire_dtype : DDP_F32;
+    const int digits = ddp_dtypes[wire].digits;
+    const bool divided =
+        v->scale != 1 && (v->setup.spec.compressor->global_topk || (!v->lists && !v->halves));
+    const bool whole = !divided || (ranks & (ranks - 1)) == 0;
+    if ((double)got == sum.value)
+        return true;
+    if (isfinite(got) && !isfinite(sum.value))
+        return false;
+    if (!isfinite(got))
+        return !(sum.magnitudes < (wire == DDP_F16 ? F16_LARGEST : FLT_MAX));
+    const double scale = divided ? (double)v->scale : 1;
+    if (whole && sums_exactly(values, ranks, stride, sum.magnitudes / scale, digits))
+        return false;
+    const double tiniest = wire == DDP_F16 ? ldexp(1, -F16_TINIEST) : FLT_TRUE_MIN;
+    return fabs((double)got - sum.value) <=
+           (ranks + 1) * (ldexp(sum.magnitudes, -digits) + tiniest);
 }
 
 /* The second selection of oktopk, among the sums. */
@@ -244,8 +374,16 @@ static bool is_reselected(struct reselection *reselection, float sum, float got)
     return true;
 }
 
-/* Checks elements [begin, begin + n). v->expected_sent holds the values that each rank must have
- * sent for them. */
+static void check_residual(const struct ddp_verify_exchange *v, size_t i, const float *residual,
+                           struct finding *f)
+{
+    if (residual != NULL && bits_of(residual[i]) != bits_of(v->acc[i]) &&
+        !(residual[i] == 0 && v->acc[i] == 0))
+        found(f, "residual", v->first + i, v->acc[i], residual[i]);
+}
+
+/* Checks elements [begin, begin + n) of lists. v->expected_sent holds the values that each rank
+ * must have sent for them. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct reselection *reselection, const float *data, const float *residual,
                         struct finding *f)
@@ -253,28 +391,41 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     const bool global = v->setup.spec.compressor->global_topk;
     for (size_t j = 0; j < n; j++) {
         size_t i = begin + j;
-        double sum = 0, magnitudes = 0;
-        for (int r = 0; r < v->setup.comm->size; r++) {
-            float sent = v->expected_sent[(size_t)r * n + j];
-            sum += (double)sent;
-            magnitudes += fabs((double)sent);
-        }
+        struct sum sum = sum_of(v->expected_sent + j, v->setup.comm->size, n);
         if (global) { /* otherwise each value was scaled before it was sent */
-            sum *= (double)v->scale;
-            magnitudes *= (double)v->scale;
+            sum.value *= (double)v->scale;
+            sum.magnitudes *= (double)v->scale;
         }
-        bool taken = !global || is_reselected(reselection, (float)sum, data[i]);
-        if (!is_sum(v, taken ? sum : 0, magnitudes, data[i]))
-            found(f, "sum", v->first + i, (float)sum, data[i]);
+        const bool taken = !global || is_reselected(reselection, (float)sum.value, data[i]);
+        if (taken ? !is_sum(v, v->expected_sent + j, n, sum, data[i]) : data[i] != 0)
+            found(f, "sum", v->first + i, (float)sum.value, data[i]);
         /* The ranks' values cancelled, so the result does not show whether the sum was taken. */
-        bool unknown = global && v->sent[i] && sum == 0;
+        bool unknown = global && v->sent[i] && sum.value == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
         else if (v->sent[i] && taken)
             v->acc[i] = 0;
-        if (residual && bits_of(residual[i]) != bits_of(v->acc[i]) &&
-            !(residual[i] == 0 && v->acc[i] == 0))
-            found(f, "residual", v->first + i, v->acc[i], residual[i]);
+        check_residual(v, i, residual, f);
+    }
+}
+
+/* Checks elements [begin, begin + n) of arrays, like check_block. sent [n]: the values that this
+ * rank must have sent. */
+static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
+                        const float *data, const float *residual, struct finding *f)
+{
+    for (size_t j = 0; j < n; j++) {
+        const size_t i = begin + j;
+        struct sum sum = sum_of(v->expected_sent + j, v->setup.comm->size, n);
+        if (!v->halves) { /* a 16-bit value was scaled before it was sent */
+            sum.value *= (double)v->scale;
+            sum.magnitudes *= (double)v->scale;
+        }
+        if (!is_sum(v, v->expected_sent + j, n, sum, data[i]))
+            found(f, "sum", v->first + i, (float)sum.value, data[i]);
+        const float left = v->acc[i] - sent[j];
+        v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
+        check_residual(v, i, residual, f);
     }
 }
 
@@ -291,7 +442,8 @@ static void check_reselection(const struct ddp_verify_exchange *v,
                     3 * (reselection->taken + reselection->zeros) < 2 * want)
         found(f, "number of sums that were selected", v->first, (float)want,
               (float)reselection->taken);
-    else if (reselection->smallest_taken < reselection->largest_left)
+    else if (reselection->smallest_taken * (v->rounded_sums ? 1 + SLACK : 1) <
+             reselection->largest_left)
         found(f, "smallest sum that was selected", v->first, reselection->largest_left,
               reselection->smallest_taken);
 }
@@ -338,14 +490,43 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
     return 0;
 }
 
+/* Checks an exchange of arrays, from the values that all ranks must have sent. */
+static int check_arrays(struct ddp_verify_exchange *v, const float *data, const float *residual,
+                        struct finding *f, struct ddp_err *err)
+{
+    const struct ddp_compress_spec *spec = &v->setup.spec;
+    for (size_t done = 0, n; done < v->setup.n; done += n) {
+        float sent[BLOCK];
+        n = DDP_MIN(v->setup.n - done, (size_t)BLOCK);
+        if (v->halves)
+            spec->compressor->rounded(spec, v->scale, v->acc + done, n, sent);
+        else
+            memcpy(sent, v->acc + done, n * sizeof *sent);
+        DDP_TRY(
+            ddp_comm_allgather_bytes(v->setup.comm, sent, v->expected_sent, n * sizeof *sent, err));
+        check_array(v, done, n, sent, data, residual, f);
+    }
+    return 0;
+}
+
+/* Forgets the input of an exchange of f32 arrays, which have no residual. */
+static void forget(struct ddp_verify_exchange *v)
+{
+    memset(v->acc, 0, v->setup.n * sizeof *v->acc);
+}
+
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                               const float *residual, double values_sent, struct ddp_err *err)
 {
     struct finding f = {0};
     if (v->lists)
         DDP_TRY(check_lists(v, data, residual, values_sent, &f, err));
+    else if (v->halves || v->rounded_sums)
+        DDP_TRY(check_arrays(v, data, residual, &f, err));
     else
-        check_integers(v, data, residual, &f);
+        check_integers(v, data, &f);
+    if (!v->lists && !v->halves)
+        forget(v);
     int rc = ddp_verify_same_on_all_ranks(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)
         return rc;

@@ -1,13 +1,19 @@
-/* Verifies compressed all-reduces exactly (exchange/compressed.h). Computes the values that each
- * rank must send, keep and receive, by code that shares nothing with the kernels under test.
+/* Verifies compressed all-reduces (exchange/compressed.h). Computes the values that each rank must
+ * send, keep and receive, by code that shares nothing with the kernels under test.
  *
- * Dense formats (none, fp16, bf16): inputs are the small integers of verify.h. Their sums are
- * exact in the wire type in any order, so every rank can compute the right result alone.
+ * none: inputs are the small integers of verify.h. Their sums are exact in any order, so every rank
+ * can compute the right result alone.
  *
- * Lists: inputs are gradients rounded to few bits (ddp_gradient_round). Each rank computes which
- * values it must send (`reference` in compress.h) and the residual that it must then have. The
- * ranks exchange the values that they must have sent. The result must be the sum of these values,
- * and may be rounded only if the sum cannot be exact. The residual must be the rest, bit for bit.
+ * fp16, bf16 and lists: each rank computes the values that it must send (`rounded` and `reference`
+ * in compress.h) and the residual that it must then have. The ranks exchange the values that they
+ * must have sent. The result must be the sum of these values, and may be rounded only if the sum
+ * cannot be exact. The residual must be the rest, bit for bit. For 16 bits, every second input is a
+ * small integer, whose sums are exact. The others have more bits than the format, and many
+ * exceed the clip. For lists, inputs are gradients rounded to few bits
+ * (ddp_gradient_round).
+ *
+ * An exchange of a gradient that was not rounded can be verified as well
+ * (ddp_verify_exchange_expect_gradient). Its sums may have rounding errors.
  *
  * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
  * sum may be smaller in magnitude than one that was left out. Exactly k sums (or all sums that are
@@ -37,15 +43,29 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
                                struct ddp_verify_exchange **out,
                                struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v);
-/* Writes this rank's input of a step to data [n]. Every exchange between create and the last check
- * must take its input from exactly one such call, because residuals depend on all earlier
- * exchanges. */
+/* Writes this rank's input of a step to data [n]. */
+int ddp_verify_exchange_draw(struct ddp_verify_exchange *v, uint64_t step, float *data,
+                             struct ddp_err *err) DDP_MUST_CHECK;
+/* Announces that data [n] is the input of the next exchange to check. ddp_verify_exchange_draw must
+ * have written data since the last check. Residuals depend on all earlier exchanges. Therefore
+ * every exchange must be announced and checked, in order, or ddp_verify_exchange_adopt must follow.
+ */
+void ddp_verify_exchange_expect(struct ddp_verify_exchange *v, const float *data);
+/* Writes an input and announces it. */
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
                               struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks one exchange. data [n], residual [n] (or NULL): contents after the exchange. values_sent:
- * number of values that this rank sent. Returns DDP_EDATA with rank, element, expected and received
- * value, perhaps only on the ranks that found an error. The caller must therefore always call
- * ddp_comm_agree. Collective. */
+/* Assumes that the residual now is residual [n] (NULL: 0), and that `calls` exchanges have been
+ * run. Used after exchanges that were not checked. */
+void ddp_verify_exchange_adopt(struct ddp_verify_exchange *v, const float *residual,
+                               uint64_t calls);
+/* Announces that the next exchange to check has the gradient of `step` as its input, as
+ * ddp_gradient_draw writes it. */
+int ddp_verify_exchange_expect_gradient(struct ddp_verify_exchange *v, uint64_t step,
+                                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Checks one exchange. data [n], residual [n] (or NULL): contents after the exchange; the residual
+ * is not checked if it is NULL. values_sent: number of values that this rank sent. Returns
+ * DDP_EDATA with rank, element, expected and received value, perhaps only on the ranks that found
+ * an error. The caller must therefore always call ddp_comm_agree. Collective. */
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                               const float *residual, double values_sent,
                               struct ddp_err *err) DDP_MUST_CHECK;

@@ -15,4 +15,5 @@ const struct ddp_compressor ddp_comp_bf16 = {
     .wire_dtype = DDP_BF16,
     .bound = ddp_comp_bound_all,
     .encode = bf16_encode,
+    .rounded = ddp_comp_half_rounded,
 };

@@ -39,4 +39,5 @@ const struct ddp_compressor ddp_comp_fp16 = {
     .check = fp16_check,
     .bound = ddp_comp_bound_all,
     .encode = fp16_encode,
+    .rounded = ddp_comp_half_rounded,
 };

@@ -24,6 +24,10 @@ void ddp_comp_topk_reference(const struct ddp_compress_spec *spec, const float *
 void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                                   uint64_t calls, bool *sent);
 
+/* `rounded` of the 16-bit compressors. An argument is a clip. */
+void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
+                           size_t n, float *sent);
+
 /* Multiplies the values of e->list by e->scale. */
 void ddp_comp_scale_list(struct ddp_encode *e);
 

@@ -1,8 +1,10 @@
-/* The entries that the selections by magnitude must send, computed in a slow and exact way: top-K
- * by counting, threshold by comparing. This code verifies the kernels of device/sparse.h and shares
- * nothing with them. */
+/* The values that compressors must send, computed in a slow and exact way: top-K by counting,
+ * threshold by comparing, 16-bit floats by arithmetic in double. This code verifies the kernels of
+ * device/sparse.h and shares nothing with them. */
+#include <math.h>
 #include <string.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "compress/comp_impl.h"
 
@@ -62,4 +64,37 @@ void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const fl
     (void)calls;
     for (size_t i = 0; i < n; i++)
         sent[i] = magnitude_of(acc[i]) >= least;
+}
+
+/* Returns x rounded to nearest even in a format with `digits` significant bits, whose smallest
+ * normal number is 2^least and whose largest finite number is `largest`. In double, a number of the
+ * magnitude 2^52 steps has no fraction, so adding and subtracting 1.5 * 2^52 steps rounds x to a
+ * multiple of the step. */
+static float round_to(float x, int digits, int least, double largest)
+{
+    if (!isfinite(x))
+        return isnan(x) ? (float)NAN : x;
+    const int exponent = DDP_MAX((int)(magnitude_of(x) >> 23) - 127, least);
+    const uint64_t bits = (uint64_t)(1023 + 52 + exponent - digits + 1) << 52 | UINT64_C(1) << 51;
+    double shift;
+    memcpy(&shift, &bits, sizeof shift);
+    const double rounded = ((double)x + shift) - shift;
+    if (fabs(rounded) > largest)
+        return x < 0 ? -INFINITY : INFINITY;
+    return (float)rounded;
+}
+
+void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
+                           size_t n, float *sent)
+{
+    const bool is_f16 = spec->compressor->wire_dtype == DDP_F16;
+    const int digits = ddp_dtypes[spec->compressor->wire_dtype].digits;
+    const double largest = is_f16 ? 65504 : 0x1.fep127;
+    const float clip = (float)(spec->argument * (double)scale);
+    for (size_t i = 0; i < n; i++) {
+        float x = acc[i];
+        if (!isnan(spec->argument) && fabsf(x) > clip)
+            x = x < 0 ? -clip : clip;
+        sent[i] = round_to(x, digits, is_f16 ? -14 : -126, largest);
+    }
 }

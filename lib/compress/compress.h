@@ -89,10 +89,14 @@ struct ddp_compressor {
     /* GATHER: computes what a correct encode() sends. bench/verify_exchange.c compares the result
      * of every verified exchange with it, so it must not share code with encode() and the kernels.
      * acc [n]: the sums of input and residual. calls: number of earlier encodings with this state.
-     * Sets each sent[i] to whether the list must contain acc[i]. NULL for SUM: the verifier
-     * computes the exact sums in wire_dtype itself. */
+     * Sets each sent[i] to whether the list must contain acc[i]. NULL for SUM. */
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
+    /* SUM: computes the values sent [n] that a correct encode() sends for acc [n], the sums of
+     * scaled input and residual. scale: the factor of the input, which also applies to a clip. Must
+     * not share code with encode() and the kernels. NULL for GATHER, and if nothing is rounded. */
+    void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
+                    float *sent);
 };
 
 #define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;

@@ -145,6 +145,7 @@ struct ddp_point {
     double bound_fraction; /* bound_ns / median. */
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
+    int64_t check_operations;            /* Operations that were verified; -1 if check is off. */
     /* Samples (double, ns) that follow the struct. 0 unless --samples. */
     int64_t sample_count;
     /* Why the point is doubtful: bits 1 << enum ddp_quality (record/quality.h). Set by

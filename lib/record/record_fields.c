@@ -213,6 +213,7 @@ static const struct ddp_field point_fields[] = {
     {P(bound_ns), TIME, "bound.us", "bound_us"},
     {P(bound_fraction), NUMBER, "bound.fraction", "bound_fraction"},
     {P(check), ENUM, "check.mode", "check", CHOICE(ddp_check_names, DDP_CHECK_ALL + 1)},
+    {P(check_operations), COUNT, "check.operations", "check_operations", .least = -1},
     {P(check_elements), COUNT, "check.elements", "check_elements", .least = -1},
     {P(check_wrong), COUNT, "check.wrong", "check_wrong", .least = -1},
     {DERIVED, DDP_FIELD_LIST, "samples_us", .applies = has_samples},
