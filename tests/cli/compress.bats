@@ -105,7 +105,7 @@ for p in sparse[1:]:
         assert abs(p["pays_below_GBps"] / (saved / (median_us - dense_us) / 1e3) - 1) < 1e-6
 assert f'# {sparse[2]["verdict"]}\n' in table and f'- {sparse[2]["verdict"]}\n' in markdown
 assert sparse[1]["verdict"] not in table + markdown  # a summary has the largest size only
-assert markdown.splitlines().count("|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|") == 1
+assert markdown.splitlines().count("|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|") == 1
 END
 }
 
