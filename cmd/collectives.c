@@ -37,10 +37,9 @@ static const struct ddp_opt algorithm_rows[] = {
             "auto, all, or names: see `ddpbench list`"),
     DDP_OPT(FLAG, "graph", 0, AT(bench.graph), NULL, NULL,
             "backend nccl: run the operation as a captured CUDA graph"),
-    DDP_OPT(INT, "groups", 0, AT(bench.groups), "G", "1",
-            "run the operation in G groups of consecutive ranks at the same time; the slowest rank "
-            "of all groups counts",
-            .min = 1, .max = 128),
+    DDP_OPT(STRING, "groups", 0, AT(groups), "G", "1",
+            "run the operation in G groups of consecutive ranks at the same time, or in groups of "
+            "listed ranks (0,1:2,3,4); the slowest rank of all groups counts"),
     DDP_OPT_END,
 };
 
@@ -319,6 +318,7 @@ static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
     if (coll != DDP_BARRIER) /* a barrier does not have these options */
         DDP_TRY(check_contradictions(rows, parsed, err));
     v->bench.coll = coll;
+    DDP_TRY(ddp_plan_parse_groups(v->groups, &v->bench, err));
     v->bench.seed = v->world.seed;
     for (int i = 0; i < v->world.ranks.n; i++) {
         int of_a_group;

@@ -230,20 +230,8 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
         return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
     }
     DDP_TRY(ddp_plan_check_compress(o, err));
+    DDP_TRY(ddp_plan_check_groups(o, err));
     return check_algorithms(o, err);
-}
-
-int ddp_plan_group_ranks(const struct ddp_bench_options *o, int ranks, int *out,
-                         struct ddp_err *err)
-{
-    const int groups = o->groups > 1 ? (int)o->groups : 1;
-    if (ranks % groups != 0) {
-        ddp_fail(err, DDP_EUSAGE, "--groups %d: %d rank%s cannot be divided into equal groups",
-                 groups, ranks, ranks == 1 ? "" : "s");
-        return ddp_hint(err, "use --ranks with a multiple of %d", groups);
-    }
-    *out = ranks / groups;
-    return 0;
 }
 
 static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, struct ddp_err *err)
@@ -283,11 +271,11 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
 
 /* Returns the number of elements of a message of at most `bytes` bytes. For collectives on chunks
  * it is rounded down, so that the chunk of every rank has the same number. */
-static uint64_t whole_count(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
+static uint64_t whole_count(const struct ddp_bench_options *o, uint64_t bytes, enum ddp_dtype dtype,
+                            int ranks)
 {
-    uint64_t count = bytes / ddp_dtype_size(dtype);
-    size_t parts = ddp_coll_message_bytes(coll, ranks, 1, dtype) / ddp_dtype_size(dtype);
-    return count - count % parts;
+    const uint64_t count = bytes / ddp_dtype_size(dtype);
+    return count - count % ddp_plan_chunks(o, ranks);
 }
 
 /* The first size that was rounded down. n: number of points whose size was rounded down. */
@@ -298,15 +286,16 @@ struct rounding {
 };
 
 /* Returns true if the size is above 0 but holds no element for each rank. */
-static bool is_small(enum ddp_coll coll, uint64_t bytes, enum ddp_dtype dtype, int ranks)
+static bool is_small(const struct ddp_bench_options *o, uint64_t bytes, enum ddp_dtype dtype,
+                     int ranks)
 {
-    return bytes > 0 && whole_count(coll, bytes, dtype, ranks) == 0;
+    return bytes > 0 && whole_count(o, bytes, dtype, ranks) == 0;
 }
 
 /* Returns the smallest size above 0 that holds an element for each rank. */
-static uint64_t least_bytes(enum ddp_coll coll, enum ddp_dtype dtype, int ranks)
+static uint64_t least_bytes(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks)
 {
-    return ddp_coll_message_bytes(coll, ranks, 1, dtype);
+    return ddp_plan_chunks(o, ranks) * ddp_dtype_size(dtype);
 }
 
 /* Refuses a listed size that holds no element, unless such sizes are left out. With all types, they
@@ -317,14 +306,13 @@ static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dt
     for (int i = 0; i < o->sizes.n && !o->skip_small && !all_dtypes; i++)
         for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
             const enum ddp_dtype dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
-            if (!is_small(o->coll, o->sizes.v[i], dtype, ranks))
+            if (!is_small(o, o->sizes.v[i], dtype, ranks))
                 continue;
             ddp_fail(err, DDP_EUSAGE, "--size %llu is too small for one element of %s%s",
                      (unsigned long long)o->sizes.v[i], ddp_dtype_name(dtype),
-                     ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank"
-                                                                           : "");
+                     ddp_plan_chunks(o, ranks) > 1 ? " for every rank" : "");
             return ddp_hint(err, "--size must be at least %llu here, or 0",
-                            (unsigned long long)least_bytes(o->coll, dtype, ranks));
+                            (unsigned long long)least_bytes(o, dtype, ranks));
         }
     return 0;
 }
@@ -337,7 +325,7 @@ static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, 
     size_t used = 0;
     for (int i = 0; i < sizes->n; i++) {
         char item[32];
-        if (!is_small(o->coll, sizes->v[i], dtype, ranks))
+        if (!is_small(o, sizes->v[i], dtype, ranks))
             continue;
         snprintf(item, sizeof item, "%s%llu", used ? ", " : "", (unsigned long long)sizes->v[i]);
         const bool fits = used + sizeof item + sizeof ", ..." < out_bytes;
@@ -348,6 +336,13 @@ static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, 
     return used > 0;
 }
 
+/* Returns the number of ranks of all groups. ranks: that of the largest group. */
+static int world_ranks(const struct ddp_bench_options *o, int ranks)
+{
+    return o->group_list.ranks > 0 ? o->group_list.ranks
+                                   : ranks * (o->groups > 1 ? (int)o->groups : 1);
+}
+
 /* Adds an entry to plan->small if sizes hold no element of this type. */
 static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
                       const struct sizes *sizes, struct ddp_bench_plan *plan)
@@ -356,12 +351,12 @@ static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, i
     char list[128];
     if (!list_small(o, dtype, ranks, sizes, list, sizeof list))
         return;
-    *l = (struct ddp_left_out){.ranks = ranks * (o->groups > 1 ? (int)o->groups : 1)};
+    *l = (struct ddp_left_out){.ranks = world_ranks(o, ranks)};
     snprintf(l->what, sizeof l->what, "%s: %s of %s bytes", ddp_coll_name(o->coll),
              ddp_dtype_name(dtype), list);
     snprintf(l->reason, sizeof l->reason, "one element%s needs %llu bytes",
-             ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1 ? " for every rank" : "",
-             (unsigned long long)least_bytes(o->coll, dtype, ranks));
+             ddp_plan_chunks(o, ranks) > 1 ? " for every rank" : "",
+             (unsigned long long)least_bytes(o, dtype, ranks));
     plan->small_count++;
 }
 
@@ -369,14 +364,14 @@ static void add_points(const struct ddp_bench_options *o, const struct ddp_point
                        const struct sizes *sizes, struct ddp_bench_plan *plan, struct rounding *r)
 {
     for (int i = 0; i < sizes->n; i++) {
-        if (is_small(o->coll, sizes->v[i], like->dtype, like->ranks)) {
+        if (is_small(o, sizes->v[i], like->dtype, like->ranks)) {
             plan->small[plan->small_count - 1].points++;
             continue;
         }
         struct ddp_point_spec *s = &plan->points[plan->count++];
         *s = *like;
         s->requested_bytes = sizes->v[i];
-        s->count = whole_count(o->coll, sizes->v[i], s->dtype, s->ranks);
+        s->count = whole_count(o, sizes->v[i], s->dtype, s->ranks);
         s->size_bytes = s->count * ddp_dtype_size(s->dtype);
         plan->buffer_bytes = DDP_MAX(plan->buffer_bytes, s->size_bytes);
         if (s->size_bytes == s->requested_bytes)
@@ -394,7 +389,7 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
         return;
     if (r->n > 1)
         snprintf(more, sizeof more, "; more such points: %d", r->n - 1);
-    bool parts = ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8) > 1;
+    bool parts = ddp_plan_chunks(o, ranks) > 1;
     snprintf(plan->rounding, sizeof plan->rounding,
              "%llu bytes are no whole number of %s%s: rounded down to %llu%s",
              (unsigned long long)r->requested, ddp_dtype_name(r->dtype),
@@ -441,6 +436,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->root = (int)o->root;
     s->ranks = ranks;
     s->groups = o->groups > 1 ? (int)o->groups : 1;
+    memcpy(s->group_list, o->group_list.text, sizeof s->group_list);
     s->memory = plan->memory;
     s->overlap = o->overlap;
     s->graph = o->graph;
@@ -504,9 +500,10 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     struct ddp_string_list *algorithms = NULL; /* [methods] */
     struct sizes sizes = {0};
     DDP_TRY(ddp_plan_check(o, err));
-    if (o->root < 0 || o->root >= ranks)
+    const int least = ddp_plan_least_ranks(o, ranks);
+    if (o->root < 0 || o->root >= least)
         return ddp_fail(err, DDP_EUSAGE, "--root %lld is out of range: there are %d ranks",
-                        (long long)o->root, ranks);
+                        (long long)o->root, least);
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */

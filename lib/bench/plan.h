@@ -25,6 +25,17 @@ extern "C" {
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
+#define DDP_PLAN_GROUPS_MAX      128
+#define DDP_PLAN_GROUP_RANKS_MAX 256
+
+/* Groups that the user listed, such as "0,1:2,3,4". */
+struct ddp_group_list {
+    int ranks;     /* Number of listed ranks; 0: no list, the groups are equal. */
+    char text[64]; /* The list as given. */
+    /* The group of each rank, from 1. 0: the rank is in no group. */
+    short of[DDP_PLAN_GROUP_RANKS_MAX];
+};
+
 /* The parsed options of a collective command, without those that choose ranks and backend. */
 struct ddp_bench_options {
     enum ddp_coll coll;
@@ -38,7 +49,8 @@ struct ddp_bench_options {
     int64_t root;
     int placement;  /* 0 in, 1 out, 2 both */
     int64_t groups; /* groups that run the operation at the same time; 0 and 1: no groups */
-    int memory;     /* enum ddp_memory; -1: registered if the backend has it, else private */
+    struct ddp_group_list group_list; /* used instead of equal groups if it has ranks */
+    int memory; /* enum ddp_memory; -1: registered if the backend has it, else private */
     /* If precision and max_time_s are 0, there are exactly `iters` iterations. Otherwise there are
      * at most `iters`. They end earlier when half the interval is at most `precision` times the
      * median, or when max_time_s has passed (bench/iterations.h). */
@@ -92,11 +104,6 @@ struct ddp_bench_plan {
  * example sizes, steps and names of algorithms. Returns DDP_EUSAGE. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Sets *out to the number of ranks in a group. Returns DDP_EUSAGE if `ranks` cannot be divided into
- * options->groups equal groups. */
-int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
-                         struct ddp_err *err) DDP_MUST_CHECK;
-
 /* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
  * dtype, operation, method, algorithm, placement and size. The size varies fastest. A plan may be
  * empty if all sizes are left out.
@@ -121,6 +128,32 @@ int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_b
 int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
                        struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
+
+/* The following functions are in plan_groups.c and concern --groups. */
+/* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest one must be
+ * in one list. Returns DDP_EUSAGE. */
+int ddp_plan_parse_groups(const char *text, struct ddp_bench_options *options,
+                          struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns DDP_EUSAGE if an option cannot be combined with listed groups. Groups of different sizes
+ * may use different algorithms. A compressed point and an overlapped one need the same on all. */
+int ddp_plan_check_groups(const struct ddp_bench_options *options,
+                          struct ddp_err *err) DDP_MUST_CHECK;
+/* Sets *out to the number of ranks in the largest group. Returns DDP_EUSAGE if `ranks` ranks cannot
+ * be divided into options->groups equal groups, or if the listed groups have other ranks. */
+int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+/* The following functions need a legal number of ranks. */
+/* Returns the number of ranks in the smallest group. ranks: that of the largest one. */
+int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);
+/* Returns the group of a rank, from 0. */
+int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int rank);
+/* Writes the ranks of a group to members [ranks], ascending. Returns their number. */
+int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
+                           int *members);
+/* Returns the number that must divide the elements of a message, so that every group can divide the
+ * message among its ranks. It is 1 if the collective needs no chunks. ranks: ranks in the largest
+ * group. */
+uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 
 /* The following functions are in plan_compress.c and concern --compress and --partial. */
 /* Largest number of chunks of --partial. */

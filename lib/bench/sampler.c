@@ -159,6 +159,9 @@ static int find_skips(struct ddp_sampler *s, struct ddp_err *err)
     for (int i = 0; i < s->plan->count; i++) {
         struct ddp_err reason = DDP_ERR_INIT;
         int rc = probe(s, &s->plan->points[i], &reason);
+        /* Listed groups may have different sizes. A point runs in all groups or in none. */
+        if (s->options->group_list.ranks > 0)
+            rc = ddp_comm_agree(s->comm, rc, &reason);
         if (rc == 0)
             continue;
         if (rc != DDP_EUNAVAIL || !leaves_out) {
@@ -218,10 +221,9 @@ static int make_group(struct ddp_sampler *s, struct ddp_err *err)
         rc = ddp_plan_group_ranks(s->options, size, &ranks, err);
     rc = ddp_comm_agree(s->comm, rc, err);
     if (rc == 0 && ranks < size) {
-        const int first = s->comm->rank / ranks * ranks;
-        for (int i = 0; i < ranks; i++)
-            members[i] = first + i;
-        rc = ddp_comm_agree(s->comm, ddp_comm_group(s->comm, members, ranks, &s->group, err), err);
+        const int group = ddp_plan_group_of(s->options, size, s->comm->rank);
+        const int n = ddp_plan_group_members(s->options, size, group, members);
+        rc = ddp_comm_agree(s->comm, ddp_comm_group(s->comm, members, n, &s->group, err), err);
     }
     free(members);
     return rc;
@@ -609,6 +611,9 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
     DDP_TRY(fill_point(m, out, err));
     if (s->async)
         DDP_TRY(measure_overlap(m, out, err));
+    /* Groups of different sizes may use different algorithms, which have different bounds. */
+    if (s->options->group_list.ranks > 0)
+        return 0;
     return ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err);
 }
 
@@ -620,7 +625,7 @@ static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out
      * below 2^53, so the seed and one of up to 256 groups fit into 64 bits. ddp_mix64 is one to
      * one, so different seeds and groups give different rounds. The index of the point and the
      * number of the iteration are added. */
-    const uint64_t group = (uint64_t)(s->comm->rank / s->group->size);
+    const uint64_t group = (uint64_t)ddp_plan_group_of(s->options, s->comm->size, s->comm->rank);
     m.round = ddp_mix64((uint64_t)s->options->seed | group << 56) + (uint64_t)index;
     point_operands(s, m.spec, &m.operands);
     ddp_point_init(out);

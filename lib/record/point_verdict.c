@@ -106,7 +106,8 @@ void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_b
 static bool same_method(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return strcmp(a->compress, b->compress) == 0 && a->partial == b->partial &&
-           a->ranks == b->ranks && a->groups == b->groups && a->op == b->op &&
+           a->ranks == b->ranks && a->groups == b->groups &&
+           strcmp(a->group_list, b->group_list) == 0 && a->op == b->op &&
            strcmp(a->algorithm, b->algorithm) == 0;
 }
 

@@ -31,9 +31,12 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
              s->backend, s->algorithm, ddp_dtype_name(s->dtype), ddp_op_name(s->op), s->root,
              ddp_placement_name(s->placement), ddp_memory_name(s->memory), s->ranks,
              (unsigned long long)s->requested_bytes, s->compress, s->partial);
-    if (s->groups > 1) {
+    if (s->groups > 1 || s->group_list[0]) {
         size_t n = strlen(out);
-        snprintf(out + n, out_bytes - n, "/g%d", s->groups);
+        if (s->group_list[0])
+            snprintf(out + n, out_bytes - n, "/g%s", s->group_list);
+        else
+            snprintf(out + n, out_bytes - n, "/g%d", s->groups);
     }
     if (s->overlap) {
         size_t n = strlen(out);

@@ -51,8 +51,9 @@ struct ddp_point_spec {
     int root;
     enum ddp_placement placement;
     enum ddp_memory memory;
-    int ranks;  /* Ranks of one group. */
-    int groups; /* Groups that ran at the same time. 0 and 1: no groups. */
+    int ranks;           /* Ranks of one group. With a group list: of the largest group. */
+    int groups;          /* Groups that ran at the same time. 0 and 1: no groups. */
+    char group_list[64]; /* The ranks of each group, such as "0,1:2,3,4". "": equal groups. */
     uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer. */
     char compress[32];                           /* "none" without compression. */
     int partial;                                 /* --partial: number of chunks. 0: not partial. */
@@ -62,8 +63,8 @@ struct ddp_point_spec {
 
 /* Writes the id of a point, for example
  * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is the
- * requested bytes. Possible suffixes are "/g4" (4 groups ran it), "/overlap" and "/graph".
- * out_bytes >= 192. */
+ * requested bytes. Possible suffixes are "/g4" (4 groups ran it), "/g0,1:2" (listed groups),
+ * "/overlap" and "/graph". out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 /* Dense exchanges with which a compressed exchange is compared. */

@@ -109,6 +109,7 @@ static const struct ddp_field point_fields[] = {
     {P(spec.ranks), COUNT, "ranks", "ranks", .least = 1, .most = MANY},
     {P(spec.groups), COUNT, .most = MANY},
     {DERIVED, COUNT, "groups", "groups", .least = 1, .number = groups_of},
+    {P(spec.group_list), TEXT, "group_list", "group_list"},
     {P(spec.requested_bytes), COUNT, "requested_bytes", "requested_bytes"},
     {P(spec.size_bytes), COUNT, "size_bytes", "size_bytes"},
     {P(spec.count), COUNT, "count", "count"},

@@ -20,15 +20,16 @@ static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
            a->memory == b->memory && a->ranks == b->ranks && a->groups == b->groups &&
-           a->requested_bytes == b->requested_bytes && a->partial == b->partial &&
-           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->compress, b->compress) == 0;
+           strcmp(a->group_list, b->group_list) == 0 && a->requested_bytes == b->requested_bytes &&
+           a->partial == b->partial && strcmp(a->algorithm, b->algorithm) == 0 &&
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->compress, b->compress) == 0;
 }
 
 static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->memory == b->memory && a->ranks == b->ranks &&
-           a->groups == b->groups && strcmp(a->algorithm, b->algorithm) == 0;
+           a->groups == b->groups && strcmp(a->group_list, b->group_list) == 0 &&
+           strcmp(a->algorithm, b->algorithm) == 0;
 }
 
 /* Returns the index of the other half of point `index`'s row among points [from, to), or -1. */

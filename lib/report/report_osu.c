@@ -22,9 +22,9 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
            a->placement == b->placement && a->memory == b->memory && a->ranks == b->ranks &&
-           a->groups == b->groups && a->partial == b->partial &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->algorithm, b->algorithm) == 0 &&
-           strcmp(a->compress, b->compress) == 0;
+           a->groups == b->groups && strcmp(a->group_list, b->group_list) == 0 &&
+           a->partial == b->partial && strcmp(a->backend, b->backend) == 0 &&
+           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0;
 }
 
 /* Returns the owner of the collective, for the title. Only `native` is a collective of the MPI

@@ -44,7 +44,8 @@ void ddp_table_fixed(struct ddp_strbuf *out, int width, int digits, double value
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
 /* Adds the longer side of the median's 95 % interval, in percent of the median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
-/* Writes the number of ranks, for example "4x2" for 4 groups of 2. `out` has at least 24 bytes. */
+/* Writes the number of ranks, for example "4x2" for 4 groups of 2, or
+ * the start of a list of groups. `out` has at least 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);

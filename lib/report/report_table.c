@@ -116,7 +116,9 @@ void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t)
 
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out)
 {
-    if (spec->groups > 1)
+    if (spec->group_list[0])
+        snprintf(out, 24, "%.23s", spec->group_list);
+    else if (spec->groups > 1)
         snprintf(out, 24, "%dx%d", spec->groups, spec->ranks);
     else
         snprintf(out, 24, "%d", spec->ranks);

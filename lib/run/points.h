@@ -15,6 +15,7 @@ struct ddp_collective_values {
     int plan_count;
     bool explain_auto;
     struct ddp_string_list compress; /* --compress as given */
+    const char *groups;              /* --groups as given */
     double precision_percent;        /* --precision as given */
     const char *inject;              /* --inject-delay as given; NULL without it */
 };

@@ -192,6 +192,57 @@ static void test_small_sizes(void **state)
     ddp_plan_release(&plan);
 }
 
+static void refused_groups(const char *text, const char *named)
+{
+    struct ddp_bench_options o = defaults();
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_plan_parse_groups(text, &o, &err), DDP_EUSAGE);
+    assert_true(text_names(err.text, "--groups"));
+    assert_non_null(strstr(err.text, named));
+}
+
+static void test_listed_groups(void **state)
+{
+    struct ddp_bench_options o = one_size(1000);
+    struct ddp_err err = DDP_ERR_INIT;
+    int ranks, members[5];
+    (void)state;
+    assert_int_equal(ddp_plan_parse_groups("3,0:1,4,2", &o, &err), 0);
+    assert_int_equal(o.groups, 2);
+    assert_int_equal(ddp_plan_group_ranks(&o, 5, &ranks, &err), 0);
+    assert_int_equal(ranks, 3);
+    assert_int_equal(ddp_plan_least_ranks(&o, ranks), 2);
+    assert_int_equal(ddp_plan_group_of(&o, 5, 3), 0);
+    assert_int_equal(ddp_plan_group_of(&o, 5, 2), 1);
+    assert_int_equal(ddp_plan_group_members(&o, 5, 1, members), 3);
+    assert_memory_equal(members, ((int[]){1, 2, 4}), 3 * sizeof(int));
+    assert_int_equal(ddp_plan_group_ranks(&o, 4, &ranks, &err), DDP_EUSAGE);
+    assert_true(text_names(err.text, "5|4"));
+    o.coll = DDP_ALL_TO_ALL; /* both groups must be able to divide the message */
+    struct ddp_bench_plan plan = make(&o, 3);
+    assert_int_equal(plan.points[0].count, 246);
+    assert_int_equal(plan.points[0].ranks, 3);
+    assert_string_equal(plan.points[0].group_list, "3,0:1,4,2");
+    ddp_plan_release(&plan);
+    o.coll = DDP_BROADCAST;
+    o.root = 2;
+    refused(&o, "shm", DDP_EUSAGE, "--root 2");
+    assert_int_equal(ddp_plan_parse_groups("2", &o, &err), 0);
+    assert_int_equal(o.group_list.ranks, 0);
+    assert_int_equal(ddp_plan_group_of(&o, 6, 3), 1);
+    assert_int_equal(ddp_plan_group_members(&o, 6, 1, members), 3);
+    refused_groups("0,1:1,2", "0,1:1,2");
+    refused_groups("0,1:3", "0,1:3");
+    refused_groups("0,1:", "0,1:");
+    refused_groups("0,,1", "0,,1");
+    refused_groups("0,x", "0,x");
+    refused_groups("0,256", "0,256");
+    refused_groups("0,99999999999999999999999", "0,9");
+    refused_groups("0", "'0'");
+    refused_groups("129", "129");
+    refused_groups("0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24", "0,1");
+}
+
 static void test_contradictions_are_refused(void **state)
 {
     struct ddp_bench_options o = defaults();
@@ -393,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_rounding_is_reported),
         cmocka_unit_test(test_small_sizes),
+        cmocka_unit_test(test_listed_groups),
         cmocka_unit_test(test_contradictions_are_refused),
         cmocka_unit_test(test_algorithm_names),
         cmocka_unit_test(test_all_algorithms),
