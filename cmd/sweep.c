@@ -69,7 +69,7 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
     ddp_printable(v->config_path, path, sizeof path);
     fprintf(out,
             "# dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
-            "(--launches), %d launch group%s in all\n",
+            "(--launches), ranks are started %d time%s in all\n",
             path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
             v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
     fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
@@ -117,8 +117,8 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Sweep"),
     DDP_OPT(INT, "launches", 0, AT(launches), "N", "1",
-            "measure everything N times, each time with newly started ranks; under mpiexec run the "
-            "command N times, because each run measures once",
+            "measure everything N times, each time with newly started ranks; under mpiexec a run "
+            "measures only once: repeat the same command line N times",
             .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX),
     DDP_OPT(STRING, "journal", 0, AT(journal_path), "FILE", NULL,
             "record finished points in FILE and keep it (default: FILE.journal beside the result "

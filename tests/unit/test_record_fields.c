@@ -125,6 +125,7 @@ static bool added_later(const char *path)
                                         "conditions.retransmits",
                                         "conditions.clock_MHz",
                                         "conditions.oversubscribed",
+                                        "check.operations",
                                         "epochs.exchange_busbw_GBps",
                                         "exchange_busbw_GBps"};
     for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
