@@ -131,33 +131,16 @@ static void explain_pingpong(FILE *out)
 
 static void explain_bound(FILE *out)
 {
-    fputs("The bound tells whether a figure is normal for this machine. It is a lower bound of\n"
-          "the algorithm's time, computed from speeds that were measured in the same run, with\n"
-          "the same buffers and pages. `bound` in the table is the lower bound in percent of\n"
-          "the median.\n"
-          "\n"
-          "memory          64 KiB and more over shared memory. The bound is the number of bytes\n"
-          "                that the algorithm must read and write on all ranks, divided by a\n"
-          "                measured speed. To measure it, all ranks copy at the same time, each\n"
-          "                a buffer of the size of the point (b = a), at most 128 MiB. If the\n"
-          "                algorithm combines values, they also add (a += b), and the faster of\n"
-          "                the two speeds counts. Copies use plain or non-temporal stores,\n"
-          "                whichever are faster. For a point in place the buffers have half that\n"
-          "                size, so that the caches hold as many bytes as in the operation.\n"
-          "latency         Less than 64 KiB over shared memory. The bound is the number of the\n"
-          "                algorithm's steps, times half the round trip of a ping-pong.\n"
-          "point-to-point  Messages. One message of the size of the point is timed while every\n"
-          "                rank sends one to its neighbour. From 64 KiB on, the bound is the\n"
-          "                number of bytes that a rank must send, divided by the speed of this\n"
-          "                message. Below 64 KiB it is the number of steps, times the time of\n"
-          "                this message. The steps and bytes of a library's own collective are\n"
-          "                not known. ceil(log2 n) steps (send-recv: 1) and the bytes of busbw\n"
-          "                are assumed.\n"
-          "\n"
-          "If a percentage is far below those of neighbouring sizes, look for the cause. More\n"
-          "than 100 for the bound `memory` can mean that the algorithm read data from a cache,\n"
-          "but the copies did not.\n",
-          out);
+    fputs(
+        "The bound is the least time that this machine needs for the collective, and the table\n"
+        "shows it in percent of the median time, so a figure near 100 is as good as this machine\n"
+        "allows. From 64 KiB on in shared memory, it is the time in which all ranks read their\n"
+        "inputs once and write their results once with plain loops that do not wait for each\n"
+        "other; below 64 KiB it is the latency of the algorithm's steps, and with messages it is\n"
+        "the time of as many messages between neighbours. It is measured before and after each\n"
+        "point on the buffers of the point, the faster measurement counts, and a figure above\n"
+        "103 means that other programs disturbed both measurements.\n",
+        out);
 }
 
 /* Prints a text in lines of at most 80 columns, indented by `indent`. */

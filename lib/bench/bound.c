@@ -14,33 +14,50 @@
 #define MOST_BYTES ((size_t)128 << 20)
 /* A round repeats small work, at most 16 times, until it has moved about this many bytes. Otherwise
  * the clock's resolution would matter. */
-#define ROUND_BYTES ((size_t)512 << 10)
-/* Number of rounds. The fastest round counts. Buffers above FEW_BYTES get fewer rounds, because
- * each round takes long. */
-#define ROUNDS_MAX 6
-#define ROUNDS_FEW 3
-#define FEW_BYTES  ((size_t)16 << 20)
-
-/* Speeds for buffers or messages of `bytes` bytes while all ranks are active. NaN: not measured
- * yet. */
-struct speed {
-    size_t bytes;
-    double copy_GBps, add_GBps; /* GB/s read and written by all ranks together */
-    double message_ns;          /* time of one message */
-};
+#define REPEAT_BYTES ((size_t)512 << 10)
+#define REPEAT_MAX   16
+/* Work is repeated in as many rounds as move about this many bytes per rank, within the limits. The
+ * fastest round counts. Messages move fewer bytes, because networks are slower than memory. */
+#define LOOP_BYTES    ((size_t)512 << 20)
+#define MESSAGE_BYTES ((size_t)64 << 20)
+#define ROUNDS_MIN    4
+#define ROUNDS_MAX    160
+/* A round of more than this many bytes per rank is cut into slices. The fastest round of each slice
+ * counts, so an interruption spoils one slice and not the whole round. Between slices the ranks
+ * wait for each other, untimed, so that all of them are active in each slice. */
+#define SLICE_BYTES ((size_t)4 << 20)
+#define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
+/* Largest number of times that one measurement stores. */
+#define TIMES_MAX (SLICES_MAX * ROUNDS_MIN)
+/* Loops with several destinations, or with non-temporal stores, process blocks of this size, which
+ * stay in the first or second cache. */
+#define BLOCK_BYTES ((size_t)16 << 10)
 
 struct ddp_bound {
     struct ddp_bound_setup setup;
-    struct speed *speeds;
-    int count;
-    int64_t *all; /* [size][ROUNDS_MAX]: scratch */
+    int64_t *all;         /* [size][TIMES_MAX]: scratch */
+    unsigned char *block; /* [BLOCK_BYTES]: sums before they are stored */
 };
 
-/* An operation to time, on `bytes` bytes. */
+/* The bytes that one rank reads and writes, if all ranks get an equal share: `reads` arrays of
+ * `chunk` bytes are added, and the sum is stored to `writes` arrays of `chunk` bytes. */
+struct share {
+    size_t chunk;
+    int reads, writes;
+    bool overwrites; /* the destinations are the first sources */
+    bool inside;     /* sources and destinations lie in buffer a, and b keeps the input */
+    size_t input;    /* bytes that are restored from b before a round; 0: none */
+    double scale;    /* the point's bytes divided by those of this share */
+};
+
+/* Work to time. */
 struct work {
     struct ddp_bound *bound;
-    size_t bytes;
-    int (*run)(const struct work *w, struct ddp_err *err);
+    const struct share *share; /* NULL: messages */
+    size_t length;             /* bytes of a chunk, or of a message */
+    size_t bytes;              /* bytes that a round reads and writes, or sends */
+    /* Does the work on the bytes [at, at + bytes) of every chunk. */
+    int (*run)(const struct work *w, size_t at, size_t bytes, struct ddp_err *err);
 };
 
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
@@ -48,11 +65,15 @@ int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out
 {
     struct ddp_bound *b;
     DDP_TRY(DDP_NEW(&b, 1, err));
-    const int rc = DDP_NEW(&b->all, (size_t)setup->comm->size * ROUNDS_MAX, err);
+    int rc = DDP_NEW(&b->all, (size_t)setup->comm->size * TIMES_MAX, err);
+    b->block = ddp_alloc_pages(BLOCK_BYTES);
+    if (rc == 0 && !b->block)
+        rc = ddp_fail_memory(err, 1, BLOCK_BYTES, __func__);
     if (rc != 0) {
-        free(b);
+        ddp_bound_destroy(b);
         return rc;
     }
+    memset(b->block, 0, BLOCK_BYTES);
     b->setup = *setup;
     *out = b;
     return 0;
@@ -62,142 +83,230 @@ void ddp_bound_destroy(struct ddp_bound *b)
 {
     if (!b)
         return;
-    free(b->speeds);
+    if (b->block)
+        ddp_free_pages(b->block, BLOCK_BYTES);
     free(b->all);
     free(b);
 }
 
-/* Copies: b = a. */
-static int copy(const struct work *w, struct ddp_err *err)
+static unsigned char *source(const struct work *w, int i)
 {
-    const struct ddp_bound_setup *s = &w->bound->setup;
-    (void)err;
-    s->comm->device->copy(s->b, s->a, w->bytes);
-    return 0;
+    return (unsigned char *)w->bound->setup.a + (size_t)i * w->share->chunk;
 }
 
-static int copy_nt(const struct work *w, struct ddp_err *err)
+static unsigned char *destination(const struct work *w, int i)
 {
-    const struct ddp_bound_setup *s = &w->bound->setup;
-    (void)err;
-    s->comm->device->copy_nt(s->b, s->a, w->bytes);
-    return 0;
+    const struct share *s = w->share;
+    void *const base = s->inside ? w->bound->setup.a : w->bound->setup.b;
+    const int skipped = s->inside && !s->overwrites ? s->reads : 0;
+    return (unsigned char *)base + (size_t)(skipped + i) * s->chunk;
 }
 
-/* Adds: a += b. Non-temporal stores would not be faster, because the lines of a are read anyway. */
-static int add(const struct work *w, struct ddp_err *err)
+/* Adds the bytes [at, at + bytes) of all sources, and stores the sum to dst [dst_count]. */
+static void add(const struct work *w, size_t at, size_t bytes, void *const *dst, int dst_count)
 {
-    const struct ddp_bound_setup *s = &w->bound->setup;
-    void *const dst[] = {s->a};
-    const void *const src[] = {s->a, s->b};
+    const void *src[DDP_REDUCE_MAX];
+    for (int i = 0; i < w->share->reads; i++)
+        src[i] = source(w, i) + at;
     const struct ddp_reduce r = {.dst = dst,
-                                 .dst_count = 1,
+                                 .dst_count = dst_count,
                                  .src = src,
-                                 .src_count = 2,
-                                 .count = w->bytes / sizeof(float),
+                                 .src_count = w->share->reads,
+                                 .count = bytes / sizeof(float),
                                  .dtype = DDP_F32,
                                  .op = DDP_SUM,
                                  .divisor = 1};
+    w->bound->setup.comm->device->reduce(&r);
+}
+
+/* Adds all sources and stores the sum to all destinations in one pass, with plain stores. */
+static int add_plain(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
+{
+    void *dst[DDP_REDUCE_MAX];
     (void)err;
-    s->comm->device->reduce(&r);
+    for (int i = 0; i < w->share->writes; i++)
+        dst[i] = destination(w, i) + at;
+    add(w, at, bytes, dst, w->share->writes);
+    return 0;
+}
+
+/* Copies or adds block by block. copy: stores to a destination. */
+static void by_block(const struct work *w, size_t at, size_t bytes,
+                     void (*copy)(void *dst, const void *src, size_t bytes))
+{
+    const struct share *s = w->share;
+    const size_t block = s->reads > 1 || s->writes > 1 ? BLOCK_BYTES : bytes;
+    void *const sum[] = {w->bound->block};
+    for (const size_t end = at + bytes; at < end; at += block) {
+        const size_t some = DDP_MIN(block, end - at);
+        const void *from = s->reads > 1 ? sum[0] : source(w, 0) + at;
+        if (s->reads > 1)
+            add(w, at, some, sum, 1);
+        for (int i = 0; i < s->writes; i++)
+            copy(destination(w, i) + at, from, some);
+    }
+}
+
+static int store_plain(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
+{
+    (void)err;
+    by_block(w, at, bytes, w->bound->setup.comm->device->copy);
+    return 0;
+}
+
+static int store_nt(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
+{
+    (void)err;
+    by_block(w, at, bytes, w->bound->setup.comm->device->copy_nt);
     return 0;
 }
 
 /* Sends a to the next rank and receives the previous rank's a in b. */
-static int shift(const struct work *w, struct ddp_err *err)
+static int shift(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
     struct ddp_comm *group = s->group;
     const int n = group->size, next = (group->rank + 1) % n, previous = (group->rank + n - 1) % n;
     struct ddp_request request[2];
-    DDP_TRY(ddp_comm_irecv(group, previous, TAG, s->b, w->bytes, &request[0], err));
-    DDP_TRY(ddp_comm_isend(group, next, TAG, s->a, w->bytes, &request[1], err));
+    (void)at; /* a message has one slice */
+    DDP_TRY(ddp_comm_irecv(group, previous, TAG, s->b, bytes, &request[0], err));
+    DDP_TRY(ddp_comm_isend(group, next, TAG, s->a, bytes, &request[1], err));
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* Sets *ns to the time of one run. A round takes as long as its slowest rank. */
+/* Ranks that share a core get the fewest rounds, because each round takes long. */
+static int rounds_of(const struct work *w)
+{
+    const size_t total = w->share ? LOOP_BYTES : MESSAGE_BYTES;
+    if (w->bound->setup.comm->rank_info.oversubscribed)
+        return ROUNDS_MIN;
+    return (int)DDP_MIN(DDP_MAX(total / DDP_MAX(w->bytes, 1), ROUNDS_MIN), ROUNDS_MAX);
+}
+
+/* Runs one round and stores the time of each slice in ns[slices]. */
+static int run_round(const struct work *w, int slices, int repeat, int64_t *ns, struct ddp_err *err)
+{
+    const struct ddp_bound_setup *s = &w->bound->setup;
+    const size_t line = DDP_CACHE_LINE;
+    if (w->share && w->share->input > 0) /* as the sampler does before an iteration in place */
+        memcpy(s->a, s->b, w->share->input);
+    for (int i = 0; i < slices; i++) {
+        const size_t at = w->length / line * (size_t)i / (size_t)slices * line;
+        const size_t next = w->length / line * (size_t)(i + 1) / (size_t)slices * line;
+        const size_t end = i + 1 == slices ? w->length : next;
+        DDP_TRY(ddp_comm_barrier(s->comm, err));
+        const int64_t begin = ddp_now_ns();
+        for (int k = 0; k < repeat; k++)
+            DDP_TRY(w->run(w, at, end - at, err));
+        ns[i] = ddp_now_ns() - begin;
+    }
+    return 0;
+}
+
+/* Sets *ns to the time of one run if that is shorter. A slice takes as long as on its slowest
+ * rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
-    const int rounds = w->bytes <= FEW_BYTES ? ROUNDS_MAX : ROUNDS_FEW;
-    const int repeat = (int)DDP_MAX(ROUND_BYTES / DDP_MAX(w->bytes, ROUND_BYTES / 16), 1);
-    int64_t mine[ROUNDS_MAX];
-    *ns = INFINITY;
-    for (int i = 0; i < rounds; i++) {
-        DDP_TRY(ddp_comm_barrier(comm, err));
-        const int64_t begin = ddp_now_ns();
-        for (int k = 0; k < repeat; k++)
-            DDP_TRY(w->run(w, err));
-        mine[i] = ddp_now_ns() - begin;
+    const int rounds = rounds_of(w);
+    const int repeat = (int)DDP_MIN(DDP_MAX(REPEAT_BYTES / DDP_MAX(w->bytes, 1), 1), REPEAT_MAX);
+    const int slices = w->share ? (int)DDP_MAX(w->bytes / SLICE_BYTES, 1) : 1;
+    const int times = rounds * slices;
+    int64_t mine[TIMES_MAX], *all = w->bound->all;
+    double sum = 0;
+    for (int i = 0; i < rounds; i++)
+        DDP_TRY(run_round(w, slices, repeat, mine + i * slices, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, (size_t)times * sizeof *mine, err));
+    for (int slice = 0; slice < slices; slice++) {
+        int64_t fastest = INT64_MAX;
+        for (int i = slice; i < times; i += slices) {
+            int64_t slowest = 1;
+            for (int r = 0; r < comm->size; r++)
+                slowest = DDP_MAX(slowest, all[r * times + i]);
+            fastest = DDP_MIN(fastest, slowest);
+        }
+        sum += (double)fastest;
     }
-    int64_t *all = w->bound->all;
-    DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, (size_t)rounds * sizeof *mine, err));
-    for (int i = 0; i < rounds; i++) {
-        int64_t slowest = 1;
-        for (int r = 0; r < comm->size; r++)
-            slowest = DDP_MAX(slowest, all[r * rounds + i]);
-        *ns = fmin(*ns, (double)slowest / repeat);
-    }
+    *ns = fmin(*ns, sum / repeat); /* from NaN, too */
     return 0;
 }
 
-/* Returns the entry for `bytes`, and creates it if necessary. Returns NULL if there is no
- * memory. */
-static struct speed *speed_of(struct ddp_bound *b, size_t bytes, struct ddp_err *err)
+/* Sets *out to the share of one rank in a call on n ranks with messages of s->size_bytes bytes.
+ * Only arrays that the collective must read or write count, and each of them once. */
+static void share_of(const struct ddp_point_spec *s, struct share *out)
 {
-    for (int i = 0; i < b->count; i++)
-        if (b->speeds[i].bytes == bytes)
-            return &b->speeds[i];
-    if (DDP_RESIZE(&b->speeds, (size_t)b->count + 1, err) != 0)
-        return NULL;
-    b->speeds[b->count] = (struct speed){bytes, NAN, NAN, NAN};
-    return &b->speeds[b->count++];
+    const size_t n = (size_t)DDP_MIN(s->ranks, DDP_REDUCE_MAX);
+    const bool inside = s->placement == DDP_IN_PLACE;
+    size_t part = (size_t)s->size_bytes / n; /* one rank's chunk */
+    *out = (struct share){.reads = 1, .writes = 1, .inside = inside, .input = part};
+    switch (s->coll) {
+    case DDP_ALLREDUCE:
+    case DDP_ALL_TO_ALL:
+    case DDP_SEND_RECV:
+        /* As many bytes are read as written. In place, a rank keeps its own chunk of an
+         * all-to-all, and the other lines are both read and written. */
+        part = (size_t)s->size_bytes;
+        out->input = inside ? part : 0;
+        if (inside && s->coll == DDP_ALL_TO_ALL)
+            part = part / n * (n - 1);
+        out->overwrites = inside;
+        if (inside || s->coll == DDP_ALLREDUCE) {
+            out->reads = out->writes = 2;
+            part /= 2;
+        }
+        break;
+    case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE:
+        out->input = inside ? (size_t)s->size_bytes : 0;
+        out->reads = (int)n;
+        out->overwrites = inside;
+        break;
+    case DDP_ALL_GATHER:
+    case DDP_BROADCAST: /* all ranks together read the message once, and each receives it */
+        out->writes = (int)n - inside;
+        break;
+    default: /* gather, scatter: in place, the root keeps its own chunk */
+        part = inside ? part / n * (n - 1) : part;
+        break;
+    }
+    if (!inside)
+        out->input = 0;
+    const double wanted = (double)part;
+    if (s->size_bytes > MOST_BYTES) {
+        const double fits = (double)MOST_BYTES / (double)s->size_bytes;
+        part = (size_t)(wanted * fits);
+        out->input = (size_t)((double)out->input * fits);
+    }
+    out->chunk = part / DDP_CACHE_LINE * DDP_CACHE_LINE;
+    out->scale = out->chunk > 0 ? wanted / (double)out->chunk : NAN;
 }
 
-/* Measures `run`. Raises *GBps to the measured speed if that is higher. moved: bytes read and
- * written per byte of the buffer. */
-static int measure_memory(struct ddp_bound *b, size_t bytes,
-                          int (*run)(const struct work *, struct ddp_err *), double moved,
-                          double *GBps, struct ddp_err *err)
+/* Sets *ns to the shortest time in which all ranks move their shares. Sets *bytes to the bytes that
+ * all ranks read and write. */
+static int memory_time(struct ddp_bound *b, const struct ddp_point_spec *spec, double *bytes,
+                       double *ns, struct ddp_err *err)
 {
-    const struct work w = {b, bytes, run};
-    double ns;
-    DDP_TRY(time_of(&w, &ns, err));
-    *GBps = fmax(*GBps, moved * (double)bytes * b->setup.comm->size / ns); /* from NaN, too */
-    return 0;
-}
-
-/* Sets *GBps to the speed of all ranks together for the memory traffic of a collective. */
-static int memory_speed(struct ddp_bound *b, enum ddp_coll coll, size_t bytes, double *GBps,
-                        struct ddp_err *err)
-{
-    bytes = DDP_MIN(bytes, MOST_BYTES);
-    struct speed *speed = speed_of(b, bytes, err);
-    DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
+    struct share share;
+    share_of(spec, &share);
+    *ns = NAN;
+    if (share.chunk == 0)
+        return 0;
+    struct work w = {.bound = b, .share = &share, .length = share.chunk, .run = add_plain};
+    w.bytes = share.chunk * (size_t)(share.reads + share.writes);
+    *bytes = share.scale * (double)w.bytes * b->setup.comm->size;
     /* Verification may have left NaN or denormal numbers in the buffers. Adding those is slower. */
-    memset(b->setup.a, 0, bytes);
-    memset(b->setup.b, 0, bytes);
-    if (isnan(speed->copy_GBps)) {
-        DDP_TRY(measure_memory(b, bytes, copy, 2, &speed->copy_GBps, err));
-        DDP_TRY(measure_memory(b, bytes, copy_nt, 2, &speed->copy_GBps, err));
+    memset(b->setup.a, 0, DDP_MIN((size_t)spec->size_bytes, MOST_BYTES));
+    memset(b->setup.b, 0, DDP_MIN((size_t)spec->size_bytes, MOST_BYTES));
+    DDP_TRY(time_of(&w, ns, err));
+    if (!share.overwrites) {
+        w.run = store_nt;
+        DDP_TRY(time_of(&w, ns, err));
     }
-    if (ddp_coll_reduces(coll) && isnan(speed->add_GBps))
-        DDP_TRY(measure_memory(b, bytes, add, 3, &speed->add_GBps, err));
-    *GBps = ddp_coll_reduces(coll) ? fmax(speed->copy_GBps, speed->add_GBps) : speed->copy_GBps;
-    return 0;
-}
-
-/* Sets *ns to the time of one message of `bytes` bytes while every rank sends one. */
-static int message_time(struct ddp_bound *b, size_t bytes, double *ns, struct ddp_err *err)
-{
-    const size_t some = DDP_MIN(bytes, MOST_BYTES);
-    struct speed *speed = speed_of(b, some, err);
-    DDP_TRY(ddp_comm_agree(b->setup.comm, speed ? 0 : DDP_ENOMEM, err));
-    if (isnan(speed->message_ns)) {
-        const struct work w = {b, some, shift};
-        DDP_TRY(time_of(&w, &speed->message_ns, err));
+    if (share.reads == 1) {
+        w.run = store_plain;
+        DDP_TRY(time_of(&w, ns, err));
     }
-    *ns = speed->message_ns * (some > 0 ? (double)bytes / (double)some : 1);
+    *ns *= share.scale;
     return 0;
 }
 
@@ -208,65 +317,84 @@ static double steps_of(const struct ddp_coll_cost *cost, const struct ddp_point_
     return spec->coll == DDP_SEND_RECV ? 1 : ceil(log2(spec->ranks));
 }
 
-/* Fills the bound of an algorithm that sends messages. */
-static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
-                       struct ddp_err *err)
+/* One measurement of a bound. */
+struct measured {
+    const char *kind; /* "" if no bound is known */
+    double ns;        /* the bound */
+    double bytes;     /* bytes that take `ns`; NaN for latency */
+};
+
+/* Measures the bound of an algorithm that sends messages. */
+static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost,
+                       const struct ddp_point_spec *s, struct measured *out, struct ddp_err *err)
 {
-    const struct ddp_point_spec *s = &p->spec;
-    double ns;
-    DDP_TRY(message_time(b, s->size_bytes, &ns, err));
-    snprintf(p->bound_kind, sizeof p->bound_kind, "point-to-point");
-    if (s->size_bytes < DDP_BOUND_BYTES) {
-        p->bound_ns = steps_of(cost, s) * ns;
-        return 0;
-    }
+    const size_t some = DDP_MIN((size_t)s->size_bytes, MOST_BYTES);
+    const struct work w = {.bound = b, .length = some, .bytes = some, .run = shift};
     const double sent = cost->modelled
                             ? cost->sent_bytes
                             : (double)s->size_bytes * ddp_coll_busbw_factor(s->coll, s->ranks);
-    p->bound_GBps = (double)s->size_bytes / ns;
-    p->bound_ns = sent / p->bound_GBps;
-    return 0;
-}
-
-/* Fills the bound of an operation in shared memory. */
-static int by_memory(struct ddp_bound *b, const struct ddp_coll_cost *cost, struct ddp_point *p,
-                     struct ddp_err *err)
-{
-    const struct ddp_point_spec *s = &p->spec;
+    double ns = NAN;
+    DDP_TRY(time_of(&w, &ns, err));
+    out->kind = "point-to-point";
     if (s->size_bytes < DDP_BOUND_BYTES) {
-        snprintf(p->bound_kind, sizeof p->bound_kind, "latency");
-        p->bound_ns = steps_of(cost, s) * fmin(p->pingpong_ns[0], p->pingpong_ns[1]) / 2;
+        out->ns = steps_of(cost, s) * ns;
         return 0;
     }
-    snprintf(p->bound_kind, sizeof p->bound_kind, "memory");
-    const size_t bytes = s->placement == DDP_IN_PLACE
-                             ? s->size_bytes / 2 / DDP_CACHE_LINE * DDP_CACHE_LINE
-                             : s->size_bytes;
-    DDP_TRY(memory_speed(b, s->coll, bytes, &p->bound_GBps, err));
-    p->bound_ns = cost->memory_bytes * DDP_MAX(s->groups, 1) / p->bound_GBps;
+    out->bytes = sent;
+    out->ns = sent / (double)some * ns;
     return 0;
 }
 
-int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
-                   const struct ddp_coll_shape *shape, struct ddp_point *p, struct ddp_err *err)
+/* Measures the bound. pingpong_ns: the round trip. Collective. */
+static int measure(struct ddp_bound *b, const struct ddp_coll_alg *alg,
+                   const struct ddp_coll_shape *shape, const struct ddp_point_spec *s,
+                   double pingpong_ns, struct measured *out, struct ddp_err *err)
 {
     struct ddp_coll_cost cost = {0};
-    const struct ddp_point_spec *s = &p->spec;
     const struct ddp_comm *group = b->setup.group;
     const bool idle = ddp_coll_is_idle(s->coll, s->count); /* the collective has nothing to do */
+    *out = (struct measured){.kind = "", .ns = NAN, .bytes = NAN};
     if (s->ranks < 2 || s->size_bytes > b->setup.bytes || idle)
         return 0;
     ddp_coll_cost_of(alg, s->ranks, shape, &cost);
     const bool messages = !cost.modelled || cost.messages > 0;
     const bool sends = group->backend->caps & DDP_CAP_P2P;
     if (strcmp(s->backend, "shm") != 0 && messages && sends)
-        DDP_TRY(by_messages(b, &cost, p, err));
-    else if (cost.modelled)
-        DDP_TRY(by_memory(b, &cost, p, err));
+        return by_messages(b, &cost, s, out, err);
+    if (!cost.modelled)
+        return 0;
+    if (s->size_bytes >= DDP_BOUND_BYTES) {
+        out->kind = "memory";
+        return memory_time(b, s, &out->bytes, &out->ns, err);
+    }
+    out->kind = "latency";
+    out->ns = cost.steps * pingpong_ns / 2;
+    return 0;
+}
+
+int ddp_bound_before(struct ddp_bound *b, const struct ddp_coll_alg *alg,
+                     const struct ddp_coll_shape *shape, struct ddp_point *p, struct ddp_err *err)
+{
+    struct measured m;
+    DDP_TRY(measure(b, alg, shape, &p->spec, p->pingpong_ns[0], &m, err));
+    p->bound_before_ns = m.ns;
+    return 0;
+}
+
+int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
+                   const struct ddp_coll_shape *shape, struct ddp_point *p, struct ddp_err *err)
+{
+    struct measured m;
+    DDP_TRY(measure(b, alg, shape, &p->spec, p->pingpong_ns[1], &m, err));
+    p->bound_after_ns = m.ns;
+    p->bound_ns = fmin(p->bound_before_ns, p->bound_after_ns); /* NaN only if both are */
+    p->bound_GBps = m.bytes / p->bound_ns;
     p->bound_fraction = p->bound_ns / p->time_ns.median;
-    if (p->bound_ns > 0 && isfinite(p->bound_fraction))
+    snprintf(p->bound_kind, sizeof p->bound_kind, "%s", m.kind);
+    if (p->bound_ns > 0 && isfinite(p->bound_fraction) && m.kind[0] != '\0')
         return 0;
     p->bound_kind[0] = '\0';
     p->bound_ns = p->bound_GBps = p->bound_fraction = NAN;
+    p->bound_before_ns = p->bound_after_ns = NAN;
     return 0;
 }

@@ -1,15 +1,15 @@
-/* The lower bound of a point's time: the least time in which this machine can run the point's
- * algorithm. It is computed from speeds that are measured in the same run, on the same buffers.
- * There are three kinds. The first two are for backend shm, and for algorithms that send no
- * messages.
+/* The lower bound of a point's time: the least time that this machine needs for the collective. It
+ * is measured in the same run, before and after the point, and the faster measurement counts. There
+ * are three kinds. The first two are for backend shm, and for algorithms that send no messages.
  *
- *   memory          The size is 64 KiB or more. The bound is the bytes that the algorithm must
- *                   read and write on all ranks (its cost), divided by a measured speed. For
- *                   this speed, all ranks together copy (b = a) or add (a += b) buffers of the
- *                   point's size, at most 128 MiB. For a point in place, the buffers have half the
- *                   point's size, so that caches hold as many bytes as in the operation. The
- *                   faster of plain and non-temporal stores counts. A reduction uses the faster of
- *                   copy and add.
+ *   memory          The size is 64 KiB or more. All ranks together run plain loops, without waiting
+ *                   for each other. The loops read as many bytes as the ranks have to send, and
+ *                   write as many bytes as the ranks have to receive. Each rank works on its own
+ *                   two buffers. The loops of a reduction add arrays, the others copy. Plain and
+ *                   non-temporal stores are tried. A loop for a call in place stores to the lines
+ *                   that it read, if the collective does so, and the input is restored before each
+ *                   round. The fastest round counts. At most 128 MiB are measured; the time of a
+ *                   larger size is scaled.
  *   latency         The size is below 64 KiB. The bound is the number of the algorithm's steps
  *                   times half the round trip of a ping-pong.
  *   point-to-point  Another backend sends messages. The time of one message of the point's size
@@ -20,8 +20,10 @@
  *                   of steps of a native call is not known; the code assumes ceil(log2 n) for n
  *                   ranks, and 1 for send-recv.
  *
- * The bound holds for the algorithm that was measured. Another algorithm may have a smaller
- * bound. */
+ * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
+ * reads of the same input, and transfers between the caches of two cores. The other two kinds hold
+ * for the algorithm that was measured. The time of a point never changes its bound.
+ * results/notes/bound.md has measurements. */
 #ifndef DDP_BENCH_BOUND_H
 #define DDP_BENCH_BOUND_H
 
@@ -41,16 +43,21 @@ struct ddp_bound;
 struct ddp_bound_setup {
     struct ddp_comm *comm;  /* all ranks */
     struct ddp_comm *group; /* the ranks that run one operation */
-    void *a, *b;            /* [bytes]: the buffers of the points; ddp_bound_fill overwrites them */
+    void *a, *b;            /* [bytes]: the buffers of the points; measuring overwrites them */
     size_t bytes;
 };
-/* Creates the table of measured speeds, which is empty at first. Not collective. */
+/* Not collective. */
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_bound_destroy(struct ddp_bound *b);
-/* Fills the bound members of *point, whose time and ping-pongs are already known. alg, shape: the
- * algorithm that ran, and its shape. Measures the machine's speed once per size. Leaves bound_kind
- * "" if no bound is known, for example for one rank. Collective. */
+/* Measures the bound of *point before the point, whose first ping-pong is already known, and sets
+ * point->bound_before_ns. alg, shape: the algorithm that will run, and its shape. Collective. */
+int ddp_bound_before(struct ddp_bound *b, const struct ddp_coll_alg *alg,
+                     const struct ddp_coll_shape *shape, struct ddp_point *point,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Measures the bound again after the point, whose time and ping-pongs are already known, and fills
+ * the bound members of *point. Leaves bound_kind "" if no bound is known, for example for one rank.
+ * Collective. */
 int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                    const struct ddp_coll_shape *shape, struct ddp_point *point,
                    struct ddp_err *err) DDP_MUST_CHECK;

@@ -218,7 +218,7 @@ enum {
     }
 #define TOPK(text)                                                                                 \
     {                                                                                              \
-        .name = "topk/feedback/" #text, .run = run_topk, .density = text, .bytes_each = 16,        \
+        .name = "topk/feedback/" #text, .run = run_topk, .density = text, .bytes_each = 12,        \
         .bytes_kept = 8, .feedback = true                                                          \
     }
 #define CONVERT(what, type, each, function, prepare)                                               \
@@ -254,7 +254,7 @@ static const struct ddp_kernel_case cases[] = {
     {.name = "topk/feedback/0.01/heavy-tailed",
      .run = run_topk,
      .density = 0.01,
-     .bytes_each = 16,
+     .bytes_each = 12,
      .bytes_kept = 8,
      .heavy = true,
      .feedback = true},

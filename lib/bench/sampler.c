@@ -605,6 +605,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
            DDP_MIN(strlen(m->coll.alg->name), sizeof out->algorithm_used - 1));
     DDP_TRY(run_first(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err));
+    DDP_TRY(ddp_bound_before(s->bound, m->coll.alg, &m->coll.shape, out, err));
     ddp_operands_fill(&m->operands, ++m->round);
     DDP_TRY(run_timed(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));

@@ -7,8 +7,8 @@
  * Out of place, it is not rewritten in the timed loop. With --check all, every iteration gets new
  * input and is verified outside the timed region.
  *
- * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. At
- * the end the sampler measures the lower bound of the time on this machine (bound.h). With
+ * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. The
+ * lower bound of the time on this machine is measured before and after it, too (bound.h). With
  * --overlap-compute the operation runs through coll/async.h, and is measured again beside a compute
  * loop (overlap.h). */
 #ifndef DDP_BENCH_SAMPLER_H

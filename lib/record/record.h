@@ -144,6 +144,8 @@ struct ddp_point {
     double bound_GBps;     /* Bandwidth from which the bound was computed. NaN for latency. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
+    /* The bound as measured before and after the point. The shorter time is bound_ns. */
+    double bound_before_ns, bound_after_ns;
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
     int64_t check_operations;            /* Operations that were verified; -1 if check is off. */

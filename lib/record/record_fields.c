@@ -213,6 +213,8 @@ static const struct ddp_field point_fields[] = {
     {P(bound_GBps), NUMBER, "bound.GBps", "bound_GBps"},
     {P(bound_ns), TIME, "bound.us", "bound_us"},
     {P(bound_fraction), NUMBER, "bound.fraction", "bound_fraction"},
+    {P(bound_before_ns), TIME, "bound.before_us", "bound_before_us"},
+    {P(bound_after_ns), TIME, "bound.after_us", "bound_after_us"},
     {P(check), ENUM, "check.mode", "check", CHOICE(ddp_check_names, DDP_CHECK_ALL + 1)},
     {P(check_operations), COUNT, "check.operations", "check_operations", .least = -1},
     {P(check_elements), COUNT, "check.elements", "check_elements", .least = -1},

@@ -1,10 +1,12 @@
-/* Compares the gradient kernels with the memory bandwidth of one core: `make bench-kernels`.
+/* Compares the gradient kernels with plain loops on one core: `make bench-kernels`.
  * tests/bench/compare_kernels.py loads this file as a library and compares the kernels of two
  * builds, reductions included: `make bench-kernels OLD=DIR`.
  *
- * Every round runs the bounds (copies, read, c += a) and every kernel once, so that both see the
- * same conditions. A kernel's fraction is the median over rounds of its rate divided by the
- * bound's. The bytes counted are those that a kernel must move at least. Usage: bench_kernels
+ * Every round runs the plain loops and every kernel once, so that both see the same conditions. The
+ * bound of a kernel is the fastest of the plain loops that read and write arrays as the kernel
+ * does. For example, Adam reads four arrays and overwrites three of them, and so does a loop. A
+ * kernel's fraction is the rate of its fastest round divided by that of the bound's fastest round.
+ * The bytes counted are those that a kernel must move at least. Usage: bench_kernels
  * [ELEMENTS [ROUNDS]]. Without arguments it measures 25M elements, and a size that fits the
  * second-level cache, for which there are no goals. DDPBENCH_SIMD limits the SIMD level. Exits with
  * 1 when a kernel misses its goal. */
@@ -38,7 +40,32 @@ __asm__(".text\n.skip " CODE_OFFSET "\n");
 /* Selection must be this many times as fast as std::nth_element. */
 #define NTH_GOAL 25.0
 
-enum bound { COPY, COPY_NT, READ, ADD, BOUNDS, BEST_COPY = BOUNDS, NO_BOUND };
+enum bound {
+    COPY,
+    COPY_NT,
+    READ,
+    ADD,
+    NARROW,
+    WIDEN,
+    ADD_HALF,
+    UPDATE_1,
+    UPDATE_2,
+    UPDATE_3,
+    LOOPS
+};
+
+/* Sets of plain loops, one bit per enum bound. A set holds the loops whose mix of reads and writes
+ * is the same, or has more accesses per line than the kernel's. */
+enum {
+    NO_BOUND = 0,
+    BY_NARROW = 1 << COPY | 1 << COPY_NT | 1 << NARROW,
+    BY_WIDEN = 1 << COPY | 1 << COPY_NT | 1 << WIDEN,
+    BY_READ = 1 << READ,
+    BY_ADD = 1 << ADD | 1 << UPDATE_1,
+    BY_ADD_HALF = BY_ADD | 1 << ADD_HALF,
+    BY_UPDATE_2 = BY_ADD | 1 << UPDATE_2,
+    BY_UPDATE_3 = BY_ADD | 1 << UPDATE_3
+};
 
 struct arrays {
     const struct ddp_device *device;
@@ -56,7 +83,7 @@ struct row {
     void (*run)(struct arrays *x, double argument);
     double argument; /* density, threshold */
     double bytes;    /* per element, by the formulas of the header */
-    enum bound bound;
+    unsigned bounds; /* set of plain loops; the fastest is the bound */
     double goal;
     enum { SAME, FEEDBACK, HEAVY, HEAVY_FEEDBACK, HINTED } input;
 };
@@ -93,6 +120,47 @@ static void run_add(struct arrays *x, double argument)
                                  .src = (const void *[]){x->c, x->a},
                                  .src_count = 2,
                                  .count = x->n,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM,
+                                 .divisor = 1};
+    x->device->reduce(&r);
+}
+
+/* Adds `from` to `count` arrays of n elements. */
+static void update(const struct arrays *x, float *const *to, int count, const float *from, size_t n)
+{
+    if (x->level == DDP_SIMD_AVX512)
+        ddp_bench_update_avx512(to, count, from, n);
+    else
+        ddp_bench_update_avx2(to, count, from, n);
+}
+
+/* The traffic of f32 += f16: reads n and n / 2 floats, and overwrites the n floats. */
+static void run_add_half(struct arrays *x, double argument)
+{
+    float *const to[] = {x->c, x->c + x->n / 2};
+    (void)argument;
+    update(x, to, 2, x->a, x->n / 2);
+}
+
+/* The traffic of SGD and of Adam: overwrites all arrays that are read, except the gradient. With
+ * one array, the traffic of a selection with feedback. */
+static void run_update(struct arrays *x, double argument)
+{
+    float *const to[] = {x->c, x->b, x->residual};
+    update(x, to, (int)argument, x->a, x->n);
+}
+
+/* The traffic of a conversion: reads n floats and writes n / 2, or the reverse. */
+static void run_resize(struct arrays *x, double argument)
+{
+    const bool narrow = argument < 1;
+    const size_t half = x->n / 2;
+    const struct ddp_reduce r = {.dst = (void *[]){x->c, x->c + half},
+                                 .dst_count = narrow ? 1 : 2,
+                                 .src = (const void *[]){x->a, x->a + half},
+                                 .src_count = narrow ? 2 : 1,
+                                 .count = half,
                                  .dtype = DDP_F32,
                                  .op = DDP_SUM,
                                  .divisor = 1};
@@ -171,38 +239,44 @@ static void run_adam(struct arrays *x, double argument)
     x->device->grad->adam(x->c, x->b, x->residual, x->a, x->n, &adam);
 }
 
-/* The first BOUNDS rows are the bounds, in their order. */
+/* The first LOOPS rows are the plain loops, in the order of enum bound. */
 static const struct row rows[] = {
     {"copy", run_copy, 0, 8, NO_BOUND, 0, SAME},
     {"copy, non-temporal", run_copy_nt, 0, 8, NO_BOUND, 0, SAME},
     {"read", run_read, 0, 4, NO_BOUND, 0, SAME},
     {"c += a", run_add, 0, 12, NO_BOUND, 0, SAME},
-    {"f32 to f16", run_narrow_f16, 0.5, 6, BEST_COPY, .72, SAME},
-    {"f32 to bf16", run_narrow_bf16, 0.5, 6, BEST_COPY, .72, SAME},
-    {"f16 to f32", run_widen_f16, 0, 6, BEST_COPY, .72, SAME},
-    {"bf16 to f32", run_widen_bf16, 0, 6, BEST_COPY, .72, SAME},
-    {"f32 += f16", run_widen_add, 0, 10, ADD, .72, SAME},
-    {"threshold + feedback, 0.1 %", run_threshold, 3.6792, 12 + .008, ADD, .75, FEEDBACK},
-    {"threshold + feedback, 1 %", run_threshold, 2.8799, 12 + .08, ADD, .75, FEEDBACK},
-    {"threshold + feedback, 5 %", run_threshold, 2.1913, 12 + .4, ADD, .75, FEEDBACK},
-    {"top-k + feedback, 0.1 %", run_topk, .001, 16 + .008, ADD, .60, FEEDBACK},
-    {"top-k + feedback, 1 %", run_topk, .01, 16 + .08, ADD, .60, FEEDBACK},
-    {"top-k + feedback, 5 %", run_topk, .05, 16 + .4, ADD, .60, FEEDBACK},
-    {"  heavy-tailed, 0.1 %", run_topk, .001, 16 + .008, ADD, .60, HEAVY_FEEDBACK},
-    {"  heavy-tailed, 1 %", run_topk, .01, 16 + .08, ADD, .60, HEAVY_FEEDBACK},
-    {"  heavy-tailed, 5 %", run_topk, .05, 16 + .4, ADD, .60, HEAVY_FEEDBACK},
-    {"  with a hint, 1 %", run_topk, .01, 12 + .08, ADD, .60, HINTED},
-    {"top-k alone, 0.1 %", run_select, .001, 4 + .008, READ, .60, SAME},
-    {"top-k alone, 1 %", run_select, .01, 4 + .08, READ, .45, SAME},
-    {"top-k alone, 5 %", run_select, .05, 4 + .4, READ, 0, SAME},
-    {"  heavy-tailed, 0.1 %", run_select, .001, 4 + .008, READ, .60, HEAVY},
-    {"  heavy-tailed, 1 %", run_select, .01, 4 + .08, READ, .45, HEAVY},
-    {"std::nth_element, 0.1 %", run_nth_float, .001, 4, READ, 0, SAME},
-    {"std::nth_element, 1 %", run_nth_float, .01, 4, READ, 0, SAME},
-    {"  of bits", run_nth_value, .01, 4, READ, 0, SAME},
-    {"  of bits, with positions", run_nth_entry, .01, 4, READ, 0, SAME},
-    {"SGD with momentum", run_sgd, 1e-9, 20, ADD, .85, SAME},
-    {"Adam", run_adam, 1e-9, 28, ADD, .85, SAME},
+    {"two halves added", run_resize, .5, 6, NO_BOUND, 0, SAME},
+    {"half copied twice", run_resize, 2, 6, NO_BOUND, 0, SAME},
+    {"c += half of a, twice", run_add_half, 0, 10, NO_BOUND, 0, SAME},
+    {"c += a, plain", run_update, 1, 12, NO_BOUND, 0, SAME},
+    {"2 arrays += a", run_update, 2, 20, NO_BOUND, 0, SAME},
+    {"3 arrays += a", run_update, 3, 28, NO_BOUND, 0, SAME},
+    {"f32 to f16", run_narrow_f16, 0.5, 6, BY_NARROW, .72, SAME},
+    {"f32 to bf16", run_narrow_bf16, 0.5, 6, BY_NARROW, .72, SAME},
+    {"f16 to f32", run_widen_f16, 0, 6, BY_WIDEN, .72, SAME},
+    {"bf16 to f32", run_widen_bf16, 0, 6, BY_WIDEN, .72, SAME},
+    {"f32 += f16", run_widen_add, 0, 10, BY_ADD_HALF, .72, SAME},
+    {"threshold + feedback, 0.1 %", run_threshold, 3.6792, 12 + .008, BY_ADD, .75, FEEDBACK},
+    {"threshold + feedback, 1 %", run_threshold, 2.8799, 12 + .08, BY_ADD, .75, FEEDBACK},
+    {"threshold + feedback, 5 %", run_threshold, 2.1913, 12 + .4, BY_ADD, .75, FEEDBACK},
+    {"top-k + feedback, 0.1 %", run_topk, .001, 12 + .008, BY_ADD, .45, FEEDBACK},
+    {"top-k + feedback, 1 %", run_topk, .01, 12 + .08, BY_ADD, .45, FEEDBACK},
+    {"top-k + feedback, 5 %", run_topk, .05, 12 + .4, BY_ADD, .45, FEEDBACK},
+    {"  heavy-tailed, 0.1 %", run_topk, .001, 12 + .008, BY_ADD, .45, HEAVY_FEEDBACK},
+    {"  heavy-tailed, 1 %", run_topk, .01, 12 + .08, BY_ADD, .45, HEAVY_FEEDBACK},
+    {"  heavy-tailed, 5 %", run_topk, .05, 12 + .4, BY_ADD, .45, HEAVY_FEEDBACK},
+    {"  with a hint, 1 %", run_topk, .01, 12 + .08, BY_ADD, .60, HINTED},
+    {"top-k alone, 0.1 %", run_select, .001, 4 + .008, BY_READ, .60, SAME},
+    {"top-k alone, 1 %", run_select, .01, 4 + .08, BY_READ, .45, SAME},
+    {"top-k alone, 5 %", run_select, .05, 4 + .4, BY_READ, 0, SAME},
+    {"  heavy-tailed, 0.1 %", run_select, .001, 4 + .008, BY_READ, .60, HEAVY},
+    {"  heavy-tailed, 1 %", run_select, .01, 4 + .08, BY_READ, .45, HEAVY},
+    {"std::nth_element, 0.1 %", run_nth_float, .001, 4, BY_READ, 0, SAME},
+    {"std::nth_element, 1 %", run_nth_float, .01, 4, BY_READ, 0, SAME},
+    {"  of bits", run_nth_value, .01, 4, BY_READ, 0, SAME},
+    {"  of bits, with positions", run_nth_entry, .01, 4, BY_READ, 0, SAME},
+    {"SGD with momentum", run_sgd, 1e-9, 20, BY_UPDATE_2, .85, SAME},
+    {"Adam", run_adam, 1e-9, 28, BY_UPDATE_3, .85, SAME},
 };
 #define ROWS DDP_COUNT_OF(rows)
 
@@ -286,32 +360,50 @@ static bool print_times(double (*ns)[MAX_ROUNDS], int rounds)
     return good;
 }
 
+static double fastest(const double *values, int count)
+{
+    double least = values[0];
+    for (int i = 1; i < count; i++)
+        least = DDP_MIN(least, values[i]);
+    return least;
+}
+
+/* Returns the plain loop with the highest rate in its fastest round. bounds: not NO_BOUND. */
+static const struct row *find_bound(double (*ns)[MAX_ROUNDS], int rounds, unsigned bounds,
+                                    double *rate)
+{
+    const struct row *best = NULL;
+    *rate = 0;
+    for (int b = 0; b < LOOPS; b++) {
+        const double other = rows[b].bytes / fastest(ns[b], rounds);
+        if (!(bounds >> b & 1) || other <= *rate)
+            continue;
+        *rate = other;
+        best = &rows[b];
+    }
+    return best;
+}
+
 /* Returns false if a kernel misses its goal. */
 static bool print_rows(double (*ns)[MAX_ROUNDS], int rounds, size_t n)
 {
     bool good = true;
-    static const char *const bounds[] = {"copy", "copy nt", "read", "c += a", "best copy", ""};
-    printf("%-30s %10s %8s %9s  %-10s %9s %6s\n", "kernel", "us", "GB/s", "Gelem/s", "bound",
+    printf("%-30s %10s %8s %9s  %-22s %9s %6s\n", "kernel", "us", "GB/s", "Gelem/s", "bound",
            "fraction", "goal");
     for (size_t r = 0; r < ROWS; r++) {
         const struct row *row = &rows[r];
-        double fraction[MAX_ROUNDS] = {0};
         const double us = median(ns[r], rounds) / 1e3;
-        const double rate = row->bytes * (double)n / us / 1e3;
-        printf("%-30s %10.1f %8.1f %9.2f  %-10s", row->name, us, rate, (double)n / us / 1e3,
-               bounds[row->bound]);
-        for (int i = 0; i < rounds && row->bound != NO_BOUND; i++) {
-            enum bound b = row->bound;
-            if (b == BEST_COPY)
-                b = ns[COPY][i] < ns[COPY_NT][i] ? COPY : COPY_NT;
-            fraction[i] = row->bytes / ns[r][i] / (rows[b].bytes / ns[b][i]);
-        }
-        const double f = median(fraction, rounds);
-        if (row->bound != NO_BOUND)
-            printf(" %9.3f", f);
-        if (row->goal > 0 && n >= LARGE) {
-            printf(" %6.2f%s", row->goal, f < row->goal ? "  below" : "");
-            good = good && f >= row->goal;
+        printf("%-30s %10.1f %8.1f %9.2f", row->name, us, row->bytes * (double)n / us / 1e3,
+               (double)n / us / 1e3);
+        if (row->bounds != NO_BOUND) {
+            double rate;
+            const struct row *bound = find_bound(ns, rounds, row->bounds, &rate);
+            const double fraction = row->bytes / fastest(ns[r], rounds) / rate;
+            printf("  %-22s %9.3f", bound->name, fraction);
+            if (row->goal > 0 && n >= LARGE) {
+                printf(" %6.2f%s", row->goal, fraction < row->goal ? "  below" : "");
+                good = good && fraction >= row->goal;
+            }
         }
         printf("\n");
     }
@@ -451,7 +543,8 @@ double ddp_bench_ns(int i)
         const struct row row = {.run = run_reduction, .argument = i - (int)ROWS};
         return measure_ns(&shared, &row);
     }
-    if (rows[i].run == run_read || rows[i].run == run_nth_float || rows[i].run == run_nth_value ||
+    if (rows[i].run == run_read || rows[i].run == run_update || rows[i].run == run_add_half ||
+        rows[i].run == run_resize || rows[i].run == run_nth_float || rows[i].run == run_nth_value ||
         rows[i].run == run_nth_entry)
         return 0;
     return measure_ns(&shared, &rows[i]);

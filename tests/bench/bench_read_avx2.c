@@ -1,3 +1,3 @@
-#define NAME ddp_bench_read_avx2
-#define VB   32
+#define LEVEL(name) name##_avx2
+#define VB          32
 #include "bench/bench_read.inc.h"

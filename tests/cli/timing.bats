@@ -123,6 +123,7 @@ measured() {
     [ "$(json r.json '[c["ranks"] for c in d["control"]], all(c["copy_GBps"] > 0 and c["read_GBps"] > 0 for c in d["control"])')" = "([2], True)" ]
     [ "$(json r.json '[q["bound"]["kind"] for q in p]')" = "['latency', 'memory', 'memory']" ]
     [ "$(json r.json 'all(abs(q["bound"]["us"] / q["time_us"]["median"] / q["bound"]["fraction"] - 1) < 1e-9 for q in p)')" = True ]
+    [ "$(json r.json 'all(q["bound"]["us"] == min(q["bound"]["before_us"], q["bound"]["after_us"]) > 0 for q in p)')" = True ]
     [ "$(json r.json 'all(q["conditions"]["involuntary_switches"] >= 0 for q in p)')" = True ]
     [ "$(json r.json 'all(set(q["series"]) == {"drifting", "autocorrelated", "trend", "autocorrelation", "shift"} for q in p)')" = True ]
     grep -q '^# .*2 ranks.* copy.* GB/s' <<<"$output"
@@ -134,6 +135,14 @@ measured() {
     [ "$(json r.json '[(q["count"], q["bound"] is None) for q in p]')" = "[(0, True), (2, False)]" ]
     measured barrier --backend shm --ranks 2 -n 1
     [ "$(json r.json '[q["bound"]["kind"] for q in p]')" = "['latency']" ]
+}
+
+# GB/s times us is the number of bytes: 2 ranks read and write 1 MiB each, whichever algorithm runs.
+@test "the bound counts each input and each result once" {
+    measured allreduce --backend shm --ranks 2 --placement both --memory registered --algorithm direct,staged,ring --size 1M -n 6
+    [ "$(json r.json '{round(q["bound"]["GBps"] * q["bound"]["us"] * 1e3) for q in p}')" = "{4194304}" ]
+    measured broadcast --backend shm --ranks 2 --placement out --memory private --size 1M -n 6
+    [ "$(json r.json '[round(q["bound"]["GBps"] * q["bound"]["us"] * 1e3) for q in p]')" = "[3145728]" ]
 }
 
 # While a rank runs, it has the core alone; its rate times the number of ranks would be far too high.

@@ -39,24 +39,73 @@ static struct ddp_coll_shape shape_of(const struct ddp_point *p)
         .coll = DDP_ALLREDUCE, .count = p->spec.count, .in_place = true, .registered = true};
 }
 
-static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+/* Checks the bound `memory` of one call. bytes: bytes that all ranks must read and write. */
+static int check_call(struct ddp_comm *comm, struct ddp_bound *b, enum ddp_coll coll,
+                      const char *algorithm, bool in_place, double bytes, struct ddp_err *err)
 {
-    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
-    struct ddp_point p, again;
-    struct ddp_coll_cost cost;
+    const struct ddp_coll_alg *alg = ddp_coll_find(coll, algorithm);
+    struct ddp_point p;
     point_of(comm, "shm", BYTES, &p);
+    p.spec.coll = coll;
+    p.spec.placement = in_place ? DDP_IN_PLACE : DDP_OUT_OF_PLACE;
     struct ddp_coll_shape shape = shape_of(&p);
-    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
-    ddp_coll_cost_of(direct, comm->size, &shape, &cost);
+    shape.coll = coll;
+    shape.in_place = in_place;
+    DDP_TRY(ddp_bound_before(b, alg, &shape, &p, err));
+    CHECK(p.bound_before_ns > 0 && isnan(p.bound_after_ns));
+    DDP_TRY(ddp_bound_fill(b, alg, &shape, &p, err));
     CHECK(strcmp(p.bound_kind, "memory") == 0);
     CHECK(p.bound_GBps > 0.1 && p.bound_GBps < 1e5);
-    CHECK(fabs(p.bound_ns * p.bound_GBps / cost.memory_bytes - 1) < 1e-9);
+    CHECK(p.bound_after_ns > 0 && p.bound_ns == fmin(p.bound_before_ns, p.bound_after_ns));
     CHECK(p.bound_fraction == p.bound_ns / 1e6);
-    /* measured once per size; two groups share the memory */
-    point_of(comm, "shm", BYTES, &again);
-    again.spec.groups = 2;
-    DDP_TRY(ddp_bound_fill(b, direct, &shape, &again, err));
-    CHECK(again.bound_GBps == p.bound_GBps && again.bound_ns == 2 * p.bound_ns);
+    if (fabs(p.bound_ns * p.bound_GBps / bytes - 1) > 1e-9)
+        print_message("%s %s: %g bytes, not %g\n", ddp_coll_name(coll), algorithm,
+                      p.bound_ns * p.bound_GBps, bytes);
+    CHECK(fabs(p.bound_ns * p.bound_GBps / bytes - 1) < 1e-9);
+    return 0;
+}
+
+/* Each input is read once and each result is written once, whichever algorithm runs. */
+static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+{
+    const double n = comm->size, all = n * BYTES;
+    DDP_TRY(check_call(comm, b, DDP_ALLREDUCE, "direct", true, 2 * all, err));
+    DDP_TRY(check_call(comm, b, DDP_ALLREDUCE, "direct", false, 2 * all, err));
+    DDP_TRY(check_call(comm, b, DDP_ALLREDUCE, "staged", false, 2 * all, err));
+    DDP_TRY(check_call(comm, b, DDP_ALLREDUCE, "ring", true, 2 * all, err));
+    for (int in_place = 0; in_place < 2; in_place++) {
+        const double part = BYTES / (int)n, kept = in_place ? 1 : 0;
+        DDP_TRY(
+            check_call(comm, b, DDP_REDUCE_SCATTER, "direct", in_place, n * (n + 1) * part, err));
+        DDP_TRY(check_call(comm, b, DDP_REDUCE, "direct", in_place, n * (n + 1) * part, err));
+        DDP_TRY(check_call(comm, b, DDP_ALL_GATHER, "direct", in_place, n * (n + 1 - kept) * part,
+                           err));
+        DDP_TRY(
+            check_call(comm, b, DDP_BROADCAST, "staged", in_place, n * (n + 1 - kept) * part, err));
+    }
+    DDP_TRY(check_call(comm, b, DDP_ALL_TO_ALL, "direct", false, 2 * all, err));
+    DDP_TRY(check_call(comm, b, DDP_SEND_RECV, "direct", false, 2 * all, err));
+    DDP_TRY(check_call(comm, b, DDP_GATHER, "direct", false, 2 * n * (BYTES / (int)n), err));
+    return check_call(comm, b, DDP_SCATTER, "staged", false, 2 * n * (BYTES / (int)n), err);
+}
+
+/* The time of the point must not change the bound, and the faster measurement counts. */
+static int check_judged(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
+    struct ddp_point p;
+    point_of(comm, "shm", BYTES, &p);
+    const struct ddp_coll_shape shape = shape_of(&p);
+    p.time_ns.median = 1;
+    DDP_TRY(ddp_bound_before(b, direct, &shape, &p, err));
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
+    CHECK(p.bound_ns > 1 && p.bound_fraction == p.bound_ns);
+    p.bound_before_ns = 1;
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
+    CHECK(p.bound_ns == 1 && p.bound_after_ns > 1);
+    p.bound_before_ns = NAN;
+    DDP_TRY(ddp_bound_fill(b, direct, &shape, &p, err));
+    CHECK(p.bound_ns == p.bound_after_ns);
     return 0;
 }
 
@@ -70,7 +119,11 @@ static int check_latency(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_
     DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
     ddp_coll_cost_of(flat, comm->size, &shape, &cost);
     CHECK(strcmp(p.bound_kind, "latency") == 0 && isnan(p.bound_GBps));
-    CHECK(p.bound_ns == cost.steps * 100); /* 100 ns: half of the faster ping-pong */
+    CHECK(p.bound_ns == cost.steps * 100); /* the ping-pong after the point: 200 ns */
+    DDP_TRY(ddp_bound_before(b, flat, &shape, &p, err));
+    CHECK(p.bound_before_ns == cost.steps * 150); /* the one before the point: 300 ns */
+    DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
+    CHECK(p.bound_ns == cost.steps * 100);
     point_of(comm, "shm", 8, &p);
     p.pingpong_ns[0] = p.pingpong_ns[1] = NAN;
     DDP_TRY(ddp_bound_fill(b, flat, &shape, &p, err));
@@ -115,6 +168,8 @@ static int body_bounds(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     const struct ddp_bound_setup setup = {comm, comm, x, y, BYTES};
     DDP_TRY(ddp_bound_create(&setup, &b, err));
     int rc = comm->size > 1 ? check_memory(comm, b, err) : 0;
+    if (rc == 0 && comm->size > 1)
+        rc = check_judged(comm, b, err);
     if (rc == 0 && comm->size > 1)
         rc = check_latency(comm, b, err);
     if (rc == 0 && comm->size > 1)

@@ -1,0 +1,100 @@
+/* Times a plain loop in N processes at once: plain_loop LOOP BYTES N. LOOP is copy (b = a), add
+ * (a += b) or both (a = b = a + b). BYTES is the size of both arrays together. Prints the GB/s that
+ * all processes read and write in the fastest round, in which the slowest process counts.
+ * tests/bench/bound.py compares the figure with the bound of ddpbench. */
+#define _GNU_SOURCE
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS    200
+#define RANKS_MAX 64
+/* Rounds end earlier once they have moved this many bytes, but there are at least 8. */
+#define TOTAL ((size_t)4 << 30)
+
+struct shared {
+    atomic_int arrived;
+    double ns[ROUNDS][RANKS_MAX];
+};
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The functions are not inlined, so that the compiler knows that the arrays do not overlap. */
+#define LOOP(name, statement)                                                                      \
+    static __attribute__((noinline)) void name(float *restrict a, float *restrict b, size_t n)     \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            statement;                                                                             \
+    }
+LOOP(copy, b[i] = a[i])
+LOOP(add, a[i] += b[i])
+LOOP(both, a[i] = b[i] = a[i] + b[i])
+
+static float *new_array(size_t bytes)
+{
+    const size_t page = (size_t)2 << 20;
+    float *p = aligned_alloc(page, (bytes + page - 1) / page * page);
+    if (p == NULL)
+        exit(71);
+    madvise(p, bytes, MADV_HUGEPAGE);
+    memset(p, 0, bytes);
+    return p;
+}
+
+static void work(struct shared *s, char loop, size_t bytes, int rank, int ranks, int rounds)
+{
+    float *a = new_array(bytes / 2), *b = new_array(bytes / 2);
+    for (int i = 0; i < rounds; i++) {
+        atomic_fetch_add(&s->arrived, 1);
+        while (atomic_load(&s->arrived) < (i + 1) * ranks)
+            ;
+        const double begin = now_ns();
+        (loop == 'c' ? copy : loop == 'a' ? add : both)(a, b, bytes / 8);
+        s->ns[i][rank] = now_ns() - begin;
+    }
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const size_t bytes = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
+    const int ranks = argc == 4 ? atoi(argv[3]) : 0;
+    if (bytes < 64 || ranks < 1 || ranks > RANKS_MAX || strchr("cab", argv[1][0]) == NULL) {
+        fprintf(stderr, "usage: plain_loop copy|add|both BYTES N\n");
+        return 64;
+    }
+    struct shared *s =
+        mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s == MAP_FAILED)
+        return 71;
+    const size_t fits = TOTAL / bytes;
+    const int rounds = fits < 8 ? 8 : fits > ROUNDS ? ROUNDS : (int)fits;
+    for (int r = 0; r < ranks; r++)
+        if (fork() == 0)
+            work(s, argv[1][0], bytes, r, ranks, rounds);
+    int status, failed = 0;
+    while (wait(&status) > 0)
+        failed |= status;
+    double fastest = 1e300;
+    for (int i = 1; i < rounds; i++) {
+        double slowest = 1;
+        for (int r = 0; r < ranks; r++)
+            slowest = s->ns[i][r] > slowest ? s->ns[i][r] : slowest;
+        fastest = slowest < fastest ? slowest : fastest;
+    }
+    /* accesses of each pair of elements: copy 2, add 3, both 4 */
+    const double accesses = argv[1][0] == 'c' ? 2 : argv[1][0] == 'a' ? 3 : 4;
+    printf("%.2f\n", accesses / 2 * (double)bytes * ranks / fastest);
+    return failed != 0;
+}
