@@ -601,21 +601,21 @@ static int measure_overlap(struct measurement *m, struct ddp_point *out, struct 
 static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
+    /* Groups of different sizes may use different algorithms, which have different bounds. */
+    const bool bounded = s->options->group_list.ranks == 0;
     memcpy(out->algorithm_used, m->coll.alg->name,
            DDP_MIN(strlen(m->coll.alg->name), sizeof out->algorithm_used - 1));
     DDP_TRY(run_first(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[0], err));
-    DDP_TRY(ddp_bound_before(s->bound, m->coll.alg, &m->coll.shape, out, err));
+    if (bounded)
+        DDP_TRY(ddp_bound_before(s->bound, m->coll.alg, &m->coll.shape, out, err));
     ddp_operands_fill(&m->operands, ++m->round);
     DDP_TRY(run_timed(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_point(m, out, err));
     if (s->async)
         DDP_TRY(measure_overlap(m, out, err));
-    /* Groups of different sizes may use different algorithms, which have different bounds. */
-    if (s->options->group_list.ranks > 0)
-        return 0;
-    return ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err);
+    return bounded ? ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err) : 0;
 }
 
 static int measure_dense(struct ddp_sampler *s, int index, struct ddp_point *out,
