@@ -18,10 +18,10 @@
 #define REPEAT_MAX   16
 /* Work is repeated in as many rounds as move about this many bytes per rank, within the limits. The
  * fastest round counts. Messages move fewer bytes, because networks are slower than memory. */
-#define LOOP_BYTES    ((size_t)512 << 20)
+#define LOOP_BYTES    ((size_t)256 << 20)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
-#define ROUNDS_MAX    160
+#define ROUNDS_MAX    100
 /* A round of more than this many bytes per rank is cut into slices. The fastest round of each slice
  * counts, so an interruption spoils one slice and not the whole round. Between slices the ranks
  * wait for each other, untimed, so that all of them are active in each slice. */

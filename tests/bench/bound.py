@@ -27,7 +27,7 @@ def measure(ddpbench, folder, rounds):
                 path = folder / f"{collective}-{memory}-{number}.json"
                 if not path.exists():
                     subprocess.run([ddpbench, collective, "--backend", "shm", "--ranks", "2", "--size", SIZES, "--placement",
-                                    "both", "--memory", memory, "--json", str(path)], check=True, stdout=subprocess.DEVNULL)
+                                    "both", "--memory", memory, "--max-time", "1", "--json", str(path)], check=True, stdout=subprocess.DEVNULL)
                 points += json.loads(path.read_text())["points"]
     return points
 

@@ -36,7 +36,7 @@ assert set(rows) == reduce | convert | select | rest, set(rows) ^ (reduce | conv
 # 4 KiB are 1024 floats. 1 % of them keeps 11. There are four lists of 11, and two lists with their union.
 bytes_of = {"copy": 8 * 1024, "reduce/f32/sum": 12 * 1024, "reduce/u8/sum": 3 * 4096, "reduce/f64/sum": 24 * 512,
             "reduce/f32/sum/4-sources": 20 * 1024, "convert/f32-f16": 6 * 1024, "convert/f16-f32/add": 10 * 1024,
-            "threshold/feedback/0.01": 12 * 1024 + 88, "topk/feedback/0.01": 16 * 1024 + 88,
+            "threshold/feedback/0.01": 12 * 1024 + 88, "topk/feedback/0.01": 12 * 1024 + 88,
             "topk/feedback/0.01/hint": 12 * 1024 + 88, "topk/alone/0.01": 4 * 1024 + 88,
             "scatter-add/4-lists/0.01": 4 * 1024 + 8 * 44 + 128 * 44, "sgd": 20 * 1024, "adam": 28 * 1024}
 for name, b in rows.items():
