@@ -25,8 +25,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 OUT = "build/mutants"
 CLI_SHARE = 0.95
 # The number of iterations is fixed, to save time. The verification is that of the defaults.
-CLI_OPTIONS = ["-n", "10", "-T", "10", "-q"]
-UNIT_TIMEOUT, CLI_TIMEOUT, BUILD_TIMEOUT = 120, 60, 900
+CLI_OPTIONS = ["-n", "10", "-T", "5", "-q"]
+UNIT_TIMEOUT, CLI_TIMEOUT, BUILD_TIMEOUT = 60, 60, 900
 KEYS = ("file", "old", "new", "unit", "run", "equivalent")
 
 
