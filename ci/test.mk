@@ -103,6 +103,11 @@ torture: all faults $(FULL_BIN) ## test every fault, 1,000 kills, 10,000 barrier
 	$(Q)KILLS=100 TEST_TIMEOUT=1800 $(PROVE) tests/fault/sweep_kill.bats
 	+$(Q)$(SUBMAKE) grid
 
+# Wrong edits of algorithms and kernels, which tests must find. Takes most of an hour, so check does not run it.
+.PHONY: mutants
+mutants: ## test the tests: run unit tests and ddpbench with each error of tests/mutants/list.txt; T=WORD: only some
+	$(Q)$(PYTHON) tests/mutants/mutants.py $(T)
+
 # Benchmarks are not tests: check runs none of the targets below.
 BENCH_SRC := $(addprefix tests/bench/,bench_kernels.c bench_read_avx2.c bench_read_avx512.c)
 BENCH_OBJ := $(BENCH_SRC:%.c=$(O)/%.o) $(O)/tests/bench/bench_nth.o

@@ -132,8 +132,8 @@ static const struct ddp_opt data_rows[] = {
     DDP_OPT_INCLUDE(time_rows, 0),
     DDP_OPT_HEADING("Measurement"),
     DDP_OPT(ENUM, "check", 'c', AT(bench.check), "WHEN", "once",
-            "verify every element of one untimed operation per point, of all iterations, or of "
-            "none; 0, 1 and larger numbers mean off, once and all",
+            "verify the first, the last timed and a burst of operations per point (once), all "
+            "iterations as well (all), or nothing; 0, 1 and larger numbers mean off, once and all",
             .choices = ddp_check_names, .spelling = check_number),
     DDP_OPT_INCLUDE(output_rows, 0),
     DDP_OPT_END,
@@ -490,7 +490,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     "the slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
     "Unless --check is off, the result of each point is verified exactly, element by\n"            \
-    "element, before the point is timed.\n\nExamples:\n"
+    "element, before and after the point is timed.\n\nExamples:\n"
 #define SIZE_OF_ARRAY "A size is that of the array on each rank.\n"
 #define SIZE_OF_CHUNKS                                                                             \
     "A size is that of the full buffer, which has one chunk per rank. It is rounded down\n"        \

@@ -1,7 +1,8 @@
 /* The sampler: measures one point on a communicator.
  *
  * The sampler first runs one untimed operation, counts the bytes sent and, unless --check is off,
- * verifies the result exactly. Each timed iteration waits for the start (iterations.h) and times
+ * verifies the result exactly. After the timed loop it verifies the last operation and a burst
+ * (verify_burst.h). Each timed iteration waits for the start (iterations.h) and times
  * one operation (--block: several). Between the two clock readings the sampler does nothing else,
  * except for the delay of --inject-delay. In place, the input is rewritten before every iteration.
  * Out of place, it is not rewritten in the timed loop. With --check all, every iteration gets new

@@ -41,6 +41,9 @@ rows() {
         [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 3')" = True ]
         [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
         [ "$(json r.json 'p[0]["check"]["mode"]')" = all ]
+        # The first operation, two timed ones and a burst. Each changes and verifies every element.
+        [ "$(json r.json 'min(q["check"]["operations"] for q in p) > 3')" = True ]
+        [ "$(json r.json 'all(q["check"]["elements"] == q["check"]["operations"] * q["count"] * 2 for q in p)')" = True ]
         # 'self', which needs a single rank and comes from `all`, is named once
         [ "$(grep -c "'self'" <<<"$stderr")" = 1 ]
     done

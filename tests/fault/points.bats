@@ -86,6 +86,20 @@ bad() {
     error_names "rank 2" element
 }
 
+@test "the last timed operation and every operation of the burst are verified" {
+    needs_faulty
+    # Calls: 1 is verified first, 2 and 3 warm up, 4 to 6 are timed, and 7 to 18 are the burst.
+    for call in 6 7 12 18; do
+        DDPBENCH_FAULT=coll-leave:$call:flip@1 run --separate-stderr "$faulty" \
+            allreduce --size 4K --ranks 2 -w 2 -n 3 --placement out --algorithm direct
+        [ "$status" = 11 ]
+        error_names "rank 1" element
+    done
+    DDPBENCH_FAULT=coll-leave:5:flip@1 run --separate-stderr "$faulty" \
+        allreduce --size 4K --ranks 2 -w 2 -n 3 --placement out --algorithm direct
+    [ "$status" = 0 ]
+}
+
 @test "when a deadline passes, the error names the waiting and the missing ranks: processes and threads" {
     needs_faulty
     for mode in processes threads; do

@@ -15,6 +15,7 @@ import collections
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 OUT = "build/mutants"
 CLI_SHARE = 0.95
 # The number of iterations is fixed, to save time. The verification is that of the defaults.
-CLI_OPTIONS = ["-n", "10", "-T", "10", "-q"]
-UNIT_TIMEOUT, CLI_TIMEOUT, BUILD_TIMEOUT = 120, 60, 900
+CLI_OPTIONS = ["-n", "10", "-T", "5", "-q"]
+UNIT_TIMEOUT, CLI_TIMEOUT, BUILD_TIMEOUT = 60, 60, 900
 KEYS = ("file", "old", "new", "unit", "run", "equivalent")
 
 
@@ -57,7 +58,8 @@ def read_list(path):
             elif word == "|" and key in ("old", "new"):
                 mutants[-1].values[key][-1] += "\n" + rest
             elif word in KEYS and mutants:
-                mutants[-1].values[word].append(rest.strip() if word not in ("old", "new") else rest)
+                is_text = word in ("old", "new")
+                mutants[-1].values[word].append(rest if is_text else rest.strip())
                 key = word
             else:
                 fail(f"{path}:{number}: '{word}' must be one of: mutant, {', '.join(KEYS)}")
@@ -101,8 +103,9 @@ def copy_tree(to):
 
 def run(command, cwd, timeout, variables=None):
     """Returns the exit code; 124 after `timeout` seconds."""
-    child = subprocess.Popen(command, cwd=cwd, env={**os.environ, **(variables or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL, start_new_session=True)
+    quiet = {s: subprocess.DEVNULL for s in ("stdin", "stdout", "stderr")}
+    child = subprocess.Popen(command, cwd=cwd, env={**os.environ, **(variables or {})},
+                             start_new_session=True, **quiet)
     try:
         return child.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -113,7 +116,7 @@ def run(command, cwd, timeout, variables=None):
 
 def build(tree, units):
     targets = [f"{OUT}/ddpbench"] + [f"{OUT}/tests/{u}" for u in sorted(units)]
-    command = ["make", "-s", "-j2", "MPI=0", "CUDA=0", f"O={OUT}"] + targets
+    command = ["make", "-s", "-j2", "MPI=0", "CUDA=0", "OPT=-O1 -g", f"O={OUT}"] + targets
     done = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=BUILD_TIMEOUT, check=False)
     if done.returncode != 0:
@@ -175,6 +178,7 @@ def main():
     # Mutants of one file follow each other, because each file that changes is compiled again.
     chosen.sort(key=lambda m: m.one("file"))
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the temporary folder
     tree = tempfile.mkdtemp(prefix="ddpbench-mutants-")
     try:
         copy_tree(tree)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "bench/verify_burst.h"
 #include "compressed_runs.h"
 #include "device/sparse.h"
 #include "names.h"
@@ -23,7 +24,9 @@ static int look(const struct ddp_point *p, const double *samples, void *arg, str
     const double n = (double)p->spec.count, others = p->spec.ranks - 1;
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);
     CHECK(p->time_ns.median > 0 && p->iterations == 3 && p->check_wrong == 0);
-    CHECK(p->check_elements >= (int64_t)p->spec.count * p->spec.ranks * 2);
+    /* two exchanges at first, a warm-up, three timed ones and the burst */
+    CHECK(p->check_operations == 6 + ddp_exchange_burst_count(p->spec.count));
+    CHECK(p->check_elements == (int64_t)p->spec.count * p->spec.ranks * p->check_operations);
     CHECK(isnan(ddp_point_busbw_GBps(p, p->time_ns.median)));
     CHECK(isnan(ddp_point_effective_GBps(p, p->time_ns.median)) == !many);
     for (int i = 0; i < 3; i++)
@@ -198,12 +201,32 @@ static uint64_t flipping(void *dst, const float *src, size_t n, enum ddp_dtype t
     return overflows;
 }
 
+static uint64_t never_clips(void *dst, const float *src, size_t n, enum ddp_dtype to, float scale,
+                            float clip)
+{
+    (void)clip;
+    return good()->narrow(dst, src, n, to, scale, 0);
+}
+
+/* Loses the error of the encoding. */
+static void keeps_nothing(float *residual, const float *in, const void *wire, size_t n,
+                          enum ddp_dtype type)
+{
+    (void)in;
+    (void)wire;
+    (void)type;
+    memset(residual, 0, n * sizeof *residual);
+}
+
 struct defect {
     const char *method, *says;
     size_t (*topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
     size_t (*threshold)(struct ddp_select *s, float threshold);
     uint64_t (*narrow)(void *dst, const float *src, size_t n, enum ddp_dtype to, float scale,
                        float clip);
+    /* A compressor of 16 bits with error feedback. */
+    void (*residual)(float *residual, const float *in, const void *wire, size_t n,
+                     enum ddp_dtype type);
 };
 
 static int body_defect(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
@@ -219,11 +242,13 @@ static int body_defect(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
         grad.select_topk = d->topk ? d->topk : grad.select_topk;
         grad.select_threshold = d->threshold ? d->threshold : grad.select_threshold;
         grad.narrow = d->narrow ? d->narrow : grad.narrow;
+        grad.narrow_residual = d->residual ? d->residual : grad.narrow_residual;
     }
     comm->device = &device;
     o.check = DDP_CHECK_ONCE;
     o.sizes = (struct ddp_size_list){1, {4000}};
     set_compress(&o, d->method);
+    o.feedback = d->residual ? DDP_FEEDBACK_ON : DDP_FEEDBACK_AUTO;
     int rc = run_all(comm, &o, NULL, NULL, err);
     comm->device = ddp_device_cpu(DDP_SIMD_SCALAR);
     CHECK(rc == DDP_EDATA);
@@ -241,13 +266,16 @@ static int body_defect(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
 static void test_defects_are_found(void **state)
 {
     static struct defect defects[] = {
-        {"topk:0.01", "rank |element ", first_k, NULL, NULL},
-        {"topk:0.01", "rank |element ", one_more, NULL, NULL},
-        {"topk:0.01", "rank 1, element 0 (topk:0.01, residual)", forgetful, NULL, NULL},
-        {"oktopk:0.01", "rank |element ", first_k, NULL, NULL},
-        {"threshold:2", "rank |element ", NULL, above_not_from, NULL},
-        {"fp16", "element 17 (fp16, sum)", NULL, NULL, flipping},
-        {"bf16", "element 17 (bf16, sum)", NULL, NULL, flipping},
+        {"topk:0.01", "rank |element ", .topk = first_k},
+        {"topk:0.01", "rank |element ", .topk = one_more},
+        {"topk:0.01", "rank 1, element 0 (topk:0.01, residual)", .topk = forgetful},
+        {"oktopk:0.01", "rank |element ", .topk = first_k},
+        {"threshold:2", "rank |element ", .threshold = above_not_from},
+        {"fp16", "element 17 (fp16, sum)", .narrow = flipping},
+        {"bf16", "element 17 (bf16, sum)", .narrow = flipping},
+        {"fp16:1", "element |(fp16:1, sum)", .narrow = never_clips},
+        {"fp16", "rank 1, element |(fp16, residual)", .residual = keeps_nothing},
+        {"bf16", "rank 1, element |(bf16, residual)", .residual = keeps_nothing},
     };
     for (size_t i = 0; i < DDP_COUNT_OF(defects); i++)
         run_ranks(3, (struct ranks_job){.body = body_defect, .arg = &defects[i]});

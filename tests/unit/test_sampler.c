@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "bench/pingpong.h"
+#include "bench/verify_burst.h"
 #include "comm_ranks.h"
 #include "plan_runs.h"
 
@@ -60,7 +61,10 @@ static int look_at_self(const struct ddp_point *p, const double *samples, void *
     CHECK(isnan(ddp_point_busbw_GBps(p, p->time_ns.median)));
     CHECK(isnan(p->pingpong_ns[0]) && isnan(p->skew_start_ns));
     CHECK(p->wire_bytes_per_rank == 0 && p->wire_counted);
-    CHECK(p->check_elements == 1000 && p->check_wrong == 0);
+    /* the first and the last operation, and the burst */
+    const int operations = 2 + ddp_burst_count((uint64_t)p->spec.size_bytes);
+    CHECK(p->check_operations == operations && p->check_wrong == 0);
+    CHECK(p->check_elements == 1000 * operations);
     CHECK(p->rank_mean_ns[0] > 0 && p->rank_mean_ns[0] == p->rank_mean_ns[2]);
     CHECK(p->page_bytes >= 4096);
     CHECK(p->sample_count == 6 && samples != NULL);
@@ -90,8 +94,10 @@ static int look_at_shm(const struct ddp_point *p, const double *samples, void *a
     double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
     CHECK(samples == NULL && p->sample_count == 0);
     CHECK(p->time_ns.median > 0 && p->check_wrong == 0);
-    CHECK(p->check_elements ==
-          (int64_t)p->spec.count * p->spec.ranks * 3); /* the first iteration and 2 measured ones */
+    /* the first operation, 2 measured ones, and the burst, which changes every block of an input of
+     * this size */
+    CHECK(p->check_operations == 3 + ddp_burst_count((uint64_t)p->spec.size_bytes));
+    CHECK(p->check_elements == (int64_t)p->spec.count * p->spec.ranks * p->check_operations);
     CHECK(p->spec.ranks == 1 || (p->pingpong_ns[0] > 0 && p->pingpong_ns[1] > 0));
     CHECK(isnan(busbw) == (p->spec.ranks == 1 || p->spec.size_bytes == 0));
     CHECK(p->rank_mean_ns[0] <= p->rank_mean_ns[1] && p->rank_mean_ns[1] <= p->rank_mean_ns[2]);
