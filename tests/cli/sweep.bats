@@ -259,7 +259,7 @@ rejected() {
 }
 
 @test "convergence.json: each strategy with each seed is a run of its own" {
-    [ -d /usr/share/datasets/fashion-mnist ] || skip "no Fashion-MNIST here"
+    [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
     run -0 "$ddpbench" sweep "$root/configs/convergence.json" --dry-run
     [ "$(grep -c '^train .*--model=singa-cnn .*--epochs=10 ' <<<"$output")" = 30 ]
     for strategy in dense fp16 bf16 topk:0.01 topk:0.001 threshold:0.028 oktopk:0.01 partial:4 local:4 none; do
