@@ -188,6 +188,10 @@ bench-accuracy: all ## test accuracy verdicts on 100 training runs, which a seco
 bench-link: all ## measure bandwidth, hier, compression and overlap over slow links between namespaces (root)
 	$(Q)TEST_TIMEOUT=900 $(PROVE) $(TIMED_SCRIPTS)
 
+.PHONY: results-tables
+results-tables: ## write the tables of README.md and results/README.md from the files in results/
+	$(Q)$(PYTHON) ci/results_tables.py
+
 .PHONY: trial
 trial: ## add a compressor, an algorithm and a type to a copy of the tree, and test that nothing else has to change
 	$(Q)JOBS='$(JOBS)' PYTHON=$(PYTHON) tests/trial/trial.sh

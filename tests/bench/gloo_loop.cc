@@ -3,7 +3,9 @@
 // calls gloo::barrier again before the buffers are rewritten. Its time is that of the slowest rank.
 // Elements are f32; all-reduce and broadcast run in place.
 //
-// usage: gloo_loop COLLECTIVE ALGORITHM RANKS ITERS WARMUP SIZE...   prints "SIZE MEDIAN_US" a line
+// usage: gloo_loop COLLECTIVE ALGORITHM RANKS ITERS WARMUP SIZE...
+// Prints one line per size: SIZE, the mean time of each rank, and the times of all iterations, in
+// us.
 // COLLECTIVE: allreduce (ALGORITHM ring, bcube or hd), all-gather, broadcast, all-to-all (default).
 // SIZE: the bytes of the full buffer, as in ddpbench.
 #include <gloo/allgather.h>
@@ -26,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -115,14 +118,21 @@ void run_rank(const Job &job, int rank, const std::string &folder, double *times
     }
 }
 
-double median_of_slowest(const Job &job, const double *times, size_t s)
+void print_size(const Job &job, const double *times, size_t s)
 {
-    std::vector<double> slowest(job.iters, 0);
-    for (int r = 0; r < job.ranks; r++)
-        for (int i = 0; i < job.iters; i++)
-            slowest[i] = std::max(slowest[i], times[(s * job.ranks + r) * job.iters + i]);
-    std::sort(slowest.begin(), slowest.end());
-    return slowest[slowest.size() / 2];
+    const double *first = times + s * job.ranks * job.iters;
+    printf("%zu", job.sizes[s]);
+    for (int r = 0; r < job.ranks; r++) {
+        const double *mine = first + static_cast<size_t>(r) * job.iters;
+        printf(" %.4f", std::accumulate(mine, mine + job.iters, 0.0) / job.iters);
+    }
+    for (int i = 0; i < job.iters; i++) {
+        double slowest = 0;
+        for (int r = 0; r < job.ranks; r++)
+            slowest = std::max(slowest, first[r * job.iters + i]);
+        printf(" %.3f", slowest);
+    }
+    printf("\n");
 }
 
 } // namespace
@@ -166,7 +176,6 @@ int main(int argc, char **argv)
     if (system(clean.c_str()) != 0)
         fprintf(stderr, "gloo_loop: %s stays\n", folder.c_str());
     for (size_t s = 0; good && s < job.sizes.size(); s++)
-        printf("%zu %.3f\n", job.sizes[s],
-               median_of_slowest(job, static_cast<const double *>(times), s));
+        print_size(job, static_cast<const double *>(times), s);
     return good ? 0 : 1;
 }

@@ -316,3 +316,88 @@ PYTHON
     peers '{"not here": ["MPICH"], "ddpbench registered": [[1, 100]], "ddpbench private": [[1, 100]], "Open MPI default": [[10, 100]]}'
     falls_short "MPICH is not here"
 }
+
+@test "each peer and each variant of ours gets a ddpbench/1 document with a point per launch" {
+    root=$here/../..
+    ddpbench=${DDPBENCH:-$root/build/ddpbench}
+    "$ddpbench" allreduce --ranks 2 --size 4 -n 20 --placement in --json own.json -q >/dev/null
+    # 4 bytes are half an element per rank, so Gloo measures 8 bytes: this size is left out
+    for line in "4 1.5 1.7 2 1 3 2 2 9" "64 1.5 1.7 2 1 3 2 2 9" "64 1.5 1.7 $(seq -s ' ' 1 200)"; do
+        documents="{\"ddpbench\": $(cat own.json), \"Gloo\": \"$line\"}"
+        run -0 "$python" "$here/peers_made_up.py" 2 "{\"documents\": $documents, \"ddpbench registered\": [[1, 100]],
+            \"ddpbench private\": [[1, 100]], \"Gloo ring\": [[2, 100]], \"Open MPI UCX\": [[3, 100]]}" --max 4 --rounds 6
+        [ "$(echo r/*)" = "r/ddpbench-private.json r/ddpbench-registered.json r/gloo-ring.json r/open-mpi-ucx.json" ]
+        "$python" "$root/ci/validate_json.py" r/*.json
+        "$python" - "$line" <<'PYTHON'
+import json, sys
+own = json.load(open("own.json"))
+mpi = json.load(open("r/open-mpi-ucx.json"))
+assert (mpi["label"], mpi["status"], mpi["command"]["name"]) == ("Open MPI UCX", "complete", "peers"), mpi
+assert [p["launch"] for p in mpi["points"]] == list(range(1, 19)), mpi["points"]
+assert all(dict(p, launch=None) == own["points"][0] for p in mpi["points"])
+gloo = json.load(open("r/gloo-ring.json"))
+assert (gloo["world"]["backend"], gloo["world"]["ranks"], gloo["control"]) == ("gloo", 2, [])
+if sys.argv[1].startswith("4 "):
+    assert not gloo["points"] and [x["what"] for x in gloo["left_out"]] == ["4 bytes"], gloo
+else:
+    point = gloo["points"][0]
+    assert len(gloo["points"]) == 18 and not gloo["left_out"]
+    if point["iterations"] == 6:
+        assert point["time_us"]["median"] == 2 and point["time_us"]["ci95"] == [1, 9] and point["series"] is None, point
+    else:
+        assert point["iterations"] == 200 and point["time_us"]["median"] == 100.5 and point["series"]["drifting"], point
+    assert point["rank_mean_us"] == {"min": 1.5, "avg": 1.6, "max": 1.7}
+    assert point["check"]["mode"] == "off" and "quality" not in point
+PYTHON
+    done
+    run -0 "$ddpbench" compare --across r/ddpbench-private.json r/open-mpi-ucx.json
+    run -0 "$ddpbench" compare --across r/open-mpi-ucx.json r/gloo-ring.json
+}
+
+@test "Gloo's statistics are those that ddpbench computes from the same times" {
+    ddpbench=${DDPBENCH:-$here/../../build/ddpbench}
+    for n in 1 6 20 100; do
+        "$ddpbench" allreduce --ranks 2 --size 4K -n "$n" --placement in --samples --json "$n.json" -q >/dev/null
+    done
+    "$python" - "$here" <<'PYTHON'
+import json, math, sys
+sys.path.insert(0, sys.argv[1])
+import peer_documents, peers
+
+def same(a, b):
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b or (isinstance(a, float) and isinstance(b, (int, float)) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6))
+
+for n in (1, 6, 20, 100):
+    point = json.load(open(f"{n}.json"))["points"][0]
+    samples = point["samples_us"]
+    line = " ".join(map(str, [4096, 1, 1, *samples]))
+    made = peers.gloo_launch(peers.Gloo("", "allreduce", "ring", 2), line).document["points"][0]
+    for key in ("time_us", "series", "iterations", "algbw_GBps", "busbw_GBps", "busbw_ci95_GBps"):
+        assert same(made[key], point[key]), (n, key, made[key], point[key])
+PYTHON
+}
+
+@test "the document of a peer that failed, or of an interrupted comparison, is partial" {
+    ddpbench=${DDPBENCH:-$here/../../build/ddpbench}
+    "$ddpbench" allreduce --ranks 2 --size 4 -n 20 --placement in --json own.json -q >/dev/null
+    others="\"documents\": {\"ddpbench\": $(cat own.json)}, \"ddpbench registered\": [[1, 100]], \"ddpbench private\": [[1, 100]]"
+    peers "{$others, \"MPICH default\": [[10, 100]], \"Open MPI UCX\": [[11, 100], [11, 100], []]}"
+    falls_short "Open MPI UCX failed"
+    peers "{$others, \"MPICH default\": [[10, 100], [10, 100], [10, 100], \"interrupt\"]}" --documents i
+    [ "$status" = 130 ]
+    "$python" "$here/../../ci/validate_json.py" r/*.json i/*.json
+    status_of() {
+        "$python" -c "import json, sys; d = json.load(open(sys.argv[1])); print(d['status'], d['reason'], len(d['points']))" "$1"
+    }
+    [ "$(status_of r/open-mpi-ucx.json)" = "partial it died 2" ]
+    [ "$(status_of r/mpich-default.json)" = "complete None 18" ]
+    [ "$(status_of i/mpich-default.json)" = "partial interrupted 3" ]
+    [ "$(status_of i/ddpbench-registered.json | cut -d' ' -f1,2)" = "partial interrupted" ]
+    rm -r r i
+    peers "{$others, \"MPICH default\": [[10, 100]]}" --auto
+    [ ! -e r ]
+}

@@ -25,10 +25,12 @@ ranks than cores, where a ping-pong shows the scheduler's time slices.
 Results: A size needs at least half of the rounds judged, and at least six if that many ran. Ours
 counts as slower only if the 95 % interval of the ratio lies below 1, which also takes six rounds.
 The script prints a Markdown table for each collective and number of ranks, marks the sizes that miss
-a goal, and writes all results to --json.
+a goal, and writes ratios and medians to --json. It also writes a ddpbench/1 document per peer and per
+variant of ours into --documents, with a point per launch (peer_documents.py); with --auto it writes none.
 
 usage: peers.py --ddpbench PATH [--gloo-loop PATH] [--collective NAME,...] [--ranks N,...]
                 [--rounds N] [--min BYTES] [--max BYTES] [--only TEXT,...] [--json FILE]
+                [--documents DIR]
        peers.py --ddpbench PATH --auto ...    compares auto with each of our own algorithms
 Exits with 1 when a goal is missed, a peer fails or is not installed, or nothing was compared. When
 interrupted or terminated, it writes the results of the complete rounds and exits with 130. --json is
@@ -48,6 +50,7 @@ import sys
 import tempfile
 import time
 
+from peer_documents import Launch, PeerDocuments, gloo_document
 from where import where
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -64,6 +67,7 @@ OTHERS_FROM = 20
 TRIES = 6  # a launch is run at most this often until its points are of the judged class
 WAITS, WAIT_S = 1200, 0.5  # waits for the judged class per collective and number of ranks: 10 to 15 minutes in all
 OF_NONE = -1  # stands for a ping-pong that changed its class during the launch or is not known
+WARMUP = 3  # iterations of each launch before the timed ones
 REPEATS = 3  # launches of a variant per round, for short all-reduces at 2 ranks
 AUTO_GOAL = 1.1
 PROBED = 64 * KIB  # up to this size each of our algorithms is run once to see whether it supports the size
@@ -96,6 +100,7 @@ class Gloo:
 
     def __init__(self, program, collective, algorithm, ranks):
         self.words = [program, collective, algorithm, str(ranks)]
+        self.collective, self.algorithm, self.ranks = collective, algorithm, ranks
 
 
 def placement_of(collective):
@@ -181,31 +186,42 @@ def variants(a):
 
 def measure_gloo(gloo, sizes, iters):
     with tempfile.TemporaryDirectory() as folder:  # for the files of its rendezvous, removed on an interrupt, too
-        words = gloo.words + [str(iters), "3"] + [str(s) for s in sizes]
+        words = gloo.words + [str(iters), str(WARMUP)] + [str(s) for s in sizes]
         done = subprocess.run(words, env=dict(os.environ, TMPDIR=folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
     if done.returncode != 0:
         return None, done.stderr.decode(errors="replace").strip()[-300:]
-    lines = [line.split() for line in done.stdout.decode().splitlines()]
-    return {int(size): (float(us), OF_NONE, None) for size, us in lines}, ""  # see launch_alone()
+    return gloo_launch(gloo, done.stdout.decode()), ""
+
+
+def gloo_launch(gloo, printed):
+    """The launch of Gloo that printed these lines. launch_alone() sets its ping-pongs."""
+    measured = {}
+    for line in printed.splitlines():
+        size, *times = line.split()
+        means, samples = [float(t) for t in times[:gloo.ranks]], [float(t) for t in times[gloo.ranks:]]
+        ci95 = list(interval(samples)[1])
+        measured[int(size)] = (means, samples, None if math.isnan(ci95[0]) else ci95)
+    shape = {"collective": gloo.collective, "algorithm": gloo.algorithm, "ranks": gloo.ranks, "placement": placement_of(gloo.collective), "warmup": WARMUP}
+    points = {size: (statistics.median(samples), OF_NONE, None) for size, (_, samples, _) in measured.items()}
+    return Launch(points, gloo_document(shape, measured))
 
 
 def measure(command, collective, sizes, iters):
-    """Runs one launch. Returns ({requested size: (median us, ping-pong ns, fraction of the bound)}, "")
-    or (None, why it failed)."""
+    """Runs one launch. Returns (Launch, "") or (None, why it failed)."""
     if isinstance(command, Gloo):
         return measure_gloo(command, sizes, iters)
     if isinstance(command, Limited):
         sizes = [s for s in sizes if s in command.sizes]
-        return measure(command.words, collective, sizes, iters) if sizes else ({}, "")
+        return measure(command.words, collective, sizes, iters) if sizes else (Launch({}), "")
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
-        args = ["--placement", placement_of(collective), "--size", ",".join(map(str, sizes)), "-n", str(iters), "-w", "3", "-q", "--json", f.name]
+        args = ["--placement", placement_of(collective), "--size", ",".join(map(str, sizes)), "-n", str(iters), "-w", str(WARMUP), "-q", "--json", f.name]
         env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         done = subprocess.run(command + args, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=600)
         if done.returncode != 0:
             return None, done.stderr.decode(errors="replace").strip()[-300:]
-        points = json.load(open(f.name))["points"]
-    out = {}
-    for p in points:
+        document = json.load(open(f.name))
+    out = Launch({}, document)
+    for p in document["points"]:
         if p["count"] == 0:
             continue  # the size is less than one element per rank, so nothing was sent
         seen = of_one_class(p["pingpong_ns"]["before"], p["pingpong_ns"]["after"])
@@ -283,7 +299,7 @@ def wait_for_judged(a, seen):
 
 def seen_by(got, ping_pong):
     """The points with their ping-pong replaced."""
-    return {size: (point[0], ping_pong, *point[2:]) for size, point in got.items()}
+    return Launch({size: (point[0], ping_pong, *point[2:]) for size, point in got.items()}, got.document)
 
 
 def measure_oversubscribed(a, variant, sizes, iters):
@@ -310,8 +326,9 @@ def launch_alone(a, variant, sizes, iters):
 
 def measure_until_judged(a, variant, sizes, iters):
     """Repeats a launch until every size has a point of the judged class, at most TRIES times. Returns
-    {size: list of points, one per launch}."""
-    points = {}
+    {size: list of points, one per launch}, the documents of the launches, and "". If a launch fails,
+    returns None, the documents of those before it, and why it failed."""
+    points, documents = {}, []
     for _ in range(TRIES):
         if oversubscribed(a.ranks):
             if points and a.waits == 0:
@@ -322,12 +339,13 @@ def measure_until_judged(a, variant, sizes, iters):
                 wait_for_judged(a, cores_apart(a))
             got, why = launch_alone(a, variant, sizes, iters)
         if got is None:
-            return None, why
+            return None, documents, why
+        documents.append(got.document)
         for size, point in got.items():
             points.setdefault(size, []).append(point)
         if all(any(in_class(point[1], JUDGED) for point in p) for p in points.values()):
             break
-    return points, ""
+    return points, documents, ""
 
 
 def has_goals(a):
@@ -368,9 +386,11 @@ def one_round(a, plan, rng, failed):
         for name in in_turn(rng, list(plan), repeats(a, sizes) if sizes else 0):
             if name in failed:
                 continue
-            got, why = measure_until_judged(a, plan[name], sizes, iters)
+            got, documents, why = measure_until_judged(a, plan[name], sizes, iters)
+            a.collected.add(name, documents)
             if got is None:
                 failed[name] = why
+                a.collected.fail(name, why)
                 print(f"peers: left out: {name}: {why}", file=sys.stderr)
                 continue
             for size, points in got.items():
@@ -391,7 +411,11 @@ def main():
     p.add_argument("--only", default="", help="comma separated parts of variants' names")
     p.add_argument("--auto", action="store_true", help="auto against each of our own algorithms")
     p.add_argument("--json", default="results/peers.json")
+    p.add_argument("--documents", help="default: the file of --json without .json; without that ending none are written")
     a = p.parse_args()
+    if a.documents is None and a.json.endswith(".json") and not a.auto:
+        a.documents = a.json[:-len(".json")]
+    a.collected = PeerDocuments(None if a.auto else a.documents, sys.argv)
     a.ddpbench = os.path.abspath(a.ddpbench)
     if not any(a.min <= s <= a.max for s in SIZES):
         p.error(f"of the sizes, 4 bytes and up by powers of 4, none is from {a.min} to {a.max}")
@@ -430,6 +454,7 @@ def run(a):
             doc = one(job)
         except KeyboardInterrupt:  # before the first round
             doc, job.interrupted = None, True
+        a.collected.write(job.interrupted)
         if doc:
             docs.append(doc)
             with open(a.json, "w") as f:

@@ -6,8 +6,9 @@ TIMES is JSON: {variant: [[us, ping-pong ns, fraction of the bound (default: nul
 entry per launch; after the last entry the first is used again. An entry [] is a launch that fails,
 "interrupt" one that is interrupted. The variant "cores apart" gives the launches that peers.py makes
 to see the ping-pong of two ranks (default: 100 ns). Waits take no time. Gloo's own ping-pong is
-ignored. "not here" lists the libraries that are not installed. The names of all launches are written
-in order to the file launches.
+ignored. "not here" lists the libraries that are not installed. "documents" has the document of each
+launch of "ddpbench", which stands for MPI as well, and what a launch of "Gloo" printed for 2 ranks. The
+names of all launches are written in order to the file launches.
 """
 import json
 import os
@@ -27,9 +28,12 @@ def main():
         launches.append(variant)
         if got == "interrupt":
             raise KeyboardInterrupt
-        return ({size: (*got, None)[:3] for size in sizes}, "") if got else (None, "it died")
+        document = made_up.get("Gloo" if isinstance(command, peers.Gloo) else "ddpbench")
+        return (peers.Launch({size: (*got, None)[:3] for size in sizes}, document), "") if got else (None, "it died")
 
-    gone = times.pop("not here", [])
+    gone, made_up = times.pop("not here", []), times.pop("documents", {})
+    if "Gloo" in made_up:
+        made_up["Gloo"] = peers.gloo_launch(peers.Gloo("", "allreduce", "ring", 2), made_up["Gloo"]).document
     names = {name: name for name in times if name != "cores apart"}
     names.update({name: peers.Gloo(name, "", "", 0) for name in names if name.startswith("Gloo")})
     os.sched_getaffinity = lambda _process: set(range(cores))

@@ -257,3 +257,14 @@ rejected() {
     run -0 "$ddpbench" sweep "$root/configs/ci-gate.json" --dry-run
     grep -q '^# .* 12 points.* 1 repetition' <<<"$output"
 }
+
+@test "convergence.json: each strategy with each seed is a run of its own" {
+    [ -d /usr/share/datasets/fashion-mnist ] || skip "dataset-fashion-mnist is not installed"
+    run -0 "$ddpbench" sweep "$root/configs/convergence.json" --dry-run
+    [ "$(grep -c '^train .*--model=singa-cnn .*--epochs=10 ' <<<"$output")" = 30 ]
+    for strategy in dense fp16 bf16 topk:0.01 topk:0.001 threshold:0.028 oktopk:0.01 partial:4 local:4 none; do
+        for seed in 1 2 3; do
+            [ "$(grep -c "^train .*--seed=$seed .*--sync=$strategy\$" <<<"$output")" = 1 ] || { echo "$strategy, seed $seed: $output"; false; }
+        done
+    done
+}
