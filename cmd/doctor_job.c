@@ -20,6 +20,7 @@
 #include "doctor_impl.h"
 #include "plain.h"
 #include "run/rank_error.h"
+#include "run/world.h"
 
 /* The ranks of a host meet within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
  * per rank of the job. The child then has REPORT_US to print. */
@@ -470,15 +471,7 @@ static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct job job = {.comm = NULL};
-    char dir[4200];
-    const struct ddp_comm_options options = {
-        .timeout_ns = 4 * ddp_doctor_linger_us(app) * 1000,
-        .device = ddp_device_cpu(ddp_conf_simd()),
-        .module_dir = dir,
-    };
-    ddp_conf_module_dir(app->binary_dir, dir, sizeof dir);
-    int rc = ddp_comm_create(ddp_backend_find("mpi"), &app->launcher.rank_info, &options, &job.comm,
-                             &err);
+    int rc = ddp_world_join(app, 4 * ddp_doctor_linger_us(app) * 1000, &job.comm, &err);
     if (rc == 0)
         rc = tell(done, CONNECTED, &err);
     if (rc == 0)

@@ -143,7 +143,7 @@ absent() {
 
 @test "each helper of the upper layers exists once" {
     for code in 'bool \w*is_root\(const struct ddp_app' 'int \w*local_ranks\(const struct ddp_app' \
-        '^static bool was_reported\(' 'each needs a GPU, but' "uses no GPU\"" '"ddpbench-mpi-", 13' \
+        '^static bool share_note\(' 'each needs a GPU, but' "uses no GPU\"" '"ddpbench-mpi-", 13' \
         '^int ddp_file_open\('; do
         [ "$(cat lib/*/*.[ch] cmd/*.[ch] | grep -vE ';$' | grep -cE -- "$code")" = 1 ] ||
             { echo "not once: $code"; return 1; }

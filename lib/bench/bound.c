@@ -12,16 +12,19 @@
 /* Largest size that is measured. It exceeds most caches, so larger sizes are assumed to have the
  * same speed. */
 #define MOST_BYTES ((size_t)128 << 20)
-/* A round repeats small work, at most 16 times, until it has moved about this many bytes. Otherwise
- * the clock's resolution would matter. */
+/* A round repeats small work, at most 16 times, until it has moved about this many bytes or taken
+ * about this long. Otherwise the clock's resolution would matter. */
 #define REPEAT_BYTES ((size_t)512 << 10)
+#define REPEAT_NS    100000
 #define REPEAT_MAX   16
 /* Work is repeated in as many rounds as move about this many bytes per rank, within the limits. The
- * fastest round counts. Messages move fewer bytes, because networks are slower than memory. */
+ * fastest round counts. Messages move fewer bytes, because networks are slower than memory. There
+ * are no more rounds than fit into ROUNDS_NS, except for the smallest number. */
 #define LOOP_BYTES    ((size_t)256 << 20)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
 #define ROUNDS_MAX    100
+#define ROUNDS_NS     50000000
 /* A round of more than this many bytes per rank is cut into slices. The fastest round of each slice
  * counts, so an interruption spoils one slice and not the whole round. Between slices the ranks
  * wait for each other, untimed, so that all of them are active in each slice. */
@@ -37,6 +40,7 @@ struct ddp_bound {
     struct ddp_bound_setup setup;
     int64_t *all;         /* [size][TIMES_MAX]: scratch */
     unsigned char *block; /* [BLOCK_BYTES]: sums before they are stored */
+    bool shares_cores;    /* on some host, ranks share a core; the same on all ranks */
 };
 
 /* The bytes that one rank reads and writes, if all ranks get an equal share: `reads` arrays of
@@ -60,23 +64,35 @@ struct work {
     int (*run)(const struct work *w, size_t at, size_t bytes, struct ddp_err *err);
 };
 
+static int agree_on_cores(struct ddp_bound *b, struct ddp_err *err)
+{
+    const struct ddp_comm *comm = b->setup.comm;
+    const char mine = comm->rank_info.oversubscribed;
+    char *all = (char *)b->all; /* [size] */
+    DDP_TRY(ddp_comm_allgather_bytes(b->setup.comm, &mine, all, 1, err));
+    for (int r = 0; r < comm->size; r++)
+        b->shares_cores |= all[r];
+    return 0;
+}
+
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err)
 {
     struct ddp_bound *b;
-    DDP_TRY(DDP_NEW(&b, 1, err));
-    int rc = DDP_NEW(&b->all, (size_t)setup->comm->size * TIMES_MAX, err);
-    b->block = ddp_alloc_pages(BLOCK_BYTES);
-    if (rc == 0 && !b->block)
+    int rc = DDP_NEW(&b, 1, err);
+    if (rc == 0)
+        rc = DDP_NEW(&b->all, (size_t)setup->comm->size * TIMES_MAX, err);
+    if (rc == 0 && !(b->block = ddp_alloc_pages(BLOCK_BYTES)))
         rc = ddp_fail_memory(err, 1, BLOCK_BYTES, __func__);
-    if (rc != 0) {
-        ddp_bound_destroy(b);
-        return rc;
-    }
+    DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_bound);
     memset(b->block, 0, BLOCK_BYTES);
     b->setup = *setup;
+    DDP_TRY_GOTO(agree_on_cores(b, err), err_bound);
     *out = b;
     return 0;
+err_bound:
+    ddp_bound_destroy(b);
+    return rc;
 }
 
 void ddp_bound_destroy(struct ddp_bound *b)
@@ -174,15 +190,6 @@ static int shift(const struct work *w, size_t at, size_t bytes, struct ddp_err *
     return ddp_comm_wait(group, request, 2, err);
 }
 
-/* Ranks that share a core get the fewest rounds, because each round takes long. */
-static int rounds_of(const struct work *w)
-{
-    const size_t total = w->share ? LOOP_BYTES : MESSAGE_BYTES;
-    if (w->bound->setup.comm->rank_info.oversubscribed)
-        return ROUNDS_MIN;
-    return (int)DDP_MIN(DDP_MAX(total / DDP_MAX(w->bytes, 1), ROUNDS_MIN), ROUNDS_MAX);
-}
-
 /* Runs one round and stores the time of each slice in ns[slices]. */
 static int run_round(const struct work *w, int slices, int repeat, int64_t *ns, struct ddp_err *err)
 {
@@ -203,14 +210,37 @@ static int run_round(const struct work *w, int slices, int repeat, int64_t *ns, 
     return 0;
 }
 
+/* Chooses the number of rounds, and of repetitions in a round, from the bytes and from the time of
+ * one run. If ranks share a core, there are the fewest rounds, because each round takes long. */
+static int choose_rounds(const struct work *w, int slices, int *rounds, int *repeat,
+                         struct ddp_err *err)
+{
+    struct ddp_comm *comm = w->bound->setup.comm;
+    const size_t total = w->share ? LOOP_BYTES : MESSAGE_BYTES;
+    int64_t slices_ns[SLICES_MAX], *all = w->bound->all, mine = 0, once = 1;
+    DDP_TRY(run_round(w, slices, 1, slices_ns, err));
+    for (int i = 0; i < slices; i++)
+        mine += slices_ns[i];
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
+    for (int r = 0; r < comm->size; r++)
+        once = DDP_MAX(once, all[r]);
+    *repeat = (int)DDP_MIN(DDP_MAX(REPEAT_BYTES / DDP_MAX(w->bytes, 1), 1), REPEAT_MAX);
+    *repeat = (int)DDP_MIN(DDP_MAX(REPEAT_NS / once, 1), *repeat);
+    *rounds = (int)DDP_MIN(DDP_MAX(total / DDP_MAX(w->bytes, 1), ROUNDS_MIN), ROUNDS_MAX);
+    *rounds = (int)DDP_MIN(DDP_MAX(ROUNDS_NS / (once * *repeat), ROUNDS_MIN), *rounds);
+    if (w->bound->shares_cores)
+        *rounds = ROUNDS_MIN;
+    return 0;
+}
+
 /* Sets *ns to the time of one run if that is shorter. A slice takes as long as on its slowest
  * rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
-    const int rounds = rounds_of(w);
-    const int repeat = (int)DDP_MIN(DDP_MAX(REPEAT_BYTES / DDP_MAX(w->bytes, 1), 1), REPEAT_MAX);
     const int slices = w->share ? (int)DDP_MAX(w->bytes / SLICE_BYTES, 1) : 1;
+    int rounds, repeat;
+    DDP_TRY(choose_rounds(w, slices, &rounds, &repeat, err));
     const int times = rounds * slices;
     int64_t mine[TIMES_MAX], *all = w->bound->all;
     double sum = 0;

@@ -46,7 +46,7 @@ struct ddp_bound_setup {
     void *a, *b;            /* [bytes]: the buffers of the points; measuring overwrites them */
     size_t bytes;
 };
-/* Not collective. */
+/* Succeeds on all ranks or on none. Collective. */
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_bound_destroy(struct ddp_bound *b);

@@ -310,9 +310,8 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     if (ddp_plan_reduces(options))
         DDP_TRY_GOTO(make_reduced(s, err), err_sampler);
     rc = find_skips(s, err);
-    if (rc == 0)
-        rc = make_bound(s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
+    DDP_TRY_GOTO(make_bound(s, err), err_sampler);
     choose_order(s);
     *out = s;
     return 0;

@@ -88,5 +88,9 @@ int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_g
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the communicator options of this run. */
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
+/* Connects the ranks that mpiexec or srun started, for a command that runs no job. timeout_ns: the
+ * deadline of every wait. Collective. */
+int ddp_world_join(const struct ddp_app *app, int64_t timeout_ns, struct ddp_comm **out,
+                   struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/conf.h"
 #include "base/fault.h"
 #include "base/mem.h"
 #include "comm/handshake.h"
@@ -266,4 +267,17 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
     int rc = run_launched(w, err);
     ddp_signal_thread_stop(signals);
     return rc;
+}
+
+int ddp_world_join(const struct ddp_app *app, int64_t timeout_ns, struct ddp_comm **out,
+                   struct ddp_err *err)
+{
+    char dir[4200];
+    const struct ddp_comm_options options = {
+        .timeout_ns = timeout_ns,
+        .device = ddp_device_cpu(ddp_conf_simd()),
+        .module_dir = dir,
+    };
+    ddp_conf_module_dir(app->binary_dir, dir, sizeof dir);
+    return ddp_comm_create(ddp_backend_find("mpi"), &app->launcher.rank_info, &options, out, err);
 }

@@ -92,7 +92,7 @@ def gloo_point(shape, size, rank_means, samples, ci95):
         "id": f"{collective}/gloo/{shape['algorithm']}/f32/sum/r0/{shape['placement']}/private/n{ranks}/{size}/none/0",
         "collective": collective, "backend": "gloo", "algorithm": shape["algorithm"], "algorithm_used": shape["algorithm"],
         "dtype": "f32", "op": "sum" if collective == "allreduce" else None, "root": 0 if collective == "broadcast" else None, "placement": shape["placement"], "memory": "private",
-        "graph": False, "ranks": ranks, "groups": 1, "requested_bytes": size, "size_bytes": size, "count": size // ELEMENT_BYTES,
+        "graph": False, "ranks": ranks, "groups": 1, "group_list": None, "requested_bytes": size, "size_bytes": size, "count": size // ELEMENT_BYTES,
         "compress": {"method": "none", "density": None, "threshold": None, "feedback": None, "achieved_density": None},
         "partial": None, "launch": None, "order": None, "iterations": len(samples), "warmup": shape["warmup"], "invalid": 0,
         "start": "barrier", "stop": "count", "block": None, "injected_percent": None, "time_us": time_us, "series": series_of(samples),
@@ -104,7 +104,7 @@ def gloo_point(shape, size, rank_means, samples, ci95):
         "dense_algorithm": {"f32": None, "f16": None}, "break_even": None, "overflow_count": None, "overlap": None,
         "device_us": None, "skew_us": {"start": None, "exit": None}, "pingpong_ns": {"before": None, "after": None}, "page_bytes": None,
         "conditions": {"steal_ms": None, "throttled_ms": None, "involuntary_switches": None}, "bound": None,
-        "check": {"mode": "off", "elements": None, "wrong": None}, "samples_us": None}
+        "check": {"mode": "off", "operations": None, "elements": None, "wrong": None}, "samples_us": None}
 
 
 def gloo_document(shape, measured):

@@ -196,7 +196,7 @@ PY
 @test "--partition weights:3,1 trains as one rank with the same images" {
     images
     ok train --data images --epochs 2 --batch 64 --ranks 1 --json one.json
-    train weighted --batch 32 --partition weights:3,1 --format csv=weighted.csv
+    batch=32 train weighted --partition weights:3,1 --format csv=weighted.csv
     "$PYTHON" - <<'PY'
 import csv, json
 one, two = (json.load(open(f + ".json"))["train"][0] for f in ("one", "weighted"))
