@@ -26,12 +26,14 @@ setup() {
 
 @test "all types, and operations where there are any; one and two ranks" {
     for c in $moving; do
-        op=()
-        case $c in reduce*) op=(-o "sum,avg,prod,min,max") ;; esac
-        ok "$c" --ranks 1,2 -n 1 -w 0 --size 0,8,4000 -d f32,f16,bf16,f64,i32,u8 "${op[@]}" \
-            --check all --json r.json
-        [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
-        [ "$(json r.json 'all((q["busbw_GBps"] is None) == (q["ranks"] == 1 or q["size_bytes"] == 0) for q in p)')" = True ]
+        cases=("-d f32,f16,bf16,f64,i32,u8")
+        case $c in reduce*) cases+=("-d f32,u8 -o avg,prod,min,max") ;; esac
+        for case in "${cases[@]}"; do
+            # shellcheck disable=SC2086 # a list of options
+            ok "$c" --ranks 1,2 -n 1 -w 0 --size 0,8,4000 $case --check all --json r.json
+            [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+            [ "$(json r.json 'all((q["busbw_GBps"] is None) == (q["ranks"] == 1 or q["size_bytes"] == 0) for q in p)')" = True ]
+        done
     done
     refused 64 "'-o'" -- broadcast -o sum
 }
