@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Parent and ranks of a sweep are killed with SIGKILL at random moments: the journal can be read, no
 # finished point is lost or measured again, and in the end the result has the same points as an
-# uninterrupted sweep. KILLS: the number of kills (default 10; `make torture` makes 100). SEED: default 1.
+# uninterrupted sweep. KILLS: the number of kills (default 5; `make torture` makes 100). SEED: default 1.
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -9,7 +9,7 @@ setup() {
     load ../helpers.bash
     bench_setup
     export ddpbench=${DDPBENCH:-$root/build/ddpbench} PYTHON=${PYTHON:-/usr/bin/python3} root
-    export KILLS=${KILLS:-10} SEED=${SEED:-1}
+    export KILLS=${KILLS:-5} SEED=${SEED:-1}
     cat >c.json <<'END'
 {"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "4K", "64K"], "dtype": ["f32", "f16"], "placement": "in", "iters": 20},
           {"command": "allreduce", "ranks": 2, "size": ["1M"], "compress": ["fp16", "topk:0.1"], "iters": 10},
