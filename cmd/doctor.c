@@ -15,7 +15,7 @@
 #include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "model/dataset.h"
-#include "doctor_impl.h"
+#include "doctor_child.h"
 #include "plain.h"
 #include "run/rank_error.h"
 #include "run/training.h"
@@ -29,17 +29,15 @@
 struct doctor {
     struct ddp_app *app;
     struct ddp_sysinfo info;
-    struct finding findings[FINDINGS_MAX];
+    struct ddp_finding findings[FINDINGS_MAX];
     int count;
 };
 
-const char *const ddp_doctor_words[SEVERITY_COUNT] = {"FAIL", "WARN", "OK"};
-
 /* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "". */
-static void DDP_PRINTF(5, 6) find(struct doctor *d, enum severity verdict, const char *subject,
-                                  const char *advice, const char *fmt, ...)
+static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verdict,
+                                  const char *subject, const char *advice, const char *fmt, ...)
 {
-    struct finding f = {.verdict = verdict};
+    struct ddp_finding f = {.verdict = verdict};
     char fact[sizeof f.fact];
     va_list args;
     if (d->count == FINDINGS_MAX)
@@ -67,15 +65,16 @@ static void check_launcher(struct doctor *d)
             used += (size_t)snprintf(seen + used, sizeof seen - used, "%s%s=%.24s", used ? " " : "",
                                      *v, getenv(*v));
     if (d->app->launcher_error.code != 0)
-        find(d, FAIL, "launcher", d->app->launcher_error.hint, "%s", d->app->launcher_error.text);
+        find(d, DDP_DOCTOR_FAIL, "launcher", d->app->launcher_error.hint, "%s",
+             d->app->launcher_error.text);
     else if (l->kind != DDP_LAUNCHER_NONE)
-        find(d, FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name, l->rank_info.rank,
-             l->rank_info.size, seen);
+        find(d, DDP_DOCTOR_FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name,
+             l->rank_info.rank, l->rank_info.size, seen);
     else if (seen[0])
-        find(d, WARN, "launcher", "unset them if they are left over",
+        find(d, DDP_DOCTOR_WARN, "launcher", "unset them if they are left over",
              "none, though a launcher's variables are set: %s", seen);
     else
-        find(d, FINE, "launcher", "", "none: ddpbench starts its own ranks");
+        find(d, DDP_DOCTOR_FINE, "launcher", "", "none: ddpbench starts its own ranks");
 }
 
 /* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
@@ -87,10 +86,10 @@ static void find_no_device(struct doctor *d, const struct ddp_backend *b, const 
     struct ddp_err absent = DDP_ERR_INIT;
     const char *library = b->library ? b->library() : NULL;
     const char *advice = needed ? why->hint : "";
-    enum severity verdict = needed ? FAIL : FINE;
+    enum ddp_doctor_verdict verdict = needed ? DDP_DOCTOR_FAIL : DDP_DOCTOR_FINE;
     if (!library && b->load && b->load(&absent) != 0 && ddp_conf_get(DDP_CONF_NCCL_LIB)) {
         advice = "correct DDPBENCH_NCCL_LIB, or unset it";
-        verdict = needed ? FAIL : WARN;
+        verdict = needed ? DDP_DOCTOR_FAIL : DDP_DOCTOR_WARN;
     }
     const char *about = library ? library : absent.text[0] ? absent.text : "no library";
     const bool same = strcmp(about, why->text) == 0;
@@ -116,12 +115,12 @@ static void check_backends(struct doctor *d)
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
         const char *library = (*b)->library ? (*b)->library() : NULL;
         if ((*b)->probe(dir, &why) == 0)
-            find(d, FINE, subject, "", "usable: %s%s%s%s", (*b)->summary, library ? " (" : "",
-                 library ? library : "", library ? ")" : "");
+            find(d, DDP_DOCTOR_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
+                 library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE)
             find_no_device(d, *b, subject, &why, torchrun);
         else if (needs_launcher || !launched)
-            find(d, FAIL, subject, why.hint, "%s", why.text);
+            find(d, DDP_DOCTOR_FAIL, subject, why.hint, "%s", why.text);
     }
 }
 
@@ -165,17 +164,17 @@ static void check_mpi(struct doctor *d)
                  "install %s, then `make MPI=1` (and `make install`) in ddpbench's sources",
                  known[i].package);
         if (installed && !module)
-            find(d, WARN, known[i].name, advice,
+            find(d, DDP_DOCTOR_WARN, known[i].name, advice,
                  "installed, but its module is not: its mpiexec will be refused");
         else if (module && !installed)
-            find(d, WARN, known[i].name, "install it, or ignore this",
+            find(d, DDP_DOCTOR_WARN, known[i].name, "install it, or ignore this",
                  "its module is installed, but its mpiexec is not on the PATH");
         else if (module)
-            find(d, FINE, known[i].name, "",
+            find(d, DDP_DOCTOR_FINE, known[i].name, "",
                  "module ddpbench-mpi-%s.so and its mpiexec are installed", known[i].flavour);
     }
     if (!any)
-        find(d, FINE, "MPI", "",
+        find(d, DDP_DOCTOR_FINE, "MPI", "",
              "no MPI is installed; ranks of one host do not "
              "need it");
 }
@@ -187,11 +186,13 @@ static void find_throttled(struct doctor *d)
     struct ddp_err why = DDP_ERR_INIT;
     int count = 0;
     if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, &why) != 0)
-        find(d, WARN, "nvml", "results will have no facts about the GPUs", "%s", why.text);
+        find(d, DDP_DOCTOR_WARN, "nvml", "results will have no facts about the GPUs", "%s",
+             why.text);
     for (int i = 0; i < count; i++) {
         const struct ddp_gpu_facts *g = &gpus[i];
         const bool slowed = ddp_gpu_facts_slowed(g);
-        find(d, slowed ? WARN : FINE, "gpu clocks", slowed ? "check its cooling and power" : "",
+        find(d, slowed ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "gpu clocks",
+             slowed ? "check its cooling and power" : "",
              "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
              g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
              g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
@@ -207,16 +208,16 @@ static void check_gpus(struct doctor *d)
         if (strcmp((*device)->name, "cuda") != 0)
             continue;
         if ((*device)->probe(&why) != 0) {
-            find(d, FINE, "gpu", why.hint, "%s", why.text);
+            find(d, DDP_DOCTOR_FINE, "gpu", why.hint, "%s", why.text);
             continue;
         }
         for (int i = 0; i < (*device)->count(); i++) {
             if ((*device)->info(i, &info, &why) != 0)
-                find(d, WARN, "gpu", why.hint, "%s", why.text);
+                find(d, DDP_DOCTOR_WARN, "gpu", why.hint, "%s", why.text);
             else
-                find(d, FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d processors, %s", i, info.name,
-                     info.bus, (double)info.memory_bytes / (1 << 30), info.multiprocessors,
-                     info.runtime);
+                find(d, DDP_DOCTOR_FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d processors, %s", i,
+                     info.name, info.bus, (double)info.memory_bytes / (1 << 30),
+                     info.multiprocessors, info.runtime);
         }
     }
     find_throttled(d);
@@ -227,9 +228,10 @@ static void check_kernels(struct doctor *d)
     char path[4300];
     struct ddp_err why = DDP_ERR_INIT;
     if (ddp_kernels_find(d->app, path, sizeof path, &why) == 0)
-        find(d, FINE, "kernels", "", "`ddpbench kernels` can run: %s", path);
+        find(d, DDP_DOCTOR_FINE, "kernels", "", "`ddpbench kernels` can run: %s", path);
     else
-        find(d, DDP_GBENCH ? WARN : FINE, "kernels", why.hint, "%s", why.text);
+        find(d, DDP_GBENCH ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "kernels", why.hint, "%s",
+             why.text);
 }
 
 /* The machine, and the requirements of training. */
@@ -240,20 +242,20 @@ static void check_cores(struct doctor *d)
     int cores = d->info.cores;
     const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
     if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
-        find(d, WARN, "cores", "use as many ranks as cores, or check the binding",
+        find(d, DDP_DOCTOR_WARN, "cores", "use as many ranks as cores, or check the binding",
              "%d ranks on this host, %d usable core%s: ranks take turns, so times "
              "include the scheduler",
              l->rank_info.local_size, cores, cores == 1 ? "" : "s");
     else if (l->kind != DDP_LAUNCHER_NONE)
-        find(d, FINE, "cores", "", "%d usable by each of %d ranks (%s)", cores,
+        find(d, DDP_DOCTOR_FINE, "cores", "", "%d usable by each of %d ranks (%s)", cores,
              l->rank_info.local_size, cpu);
     else if (cores < 2)
-        find(d, WARN, "cores", "give the container or job a second core",
+        find(d, DDP_DOCTOR_WARN, "cores", "give the container or job a second core",
              "one usable core (%s): ranks take turns, so times include the scheduler", cpu);
     else
-        find(d, FINE, "cores", "", "%d usable (%s)", cores, cpu);
+        find(d, DDP_DOCTOR_FINE, "cores", "", "%d usable (%s)", cores, cpu);
     if (d->info.cpu_quota < cores)
-        find(d, WARN, "cpu limit", "raise the limit, or use fewer ranks",
+        find(d, DDP_DOCTOR_WARN, "cpu limit", "raise the limit, or use fewer ranks",
              "the control group allows the time of %.3g cores, but %d can be used: "
              "busy ranks are throttled",
              d->info.cpu_quota, cores);
@@ -266,20 +268,21 @@ static void check_noise(struct doctor *d)
     /* A launcher may have bound this process to the cores of one rank. */
     const int cores = launched ? d->info.machine_cores : d->info.cores;
     if (isnan(load))
-        find(d, FINE, "load", "", "unknown");
+        find(d, DDP_DOCTOR_FINE, "load", "", "unknown");
     else if (load > cores * 0.5)
-        find(d, WARN, "load", "wait, or stop other programs",
+        find(d, DDP_DOCTOR_WARN, "load", "wait, or stop other programs",
              "load average %.2f on %d core%s: times will be noisy", load, cores,
              cores == 1 ? "" : "s");
     else
-        find(d, FINE, "load", "", "load average %.2f", load);
+        find(d, DDP_DOCTOR_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
-        find(d, FINE, "governor", "", "not visible; in a virtual machine the host sets the clock");
+        find(d, DDP_DOCTOR_FINE, "governor", "",
+             "not visible; in a virtual machine the host sets the clock");
     else if (strcmp(d->info.governor, "performance") != 0)
-        find(d, WARN, "governor", "cpupower frequency-set -g performance",
+        find(d, DDP_DOCTOR_WARN, "governor", "cpupower frequency-set -g performance",
              "'%s': the processor's clock may change during a measurement", d->info.governor);
     else
-        find(d, FINE, "governor", "", "performance");
+        find(d, DDP_DOCTOR_FINE, "governor", "", "performance");
 }
 
 static void check_memfd(struct doctor *d)
@@ -289,13 +292,13 @@ static void check_memfd(struct doctor *d)
     if (fd >= 0 && ftruncate(fd, 4096) == 0)
         page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
-        find(d, FAIL, "shared memory",
+        find(d, DDP_DOCTOR_FAIL, "shared memory",
              "a seccomp filter may forbid it: ddpbench cannot start ranks of its own",
              "memfd_create or mmap: %s", strerror(errno));
     } else {
         page[0] = 1;
         munmap(page, 4096);
-        find(d, FINE, "shared memory", "", "memfd works");
+        find(d, DDP_DOCTOR_FINE, "shared memory", "", "memfd works");
     }
     if (fd >= 0)
         close(fd);
@@ -305,23 +308,24 @@ static void check_huge_pages(struct doctor *d)
 {
     const char *thp = d->info.thp, *shmem = d->info.shmem_thp;
     if (!thp[0] && !shmem[0]) {
-        find(d, FINE, "huge pages", "", "this kernel shows none");
+        find(d, DDP_DOCTOR_FINE, "huge pages", "", "this kernel shows none");
         return;
     }
     bool shmem_off = strcmp(shmem, "never") == 0 || strcmp(shmem, "deny") == 0;
     bool thp_off = strcmp(thp, "never") == 0;
     if (shmem_off)
-        find(d, WARN, "huge pages",
+        find(d, DDP_DOCTOR_WARN, "huge pages",
              "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled (root)",
              "'%s' for shared memory: large messages in registered memory use small "
              "pages",
              shmem);
     if (thp_off)
-        find(d, WARN, "huge pages",
+        find(d, DDP_DOCTOR_WARN, "huge pages",
              "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)",
              "'never' for private memory: large messages use small pages");
     if (!shmem_off && !thp_off)
-        find(d, FINE, "huge pages", "", "'%s' for shared, '%s' for private memory", shmem, thp);
+        find(d, DDP_DOCTOR_FINE, "huge pages", "", "'%s' for shared, '%s' for private memory",
+             shmem, thp);
 }
 
 static void check_dev_shm(struct doctor *d)
@@ -329,18 +333,19 @@ static void check_dev_shm(struct doctor *d)
     struct statvfs fs;
     char size[24];
     if (statvfs("/dev/shm", &fs) != 0) {
-        find(d, WARN, "/dev/shm", "mount it if MPI is used; ddpbench alone does not need it",
-             "cannot be used: %s", strerror(errno));
+        find(d, DDP_DOCTOR_WARN, "/dev/shm",
+             "mount it if MPI is used; ddpbench alone does not need it", "cannot be used: %s",
+             strerror(errno));
         return;
     }
     uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     ddp_format_size(bytes >> 20 << 20, size, sizeof size);
     if (bytes < DEV_SHM_LOW_BYTES)
-        find(d, WARN, "/dev/shm",
+        find(d, DDP_DOCTOR_WARN, "/dev/shm",
              "docker run --shm-size=1g if MPI is used; ddpbench alone does not need it",
              "only %s free", size);
     else
-        find(d, FINE, "/dev/shm", "", "%s free", size);
+        find(d, DDP_DOCTOR_FINE, "/dev/shm", "", "%s free", size);
 }
 
 static void check_shared_memory(struct doctor *d)
@@ -354,14 +359,14 @@ static void check_memory(struct doctor *d)
 {
     char total[24], available[24];
     if (d->info.memory_bytes < 0 || d->info.available_bytes < 0) {
-        find(d, WARN, "memory", "check that /proc is mounted",
+        find(d, DDP_DOCTOR_WARN, "memory", "check that /proc is mounted",
              "unknown: ddpbench cannot refuse runs that do not fit");
         return;
     }
     ddp_format_size((uint64_t)d->info.memory_bytes >> 20 << 20, total, sizeof total);
     ddp_format_size((uint64_t)d->info.available_bytes >> 20 << 20, available, sizeof available);
     bool low = d->info.available_bytes < MEMORY_LOW_BYTES;
-    find(d, low ? WARN : FINE, "memory",
+    find(d, low ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "memory",
          low ? "stop other programs, or raise the limit: large messages are refused" : "",
          "%s available of %s", available, total);
 }
@@ -382,23 +387,25 @@ static void check_training(struct doctor *d)
                  (*r)->package ? (*r)->package : "",
                  (*r)->package ? ", or train --data DIR" : "train --data DIR, if you need it");
         if (dir)
-            find(d, FINE, subject, "", "in %s", dir);
+            find(d, DDP_DOCTOR_FINE, subject, "", "in %s", dir);
         else
-            find(d, any || !(*r)->package ? FINE : WARN, subject, advice, "not found");
+            find(d, any || !(*r)->package ? DDP_DOCTOR_FINE : DDP_DOCTOR_WARN, subject, advice,
+                 "not found");
     }
     const bool readable = given && access(given, R_OK | X_OK) == 0;
     if (given)
-        find(d, readable ? FINE : WARN, "data folder", readable ? "" : "correct DDPBENCH_DATA_DIR",
-             "DDPBENCH_DATA_DIR is %.200s%s", given, readable ? "" : ", which cannot be read");
+        find(d, readable ? DDP_DOCTOR_FINE : DDP_DOCTOR_WARN, "data folder",
+             readable ? "" : "correct DDPBENCH_DATA_DIR", "DDPBENCH_DATA_DIR is %.200s%s", given,
+             readable ? "" : ", which cannot be read");
     struct ddp_err why = DDP_ERR_INIT;
     char blas[DDP_BLAS_NAME_BYTES];
     if (ddp_training_probe_blas(blas, &why) == 0)
-        find(d, FINE, "BLAS", "", "%s", blas);
+        find(d, DDP_DOCTOR_FINE, "BLAS", "", "%s", blas);
     else
-        find(d, WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
+        find(d, DDP_DOCTOR_WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
 }
 
-static int count_verdicts(const struct doctor *d, enum severity verdict)
+static int count_verdicts(const struct doctor *d, enum ddp_doctor_verdict verdict)
 {
     int n = 0;
     for (int i = 0; i < d->count; i++)
@@ -406,15 +413,9 @@ static int count_verdicts(const struct doctor *d, enum severity verdict)
     return n;
 }
 
-void ddp_doctor_print(const struct finding *f, const char *where, FILE *out)
-{
-    fprintf(out, "%-4s  %s%s: %s%s%s\n", ddp_doctor_words[f->verdict], where, f->subject, f->fact,
-            f->advice[0] ? "; " : "", f->advice);
-}
-
 static void print_text(const struct doctor *d, const char *where, FILE *out)
 {
-    for (int v = 0; v < SEVERITY_COUNT; v++)
+    for (int v = 0; v < DDP_DOCTOR_VERDICTS; v++)
         for (int i = 0; i < d->count; i++)
             if ((int)d->findings[i].verdict == v)
                 ddp_doctor_print(&d->findings[i], where, out);
@@ -425,9 +426,9 @@ static void print_text(const struct doctor *d, const char *where, FILE *out)
 static void print_failures(const struct doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {
-        struct finding f = d->findings[i];
-        const int place = f.verdict == FAIL ? ddp_rank_error_claim(f.fact) : 0;
-        if (f.verdict != FAIL || place == DDP_RANK_ERROR_LINES)
+        struct ddp_finding f = d->findings[i];
+        const int place = f.verdict == DDP_DOCTOR_FAIL ? ddp_rank_error_claim(f.fact) : 0;
+        if (f.verdict != DDP_DOCTOR_FAIL || place == DDP_RANK_ERROR_LINES)
             continue;
         if (place > 0) {
             snprintf(f.fact, sizeof f.fact, "%s", ddp_rank_error_same(place));
@@ -440,36 +441,26 @@ static void print_failures(const struct doctor *d, const char *where, FILE *out)
 static void claim_failures(const struct doctor *d)
 {
     for (int i = 0; i < d->count; i++)
-        if (d->findings[i].verdict == FAIL)
+        if (d->findings[i].verdict == DDP_DOCTOR_FAIL)
             ddp_rank_error_claim_all(d->findings[i].fact);
-}
-
-cJSON *ddp_doctor_add(cJSON *list, const struct finding *f)
-{
-    cJSON *item = ddp_json_append(list);
-    ddp_json_str(item, "verdict", ddp_doctor_words[f->verdict]);
-    ddp_json_str(item, "subject", f->subject);
-    ddp_json_str(item, "fact", f->fact);
-    ddp_json_str(item, "advice", f->advice);
-    return item;
 }
 
 static int print_json(const struct doctor *d, FILE *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
     ddp_json_str(doc, "host", d->info.host);
-    ddp_json_count(doc, "failures", count_verdicts(d, FAIL));
-    ddp_json_count(doc, "warnings", count_verdicts(d, WARN));
+    ddp_json_count(doc, "failures", count_verdicts(d, DDP_DOCTOR_FAIL));
+    ddp_json_count(doc, "warnings", count_verdicts(d, DDP_DOCTOR_WARN));
     cJSON *list = ddp_json_arr(doc, "findings");
-    for (int v = 0; v < SEVERITY_COUNT; v++) {
+    for (int v = 0; v < DDP_DOCTOR_VERDICTS; v++) {
         for (int i = 0; i < d->count; i++) {
-            const struct finding *f = &d->findings[i];
+            const struct ddp_finding *f = &d->findings[i];
             if ((int)f->verdict != v)
                 continue;
             ddp_doctor_add(list, f);
         }
     }
-    return ddp_print_json(doc, out, err);
+    return ddp_json_write(doc, out, err);
 }
 
 static void examine(struct doctor *d)
@@ -518,7 +509,7 @@ static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
     const int64_t until_us = ddp_now_ns() / 1000 + linger_us;
     const bool all_printed = ddp_rank_error_wait(d->app, linger_us);
     const int64_t left_us = until_us - ddp_now_ns() / 1000;
-    if (count_verdicts(d, FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
+    if (count_verdicts(d, DDP_DOCTOR_FAIL) > 0 && !(all_printed && one_host) && left_us > 0)
         usleep((useconds_t)left_us);
     return rc;
 }
@@ -532,7 +523,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     DDP_TRY(DDP_NEW(&d, 1, err));
     d->app = app;
     examine(d);
-    int rc = 0, failures = count_verdicts(d, FAIL);
+    int rc = 0, failures = count_verdicts(d, DDP_DOCTOR_FAIL);
     if (ddp_rank_error_is_shared(app)) {
         pid_t child;
         const bool done = ddp_doctor_job(app, &d->info, d->findings, d->count, v->json, &child);

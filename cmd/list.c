@@ -232,7 +232,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         if (wanted(parsed, l.kind))
             kinds[k].list(&l);
     }
-    return v->json ? ddp_print_json(l.json, app->out, err) : 0;
+    return v->json ? ddp_json_write(l.json, app->out, err) : 0;
 }
 
 const struct ddp_cmd ddp_cmd_list = {

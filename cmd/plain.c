@@ -83,16 +83,3 @@ int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candid
         ddp_fail(err, DDP_EUSAGE, "which %s?", what);
     return ddp_hint_nearest(err, text ? text : "", candidate, ctx, NULL);
 }
-
-int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err)
-{
-    struct ddp_strbuf text = DDP_STRBUF_INIT;
-    if (!doc)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a JSON document");
-    int rc = ddp_json_print(doc, &text, err);
-    if (rc == 0)
-        fputs(text.text, out);
-    ddp_strbuf_release(&text);
-    cJSON_Delete(doc);
-    return rc;
-}

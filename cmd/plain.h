@@ -46,9 +46,6 @@ const char *ddp_kernels_flag(const void *ctx, int i);
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
-int ddp_print_json(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
-
 /* The exit codes and their meanings, in ascending order. The last row's meaning is NULL. */
 struct ddp_exit_row {
     int code;

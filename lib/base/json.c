@@ -639,3 +639,16 @@ int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool
         *out = doc;
     return rc;
 }
+
+int ddp_json_write(cJSON *doc, FILE *out, struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    if (!doc)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a JSON document");
+    int rc = ddp_json_print(doc, &text, err);
+    if (rc == 0)
+        fputs(text.text, out);
+    ddp_strbuf_release(&text);
+    cJSON_Delete(doc);
+    return rc;
+}

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -62,6 +63,8 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
  * caller releases *out with cJSON_Delete. */
 int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
                           cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
+int ddp_json_write(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

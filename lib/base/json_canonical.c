@@ -108,9 +108,9 @@ static void add_string(const char *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\"");
 }
 
-/* Returns the rank of a byte of UTF-8 in the order of UTF-16. In UTF-8,
- * U+E000 to U+FFFF begin with EE or EF, and the characters above U+FFFF with F0 to F4. UTF-16
- * orders these two groups the other way round. */
+/* Returns the rank of a byte of UTF-8 in the order of UTF-16. In UTF-8, U+E000 to U+FFFF begin with
+ * EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has these two groups in the
+ * opposite order. */
 static int utf16_rank(unsigned char c)
 {
     return c == 0xEE || c == 0xEF ? c + 0x10 : c;

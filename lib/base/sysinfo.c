@@ -244,9 +244,9 @@ static double read_throttled_ms(const char *folder)
     return ns < 0 ? NAN : (double)ns / 1e6;
 }
 
-/* Returns the throttled time of a group. If it cannot be read, returns that of the root
- * folder of the mount (version 1: its folder cpu). In a container the path of the group may be
- * missing under the mount. */
+/* Returns the throttled time of a group. If it cannot be read, returns that of the root folder of
+ * the mount (version 1: its folder cpu). In a container the path of the group may be missing under
+ * the mount. */
 static double throttled_by(const struct group *g, const char *mount)
 {
     char folder[PATH_MAX];

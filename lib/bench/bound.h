@@ -2,9 +2,9 @@
  * is measured in the same run, before and after the point, and the faster measurement counts. There
  * are three kinds. The first two are for backend shm, and for algorithms that send no messages.
  *
- *   memory          The size is 64 KiB or more. All ranks together run plain loops, without waiting
- *                   for each other. The loops read as many bytes as the ranks have to send, and
- *                   write as many bytes as the ranks have to receive. Each rank works on its own
+ *   memory          The size is 64 KiB or more. All ranks together run plain loops, and do not wait
+ *                   for each other inside a timed part. The loops read as many bytes as the ranks
+ * have to send, and write as many bytes as the ranks have to receive. Each rank works on its own
  *                   two buffers. The loops of a reduction add arrays, the others copy. Plain and
  *                   non-temporal stores are tried. A loop for a call in place stores to the lines
  *                   that it read, if the collective does so, and the input is restored before each

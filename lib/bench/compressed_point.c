@@ -747,7 +747,9 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
     /* Points get different gradients. Groups get different gradients too, unless their numbers
      * are equal modulo 256: only 8 bits of the step hold the number of the group. */
     b->step = (uint64_t)index << 32;
-    b->step += (uint64_t)(b->setup.comm->rank / b->setup.group->size) << 56;
+    b->step +=
+        (uint64_t)ddp_plan_group_of(b->setup.options, b->setup.comm->size, b->setup.comm->rank)
+        << 56;
     DDP_TRY(open_parts(&m, err));
     int rc = measure(&m, out, err);
     close_parts(&m);

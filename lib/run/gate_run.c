@@ -145,9 +145,9 @@ static char *shown_env(const char *prefix, const struct ddp_string_list *list)
     return NULL;
 }
 
-/* Fills argv [app->argc] with the command line as it appears in results. In
- * --base-env and --new-env, *** replaces the values of variables that may be secret. made[4]
- * receives the strings allocated for this, or NULL. The caller frees them, also after an error. */
+/* Fills argv [app->argc] with the command line as it appears in results. In --base-env and
+ * --new-env, *** replaces the values of variables that may be secret. made[4] receives the strings
+ * allocated for this, or NULL. The caller frees them, also after an error. */
 static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
                            char *made[4], struct ddp_err *err)
 {
@@ -214,8 +214,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_argv_split(side->text, &side->words, err);
 }
 
-/* Fails if the pairs are too few for any cell to be significant. Called after the first
- * pair, when the number of cells is known. */
+/* Fails if the pairs are too few for any cell to be significant. Called after the first pair, when
+ * the number of cells is known. */
 static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                         struct ddp_err *err)
 {

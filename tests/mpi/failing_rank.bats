@@ -7,7 +7,6 @@ bats_require_minimum_version 1.5.0
 setup() {
     load mpi.bash
     mpi_setup
-    host=$(hostname)
 }
 
 teardown() {

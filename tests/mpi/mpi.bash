@@ -10,6 +10,8 @@ mpi_setup() {
     bench_setup
     ddpbench=$(realpath "$ddpbench")
     modules=$(dirname "$ddpbench")
+    # shellcheck disable=SC2034 # for the scripts that source this file
+    host=$(hostname)
 }
 
 # needs FLAVOUR: skips the test, with the reason, unless this MPI can be used here.

@@ -1,37 +1,15 @@
-/* `mpiexec ddpbench doctor`: rank 0 prints the findings of all ranks and hosts.
- *
- * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore connects to
- * the others in a child process. If the child does not succeed in time, the rank itself still can
- * print its findings. */
-#include <errno.h>
-#include <poll.h>
+/* The report of `mpiexec ddpbench doctor`: combines the findings of all ranks and hosts. */
+#include "run/doctor_report.h"
+
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/conf.h"
 #include "base/mem.h"
-#include "comm/comm.h"
-#include "doctor_impl.h"
-#include "plain.h"
-#include "run/rank_error.h"
-#include "run/world.h"
 
-/* The ranks of a host meet within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
- * per rank of the job. The child then has REPORT_US to print. */
-#define VOTE_US    2500000
-#define CONNECT_US 3500000
-#define RANK_US    20000
-#define REPORT_US  2000000
-#define POLL_US    10000
-#define TAG        1
-#define NAMED      4 /* A line names at most this many hosts or ranks. */
-#define ODD_MAX    8 /* At most this many hosts are reported as different. */
+#define TAG     1
+#define NAMED   4 /* A line names at most this many hosts or ranks. */
+#define ODD_MAX 8 /* At most this many hosts are reported as different. */
 
 /* The facts about a rank that the job report combines. `bytes`: length of its findings as JSON. */
 struct member {
@@ -42,7 +20,7 @@ struct member {
 
 /* Equal findings of several ranks. */
 struct group {
-    struct finding finding;
+    struct ddp_finding finding;
     bool varies; /* Only the verdicts are equal, because the fact is different on each host. */
     bool *has;   /* [size] */
 };
@@ -57,14 +35,22 @@ struct job {
     int count;
 };
 
-static int64_t connect_us(const struct ddp_app *app)
+const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS] = {"FAIL", "WARN", "OK"};
+
+void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 {
-    return CONNECT_US + (int64_t)app->launcher.rank_info.size * RANK_US;
+    fprintf(out, "%-4s  %s%s: %s%s%s\n", ddp_doctor_words[f->verdict], where, f->subject, f->fact,
+            f->advice[0] ? "; " : "", f->advice);
 }
 
-int64_t ddp_doctor_linger_us(const struct ddp_app *app)
+cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f)
 {
-    return VOTE_US + connect_us(app) + REPORT_US / 2;
+    cJSON *item = ddp_json_append(list);
+    ddp_json_str(item, "verdict", ddp_doctor_words[f->verdict]);
+    ddp_json_str(item, "subject", f->subject);
+    ddp_json_str(item, "fact", f->fact);
+    ddp_json_str(item, "advice", f->advice);
+    return item;
 }
 
 /* The facts of these subjects differ between equal machines. */
@@ -77,14 +63,14 @@ static bool varies(const char *subject)
     return false;
 }
 
-static bool same_finding(const struct group *g, const struct finding *f)
+static bool same_finding(const struct group *g, const struct ddp_finding *f)
 {
     return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
            (g->varies || strcmp(g->finding.fact, f->fact) == 0);
 }
 
 /* Notes that a rank has this finding. */
-static int add_finding(struct job *job, const struct finding *f, int rank, struct ddp_err *err)
+static int add_finding(struct job *job, const struct ddp_finding *f, int rank, struct ddp_err *err)
 {
     int i = 0;
     while (i < job->count && !same_finding(&job->groups[i], f))
@@ -101,7 +87,8 @@ static int add_finding(struct job *job, const struct finding *f, int rank, struc
 }
 
 /* Notes that all ranks of a host have this finding. */
-static int add_host_finding(struct job *job, const struct finding *f, int host, struct ddp_err *err)
+static int add_host_finding(struct job *job, const struct ddp_finding *f, int host,
+                            struct ddp_err *err)
 {
     for (int r = 0; r < job->comm->size; r++)
         if (job->host[r] == host)
@@ -124,13 +111,13 @@ static int add_rank(struct job *job, const char *text, int rank, struct ddp_err 
         return rc;
     cJSON_ArrayForEach(item, list)
     {
-        struct finding f = {.verdict = FAIL};
+        struct ddp_finding f = {.verdict = DDP_DOCTOR_FAIL};
         char word[8];
         read_text(item, "verdict", word, sizeof word);
         read_text(item, "subject", f.subject, sizeof f.subject);
         read_text(item, "fact", f.fact, sizeof f.fact);
         read_text(item, "advice", f.advice, sizeof f.advice);
-        while (f.verdict < FINE && strcmp(word, ddp_doctor_words[f.verdict]) != 0)
+        while (f.verdict < DDP_DOCTOR_FINE && strcmp(word, ddp_doctor_words[f.verdict]) != 0)
             f.verdict++;
         if (rc == 0 && strcmp(f.subject, "cores") != 0)
             rc = add_finding(job, &f, rank, err);
@@ -185,7 +172,7 @@ static int number_hosts(struct job *job, struct ddp_err *err)
  * cores of all its ranks count. */
 static int add_cores(struct job *job, int host, struct ddp_err *err)
 {
-    struct finding f = {.verdict = FINE, .subject = "cores"};
+    struct ddp_finding f = {.verdict = DDP_DOCTOR_FINE, .subject = "cores"};
     const struct member *m = job->members;
     cpu_set_t all;
     int ranks = 0, least = CPU_SETSIZE;
@@ -204,7 +191,7 @@ static int add_cores(struct job *job, int host, struct ddp_err *err)
              ranks == 1 ? "" : "s", cores, m->machine_cores, least,
              m->cpu[0] ? m->cpu : "unknown processor", m->kernel);
     if (cores < ranks) {
-        f.verdict = WARN;
+        f.verdict = DDP_DOCTOR_WARN;
         ddp_text_append(f.fact, sizeof f.fact,
                         ": ranks take turns, so times include the scheduler");
         snprintf(f.advice, sizeof f.advice, "use as many ranks as cores, or check the binding");
@@ -215,7 +202,7 @@ static int add_cores(struct job *job, int host, struct ddp_err *err)
 static int add_connection(struct job *job, struct ddp_err *err)
 {
     for (int r = 0; r < job->comm->size; r++) {
-        struct finding f = {.verdict = FINE, .subject = "connection"};
+        struct ddp_finding f = {.verdict = DDP_DOCTOR_FINE, .subject = "connection"};
         snprintf(f.fact, sizeof f.fact, "%d rank%s on %d host%s are connected by %s",
                  job->comm->size, job->comm->size == 1 ? "" : "s", job->hosts,
                  job->hosts == 1 ? "" : "s", job->members[r].library);
@@ -291,9 +278,9 @@ static int add_odd_hosts(struct job *job, struct ddp_err *err)
     int odd = 0;
     const int count = job->count;
     for (int h = 0; h < job->hosts && odd < ODD_MAX; h++) {
-        struct finding f = {.verdict = WARN,
-                            .subject = "host",
-                            .advice = "compare its hardware and software with the other hosts"};
+        struct ddp_finding f = {.verdict = DDP_DOCTOR_WARN,
+                                .subject = "host",
+                                .advice = "compare its hardware and software with the other hosts"};
         char subjects[300] = "";
         const char *subject;
         for (int i = -1; (subject = next_subject(job, count, &i)) != NULL;)
@@ -359,7 +346,7 @@ static void describe(const struct job *job, const struct group *g, char *out, si
 static void print_job(const struct job *job, FILE *out)
 {
     char where[512];
-    for (int v = 0; v < SEVERITY_COUNT; v++)
+    for (int v = 0; v < DDP_DOCTOR_VERDICTS; v++)
         for (int i = 0; i < job->count; i++)
             if ((int)job->groups[i].finding.verdict == v) {
                 describe(job, &job->groups[i], where, sizeof where);
@@ -367,7 +354,7 @@ static void print_job(const struct job *job, FILE *out)
             }
 }
 
-static int count_groups(const struct job *job, enum severity verdict)
+static int count_groups(const struct job *job, enum ddp_doctor_verdict verdict)
 {
     int n = 0;
     for (int i = 0; i < job->count; i++)
@@ -395,14 +382,14 @@ static int print_job_json(const struct job *job, FILE *out, struct ddp_err *err)
     for (int h = 0; h < job->hosts; h++)
         cJSON_AddItemToArray(hosts, cJSON_CreateString(job->names[h]));
     ddp_json_count(doc, "ranks", job->comm->size);
-    ddp_json_count(doc, "failures", count_groups(job, FAIL));
-    ddp_json_count(doc, "warnings", count_groups(job, WARN));
+    ddp_json_count(doc, "failures", count_groups(job, DDP_DOCTOR_FAIL));
+    ddp_json_count(doc, "warnings", count_groups(job, DDP_DOCTOR_WARN));
     cJSON *list = ddp_json_arr(doc, "findings");
-    for (int v = 0; v < SEVERITY_COUNT; v++)
+    for (int v = 0; v < DDP_DOCTOR_VERDICTS; v++)
         for (int i = 0; i < job->count; i++)
             if ((int)job->groups[i].finding.verdict == v)
                 add_group(job, &job->groups[i], list);
-    return ddp_print_json(doc, out, err);
+    return ddp_json_write(doc, out, err);
 }
 
 static void release_job(struct job *job)
@@ -454,121 +441,12 @@ static int report(struct job *job, const struct ddp_app *app, const struct ddp_s
     return fflush(app->out) == 0 ? 0 : ddp_fail(err, DDP_ECREATE, "cannot write to stdout");
 }
 
-/* Bytes that the child sends to the rank. */
-#define CONNECTED 'c'
-#define PRINTED   'p'
-
-static int tell(int fd, char byte, struct ddp_err *err)
+int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
+                      const struct ddp_sysinfo *info, const char *mine, bool json,
+                      struct ddp_err *err)
 {
-    return write(fd, &byte, 1) == 1 ? 0 : ddp_fail(err, DDP_ELOST, "the rank has ended");
-}
-
-/* Runs in the child process. Sends CONNECTED to `done`, and PRINTED when rank 0 has printed the
- * findings. Its deadline is longer than the time that the rank waits, because a launcher may end
- * the job when the child ends. */
-static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const char *mine,
-                bool json, int done)
-{
-    struct ddp_err err = DDP_ERR_INIT;
-    struct job job = {.comm = NULL};
-    int rc = ddp_world_join(app, 4 * ddp_doctor_linger_us(app) * 1000, &job.comm, &err);
-    if (rc == 0)
-        rc = tell(done, CONNECTED, &err);
-    if (rc == 0)
-        rc = ddp_comm_agree(job.comm, report(&job, app, info, mine, json, &err), &err);
-    if (rc == 0)
-        rc = tell(done, PRINTED, &err);
-    if (rc == 0)
-        ddp_comm_destroy(job.comm);
+    struct job job = {.comm = comm};
+    const int rc = report(&job, app, info, mine, json, err);
     release_job(&job);
     return rc;
-}
-
-static volatile sig_atomic_t ended; /* A launcher has sent a signal that ends the job. */
-
-static void on_end(int signal)
-{
-    (void)signal;
-    ended = 1;
-}
-
-/* Waits for the bytes of the child, and then for its end, which closes the pipe. Gives up if the
- * child needs too long, or if the launcher ends the job. Returns true if rank 0 has printed. */
-static bool wait_for_child(const struct ddp_app *app, int fd)
-{
-    int64_t until = ddp_now_ns() / 1000 + connect_us(app);
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    char byte = '\0';
-    for (;;) {
-        const int64_t left_us = until - ddp_now_ns() / 1000;
-        if (left_us <= 0 || ended)
-            break;
-        if (poll(&wait, 1, (int)(left_us / 1000) + 1) <= 0)
-            continue;
-        if (read(fd, &byte, 1) != 1)
-            break; /* the child has ended */
-        until += REPORT_US;
-    }
-    return byte == PRINTED;
-}
-
-/* Returns the findings as a list in JSON, or NULL. The caller frees it. */
-static char *findings_text(const struct finding *findings, int count)
-{
-    cJSON *list = cJSON_CreateArray();
-    for (int i = 0; i < count; i++)
-        ddp_doctor_add(list, &findings[i]);
-    char *text = cJSON_PrintUnformatted(list);
-    cJSON_Delete(list);
-    return text;
-}
-
-/* Returns whether this rank could connect to the others. */
-static bool can_connect(const struct ddp_app *app, const struct finding *findings, int count)
-{
-    const enum ddp_launcher_kind kind = app->launcher.kind;
-    if (kind == DDP_LAUNCHER_NONE || kind == DDP_LAUNCHER_TORCHRUN || !ddp_backend_find("mpi"))
-        return false;
-    for (int i = 0; i < count; i++)
-        if (findings[i].verdict == FAIL && strncmp(findings[i].subject, "backend ", 8) == 0)
-            return false;
-    return true;
-}
-
-bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
-                    const struct finding *findings, int count, bool json, pid_t *child)
-{
-    const struct sigaction action = {.sa_handler = on_end};
-    struct sigaction before;
-    int fds[2];
-    *child = -1;
-    if (!ddp_rank_error_vote(app, can_connect(app, findings, count), VOTE_US) || pipe(fds) != 0)
-        return false;
-    char *mine = findings_text(findings, count);
-    fflush(NULL);
-    sigaction(SIGTERM, &action, &before);
-    *child = mine ? fork() : -1;
-    if (*child == 0) {
-        sigaction(SIGTERM, &before, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(fds[0]);
-        exit(join(app, info, mine, json, fds[1]) == 0 ? 0 : 1);
-    }
-    close(fds[1]);
-    const bool done = *child > 0 && wait_for_child(app, fds[0]);
-    sigaction(SIGTERM, &before, NULL);
-    close(fds[0]);
-    free(mine);
-    return done;
-}
-
-void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
-{
-    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : ddp_doctor_linger_us(app));
-    while (child > 0 && waitpid(child, NULL, WNOHANG) == 0 && ddp_now_ns() / 1000 < until)
-        usleep(POLL_US);
-    if (child > 0 && waitpid(child, NULL, WNOHANG) == 0) {
-        kill(child, SIGKILL);
-        (void)waitpid(child, NULL, 0);
-    }
 }

@@ -1,0 +1,169 @@
+/* `mpiexec ddpbench doctor`: connects the ranks of a job.
+ *
+ * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore connects to
+ * the others in a child process. If the child does not succeed in time, the rank itself still can
+ * print its findings. */
+#include "doctor_child.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "run/rank_error.h"
+#include "run/world.h"
+
+/* The ranks of a host meet within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
+ * per rank of the job. The child then has REPORT_US to print. */
+#define VOTE_US    2500000
+#define CONNECT_US 3500000
+#define RANK_US    20000
+#define REPORT_US  2000000
+#define POLL_US    10000
+#define MEET_US    2000000 /* longer than the ranks of a host are apart */
+
+static int64_t connect_us(const struct ddp_app *app)
+{
+    return CONNECT_US + (int64_t)app->launcher.rank_info.size * RANK_US;
+}
+
+int64_t ddp_doctor_linger_us(const struct ddp_app *app)
+{
+    return VOTE_US + connect_us(app) + REPORT_US / 2;
+}
+
+/* Bytes that the child sends to the rank. */
+#define CONNECTED 'c'
+#define PRINTED   'p'
+
+static int tell(int fd, char byte, struct ddp_err *err)
+{
+    return write(fd, &byte, 1) == 1 ? 0 : ddp_fail(err, DDP_ELOST, "the rank has ended");
+}
+
+/* Runs in the child process. Sends CONNECTED to `done`, and PRINTED when rank 0 has printed the
+ * findings. Its deadline is longer than the time that the rank waits, because a launcher may end
+ * the job when the child ends. */
+static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const char *mine,
+                bool json, int done)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_comm *comm = NULL;
+    int rc = ddp_world_join(app, 4 * ddp_doctor_linger_us(app) * 1000, &comm, &err);
+    if (rc == 0)
+        rc = tell(done, CONNECTED, &err);
+    if (rc == 0)
+        rc = ddp_comm_agree(comm, ddp_doctor_report(comm, app, info, mine, json, &err), &err);
+    if (rc == 0)
+        rc = tell(done, PRINTED, &err);
+    if (rc == 0)
+        ddp_comm_destroy(comm);
+    return rc;
+}
+
+static volatile sig_atomic_t ended; /* A launcher has sent a signal that ends the job. */
+
+static void on_end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+/* Waits for the bytes of the child, and then for its end, which closes the pipe. Gives up if the
+ * child needs too long, or if the launcher ends the job. Returns true if rank 0 has printed. */
+static bool wait_for_child(const struct ddp_app *app, int fd)
+{
+    int64_t until = ddp_now_ns() / 1000 + connect_us(app);
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    char byte = '\0';
+    for (;;) {
+        const int64_t left_us = until - ddp_now_ns() / 1000;
+        if (left_us <= 0 || ended)
+            break;
+        if (poll(&wait, 1, (int)(left_us / 1000) + 1) <= 0)
+            continue;
+        if (read(fd, &byte, 1) != 1)
+            break; /* the child has ended */
+        until += REPORT_US;
+    }
+    return byte == PRINTED;
+}
+
+/* Returns the findings as a list in JSON, or NULL. The caller frees it. */
+static char *findings_text(const struct ddp_finding *findings, int count)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int i = 0; i < count; i++)
+        ddp_doctor_add(list, &findings[i]);
+    char *text = cJSON_PrintUnformatted(list);
+    cJSON_Delete(list);
+    return text;
+}
+
+/* Returns whether this rank could connect to the others. */
+static bool can_connect(const struct ddp_app *app, const struct ddp_finding *findings, int count)
+{
+    const enum ddp_launcher_kind kind = app->launcher.kind;
+    if (kind == DDP_LAUNCHER_NONE || kind == DDP_LAUNCHER_TORCHRUN || !ddp_backend_find("mpi"))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (findings[i].verdict == DDP_DOCTOR_FAIL &&
+            strncmp(findings[i].subject, "backend ", 8) == 0)
+            return false;
+    return true;
+}
+
+bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
+                    const struct ddp_finding *findings, int count, bool json, pid_t *child)
+{
+    const struct sigaction action = {.sa_handler = on_end};
+    struct sigaction before;
+    int fds[2];
+    *child = -1;
+    if (!ddp_rank_error_vote(app, can_connect(app, findings, count), VOTE_US) || pipe(fds) != 0)
+        return false;
+    char *mine = findings_text(findings, count);
+    fflush(NULL);
+    sigaction(SIGTERM, &action, &before);
+    *child = mine ? fork() : -1;
+    if (*child == 0) {
+        sigaction(SIGTERM, &before, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(fds[0]);
+        exit(join(app, info, mine, json, fds[1]) == 0 ? 0 : 1);
+    }
+    close(fds[1]);
+    const bool done = *child > 0 && wait_for_child(app, fds[0]);
+    sigaction(SIGTERM, &before, NULL);
+    close(fds[0]);
+    free(mine);
+    return done;
+}
+
+/* Sleeps until the next instant that is a multiple of MEET_US on the monotonic clock, which all
+ * ranks of the host share. */
+static void meet(void)
+{
+    const int64_t now = ddp_now_ns() / 1000;
+    usleep((useconds_t)(MEET_US - now % MEET_US));
+}
+
+void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
+{
+    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : ddp_doctor_linger_us(app));
+    while (child > 0 && waitpid(child, NULL, WNOHANG) == 0 && ddp_now_ns() / 1000 < until)
+        usleep(POLL_US);
+    if (child > 0 && waitpid(child, NULL, WNOHANG) == 0) {
+        kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+    }
+    /* MPICH's launcher kills the ranks of a host when the first of them ends without MPI_Finalize.
+     * It would report these kills instead of the exit code of the rank that has a FAIL. */
+    if (child > 0 && !done)
+        meet();
+}

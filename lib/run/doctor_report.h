@@ -1,0 +1,31 @@
+/* The findings of `ddpbench doctor`, and how the ranks of a job combine them. */
+#ifndef DDP_RUN_DOCTOR_REPORT_H
+#define DDP_RUN_DOCTOR_REPORT_H
+
+#include "base/json.h"
+#include "base/sysinfo.h"
+#include "comm/comm.h"
+#include "run/command.h"
+
+/* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. The
+ * worst comes first. */
+enum ddp_doctor_verdict { DDP_DOCTOR_FAIL, DDP_DOCTOR_WARN, DDP_DOCTOR_FINE, DDP_DOCTOR_VERDICTS };
+extern const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS]; /* "FAIL", "WARN", "OK" */
+
+struct ddp_finding {
+    enum ddp_doctor_verdict verdict;
+    char subject[32], fact[400], advice[400];
+};
+
+/* Prints a line. `where` stands before the subject: "", or a text such as "HOST: ". */
+void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out);
+/* Adds a finding to a list of a document, and returns the object. */
+cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
+
+/* Prints the findings of all ranks on rank 0: equal ones once, and with the hosts or ranks that
+ * have them. mine: this rank's findings, as a list of ddp_doctor_add in JSON. Collective. */
+int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
+                      const struct ddp_sysinfo *info, const char *mine, bool json,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif
