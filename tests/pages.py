@@ -60,7 +60,7 @@ def shorten(text):
         return words + ["-h"], good
     if "--selftest" in words:
         base = shlex.join(words[:at + 1] + ["allreduce", "--size", "64K", "-n", "9", "-q"])
-        return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "5", "--base", base], [0, 10, 12]
+        return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "6", "--base", base], [0, 10, 12]
     if command in COLLECTIVES and "-n" not in words[at:]:
         more = ["-n", "1", "-w", "0"]
     if command == "train":
