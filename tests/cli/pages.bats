@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Every command that a page shows can be run. tests/pages.py says how the commands are shortened.
+# Every command that a page shows can be run. tests/page_commands.py says how the commands are shortened.
 # shellcheck disable=SC2154 # root, ddpbench, status, output: helpers.bash, bats
 
 # The folder in which the commands are run.
@@ -22,7 +22,7 @@ setup() {
 }
 
 page() {
-    run "$PYTHON" "$root/tests/pages.py" "$root/$1" "$BATS_FILE_TMPDIR"
+    run "$PYTHON" "$root/tests/page_commands.py" "$root/$1" "$BATS_FILE_TMPDIR"
     echo "$output"
     [ "$status" = 0 ]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands that a page shows: pages.py PAGE FOLDER.
+"""Runs the commands that a page shows: page_commands.py PAGE FOLDER.
 
 FOLDER is prepared for them: build/ddpbench, old.json, new.json and so on lie there. A command is a
 line of an indented or `sh` block, or code in a sentence, that begins with ddpbench, build/ddpbench,
