@@ -57,6 +57,7 @@ struct ddp_comm {
     int *world_rank; /* [size] the world rank of each rank */
     struct ddp_rank_info rank_info;
     const struct ddp_device *device;
+    int device_index; /* backends with DDP_CAP_DEVICE: index of this rank's GPU on `device` */
     int64_t timeout_ns;
     struct ddp_flight *flight; /* this rank's flight recorder */
     /* The shm context (comm_shm.h), if the backend has DDP_CAP_MAP or all ranks of the world share

@@ -156,6 +156,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->controls);
     free(record->left_out);
     free(record->hosts);
+    free(record->ranks);
     free(record->environment);
     ddp_record_init(record);
 }
@@ -250,6 +251,20 @@ int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *
 {
     DDP_TRY(DDP_RESIZE(&record->controls, (size_t)record->control_count + 1, err));
     record->controls[record->control_count++] = *control;
+    return 0;
+}
+
+int ddp_record_set_ranks(struct ddp_record *record, const struct ddp_rank_device *ranks, int count,
+                         struct ddp_err *err)
+{
+    if (count < record->rank_count)
+        return 0;
+    DDP_TRY(DDP_RESIZE(&record->ranks, (size_t)count, err));
+    record->rank_count = count;
+    for (int r = 0; r < count; r++) {
+        record->ranks[r] = ranks[r];
+        ddp_fields_printable(&ddp_rank_fields, &record->ranks[r]);
+    }
     return 0;
 }
 

@@ -238,6 +238,13 @@ struct ddp_host {
     int gpu_count;
 };
 
+/* The host and the GPU of a rank. */
+struct ddp_rank_device {
+    char host[64];
+    int32_t device; /* Index of the GPU among those that the rank may use. -1: no GPU. */
+    char bus[16];   /* PCI bus id of the GPU, such as "0000:1b:00.0". "": unknown. */
+};
+
 /* Memory baseline (bench/memory_baseline.h): the total speed at which all ranks of a launch copy
  * and read their own memory at the same time. A copy counts bytes read and written. No change of
  * the measured code affects these speeds. */
@@ -285,6 +292,8 @@ struct ddp_record {
     char subset[8]; /* How fewer ranks than the launcher started were chosen. "": never fewer. */
     struct ddp_host *hosts;
     int host_count;
+    struct ddp_rank_device *ranks; /* [rank_count], of the largest launch. 0: unknown. */
+    int rank_count;
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
@@ -325,6 +334,9 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
+/* Replaces the ranks of the record by a copy, unless the record has more. */
+int ddp_record_set_ranks(struct ddp_record *record, const struct ddp_rank_device *ranks, int count,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the number of points at the start whose position is final. Every later point is inserted
@@ -339,7 +351,7 @@ int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
  * needs a row there. */
 struct ddp_fields;
 extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
-    ddp_control_fields, ddp_left_out_fields, ddp_host_fields, ddp_gpu_fields;
+    ddp_control_fields, ddp_left_out_fields, ddp_host_fields, ddp_gpu_fields, ddp_rank_fields;
 
 /* Returns the index of the first point with the highest busbw, or -1 if no point has a busbw. */
 int ddp_record_best_busbw(const struct ddp_record *record);

@@ -325,6 +325,13 @@ static const struct ddp_field host_fields[] = {
     {.name = NULL, .kind = DDP_FIELD_LIST, .path = "gpus"},
 };
 
+#define R(member) DDP_FIELD_AT(ddp_rank_device, member)
+static const struct ddp_field rank_fields[] = {
+    {R(host), TEXT, "host"},
+    {R(device), COUNT, "device", .least = -1},
+    {R(bus), TEXT, "bus"},
+};
+
 static double power_limit(const void *gpu)
 {
     const double watts = ((const struct ddp_gpu_facts *)gpu)->power_limit_W;
@@ -351,4 +358,5 @@ const struct ddp_fields ddp_train_fields = {train_fields, DDP_COUNT_OF(train_fie
 const struct ddp_fields ddp_control_fields = {control_fields, DDP_COUNT_OF(control_fields)};
 const struct ddp_fields ddp_left_out_fields = {left_out_fields, DDP_COUNT_OF(left_out_fields)};
 const struct ddp_fields ddp_host_fields = {host_fields, DDP_COUNT_OF(host_fields)};
+const struct ddp_fields ddp_rank_fields = {rank_fields, DDP_COUNT_OF(rank_fields)};
 const struct ddp_fields ddp_gpu_fields = {gpu_fields, DDP_COUNT_OF(gpu_fields)};

@@ -106,6 +106,22 @@ static int read_hosts(struct ddp_record *r, const cJSON *world, const char *file
     return 0;
 }
 
+static int read_ranks(struct ddp_record *r, const cJSON *world, const char *file,
+                      struct ddp_err *err)
+{
+    const cJSON *list, *item;
+    int count;
+    DDP_TRY(list_at(world, "rank_devices", file, &list, &count, err));
+    DDP_TRY(DDP_NEW(&r->ranks, (size_t)count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_rank_device *rank = &r->ranks[r->rank_count++];
+        ddp_fields_init(&ddp_rank_fields, rank);
+        DDP_TRY(read_fields(&ddp_rank_fields, item, "a rank", file, rank, err));
+    }
+    return 0;
+}
+
 static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
 {
     const cJSON *world = ddp_field_item(doc, "world");
@@ -117,7 +133,8 @@ static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, 
     r->comm_init_ns = ddp_stored_number(world, "comm_us.init") * 1e3;
     r->comm_split_ns = ddp_stored_number(world, "comm_us.split") * 1e3;
     r->comm_destroy_ns = ddp_stored_number(world, "comm_us.destroy") * 1e3;
-    return read_hosts(r, world, file, err);
+    DDP_TRY(read_hosts(r, world, file, err));
+    return read_ranks(r, world, file, err);
 }
 
 static int read_environment(struct ddp_record *r, const cJSON *doc, struct ddp_err *err)

@@ -3,9 +3,9 @@
  *
  * Each point is a benchmark named by its id. With --samples each iteration is a repetition, so that
  * the U test of compare.py works. Without --samples the median is the only repetition. real_time is
- * the time in microseconds on the slowest rank. cpu_time is set to the same value, because waiting
- * ranks usually spin. The label has the codes of a doubtful point. An epoch is a benchmark whose
- * time is the training time of the epoch. */
+ * the time on the slowest rank, in nanoseconds, because compare.py prints no decimals. cpu_time is
+ * set to the same value, because waiting ranks usually spin. The label has the codes of a doubtful
+ * point. An epoch is a benchmark whose time is the training time of the epoch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +50,9 @@ static cJSON *entry(cJSON *list, const char *name, int family, int repetition, i
     ddp_json_count(b, "repetition_index", repetition);
     ddp_json_count(b, "threads", 1);
     ddp_json_count(b, "iterations", iterations);
-    ddp_json_num(b, "real_time", ns / 1e3);
-    ddp_json_num(b, "cpu_time", ns / 1e3);
-    ddp_json_str(b, "time_unit", "us");
+    ddp_json_num(b, "real_time", ns);
+    ddp_json_num(b, "cpu_time", ns);
+    ddp_json_str(b, "time_unit", "ns");
     return b;
 }
 

@@ -61,6 +61,13 @@ static void add_comm(cJSON *parent, const struct ddp_record *r)
     add_us(comm, "destroy", r->comm_destroy_ns);
 }
 
+static void add_ranks(cJSON *parent, const struct ddp_record *r)
+{
+    cJSON *ranks = ddp_json_arr(parent, "rank_devices");
+    for (int i = 0; i < r->rank_count; i++)
+        ddp_fields_show(&ddp_rank_fields, &r->ranks[i], ddp_json_append(ranks));
+}
+
 static void add_world(cJSON *doc, const struct ddp_record *r)
 {
     cJSON *world = ddp_json_obj(doc, "world");
@@ -78,6 +85,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
         for (int g = 0; g < r->hosts[i].gpu_count; g++)
             ddp_fields_show(&ddp_gpu_fields, &r->hosts[i].gpus[g], ddp_json_append(gpus));
     }
+    add_ranks(world, r);
 }
 
 /* Adds the first keys of the document, from "schema" to "environment". */
@@ -400,6 +408,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_json_str(doc, "finished", r->finished);
     ddp_json_count(doc, "points", r->point_count);
     add_comm(doc, r);
+    add_ranks(doc, r);
     add_controls(doc, r);
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < r->train_count; i++) {

@@ -1,6 +1,9 @@
 /* JUnit XML, which most CI systems display. Each cell and each accuracy of a verdict is a test
  * case. Without a verdict, each point and each training run is one.
  *
+ * The time of the suite is the sum of the times of its cases. Attributes and elements follow the
+ * schema of Ant's JUnit task, except that a case may be skipped and may have output.
+ *
  * Slower cells, worse accuracies, wrong data and interrupted runs are failures. Uncertain, missing
  * and unjudged cells and uncertain accuracies are reported as skipped, so that a CI does not count
  * them as passed. */
@@ -19,32 +22,36 @@ static void escaped(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "&<>\"", by);
 }
 
-static void open_case(struct ddp_strbuf *out, const char *kind, const char *name, double seconds)
-{
-    ddp_strbuf_addf(out, "    <testcase classname=\"ddpbench.%s\" name=\"", kind);
-    escaped(out, name);
-    ddp_strbuf_addf(out, "\" time=\"%.9f\">", isfinite(seconds) ? seconds : 0.0);
-}
-
-static void close_case(struct ddp_strbuf *out, const char *element, const char *message)
-{
-    if (element) {
-        ddp_strbuf_addf(out, "\n      <%s message=\"", element);
-        escaped(out, message);
-        ddp_strbuf_add(out, "\"/>\n    ");
-    }
-    ddp_strbuf_add(out, "</testcase>\n");
-}
-
 struct counts {
     int tests, failures, skipped;
+    double seconds;
 };
 
-static void note(struct counts *n, const char *element)
+static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind, const char *name,
+                      double seconds)
 {
+    const double known = isfinite(seconds) ? seconds : 0.0;
     n->tests++;
-    n->failures += element && element[0] == 'f';
-    n->skipped += element && element[0] == 's';
+    n->seconds += known;
+    ddp_strbuf_addf(out, "    <testcase classname=\"ddpbench.%s\" name=\"", kind);
+    escaped(out, name);
+    ddp_strbuf_addf(out, "\" time=\"%.9f\">", known);
+}
+
+/* element: "failure", "skipped" or NULL. type: of a failure. */
+static void close_case(struct ddp_strbuf *out, struct counts *n, const char *element,
+                       const char *type, const char *message)
+{
+    if (element) {
+        const bool failed = element[0] == 'f';
+        n->failures += failed;
+        n->skipped += !failed;
+        ddp_strbuf_addf(out, "\n      <%s message=\"", element);
+        escaped(out, message);
+        ddp_strbuf_addf(out, "\"%s%s%s/>\n    ", failed ? " type=\"" : "", failed ? type : "",
+                        failed ? "\"" : "");
+    }
+    ddp_strbuf_add(out, "</testcase>\n");
 }
 
 static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf *out,
@@ -59,9 +66,8 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
                               : c.cell.state == DDP_CELL_MISSING   ? "skipped"
                                                                    : NULL;
         ddp_verdict_ratio_text(&c.cell, message, sizeof message);
-        open_case(out, v->kind, c.id, c.next_ns * 1e-9);
-        close_case(out, element, judged ? message : state);
-        note(n, element);
+        open_case(out, n, v->kind, c.id, c.next_ns * 1e-9);
+        close_case(out, n, element, "slower", judged ? message : state);
     }
     for (size_t i = 0; i < v->accuracy_count; i++) {
         const enum ddp_noninferior_state found = v->accuracy[i].test.state;
@@ -69,9 +75,8 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
                               : found == DDP_ACCURACY_UNCERTAIN ? "skipped"
                                                                 : NULL;
         ddp_accuracy_text(&v->accuracy[i], message, sizeof message);
-        open_case(out, "accuracy", v->accuracy[i].name, NAN);
-        close_case(out, element, message);
-        note(n, element);
+        open_case(out, n, "accuracy", v->accuracy[i].name, NAN);
+        close_case(out, n, element, "worse", message);
     }
 }
 
@@ -100,20 +105,30 @@ static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, stru
         const char *element = p->check_wrong > 0 ? "failure" : NULL;
         point_name(p, id, sizeof id);
         snprintf(message, sizeof message, "%lld elements are wrong", (long long)p->check_wrong);
-        open_case(out, "point", id, p->time_ns.median * 1e-9);
+        open_case(out, n, "point", id, p->time_ns.median * 1e-9);
         ddp_quality_list(p->quality, ",", codes, sizeof codes);
         if (codes[0])
             ddp_strbuf_addf(out, "\n      <system-out>doubtful: %s</system-out>\n    ", codes);
-        close_case(out, element, message);
-        note(n, element);
+        close_case(out, n, element, "wrong-data", message);
     }
     for (int i = 0; i < r->train_count; i++) {
         char name[160];
         train_name(&r->train[i], name, sizeof name);
-        open_case(out, "train", name, r->train[i].total_seconds);
-        close_case(out, NULL, NULL);
-        note(n, NULL);
+        open_case(out, n, "train", name, r->train[i].total_seconds);
+        close_case(out, n, NULL, NULL, NULL);
     }
+}
+
+static void open_suite(const struct ddp_record *r, const struct counts *n, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+                    "  <testsuite id=\"0\" package=\"ddpbench\" name=\"ddpbench %s\" tests=\"%d\" "
+                    "failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.9f\" timestamp=\"%.19s\" "
+                    "hostname=\"",
+                    r->command, n->tests, n->failures, n->skipped, n->seconds, r->started);
+    escaped(out, r->host_count > 0 ? r->hosts[0].name : "localhost");
+    ddp_strbuf_add(out, "\">\n    <properties></properties>\n");
 }
 
 static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
@@ -126,25 +141,20 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     else
         point_cases(r, &cases, &n);
     if (r->status != DDP_STATUS_COMPLETE) {
-        open_case(&cases, "run", r->command, 0);
-        close_case(&cases, "failure", r->reason);
-        note(&n, "failure");
+        open_case(&cases, &n, "run", r->command, 0);
+        close_case(&cases, &n, "failure", ddp_status_name(r->status), r->reason);
     }
-    ddp_strbuf_addf(out,
-                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-                    "  <testsuite name=\"ddpbench %s\" tests=\"%d\" failures=\"%d\" errors=\"0\" "
-                    "skipped=\"%d\" timestamp=\"%.19s\">\n",
-                    r->command, n.tests, n.failures, n.skipped, r->started);
+    open_suite(r, &n, out);
     ddp_strbuf_add(out, cases.text ? cases.text : "");
     out->failed |= cases.failed;
+    ddp_strbuf_add(out, "    <system-out>");
     if (r->verdict) {
-        ddp_strbuf_add(out, "    <system-out>");
         escaped(out, ddp_verdict_name(r->verdict->outcome));
         ddp_strbuf_add(out, ": ");
         escaped(out, r->verdict->reason);
-        ddp_strbuf_add(out, "</system-out>\n");
     }
-    ddp_strbuf_add(out, "  </testsuite>\n</testsuites>\n");
+    ddp_strbuf_add(out,
+                   "</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n");
     ddp_strbuf_release(&cases);
     return 0;
 }

@@ -1,15 +1,19 @@
 /* The table in the format of NVIDIA's nccl-tests (common.cu of 2.1x), for programs that parse it.
  *
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
- * right. N/A stands for a point that was not measured or not checked. A row is written when both
- * its points are known. Incomplete rows follow at the end. A comment line is written where the
- * collective, algorithm, memory or number of ranks changes. Comments also name the algorithm that
- * ran, and the codes of doubtful points. Compressed and partial exchanges have
- * no bus bandwidth and become comments. */
+ * right. A row is written when both its points are known. Incomplete rows follow at the end.
+ * Parsers expect numbers, so a point that was not measured has the time 0.00. It has N/A as #wrong,
+ * as has a point that was not checked. A comment line is written where the collective, algorithm,
+ * memory or number of ranks changes. Comments also name the algorithm that ran, and the codes of
+ * doubtful points. Compressed and partial exchanges have no bus bandwidth and become comments.
+ *
+ * The list of devices has one line per rank. It is written before the first point, because the
+ * ranks do not run yet when the table begins. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
@@ -46,15 +50,69 @@ static int find_other_half(const struct ddp_record *r, int index, int from, int 
 static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
+    (void)r;
     ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
                     build->version, build->commit);
-    ddp_strbuf_addf(out, "# Using devices\n");
-    for (int i = 0; i < r->host_count; i++) {
-        char name[sizeof r->hosts[i].name], cpu[sizeof r->hosts[i].cpu];
-        ddp_printable(r->hosts[i].name, name, sizeof name);
-        ddp_printable(r->hosts[i].cpu, cpu, sizeof cpu);
-        ddp_strbuf_addf(out, "#  Ranks %2d on %10s: %s\n", r->hosts[i].ranks, name, cpu);
+}
+
+/* Reads domain, bus and device of a PCI bus id such as "0000:1b:00.0" or "00000000:1B:00.0". */
+static bool read_bus(const char *text, unsigned bus[3])
+{
+    return sscanf(text, "%x:%x:%x", &bus[0], &bus[1], &bus[2]) == 3;
+}
+
+/* Writes the name of the GPU with this bus id, or "" if the host has no such GPU. */
+static void gpu_name(const struct ddp_host *h, const char *text, char *out, size_t out_bytes)
+{
+    unsigned bus[3], other[3];
+    out[0] = '\0';
+    for (int i = 0; h && i < h->gpu_count && read_bus(text, bus); i++)
+        if (read_bus(h->gpus[i].bus, other) && memcmp(bus, other, sizeof bus) == 0)
+            snprintf(out, out_bytes, "%s", h->gpus[i].name);
+}
+
+/* Writes the line of a rank. nccl-tests gives each rank a device with a bus id. A rank that
+ * computes on a processor has device 0 and bus 0000:00:00. Process ids are not recorded, so Pid is
+ * 0. */
+static void device_line(const struct ddp_record *r, int rank, const struct ddp_rank_device *d,
+                        struct ddp_strbuf *out)
+{
+    const struct ddp_host *h = NULL;
+    unsigned bus[3] = {0, 0, 0};
+    char name[96] = "";
+    for (int i = 0; i < r->host_count && !h; i++)
+        if (strcmp(r->hosts[i].name, d->host) == 0)
+            h = &r->hosts[i];
+    if (d->device < 0)
+        snprintf(name, sizeof name, "%s", h ? h->cpu : "");
+    else if (read_bus(d->bus, bus))
+        gpu_name(h, d->bus, name, sizeof name);
+    ddp_strbuf_addf(out, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n",
+                    rank, 0, 0, d->host, DDP_MAX(d->device, 0), bus[0], bus[1], bus[2],
+                    name[0] ? name : "unknown");
+}
+
+/* Writes the devices. Documents of older versions do not tell where each rank ran, so only the
+ * ranks of a single host have lines then. */
+static void devices(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    struct ddp_rank_device unknown = {.device = -1};
+    ddp_strbuf_add(out, "# Using devices\n");
+    for (int rank = 0; rank < r->rank_count; rank++)
+        device_line(r, rank, &r->ranks[rank], out);
+    for (int i = 0; r->rank_count == 0 && i < r->host_count; i++) {
+        snprintf(unknown.host, sizeof unknown.host, "%s", r->hosts[i].name);
+        for (int rank = 0; r->host_count == 1 && rank < r->hosts[i].ranks; rank++)
+            device_line(r, rank, &unknown, out);
+        if (r->host_count > 1)
+            ddp_strbuf_addf(out, "#  %d ranks on %s: %s\n", r->hosts[i].ranks, r->hosts[i].name,
+                            r->hosts[i].cpu);
     }
+}
+
+static void head(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    devices(r, out);
     ddp_strbuf_add(
         out,
         "#\n"
@@ -68,15 +126,11 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void half(const struct ddp_point *p, struct ddp_strbuf *out)
 {
-    if (!p) {
-        ddp_strbuf_add(out, "      N/A     N/A     N/A    N/A");
-        return;
-    }
-    double us = p->time_ns.median / 1e3;
-    double algbw = ddp_point_algbw_GBps(p, p->time_ns.median);
-    double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
+    double us = p ? p->time_ns.median / 1e3 : 0;
+    double algbw = p ? ddp_point_algbw_GBps(p, p->time_ns.median) : NAN;
+    double busbw = p ? ddp_point_busbw_GBps(p, p->time_ns.median) : NAN;
     char wrong[24] = "N/A";
-    if (p->check_elements >= 0)
+    if (p && p->check_elements >= 0)
         snprintf(wrong, sizeof wrong, "%lld", (long long)p->check_wrong);
     /* Like nccl-tests, print fewer decimals for long times, and 0.00 without a bandwidth. */
     ddp_strbuf_addf(out, "  %7.*f  %6.2f  %6.2f  %5s",
@@ -108,6 +162,13 @@ static bool compressed(const struct ddp_point *p)
     return strcmp(p->spec.compress, "none") != 0 || p->spec.partial > 0;
 }
 
+/* Writes what the rows of a table have in common. */
+static void table_name(const struct ddp_point_spec *s, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "%s, %d ranks, algorithm %s, %s memory", ddp_coll_name(s->coll),
+             s->ranks, s->algorithm, ddp_memory_name(s->memory));
+}
+
 /* `before` is the point of the previous row, or NULL for the first row. */
 static void table_comment(const struct ddp_point *before, const struct ddp_point *p,
                           struct ddp_strbuf *out)
@@ -117,19 +178,30 @@ static void table_comment(const struct ddp_point *before, const struct ddp_point
         ddp_comment_algorithm(before, p, out);
         return;
     }
-    ddp_strbuf_addf(out, "# %s, %d ranks, algorithm %s, %s memory\n", ddp_coll_name(s->coll),
-                    s->ranks, s->algorithm, ddp_memory_name(s->memory));
+    char table[160];
+    table_name(s, table, sizeof table);
+    ddp_strbuf_addf(out, "# %s\n", table);
     ddp_comment_algorithm(NULL, p, out);
+}
+
+static void reduced(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "# %llu bytes, ", (unsigned long long)p->spec.size_bytes);
+    if (strcmp(p->spec.compress, "none") != 0)
+        ddp_strbuf_addf(out, "%s%s", p->spec.compress, p->spec.partial > 0 ? ", " : "");
+    if (p->spec.partial > 0)
+        ddp_strbuf_addf(out, "partial %d", p->spec.partial);
+    ddp_strbuf_addf(out, ": %.2f us, no bus bandwidth\n", p->time_ns.median / 1e3);
+    ddp_comment_point_quality(p, out);
 }
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
     const struct ddp_point *p = &r->points[index], *before = NULL;
+    if (index == 0)
+        head(r, out);
     if (compressed(p)) {
-        ddp_strbuf_addf(out, "# %llu bytes, %s, partial %d: %.2f us, no bus bandwidth\n",
-                        (unsigned long long)p->spec.size_bytes, p->spec.compress, p->spec.partial,
-                        p->time_ns.median / 1e3);
-        ddp_comment_point_quality(p, out);
+        reduced(p, out);
         return;
     }
     int other_half = find_other_half(r, index, 0, index);
@@ -142,31 +214,79 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
     row(&r->points[other_half], p, out);
 }
 
-static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
+{
+    if (run == 0 && index == 0)
+        head(r, out);
+    ddp_comment_epoch(r, run, index, out);
+}
+
+/* Returns the mean bus bandwidth of the points in the table of `spec`, or of all points if it is
+ * NULL; NaN if no point has one. */
+static double mean_busbw(const struct ddp_record *r, const struct ddp_point_spec *spec)
+{
+    double sum = 0;
+    int counted = 0;
+    for (int i = 0; i < r->point_count; i++) {
+        const struct ddp_point *p = &r->points[i];
+        const double busbw = ddp_point_busbw_GBps(p, p->time_ns.median);
+        if (!isfinite(busbw) || (spec && !same_table(&p->spec, spec)))
+            continue;
+        sum += busbw;
+        counted++;
+    }
+    return counted ? sum / counted : NAN;
+}
+
+/* Writes the mean bus bandwidth of each table if there are several. */
+static void table_means(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    bool several = false;
+    for (int i = 1; i < r->point_count; i++)
+        several |= !same_table(&r->points[i].spec, &r->points[0].spec);
+    for (int i = 0; i < r->point_count && several; i++) {
+        const struct ddp_point_spec *s = &r->points[i].spec;
+        char table[160];
+        int first = 0;
+        while (!same_table(&r->points[first].spec, s))
+            first++;
+        const double mean = first == i ? mean_busbw(r, s) : NAN;
+        if (isnan(mean))
+            continue;
+        table_name(s, table, sizeof table);
+        ddp_strbuf_addf(out, "# mean bus bandwidth of %s: %g\n", table, mean);
+    }
+}
+
+/* Writes the rows of which only one half was measured. */
+static void incomplete_rows(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_point *before = NULL;
-    int counted = 0;
-    double sum = 0, wrong = 0;
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         if (compressed(p) || find_other_half(r, i, 0, r->point_count) >= 0)
             continue;
+        if (!before)
+            ddp_strbuf_add(out, "# 0.00 with #wrong N/A: this placement was not measured\n");
         table_comment(before, p, out);
         row(p, NULL, out);
         before = p;
     }
-    for (int i = 0; i < r->point_count; i++) {
-        double busbw = ddp_point_busbw_GBps(&r->points[i], r->points[i].time_ns.median);
-        if (isfinite(busbw)) {
-            sum += busbw;
-            counted++;
-        }
-        if (r->points[i].check_wrong > 0)
-            wrong += (double)r->points[i].check_wrong;
-    }
+}
+
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    double wrong = 0;
+    if (r->point_count == 0 && (r->train_count == 0 || r->train[0].epoch_count == 0))
+        head(r, out);
+    incomplete_rows(r, out);
+    for (int i = 0; i < r->point_count; i++)
+        wrong += (double)DDP_MAX(r->points[i].check_wrong, (int64_t)0);
+    table_means(r, out);
+    const double mean = mean_busbw(r, NULL);
     ddp_strbuf_addf(out, "# Out of bounds values : %.0f %s\n", wrong,
                     wrong > 0 || r->status == DDP_STATUS_FAILED ? "FAILED" : "OK");
-    ddp_strbuf_addf(out, "# Avg bus bandwidth    : %g \n#\n", counted ? sum / counted : 0.0);
+    ddp_strbuf_addf(out, "# Avg bus bandwidth    : %g \n#\n", isnan(mean) ? 0.0 : mean);
     ddp_comment_quality(r, out);
     ddp_comment_cut_off(r, out);
 }
@@ -176,6 +296,6 @@ const struct ddp_reporter ddp_reporter_nccl_tests = {
     .summary = "columns of nccl-tests, for programs that parse them",
     .begin = begin,
     .point = point,
-    .epoch = ddp_comment_epoch,
+    .epoch = epoch,
     .end = end,
 };

@@ -1,9 +1,13 @@
 /* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
- * it. A row has the size, the average, minimum and maximum of the ranks' mean times, and the number
- * of iterations. Comments name the algorithm that ran, and the codes of doubtful points. The title
+ * it. A row has the size, the average, minimum and maximum of the ranks' mean times, the number of
+ * iterations and, if results were verified, the column of option -c. Like osu_barrier, a barrier
+ * has no size. Comments name the algorithm that ran, and the codes of doubtful points. The title
  * names MPI only if the collective is that of the MPI library (--algorithm native).
  *
- * A point for which same_table() is false begins a new table. */
+ * A point for which same_table() is false begins a new table. The original has one table, out of
+ * place, and parsers look rows up by their size. A point in place therefore becomes a comment if
+ * the point out of place was measured too. Otherwise it gets a row, at the end, when this is known.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -36,40 +40,111 @@ static const char *owner(const struct ddp_point_spec *s)
     return strcmp(s->backend, "nccl") == 0 ? "NCCL" : "MPI";
 }
 
-static void head(const struct ddp_point_spec *s, bool first, struct ddp_strbuf *out)
+/* Returns whether the results of the point were verified. */
+static bool is_checked(const struct ddp_point *p)
 {
+    return p->check_elements >= 0;
+}
+
+static void head(const struct ddp_point *p, bool first, struct ddp_strbuf *out)
+{
+    const struct ddp_point_spec *s = &p->spec;
+    const bool barrier = s->coll == DDP_BARRIER;
     ddp_strbuf_addf(out, "%s# OSU %s %s Latency Test (columns; measured by ddpbench %s)\n",
                     first ? "" : "\n", owner(s), osu_names[s->coll], ddp_build_info()->version);
     ddp_strbuf_addf(out, "# %d ranks, ", s->ranks);
-    if (s->coll != DDP_BARRIER)
-        ddp_strbuf_addf(out, "%s %s, ", ddp_dtype_name(s->dtype),
-                        ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "-");
-    ddp_strbuf_addf(out, "%s place, %s memory, algorithm %s",
-                    s->placement == DDP_IN_PLACE ? "in" : "out of", ddp_memory_name(s->memory),
-                    s->algorithm);
+    if (ddp_coll_reduces(s->coll))
+        ddp_strbuf_addf(out, "%s %s, ", ddp_dtype_name(s->dtype), ddp_op_name(s->op));
+    else if (!barrier)
+        ddp_strbuf_addf(out, "%s, ", ddp_dtype_name(s->dtype));
+    if (!barrier)
+        ddp_strbuf_addf(out, "%s place, %s memory, ",
+                        s->placement == DDP_IN_PLACE ? "in" : "out of", ddp_memory_name(s->memory));
+    ddp_strbuf_addf(out, "algorithm %s", s->algorithm);
     if (strcmp(s->compress, "none") != 0)
         ddp_strbuf_addf(out, ", compress %s", s->compress);
     if (s->partial > 0)
         ddp_strbuf_addf(out, ", partial %d", s->partial);
-    ddp_strbuf_add(
-        out, "\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n");
+    ddp_strbuf_addf(out, "\n%s   Min Latency(us)   Max Latency(us)  Iterations%s\n",
+                    barrier ? "# Avg Latency(us)" : "# Size       Avg Latency(us)",
+                    is_checked(p) ? "        Validation" : "");
+}
+
+static void row(const struct ddp_point *before, const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    const bool begins = !before || !same_table(&before->spec, &p->spec);
+    if (begins)
+        head(p, !before, out);
+    ddp_comment_algorithm(begins ? NULL : before, p, out);
+    if (p->spec.coll == DDP_BARRIER)
+        ddp_strbuf_addf(out, "%17.2f", p->rank_mean_ns[1] / 1e3);
+    else
+        ddp_strbuf_addf(out, "%-10llu%18.2f", (unsigned long long)p->spec.size_bytes,
+                        p->rank_mean_ns[1] / 1e3);
+    ddp_strbuf_addf(out, "%18.2f%18.2f%12lld", p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3,
+                    (long long)p->iterations);
+    if (is_checked(p))
+        ddp_strbuf_addf(out, "%18s", p->check_wrong > 0 ? "Fail" : "Pass");
+    ddp_strbuf_add(out, "\n");
+    ddp_comment_point_quality(p, out);
+}
+
+/* Returns whether the point has a row as soon as it is known. */
+static bool has_row(const struct ddp_point *p)
+{
+    return p->spec.placement != DDP_IN_PLACE || ddp_point_is_reduced(&p->spec);
+}
+
+/* Returns the point that differs from point `index` in its placement only, among points [0, to), or
+ * NULL. */
+static const struct ddp_point *other_placement(const struct ddp_record *r, int index, int to)
+{
+    const struct ddp_point *p = &r->points[index];
+    struct ddp_point_spec wanted = p->spec;
+    wanted.placement = p->spec.placement == DDP_IN_PLACE ? DDP_OUT_OF_PLACE : DDP_IN_PLACE;
+    for (int i = 0; i < to; i++)
+        if (r->points[i].launch == p->launch && same_table(&r->points[i].spec, &wanted) &&
+            r->points[i].spec.requested_bytes == wanted.requested_bytes)
+            return &r->points[i];
+    return NULL;
+}
+
+static void in_place_comment(const struct ddp_point *p, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out,
+                    "# in place, %llu bytes: average %.2f us, minimum %.2f us, maximum %.2f us\n",
+                    (unsigned long long)p->spec.size_bytes, p->rank_mean_ns[1] / 1e3,
+                    p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3);
+    ddp_comment_point_quality(p, out);
 }
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    const struct ddp_point *p = &r->points[index];
-    const bool begins = index == 0 || !same_table(&r->points[index - 1].spec, &p->spec);
-    if (begins)
-        head(&p->spec, index == 0, out);
-    ddp_comment_algorithm(begins ? NULL : &r->points[index - 1], p, out);
-    ddp_strbuf_addf(out, "%-10llu%18.2f%18.2f%18.2f%12lld\n",
-                    (unsigned long long)p->spec.size_bytes, p->rank_mean_ns[1] / 1e3,
-                    p->rank_mean_ns[0] / 1e3, p->rank_mean_ns[2] / 1e3, (long long)p->iterations);
-    ddp_comment_point_quality(p, out);
+    const struct ddp_point *p = &r->points[index], *other = other_placement(r, index, index);
+    int before = index - 1;
+    if (!has_row(p)) {
+        if (other)
+            in_place_comment(p, out);
+        return;
+    }
+    while (before >= 0 && !has_row(&r->points[before]))
+        before--;
+    row(before >= 0 ? &r->points[before] : NULL, p, out);
+    if (other)
+        in_place_comment(other, out);
 }
 
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
+    const struct ddp_point *before = NULL;
+    for (int i = 0; i < r->point_count; i++)
+        before = has_row(&r->points[i]) ? &r->points[i] : before;
+    for (int i = 0; i < r->point_count; i++) {
+        if (has_row(&r->points[i]) || other_placement(r, i, r->point_count))
+            continue;
+        row(before, &r->points[i], out);
+        before = &r->points[i];
+    }
     ddp_comment_quality(r, out);
     ddp_comment_cut_off(r, out);
 }

@@ -42,7 +42,9 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
 {
     char codes[160];
     ddp_quality_list(p->quality, ", ", codes, sizeof codes);
-    if (codes[0])
+    if (codes[0] && p->spec.coll == DDP_BARRIER)
+        ddp_strbuf_addf(out, "# doubtful: %s\n", codes);
+    else if (codes[0])
         ddp_strbuf_addf(out, "# doubtful, %llu bytes %s place: %s\n",
                         (unsigned long long)p->spec.size_bytes,
                         p->spec.placement == DDP_IN_PLACE ? "in" : "out of", codes);

@@ -226,6 +226,9 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
         ddp_collector_comm_times(w, payload);
         return 0;
     }
+    case DDP_MESSAGE_RANKS:
+        return ddp_record_set_ranks(&w->record, payload,
+                                    (int)(bytes / sizeof(struct ddp_rank_device)), err);
     case DDP_MESSAGE_PROGRESS:
         if (w->show_progress)
             ddp_log_progress(&w->app->log, "%.*s", (int)bytes, (const char *)payload);

@@ -77,7 +77,8 @@ enum ddp_message {
     DDP_MESSAGE_SWEEP,     /* struct ddp_sweep_event */
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
-    DDP_MESSAGE_COMM       /* struct ddp_comm_times */
+    DDP_MESSAGE_COMM,      /* struct ddp_comm_times */
+    DDP_MESSAGE_RANKS      /* a struct ddp_rank_device for each rank */
 };
 
 /* Times of opening, splitting and closing the communicator, as in struct ddp_record. */

@@ -301,6 +301,35 @@ int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, stru
     return rc;
 }
 
+int ddp_world_gather_ranks(struct ddp_comm *comm, struct ddp_rank_device **out, struct ddp_err *err)
+{
+    struct ddp_rank_device mine = {.device = -1};
+    struct ddp_device_info info;
+    struct ddp_sysinfo host;
+    int rc = DDP_NEW(out, (size_t)comm->size, err);
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    ddp_sysinfo_read(&host);
+    snprintf(mine.host, sizeof mine.host, "%s", host.host);
+    if (comm->backend->caps & DDP_CAP_DEVICE) {
+        mine.device = comm->device_index;
+        if (comm->device->info(comm->device_index, &info, NULL) == 0)
+            snprintf(mine.bus, sizeof mine.bus, "%s", info.bus);
+    }
+    return ddp_comm_allgather_bytes(comm, &mine, *out, sizeof mine, err);
+}
+
+/* Sends the hosts and GPUs of the ranks to the collector. Collective. */
+static int send_ranks(struct ddp_comm *comm, struct ddp_launch_rank *launch, struct ddp_err *err)
+{
+    struct ddp_rank_device *ranks = NULL;
+    int rc = ddp_world_gather_ranks(comm, &ranks, err);
+    if (rc == 0 && comm->rank == 0)
+        rc = ddp_launch_send(launch, DDP_MESSAGE_RANKS, ranks, (size_t)comm->size * sizeof *ranks,
+                             err);
+    free(ranks);
+    return rc;
+}
+
 static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *err)
 {
     struct ddp_world *w = arg;
@@ -312,6 +341,8 @@ static int rank_main(void *arg, struct ddp_launch_rank *launch, struct ddp_err *
     struct ddp_rank rank = {.comm = comm, .launch = launch};
     struct ddp_comm_times times;
     int rc = ddp_world_comm_times(comm, &times, err);
+    if (rc == 0)
+        rc = send_ranks(comm, launch, err);
     if (rc == 0)
         rc = w->job->rank_main(&rank, w->values, err);
     if (rc != 0)

@@ -66,6 +66,10 @@ void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Gathers the host and the GPU of each rank. The caller frees *out [comm->size]. Collective. */
+int ddp_world_gather_ranks(struct ddp_comm *comm, struct ddp_rank_device **out,
+                           struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Prints the chosen number of ranks if the user gave none. Warns if ranks share cores. Called after
  * all checks. */
 void ddp_world_announce(const struct ddp_world *w);

@@ -156,6 +156,17 @@ static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, str
     return ddp_comm_agree(world, rc, err);
 }
 
+/* Adds the host and the GPU of each rank to the record of rank 0. */
+static int fill_ranks(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_rank_device *ranks = NULL;
+    int rc = ddp_world_gather_ranks(comm, &ranks, err);
+    if (rc == 0 && comm->rank == 0)
+        rc = ddp_record_set_ranks(&w->record, ranks, comm->size, err);
+    free(ranks);
+    return ddp_comm_agree(comm, rc, err);
+}
+
 static int open_collector(struct ddp_world *w, struct ddp_err *err)
 {
     pthread_mutex_lock(&w->lock);
@@ -185,6 +196,7 @@ static int run_all(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *e
     rc = comm->rank == 0 ? ddp_collector_fill(w, err) : 0;
     DDP_TRY(ddp_comm_agree(comm, rc, err));
     DDP_TRY(gather_hosts(w, comm, err));
+    DDP_TRY(fill_ranks(w, comm, err));
     DDP_TRY(ddp_world_comm_times(comm, &times, err));
     ddp_collector_comm_times(w, &times);
     ddp_world_announce(w);

@@ -178,6 +178,7 @@ static void test_schema(void **state)
     const cJSON *host = get(node_at(schema, "world.hosts"), "items");
     check_table(&ddp_host_fields, host);
     check_table(&ddp_gpu_fields, get(node_at(host, "gpus"), "items"));
+    check_table(&ddp_rank_fields, get(node_at(schema, "world.rank_devices"), "items"));
 }
 
 /* Every value of a point and of an epoch has a column, except what a column cannot hold. The text

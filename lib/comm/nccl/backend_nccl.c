@@ -244,6 +244,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     s->own_flight = own_flight;
     comm->state = s;
     comm->device = w->device;
+    comm->device_index = w->index;
     comm->correctness_only = w->options.share;
     DDP_TRY_GOTO(exchange_cards(comm, w, err), err_control);
     DDP_TRY_GOTO(ddp_nccl_open(comm, err), err_abort);
