@@ -38,7 +38,7 @@ def commands(page):
         elif fence is None:
             paragraph = " ".join(lines[i:i + 2])
             for found in re.finditer(r"`([^`]+)`", paragraph):
-                if found.start() < len(line) and BEGIN.match(found[1]) and ("ddpbench" in found[1] or found[1][:5] == "make "):
+                if found.start() < len(line) and BEGIN.match(found[1]) and ("ddpbench" in found[1] or found[1].startswith("make ")):
                     yield found[1]
 
 
@@ -81,7 +81,7 @@ def main():
     for text in dict.fromkeys(commands(page)):
         if PLACEHOLDER.search(text) or "<" in text:
             continue
-        if text.startswith("make "):
+        if text.split()[0] == "make":
             words, good = ["make", "-n", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))] + shlex.split(text)[1:], [0]
         else:
             words, good = shorten(text)
