@@ -49,18 +49,20 @@ def check_points(points):
 
 
 def check_loops(points):
-    """Compares the fastest plain loop with the bound of all-reduce, over arrays of as many bytes."""
+    """Compares the fastest plain loop with the bound of all-reduce, over arrays of as many bytes.
+
+    In place the loop's arrays are restored before each round, as the sampler restores the input."""
     good = True
     source = pathlib.Path(__file__).with_name("plain_loop.c")
     with tempfile.TemporaryDirectory() as folder:
         binaries = [f"{folder}/plain_loop{i}" for i in range(len(FLAGS))]
         for binary, flags in zip(binaries, FLAGS):
             subprocess.run(["cc", *flags, "-o", binary, str(source)], check=True)
-        for placement, arrays in (("in", 1), ("out", 2)):
+        for placement, arrays, more in (("in", 1, ["restore"]), ("out", 2, [])):
             for size in sorted({p["size_bytes"] for p in points}):
                 bound = max(p["bound"]["GBps"] for p in points
                             if (p["collective"], p["placement"], p["size_bytes"]) == ("allreduce", placement, size))
-                rate, loop = max((float(subprocess.check_output([binary, loop, str(arrays * size), "2"])), loop)
+                rate, loop = max((float(subprocess.check_output([binary, loop, str(arrays * size), "2", *more])), loop)
                                  for binary in binaries for loop in LOOPS for _ in range(3))
                 good = good and rate >= 0.9 * bound
                 print(f"{size:9} {placement:3} bound {bound:6.1f} GB/s, {loop} {rate:6.1f} GB/s: {rate / bound:4.0%}")

@@ -1,9 +1,12 @@
-/* Times a plain loop in N processes at once: plain_loop LOOP BYTES N. LOOP is copy (b = a), add
- * (a += b) or both (a = b = a + b). BYTES is the size of both arrays together. Prints the GB/s that
+/* Times a plain loop in N processes at once: plain_loop LOOP BYTES N [restore]. LOOP is copy
+ * (b = a), add (a += b) or both (a = b = a + b). BYTES is the size of both arrays together. With
+ * `restore` both arrays are copied from others before each round, as the sampler does before an
+ * operation in place, so that the round finds the same lines in the caches. Prints the GB/s that
  * all processes read and write in the fastest round, in which the slowest process counts.
  * tests/bench/bound.py compares the figure with the bound of ddpbench. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +55,16 @@ static float *new_array(size_t bytes)
     return p;
 }
 
-static void work(struct shared *s, char loop, size_t bytes, int rank, int ranks, int rounds)
+static void work(struct shared *s, char loop, size_t bytes, int rank, int ranks, int rounds,
+                 bool restore)
 {
     float *a = new_array(bytes / 2), *b = new_array(bytes / 2);
+    float *inputs = restore ? new_array(bytes) : NULL;
     for (int i = 0; i < rounds; i++) {
+        if (restore) {
+            memcpy(a, inputs, bytes / 2);
+            memcpy(b, inputs + bytes / 8, bytes / 2);
+        }
         atomic_fetch_add(&s->arrived, 1);
         while (atomic_load(&s->arrived) < (i + 1) * ranks)
             ;
@@ -68,10 +77,11 @@ static void work(struct shared *s, char loop, size_t bytes, int rank, int ranks,
 
 int main(int argc, char **argv)
 {
-    const size_t bytes = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
-    const int ranks = argc == 4 ? atoi(argv[3]) : 0;
+    const bool restore = argc == 5 && strcmp(argv[4], "restore") == 0;
+    const size_t bytes = argc == 4 || restore ? strtoull(argv[2], NULL, 10) : 0;
+    const int ranks = bytes > 0 ? atoi(argv[3]) : 0;
     if (bytes < 64 || ranks < 1 || ranks > RANKS_MAX || strchr("cab", argv[1][0]) == NULL) {
-        fprintf(stderr, "usage: plain_loop copy|add|both BYTES N\n");
+        fprintf(stderr, "usage: plain_loop copy|add|both BYTES N [restore]\n");
         return 64;
     }
     struct shared *s =
@@ -82,7 +92,7 @@ int main(int argc, char **argv)
     const int rounds = fits < 8 ? 8 : fits > ROUNDS ? ROUNDS : (int)fits;
     for (int r = 0; r < ranks; r++)
         if (fork() == 0)
-            work(s, argv[1][0], bytes, r, ranks, rounds);
+            work(s, argv[1][0], bytes, r, ranks, rounds, restore);
     int status, failed = 0;
     while (wait(&status) > 0)
         failed |= status;
