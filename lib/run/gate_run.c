@@ -266,6 +266,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
     DDP_TRY(ddp_gate_plan_looks((int)(v->pairs > 0 ? v->pairs : v->max_pairs), v->pairs > 0,
                                 &w->setup.looks, err));
+    w->setup.runs = (int)v->runs;
     w->setup.seed = (uint64_t)v->seed;
     w->setup.vary = ddp_vary_set(&v->vary);
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
