@@ -74,7 +74,7 @@ static void put_sizes(const struct ddp_size_list *sizes, char *out, size_t out_b
 static int judge(const struct ddp_child_end *end, struct ddp_err *err)
 {
     if (end->signal)
-        return ddp_fail(err, -(128 + end->signal), "ended by %s", strsignal(end->signal));
+        return ddp_child_signal(end, err);
     if (end->status > 128)
         return ddp_fail(err, -end->status, "'" DDP_KERNELS_HELPER "' was killed by signal %d (%s)",
                         end->status - 128, strsignal(end->status - 128));

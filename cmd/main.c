@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/conf.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "cmd.h"
 #include "nccl_flags.h"
@@ -186,6 +187,8 @@ static int flush_stdout(int rc, struct ddp_err *err)
     bool failed = fflush(stdout) != 0;
     if (rc != 0 || (!failed && !ferror(stdout)))
         return rc;
+    if (ddp_file_is_unread(STDOUT_FILENO))
+        return ddp_fail(err, DDP_ECLOSED, "the reader of stdout closed the pipe");
     if (failed)
         return ddp_fail_errno(err, DDP_EIO, errno, "cannot write to stdout");
     return ddp_fail(err, DDP_EIO, "could not write the whole output to stdout");

@@ -33,6 +33,7 @@ static const struct ddp_exit_row exit_rows[] = {
     {76, "ranks, hosts or builds disagree, or the processes would be separate jobs"},
     {77, "permission denied"},
     {78, "a configuration is invalid"},
+    {141, "the reader of stdout closed the pipe; no message reports this"},
     {0, NULL},
 };
 

@@ -36,8 +36,15 @@ enum ddp_code {
     DDP_EIO = -74,           /* read or write failed */
     DDP_EMISMATCH = -76,     /* ranks, hosts, builds or fingerprints disagree */
     DDP_EPERM = -77,
-    DDP_ECONFIG = -78, /* a configuration file has an illegal value */
+    DDP_ECONFIG = -78,  /* a configuration file has an illegal value */
+    DDP_ECLOSED = -141, /* the reader of stdout has closed the pipe; no message reports this */
 };
+
+/* Returns whether a code, -(128 + signal), stands for a signal that ended the run. */
+static inline bool ddp_code_is_signal(int code)
+{
+    return code < -128 && code != DDP_ECLOSED;
+}
 
 /* An error and its message. The text is one line. */
 struct ddp_err {
@@ -46,8 +53,9 @@ struct ddp_err {
     /* True if every rank of the world returns this code (ddp_comm_agree). One rank may then report
      * the error for all ranks. */
     bool agreed;
-    char text[512]; /* the cause */
-    char hint[768]; /* what the user can do; may be empty */
+    bool interrupted; /* a signal ended the run, so the message reports no error */
+    char text[512];   /* the cause */
+    char hint[768];   /* what the user can do; may be empty */
 };
 
 #define DDP_ERR_INIT ((struct ddp_err){.code = 0, .rank = -1, .text = "", .hint = ""})

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,12 @@ int ddp_write_all(int fd, const void *bytes, size_t n)
         n -= (size_t)done;
     }
     return 0;
+}
+
+bool ddp_file_is_unread(int fd)
+{
+    struct pollfd set = {.fd = fd, .events = POLLOUT};
+    return poll(&set, 1, 0) > 0 && (set.revents & POLLERR) != 0;
 }
 
 static int open_error(const char *path, struct ddp_err *err)

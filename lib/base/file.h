@@ -2,6 +2,7 @@
 #ifndef DDP_BASE_FILE_H
 #define DDP_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -13,6 +14,8 @@ extern "C" {
 /* Writes bytes [n] to fd, with as many calls of write(2) as needed. Returns 0, or the errno value
  * of the call that failed. Bytes that were written before stay written. */
 int ddp_write_all(int fd, const void *bytes, size_t n);
+/* Returns whether fd is the writing end of a pipe or socket whose reader has closed it. */
+bool ddp_file_is_unread(int fd);
 
 /* Opens a regular file for reading, and returns its descriptor and its size in *bytes. Returns
  * DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file, DDP_EIO if the system

@@ -107,11 +107,11 @@ void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err)
 
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err)
 {
-    if (!log || !log->stream)
+    if (!log || !log->stream || err->code == DDP_ECLOSED)
         return;
     char clean[sizeof err->hint];
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    start_line(log, DDP_LOG_ERROR, &line);
+    start_line(log, err->interrupted ? DDP_LOG_NOTE : DDP_LOG_ERROR, &line);
     if (who)
         ddp_strbuf_addf(&line, "%s: ", who);
     ddp_printable(err->text, clean, sizeof clean);

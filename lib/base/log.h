@@ -42,7 +42,8 @@ bool ddp_log_ready(FILE *stream, int timeout_ms);
  * nothing if the stream cannot accept it. ddp_log_clear_progress removes the line. */
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
-/* Writes "ddpbench: error: [rank N: ]text\n  hint\n". */
+/* Writes "ddpbench: error: [rank N: ]text\n  hint\n". Leaves out "error: " if err->interrupted is
+ * set. Writes nothing if the code is DDP_ECLOSED. */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
 /* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, writes neither. */
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);

@@ -207,7 +207,6 @@ static void take_signals(struct ddp_launch_run *run)
             run->end_at = now;
             continue;
         }
-        event(run, "signal %d (%s): ending the ranks", signal, sigdescr_np(signal));
         if (ddp_launch_find_cause(run, DDP_CAUSE_SIGNAL, -1, -(128 + signal)))
             run->cause.signal = signal;
         kill_all(run, signal);

@@ -240,6 +240,15 @@ int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, 
     return first;
 }
 
+void ddp_report_files(const struct ddp_report_set *set, char *out, size_t out_bytes)
+{
+    out[0] = '\0';
+    for (int i = 0; i < set->count; i++)
+        if (set->outputs[i].sink.kind == DDP_SINK_REPLACE ||
+            set->outputs[i].sink.kind == DDP_SINK_STREAM)
+            ddp_text_append(out, out_bytes, "%s%s", out[0] ? ", " : "", set->outputs[i].sink.path);
+}
+
 void ddp_report_close(struct ddp_report_set *set)
 {
     if (!set)

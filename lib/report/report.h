@@ -70,6 +70,8 @@ int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record
  * must be set. Does nothing without ddp_report_begin. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes the paths of the outputs that are files, separated by commas. "": there are none. */
+void ddp_report_files(const struct ddp_report_set *set, char *out, size_t out_bytes);
 void ddp_report_close(struct ddp_report_set *set);
 
 #ifdef __cplusplus

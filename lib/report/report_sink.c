@@ -309,6 +309,8 @@ static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];
     sink->broken = sink->kind != DDP_SINK_REPLACE;
+    if (error == EPIPE && sink->kind == DDP_SINK_FD && sink->fd == STDOUT_FILENO)
+        return ddp_fail(err, DDP_ECLOSED, "the reader of stdout closed the pipe");
     if (error == ECANCELED)
         return ddp_fail(err, DDP_EIO, "the run ended while '%s' was blocked", sink->path);
     if (error != ETIMEDOUT)

@@ -62,7 +62,8 @@ bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
 /* Releases the sink and ignores errors. Allowed after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 
-/* Appends text[n] after ddp_sink_open. Returns DDP_EIO. */
+/* Appends text[n] after ddp_sink_open. Returns DDP_EIO, or DDP_ECLOSED if stdout is a pipe whose
+ * reader has closed it. */
 int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the contents of the target by text[n]. A sink that writes in place appends text[n].

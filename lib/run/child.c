@@ -177,6 +177,15 @@ out:
     return rc;
 }
 
+int ddp_child_signal(const struct ddp_child_end *end, struct ddp_err *err)
+{
+    err->interrupted = true;
+    if (end->signal == SIGINT)
+        return ddp_fail(err, -(128 + SIGINT), "interrupted");
+    return ddp_fail(err, -(128 + end->signal), "ended by signal %d (%s)", end->signal,
+                    sigdescr_np(end->signal));
+}
+
 /* Copies the argument at *at to *to without its quotes. Advances *at and *to past the argument. */
 static int one_word(const char **at, char **to, const char *whole, struct ddp_err *err)
 {

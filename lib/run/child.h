@@ -46,6 +46,8 @@ struct ddp_child_end {
  * created, and DDP_EIO on another system error. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills *err with the message that end->signal ended this process. Returns -(128 + end->signal). */
+int ddp_child_signal(const struct ddp_child_end *end, struct ddp_err *err);
 
 #define DDP_ARGV_MAX 256
 

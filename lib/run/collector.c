@@ -1,6 +1,7 @@
 /* The collector of a run (see world.h): fills the record, writes the outputs and shows progress.
  * The ddp_emit functions, with which rank 0 sends data to the collector, are at the end. */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "bench/memory_baseline.h"
+#include "bench/plan.h"
 #include "comm/hosts.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
@@ -236,13 +239,71 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
     }
 }
 
+/* Returns the number of points that `ranks` ranks measure. The plan may have points that these
+ * ranks have left out, so the number in a measured point is preferred. */
+static int count_points(const struct ddp_world *w, int ranks)
+{
+    const struct ddp_bench_plan *plan = w->job->plan(w->values, ranks);
+    for (int i = 0; i < w->record.point_count && plan->count > 0; i++) {
+        const struct ddp_point *p = &w->record.points[i];
+        if (p->spec.ranks == plan->points[0].ranks && p->of > 0)
+            return p->of;
+    }
+    return plan->count;
+}
+
+/* Writes how much of the work is done, for example "2 of 4 points done". */
+static void describe_done(const struct ddp_world *w, char *out, size_t out_bytes)
+{
+    int64_t done = 0, all = 0;
+    out[0] = '\0';
+    if (w->sweep) {
+        snprintf(out, out_bytes, "%d of %d runs done", w->sweep->ended,
+                 w->sweep->count * (int)w->sweep->launches);
+        return;
+    }
+    for (int i = 0; i < w->count_count; i++)
+        all += w->job->plan ? count_points(w, w->counts[i]) : w->job->epochs(w->values);
+    for (int i = 0; i < w->record.train_count; i++)
+        done += w->record.train[i].baseline ? 0 : w->record.train[i].epoch_count;
+    snprintf(out, out_bytes, "%lld of %lld %s done",
+             (long long)(w->job->plan ? w->record.point_count : done), (long long)all,
+             w->job->plan ? "points" : "epochs");
+}
+
+/* Replaces the error of a run that a signal ended by a message about what is done and saved. Writes
+ * the reason for the documents. */
+static void describe_signal(const struct ddp_world *w, int code, char *reason, size_t reason_bytes,
+                            struct ddp_err *err)
+{
+    const int signal = -code - 128;
+    char done[64], files[400];
+    describe_done(w, done, sizeof done);
+    ddp_report_files(w->reports, files, sizeof files);
+    snprintf(reason, reason_bytes, "ended by signal %d (%s); %s", signal, sigdescr_np(signal),
+             done);
+    *err = DDP_ERR_INIT;
+    err->interrupted = true;
+    if (signal == SIGINT)
+        ddp_fail(err, code, "interrupted; %s%s%s", done, files[0] ? ", saved in " : "", files);
+    else
+        ddp_fail(err, code, "%s%s%s", reason, files[0] ? ", saved in " : "", files);
+    if (w->sweep && ddp_sweep_journal_path(w->sweep))
+        ddp_text_append(err->text, sizeof err->text, "; the same command continues");
+}
+
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err)
 {
     struct ddp_record *r = &w->record;
     struct ddp_err late = DDP_ERR_INIT;
+    char ended_by[160];
     ddp_log_clear_progress(&w->app->log);
     if (!w->reports)
         return code;
+    if (ddp_code_is_signal(code)) {
+        describe_signal(w, code, ended_by, sizeof ended_by, err);
+        reason = ended_by;
+    }
     bool more = false;
     if (w->sweep) {
         int ended = ddp_sweep_collector_close(w->sweep, r, code, &late);

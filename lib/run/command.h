@@ -151,6 +151,8 @@ struct ddp_job {
     void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
+    /* Optional. Returns the number of epochs of all training runs with one rank count, at most. */
+    int64_t (*epochs)(const void *values);
     /* Runs the job in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
     /* Optional. Lets the values borrow the data that prepare has loaded for other values of the

@@ -76,8 +76,7 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
                        struct ddp_err *err)
 {
     if (end->signal)
-        return ddp_fail(err, -(128 + end->signal), "the gate was ended by %s",
-                        strsignal(end->signal));
+        return ddp_child_signal(end, err);
     if (end->timed_out)
         ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
     else

@@ -173,12 +173,15 @@ static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_valu
 /* The progress of a gate. */
 struct progress {
     struct ddp_log *log;
-    int pair, pairs, side;
+    bool quiet;
+    int pair, pairs, side; /* pair: index of the pair that runs */
 };
 
 static void on_wait(void *arg)
 {
     const struct progress *p = arg;
+    if (p->quiet)
+        return;
     ddp_log_progress(p->log, "gate: pair %d of at most %d, %s", p->pair + 1, p->pairs,
                      p->side == DDP_BASE ? "base" : "new");
 }
@@ -236,14 +239,15 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
 {
     struct ddp_gate_setup setup = *given;
     struct ddp_gate_data data = {.count = 0};
-    struct progress progress = {.log = &app->log};
-    if (!v->quiet) {
-        setup.on_child = on_child;
-        setup.on_wait = on_wait;
-    }
+    struct progress progress = {.log = &app->log, .quiet = v->quiet};
+    setup.on_child = on_child;
+    setup.on_wait = on_wait;
     setup.arg = &progress;
     int rc = ddp_gate_measure(&setup, &data, err);
     ddp_log_clear_progress(&app->log);
+    if (ddp_code_is_signal(rc))
+        ddp_text_append(err->text, sizeof err->text, "; %d of at most %d pairs done", progress.pair,
+                        progress.pairs);
     DDP_TRY(rc);
     rc = ddp_gate_judge(&setup, &data, verdict, err);
     ddp_gate_release(&data);

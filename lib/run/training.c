@@ -236,6 +236,12 @@ static bool threads(const void *values)
     return v->overlap != 0;
 }
 
+static int64_t epochs(const void *values)
+{
+    const struct ddp_train_values *v = values;
+    return v->epochs * v->job_count * v->seeds.n;
+}
+
 static void release(void *values)
 {
     struct ddp_train_values *v = values;
@@ -441,6 +447,7 @@ const struct ddp_job ddp_training_job = {
     .threads = threads,
     .gpu = gpu,
     .estimate = estimate,
+    .epochs = epochs,
     .borrow = borrow,
     .rank_main = rank_main,
     .release = release,

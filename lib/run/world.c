@@ -358,6 +358,8 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
     };
     DDP_TRY(ddp_signal_watch_ended(&w->watch, err));
     DDP_TRY(ddp_launch(&job, &outcome, err));
+    if (ddp_code_is_signal(outcome.code))
+        ddp_logf(&w->app->log, DDP_LOG_DEBUG, "%s", outcome.report_text);
     if (outcome.code != 0 && err->code == 0)
         ddp_fail(err, outcome.code, "%s",
                  outcome.report_text[0] ? outcome.report_text : "a rank failed");

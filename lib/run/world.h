@@ -57,7 +57,8 @@ int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the
- * outputs. Returns `code` if it is an error, else an error of the sweep or of writing. */
+ * outputs. If the code is that of a signal, *err becomes a message about what is done and saved.
+ * Returns `code` if it is an error, else an error of the sweep or of writing. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
 /* Fills *out with the times that the slowest rank needs to create and to split the communicator.

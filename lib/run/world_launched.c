@@ -73,6 +73,8 @@ static void on_signal(void *arg, int signal)
     snprintf(why, sizeof why, "ended by %s", strsignal(signal));
     w->no_fsync = true;
     close_from_other_thread(w, -(128 + signal), why, &err);
+    if (err.code != 0)
+        ddp_log_err(&w->app->log, &err);
 }
 
 /* Sets w->host_of to the host of each rank. all [size]: the facts about each rank's host. */
