@@ -37,6 +37,7 @@ include ci/test.mk
 include ci/gpu.mk
 include ci/sim.mk
 include ci/fuzz.mk
+include ci/pages.mk
 include ci/readers.mk
 include ci/lint.mk
 include ci/install.mk

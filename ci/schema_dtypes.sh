@@ -11,16 +11,16 @@ if [ "$(grep -o ', ' <<<"$names" | wc -l)" -ne "$rows" ]; then
     echo "schema_dtypes.sh: a row of lib/base/dtype_list.h does not start with 'DDP_DTYPE(SYMBOL, name,'" >&2
     exit 1
 fi
-line="        \"dtype\": {\"enum\": [${names}null]},"
-if [ "$(grep -c '^ *"dtype": {"enum": \[.*\]},$' "$schema")" -ne 1 ]; then
-    echo "schema_dtypes.sh: $schema must have exactly one line '\"dtype\": {\"enum\": [...]},'" >&2
+list="\"dtype\": {\"enum\": [${names}null]"
+if [ "$(grep -c '^ *"dtype": {"enum": \[[^]]*\]' "$schema")" -ne 1 ]; then
+    echo "schema_dtypes.sh: $schema must have exactly one line that begins with '\"dtype\": {\"enum\": [...]'" >&2
     exit 1
 fi
-if grep -qxF -- "$line" "$schema"; then
+if grep -qF -- "$list" "$schema"; then
     exit 0
 fi
 if [ "${1:-}" != --fix ]; then
     echo "schema_dtypes.sh: $schema lists other element types than lib/base/dtype_list.h; run 'make schema'" >&2
     exit 1
 fi
-sed -i "s/^ *\"dtype\": {\"enum\": .*/$line/" "$schema"
+sed -i "s/\"dtype\": {\"enum\": \[[^]]*\]/$list/" "$schema"

@@ -33,7 +33,8 @@ struct doctor {
     int count;
 };
 
-/* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "". */
+/* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "" if
+ * nothing needs to be done. */
 static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verdict,
                                   const char *subject, const char *advice, const char *fmt, ...)
 {
@@ -165,7 +166,8 @@ static void check_mpi(struct doctor *d)
                  known[i].package);
         if (installed && !module)
             find(d, DDP_DOCTOR_WARN, known[i].name, advice,
-                 "installed, but its module is not: its mpiexec will be refused");
+                 "installed, but ddpbench's module for it is not, so ddpbench refuses to run "
+                 "under its mpiexec");
         else if (module && !installed)
             find(d, DDP_DOCTOR_WARN, known[i].name, "install it, or ignore this",
                  "its module is installed, but its mpiexec is not on the PATH");
@@ -175,8 +177,7 @@ static void check_mpi(struct doctor *d)
     }
     if (!any)
         find(d, DDP_DOCTOR_FINE, "MPI", "",
-             "no MPI is installed; ranks of one host do not "
-             "need it");
+             "neither Open MPI nor MPICH was found on the PATH; ranks of one host need no MPI");
 }
 
 /* Reports the GPU clocks, because times of a GPU with reduced clocks cannot be compared. */
@@ -186,16 +187,16 @@ static void find_throttled(struct doctor *d)
     struct ddp_err why = DDP_ERR_INIT;
     int count = 0;
     if (ddp_nvml_read(gpus, DDP_GPU_FACTS_MAX, &count, &why) != 0)
-        find(d, DDP_DOCTOR_WARN, "nvml", "results will have no facts about the GPUs", "%s",
+        find(d, DDP_DOCTOR_WARN, "nvml", "", "%s, so results have no facts about the GPUs",
              why.text);
     for (int i = 0; i < count; i++) {
         const struct ddp_gpu_facts *g = &gpus[i];
         const bool slowed = ddp_gpu_facts_slowed(g);
         find(d, slowed ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "gpu clocks",
              slowed ? "check its cooling and power" : "",
-             "%s %s: SM %d of %d MHz, memory %d MHz, %d C, limit %.0f W, throttled by: %s", g->name,
-             g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz, g->temperature_C,
-             g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
+             "%s %s: SM %d of %d MHz, memory %d MHz, %d C, power limit %.0f W, throttled by: %s",
+             g->name, g->bus, g->sm_clock_MHz, g->sm_clock_max_MHz, g->memory_clock_MHz,
+             g->temperature_C, g->power_limit_W, g->throttle[0] ? g->throttle : "unknown");
     }
 }
 
@@ -215,7 +216,7 @@ static void check_gpus(struct doctor *d)
             if ((*device)->info(i, &info, &why) != 0)
                 find(d, DDP_DOCTOR_WARN, "gpu", why.hint, "%s", why.text);
             else
-                find(d, DDP_DOCTOR_FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d processors, %s", i,
+                find(d, DDP_DOCTOR_FINE, "gpu", "", "%d: %s at %s, %.0f GiB, %d SMs, %s", i,
                      info.name, info.bus, (double)info.memory_bytes / (1 << 30),
                      info.multiprocessors, info.runtime);
         }
@@ -256,8 +257,8 @@ static void check_cores(struct doctor *d)
         find(d, DDP_DOCTOR_FINE, "cores", "", "%d usable (%s)", cores, cpu);
     if (d->info.cpu_quota < cores)
         find(d, DDP_DOCTOR_WARN, "cpu limit", "raise the limit, or use fewer ranks",
-             "the control group allows the time of %.3g cores, but %d can be used: "
-             "busy ranks are throttled",
+             "the control group limits the processor time to that of %.3g cores, but ranks may "
+             "run on %d cores, so busy ranks are throttled",
              d->info.cpu_quota, cores);
 }
 
@@ -292,9 +293,9 @@ static void check_memfd(struct doctor *d)
     if (fd >= 0 && ftruncate(fd, 4096) == 0)
         page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
-        find(d, DDP_DOCTOR_FAIL, "shared memory",
-             "a seccomp filter may forbid it: ddpbench cannot start ranks of its own",
-             "memfd_create or mmap: %s", strerror(errno));
+        find(d, DDP_DOCTOR_FAIL, "shared memory", "check whether a seccomp filter forbids it",
+             "memfd_create or mmap: %s, so ddpbench cannot start ranks of its own",
+             strerror(errno));
     } else {
         page[0] = 1;
         munmap(page, 4096);
@@ -308,7 +309,8 @@ static void check_huge_pages(struct doctor *d)
 {
     const char *thp = d->info.thp, *shmem = d->info.shmem_thp;
     if (!thp[0] && !shmem[0]) {
-        find(d, DDP_DOCTOR_FINE, "huge pages", "", "this kernel shows none");
+        find(d, DDP_DOCTOR_FINE, "huge pages", "",
+             "this kernel does not show its huge page settings");
         return;
     }
     bool shmem_off = strcmp(shmem, "never") == 0 || strcmp(shmem, "deny") == 0;
@@ -479,11 +481,11 @@ static void examine(struct doctor *d)
 }
 
 /* Prints the findings of a job whose ranks could not be connected. Local rank 0 of each host prints
- * all findings of the host. The other ranks give local rank 0 time to print, and then print only
- * the failures that local rank 0 does not have. If the launcher could not be detected, rank 0 takes
- * the part of local rank 0. A launcher ends the job when the first rank fails, so each rank stays
- * until all ranks of its host have printed. A failing rank that cannot see all ranks of the job
- * stays for ddp_doctor_linger_us. */
+ * all its own findings. The other ranks give local rank 0 time to print, and then print only the
+ * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 takes the
+ * part of local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
+ * all ranks of its host have printed. A failing rank that cannot see all ranks of the job stays for
+ * ddp_doctor_linger_us. */
 static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;
@@ -553,10 +555,10 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "ranks, and rank 0 prints the findings of all of them. Equal findings are one line,\n"
         "which names the hosts or ranks unless all have it. A host that differs from most\n"
         "others gets a WARN. With --json, a finding lists its hosts and ranks. If the ranks\n"
-        "cannot be connected, each host prints its own findings or document. With several\n"
-        "hosts every line then names its host, and a FAIL that the first rank of the host\n"
-        "lacks names its rank. A launcher ends the job when the first rank fails, so a rank\n"
-        "with a FAIL waits some seconds for the other ranks.\n",
+        "cannot be connected, each host prints its own findings or document. A FAIL that the\n"
+        "first rank of a host lacks then names its rank. With several hosts, every line\n"
+        "names its host. A launcher ends the job when the first rank fails, so a rank with a\n"
+        "FAIL waits some seconds for the other ranks.\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -18,14 +18,15 @@
 #include "run/rank_error.h"
 #include "run/world.h"
 
-/* The ranks of a host meet within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
+/* The ranks of a host vote within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
  * per rank of the job. The child then has REPORT_US to print. */
 #define VOTE_US    2500000
 #define CONNECT_US 3500000
 #define RANK_US    20000
 #define REPORT_US  2000000
 #define POLL_US    10000
-#define MEET_US    2000000 /* longer than the ranks of a host are apart */
+#define MEET_US                                                                                    \
+    2000000 /* longer than the time between the first and the last rank of a host to arrive */
 
 static int64_t connect_us(const struct ddp_app *app)
 {
@@ -105,7 +106,7 @@ static char *findings_text(const struct ddp_finding *findings, int count)
     return text;
 }
 
-/* Returns whether this rank could connect to the others. */
+/* Returns true if no launcher or finding of this rank rules out a connection over MPI. */
 static bool can_connect(const struct ddp_app *app, const struct ddp_finding *findings, int count)
 {
     const enum ddp_launcher_kind kind = app->launcher.kind;
@@ -163,7 +164,8 @@ void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
         (void)waitpid(child, NULL, 0);
     }
     /* MPICH's launcher kills the ranks of a host when the first of them ends without MPI_Finalize.
-     * It would report these kills instead of the exit code of the rank that has a FAIL. */
+     * It would report these kills instead of the exit code of the rank that has a FAIL. All ranks
+     * of the host therefore end at about the same time. */
     if (child > 0 && !done)
         meet();
 }

@@ -6,19 +6,17 @@ setup() {
     cd "$root" || return
 }
 
-# none PATTERN FILE...: fails, and shows the lines, if a line of the files matches the pattern.
+# none PATTERN FILE...: fails, and shows the lines, if a line of the files, or of files in the folders,
+# matches the pattern. It also fails if a file or folder is missing.
 none() {
-    ! grep -nE -- "$@"
+    local rc=0
+    grep -rnE -e "$@" || rc=$?
+    [ "$rc" -eq 1 ]
 }
 
 # count PATTERN FILE...: prints how many lines of the files match the pattern.
 count() {
     cat "${@:2}" | grep -cE -- "$1" || true
-}
-
-# absent PATTERN FOLDER...: fails, and shows the lines, if a line of a file matches the pattern.
-absent() {
-    ! grep -rnE -- "$@"
 }
 
 @test "all headers of lib and cmd compile together" {
@@ -69,12 +67,12 @@ absent() {
 }
 
 @test "an allocation that fails is reported by DDP_NEW" {
-    none 'ENOMEM, "no memory' -r lib/comm lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
+    none 'ENOMEM, "no memory' lib/comm lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
     grep -q '#define DDP_NEW' lib/base/mem.h
 }
 
 @test "kernels are functions with constant arguments, which a debugger can show" {
-    none 'DEFINE_KERNEL|FIXED_F32_SUM|src_count \* 16' -r lib/device --include='*.h'
+    none 'DEFINE_KERNEL|FIXED_F32_SUM|src_count \* 16' lib/device --include='*.h'
     # No macro of the kernels has more than ten lines.
     awk '/\\$/ { if (++lines > 10) { print FILENAME ": " FNR; bad = 1 } next } { lines = 0 }
         END { exit bad }' lib/device/cpu/kernels_cpu.inc.h
@@ -83,10 +81,15 @@ absent() {
 
 @test "an element type is one row of dtype_list.h and its kernels" {
     for type in I32 U8 F64; do
-        none "DDP_$type\\b" lib/base/*.c lib/base/dtype*.h lib/coll/coll_p2p.[ch] lib/comm/mpi/* lib/comm/nccl/* \
-            lib/bench/verify_input.c
+        none "DDP_$type\\b" lib/base/*.c lib/base/dtype*.h lib/coll/coll_p2p.[ch] lib/comm/mpi/* lib/comm/nccl/*
     done
     [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 6 ]
+}
+
+@test "the type that make trial adds fits the tree: a row and kernels in three files" {
+    git apply --check tests/trial/dtype_u16.patch
+    [ "$(grep '^+++ ' tests/trial/dtype_u16.patch | sed 's|^+++ b/||' | sort | tr '\n' ' ')" = \
+        'lib/base/dtype_list.h lib/device/cpu/kernels_cpu.inc.h lib/device/cuda/kernels_reduce.cu ' ]
 }
 
 @test "a compressor is parsed once, and is one file and one line for allreduce and train" {
@@ -173,41 +176,41 @@ absent() {
 }
 
 @test "coll: struct ddp_reduction alone decides about wider types and early division" {
-    absent '\bDDP_(I32|U8|F64)\b' lib/coll
-    absent 'ddp_(has_wider_acc|acc_dtype|pre_scales|to_acc|from_acc)\(' lib/coll
+    none '\bDDP_(I32|U8|F64)\b' lib/coll
+    none 'ddp_(has_wider_acc|acc_dtype|pre_scales|to_acc|from_acc)\(' lib/coll
 }
 
 @test "coll: costs are counted, and the families in shared memory share one formula" {
-    absent 'static void \w+_cost\(int ranks, const struct ddp_coll_shape' lib/coll
+    none 'static void \w+_cost\(int ranks, const struct ddp_coll_shape' lib/coll
     [ "$(grep -rhE 'sent_bytes \+?=' lib/coll/*.c lib/coll/allreduce | wc -l)" -le 5 ]
 }
 
 @test "coll: the table of auto has only rows that can be taken" {
-    absent 'DDP_DISTANCE|ddp_distance' lib cmd
+    none 'DDP_DISTANCE|ddp_distance' lib cmd
     [ "$(grep -c 'ddp_coll_auto_explain(' cmd/collectives.c)" = 1 ]
 }
 
 @test "coll: no function that only tests call" {
-    absent 'ddp_(all_gather_v|async_start|async_test)\(' lib
+    none 'ddp_(all_gather_v|async_start|async_test)\(' lib
 }
 
 @test "the members of a record are listed once: JSON, CSV and journal are made from its tables" {
     # A table has the row of a member, and neither reporter nor journal names the member again.
     for member in phase_ns overflow_count bucket_bytes; do
         grep -q "($member" lib/record/record_fields.c
-        absent "$member" lib/report/report_csv.c lib/report/report_json.c lib/record/journal.c
+        none "$member" lib/report/report_csv.c lib/report/report_json.c lib/record/journal.c
     done
-    absent 'ddp_json_(us|num|count|str)\([a-z]*, "[a-z_]*", [pe]->' lib/report/*.c
+    none 'ddp_json_(us|num|count|str)\([a-z]*, "[a-z_]*", [pe]->' lib/report/*.c
 }
 
 @test "the journal holds values, not the bytes of structs" {
-    absent 'base64|encode64' lib/record/*.c
-    absent 'sizeof\(struct ddp_(point|epoch|train_run)\)' cmd/sweep_facts.c
+    none 'base64|encode64' lib/record/*.c
+    none 'sizeof\(struct ddp_(point|epoch|train_run)\)' lib/run
     [ ! -e lib/record/journal_check.c ] && [ ! -e lib/record/journal_line.c ]
 }
 
 @test "reporters show figures and marks that record/ computes" {
-    absent 'PINGPONG_CHANGE|INTERVAL_WIDE +[0-9]|fm(in|ax)\((lowest|highest|best)' lib/report/*.c
+    none 'PINGPONG_CHANGE|INTERVAL_WIDE +[0-9]|fm(in|ax)\((lowest|highest|best)' lib/report/*.c
 }
 
 @test "images are unfolded by one function on the processor" {

@@ -17,23 +17,25 @@
 #define REPEAT_BYTES ((size_t)512 << 10)
 #define REPEAT_NS    100000
 #define REPEAT_MAX   16
-/* Work is repeated in as many rounds as move about this many bytes per rank, within the limits. The
- * fastest round counts. Messages move fewer bytes, because networks are slower than memory. There
- * are no more rounds than fit into ROUNDS_NS, except for the smallest number. */
+/* The number of rounds is LOOP_BYTES (MESSAGE_BYTES for messages) divided by the bytes of one run
+ * per rank. It is at most the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
+ * ROUNDS_MAX. The fastest round counts. Messages move fewer bytes, because networks are slower than
+ * memory. */
 #define LOOP_BYTES    ((size_t)256 << 20)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
 #define ROUNDS_MAX    100
 #define ROUNDS_NS     50000000
-/* A round of more than this many bytes per rank is cut into slices. The fastest round of each slice
- * counts, so an interruption spoils one slice and not the whole round. Between slices the ranks
- * wait for each other, untimed, so that all of them are active in each slice. */
+/* A round of loops that reads and writes at least twice this many bytes per rank is cut into slices
+ * of at least this many bytes. The fastest round of each slice counts, so an interruption spoils
+ * one slice and not the whole round. Between slices the ranks wait for each other, untimed, so that
+ * all of them are active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
-/* Largest number of times that one measurement stores. */
+/* Largest number of durations that one measurement stores. */
 #define TIMES_MAX (SLICES_MAX * ROUNDS_MIN)
-/* Loops with several destinations, or with non-temporal stores, process blocks of this size, which
- * stay in the first or second cache. */
+/* Loops with several sources or destinations, except add_plain, process blocks of this size, which
+ * stay in the L1 or L2 cache. */
 #define BLOCK_BYTES ((size_t)16 << 10)
 
 struct ddp_bound {
@@ -51,7 +53,7 @@ struct share {
     bool overwrites; /* the destinations are the first sources */
     bool inside;     /* sources and destinations lie in buffer a, and b keeps the input */
     size_t input;    /* bytes that are restored from b before a round; 0: none */
-    double scale;    /* the point's bytes divided by those of this share */
+    double scale;    /* one rank's chunk of the whole message, in bytes, divided by `chunk` */
 };
 
 /* Work to time. */
@@ -233,7 +235,7 @@ static int choose_rounds(const struct work *w, int slices, int *rounds, int *rep
     return 0;
 }
 
-/* Sets *ns to the time of one run if that is shorter. A slice takes as long as on its slowest
+/* Lowers *ns to the time of one run if that is shorter. The time of a slice is that of the slowest
  * rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
@@ -257,7 +259,7 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
         }
         sum += (double)fastest;
     }
-    *ns = fmin(*ns, sum / repeat); /* from NaN, too */
+    *ns = fmin(*ns, sum / repeat); /* fmin also replaces a NaN */
     return 0;
 }
 
@@ -324,7 +326,8 @@ static int memory_time(struct ddp_bound *b, const struct ddp_point_spec *spec, d
     struct work w = {.bound = b, .share = &share, .length = share.chunk, .run = add_plain};
     w.bytes = share.chunk * (size_t)(share.reads + share.writes);
     *bytes = share.scale * (double)w.bytes * b->setup.comm->size;
-    /* Verification may have left NaN or denormal numbers in the buffers. Adding those is slower. */
+    /* Verification may have left denormal numbers in the buffers, which some processors add more
+     * slowly. */
     memset(b->setup.a, 0, DDP_MIN((size_t)spec->size_bytes, MOST_BYTES));
     memset(b->setup.b, 0, DDP_MIN((size_t)spec->size_bytes, MOST_BYTES));
     DDP_TRY(time_of(&w, ns, err));
@@ -351,7 +354,7 @@ static double steps_of(const struct ddp_coll_cost *cost, const struct ddp_point_
 struct measured {
     const char *kind; /* "" if no bound is known */
     double ns;        /* the bound */
-    double bytes;     /* bytes that take `ns`; NaN for latency */
+    double bytes;     /* bytes that are moved in `ns`; NaN for sizes below DDP_BOUND_BYTES */
 };
 
 /* Measures the bound of an algorithm that sends messages. */

@@ -4,26 +4,26 @@
  *
  *   memory          The size is 64 KiB or more. All ranks together run plain loops, and do not wait
  *                   for each other inside a timed part. The loops read as many bytes as the ranks
- * have to send, and write as many bytes as the ranks have to receive. Each rank works on its own
- *                   two buffers. The loops of a reduction add arrays, the others copy. Plain and
- *                   non-temporal stores are tried. A loop for a call in place stores to the lines
- *                   that it read, if the collective does so, and the input is restored before each
- *                   round. The fastest round counts. At most 128 MiB are measured; the time of a
- *                   larger size is scaled.
+ *                   have to send, and write as many bytes as the ranks have to receive. Each rank
+ *                   works on its own two buffers. The loops of a reduction, and of an all-to-all in
+ *                   place, add arrays; the others copy. For a call in place, the input is restored
+ *                   before each round, untimed. If the collective overwrites its input, the loops
+ *                   store to the lines that they read; otherwise non-temporal stores are tried as
+ *                   well. The fastest round counts, or for long rounds the fastest round of each
+ *                   slice. At most 128 MiB are measured; the time of a larger size is scaled.
  *   latency         The size is below 64 KiB. The bound is the number of the algorithm's steps
  *                   times half the round trip of a ping-pong.
- *   point-to-point  Another backend sends messages. The time of one message of the point's size
- *                   is measured while all ranks send to their neighbours. Above 128 MiB, the time
- *                   of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes
- *                   that a rank must send, divided by the speed of this message. Below 64 KiB,
- *                   the bound is the number of steps times the time of this message. The number
- *                   of steps of a native call is not known; the code assumes ceil(log2 n) for n
- *                   ranks, and 1 for send-recv.
+ *   point-to-point  The backend is not shm, and the algorithm sends messages. The time of one
+ * message of the point's size is measured while all ranks send to their neighbours. Above 128 MiB,
+ * the time of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes that a rank
+ * must send, divided by the speed of this message. Below 64 KiB, the bound is the number of steps
+ * times the time of this message. The number of steps of a native call is not known; the code
+ * assumes ceil(log2 n) for n ranks, and 1 for send-recv.
  *
  * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
  * reads of the same input, and transfers between the caches of two cores. The other two kinds hold
- * for the algorithm that was measured. The time of a point never changes its bound.
- * results/notes/bound.md has measurements. */
+ * for the algorithm that was measured. The bound is not corrected by the time of the point, so its
+ * fraction of the time may exceed 1. results/notes/bound.md has measurements. */
 #ifndef DDP_BENCH_BOUND_H
 #define DDP_BENCH_BOUND_H
 
@@ -50,14 +50,15 @@ struct ddp_bound_setup {
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_bound_destroy(struct ddp_bound *b);
-/* Measures the bound of *point before the point, whose first ping-pong is already known, and sets
- * point->bound_before_ns. alg, shape: the algorithm that will run, and its shape. Collective. */
+/* Measures the bound of *point before the point itself is measured, and sets
+ * point->bound_before_ns. Reads point->pingpong_ns[0]. alg, shape: the algorithm that will run, and
+ * the shape of the call. Collective. */
 int ddp_bound_before(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                      const struct ddp_coll_shape *shape, struct ddp_point *point,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Measures the bound again after the point, whose time and ping-pongs are already known, and fills
- * the bound members of *point. Leaves bound_kind "" if no bound is known, for example for one rank.
- * Collective. */
+/* Measures the bound again after the point has been measured, and fills the bound members of
+ * *point. Reads the time and the ping-pongs of *point. Leaves bound_kind "" if no bound is known,
+ * for example for one rank. Collective. */
 int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                    const struct ddp_coll_shape *shape, struct ddp_point *point,
                    struct ddp_err *err) DDP_MUST_CHECK;

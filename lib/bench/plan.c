@@ -72,12 +72,13 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
         return ddp_fail(err, DDP_EUSAGE,
                         "a range of sizes needs one of --step-factor and --step-bytes");
     if (o->step_bytes == 0 && o->step_factor < 2)
-        return ddp_fail(err, DDP_EUSAGE, "--step-factor %lld never grows: use 2 or more",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "with --step-factor %lld the sizes do not grow: use 2 or more",
                         (long long)o->step_factor);
     if (o->min_bytes > o->max_bytes)
         return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s is above --max-bytes %s", from, to);
     if (o->min_bytes == 0 && o->step_bytes == 0 && o->max_bytes > 0) {
-        ddp_fail(err, DDP_EUSAGE, "--min-bytes 0 never grows by --step-factor");
+        ddp_fail(err, DDP_EUSAGE, "sizes from --min-bytes 0 do not grow by --step-factor");
         return ddp_hint(err, "use --step-bytes, or list the sizes: --size 0,8,...");
     }
     uint64_t bytes = o->min_bytes;
@@ -91,7 +92,7 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
 }
 
 /* Rejects options that cannot be combined with --block. The calls of a block have one input and one
- * start in common, but these options need them for each call. */
+ * start in common, but these options need an input and a start for each call. */
 static int check_block(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     const char *other = o->check == DDP_CHECK_ALL ? "check all"
@@ -145,7 +146,7 @@ static int check_algorithms(const struct ddp_bench_options *o, struct ddp_err *e
         const char *name = o->algorithms.v[i];
         if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--algorithm 'all' must stand alone: it includes every other one");
+                            "--algorithm 'all' must stand alone: it selects every algorithm");
         for (int j = 0; j < i; j++) {
             if (strcmp(name, o->algorithms.v[j]) == 0)
                 return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
@@ -215,8 +216,9 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
         }
     }
     if (o->iters < 1 || o->iters > DDP_PLAN_ITERS_MAX || o->warmup < 0)
-        return ddp_fail(err, DDP_EUSAGE, "--iters %lld with --warmup %lld is out of range",
-                        (long long)o->iters, (long long)o->warmup);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--iters must be 1 to %lld, and --warmup at least 0, not %lld and %lld",
+                        (long long)DDP_PLAN_ITERS_MAX, (long long)o->iters, (long long)o->warmup);
     DDP_TRY(check_block(o, err));
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
         return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
@@ -227,7 +229,7 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
     if (o->overlap && ddp_plan_reduces(o)) {
         ddp_fail(err, DDP_EUSAGE,
                  "--overlap-compute cannot be combined with --compress or --partial");
-        return ddp_hint(err, "`ddpbench train --overlap` shows what overlap does for those");
+        return ddp_hint(err, "use `ddpbench train --overlap` to measure overlap with compression");
     }
     DDP_TRY(ddp_plan_check_compress(o, err));
     DDP_TRY(ddp_plan_check_groups(o, err));
@@ -311,7 +313,7 @@ static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dt
             ddp_fail(err, DDP_EUSAGE, "--size %llu is too small for one element of %s%s",
                      (unsigned long long)o->sizes.v[i], ddp_dtype_name(dtype),
                      ddp_plan_chunks(o, ranks) > 1 ? " for every rank" : "");
-            return ddp_hint(err, "--size must be at least %llu here, or 0",
+            return ddp_hint(err, "--size must be 0 or at least %llu bytes here",
                             (unsigned long long)least_bytes(o, dtype, ranks));
         }
     return 0;
@@ -343,7 +345,7 @@ static int world_ranks(const struct ddp_bench_options *o, int ranks)
                                    : ranks * (o->groups > 1 ? (int)o->groups : 1);
 }
 
-/* Adds an entry to plan->small if sizes hold no element of this type. */
+/* Adds an entry to plan->small if any of the sizes holds no element of this type. */
 static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
                       const struct sizes *sizes, struct ddp_bench_plan *plan)
 {
@@ -396,7 +398,7 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
              parts ? " for every rank" : "", (unsigned long long)r->size, more);
 }
 
-/* Adds all points of one method and algorithm. */
+/* Adds the points of every placement for one method, algorithm and number of chunks. */
 static void add_placements(const struct ddp_bench_options *o, struct ddp_point_spec *s,
                            const struct sizes *sizes, struct ddp_bench_plan *plan,
                            struct rounding *r)
@@ -466,16 +468,16 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
     ddp_format_size(plan->buffer_bytes, each, sizeof each);
     ddp_format_size(compress, more, sizeof more);
     if (compress > 0)
-        snprintf(extra, sizeof extra, " and %s to compress", more);
+        snprintf(extra, sizeof extra, " + %s to compress", more);
     if (__builtin_mul_overflow(plan->bytes_per_rank, (uint64_t)ranks, &need) ||
         need > (uint64_t)INT64_MAX) {
-        ddp_fail(err, DDP_ENOMEM, "%d ranks x %d buffers x %s are more than memory can address",
-                 ranks, DDP_PLAN_BUFFERS, each);
+        ddp_fail(err, DDP_ENOMEM, "%d ranks x (%d buffers x %s%s) are more than memory can address",
+                 ranks, DDP_PLAN_BUFFERS, each, extra);
     } else if (available_bytes >= 0 && need > (uint64_t)available_bytes) {
         ddp_format_size(need, sum, sizeof sum);
         ddp_format_size((uint64_t)available_bytes, have, sizeof have);
-        ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s%s = %s, but %s are available", ranks,
-                 ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
+        ddp_fail(err, DDP_ENOMEM, "%d rank%s x (%d buffers x %s%s) = %s, but %s are available",
+                 ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
     } else {
         return 0;
     }

@@ -65,7 +65,7 @@ struct ddp_bench_options {
     int64_t seed;
     bool samples, dry_run;
     /* Leave out listed sizes above 0 that hold no element per rank. Without this, they are an
-     * error. Sizes of a range are always left out. */
+     * error. Such sizes of a range are always left out. */
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
@@ -101,16 +101,16 @@ struct ddp_bench_plan {
 };
 
 /* Checks everything in the options that depends neither on the backend nor on the ranks, for
- * example sizes, steps and names of algorithms. Returns DDP_EUSAGE. */
+ * example sizes, steps and names of algorithms. Returns DDP_EUSAGE if an option is invalid. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
- * dtype, operation, method, algorithm, placement and size. The size varies fastest. A plan may be
- * empty if all sizes are left out.
- * available_bytes: memory of the host; -1: not known, or already checked. Release *out with
- * ddp_plan_release. Returns DDP_EUSAGE if options contradict each other or a listed size holds no
- * element, and DDP_EUNAVAIL if the backend lacks registered memory that the user chose. Returns
- * DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes; the message shows the calculation.
+ * dtype, operation, method, algorithm, number of chunks, placement and size. The size varies
+ * fastest. A plan may be empty if all sizes are left out. available_bytes: memory of the host; -1:
+ * not known, or checked separately (ddp_plan_fits). Release *out with ddp_plan_release. Returns
+ * DDP_EUSAGE if options contradict each other or a listed size holds no element, and DDP_EUNAVAIL
+ * if the backend lacks registered memory that the user chose. Returns DDP_ENOMEM if ranks *
+ * bytes_per_rank exceeds available_bytes; the message shows the calculation.
  */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
@@ -131,15 +131,17 @@ void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* The following functions are in plan_groups.c and concern --groups. */
 /* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest one must be
- * in one list. Returns DDP_EUSAGE. */
+ * in one list. Returns DDP_EUSAGE if the text is invalid. */
 int ddp_plan_parse_groups(const char *text, struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if an option cannot be combined with listed groups. Groups of different sizes
- * may use different algorithms. A compressed point and an overlapped one need the same on all. */
+ * may use different algorithms. Compressed and overlapped points need the same algorithm on all
+ * ranks. */
 int ddp_plan_check_groups(const struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the number of ranks in the largest group. Returns DDP_EUSAGE if `ranks` ranks cannot
- * be divided into options->groups equal groups, or if the listed groups have other ranks. */
+ * be divided into options->groups equal groups, or if the listed groups do not have exactly `ranks`
+ * ranks. */
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* The following functions need a legal number of ranks. */
@@ -150,9 +152,9 @@ int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int ra
 /* Writes the ranks of a group to members [ranks], ascending. Returns their number. */
 int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
                            int *members);
-/* Returns the number that must divide the elements of a message, so that every group can divide the
- * message among its ranks. It is 1 if the collective needs no chunks. ranks: ranks in the largest
- * group. */
+/* Returns the number of which the element count of a message must be a multiple, so that every
+ * group can cut the message into equal chunks. It is 1 if the collective needs no chunks. ranks:
+ * ranks in the largest group. */
 uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 
 /* The following functions are in plan_compress.c and concern --compress and --partial. */

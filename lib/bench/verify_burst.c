@@ -10,13 +10,15 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-/* A delay. It is longer than a short operation and the work between two operations. */
+/* Length of a delay. It exceeds the time of a short operation plus the work between two operations.
+ * */
 #define DELAY_NS 40000
-/* After a stall, the thread does not stall for this long, so that long operations with many copies
- * do not become much slower. */
+/* After a stall, the thread does not stall again within this time, so that long operations with
+ * many copies do not become much slower. */
 #define PAUSE_NS (2 * DELAY_NS)
 
-/* Messages of at most SMALL_BYTES get a burst of SMALL_COUNT operations, others of LARGE_COUNT. */
+/* Messages of at most SMALL_BYTES get a burst of SMALL_COUNT operations. Larger messages get
+ * LARGE_COUNT. */
 #define SMALL_BYTES ((uint64_t)1 << 20)
 #define SMALL_COUNT 12
 #define LARGE_COUNT 4

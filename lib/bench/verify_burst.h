@@ -3,11 +3,12 @@
  *
  * A rank that reads another rank's data too early, or overwrites data too early, gives a wrong
  * result only if the ranks are far enough apart in time. In a burst, ranks are therefore delayed in
- * two ways. Before an operation, one rank in turn is late (ddp_burst_wait). Inside operations, the
- * device's copies, sums and list kernels of a rank sometimes wait first (*stalls*). A stall lies
- * between the wait for a flag and the access to another rank's data, so the other ranks can run
- * ahead as far as the algorithm lets them. A correct algorithm gives the right result with all
- * delays. Nothing here runs in a timed region. */
+ * two ways. Before two of every three operations, one pseudo-randomly chosen rank waits
+ * (ddp_burst_wait). Inside an operation, a rank's copy, sum and sparse-list kernels sometimes wait
+ * before they run. Such a wait is a *stall*. A stall can fall between the wait for a flag and the
+ * access to another rank's data. The other ranks can then run ahead as far as the algorithm lets
+ * them. A correct algorithm gives the right result with all delays. Nothing here runs in a timed
+ * region. */
 #ifndef DDP_BENCH_VERIFY_BURST_H
 #define DDP_BENCH_VERIFY_BURST_H
 
@@ -22,7 +23,7 @@ extern "C" {
 struct ddp_burst {
     struct ddp_comm *comm;  /* the communicator on which the operations run */
     struct ddp_comm *local; /* the shm communicator of the ranks of a host; NULL: none */
-    /* Their devices outside the burst. */
+    /* The devices of comm and local before the burst. */
     const struct ddp_device *device, *local_device;
     struct ddp_device stalling; /* comm->device with stalls */
     struct ddp_grad_kernels grad;

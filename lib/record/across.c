@@ -80,8 +80,8 @@ int ddp_across_build(const struct ddp_result *results, char (*names)[512], size_
         points += results[d].count;
     if (points * (count - 1) > CELLS_MAX)
         return ddp_fail(err, DDP_EUSAGE,
-                        "--across: %zu documents with %zu points have too many ratios; compare "
-                        "fewer documents at once",
+                        "%zu documents with %zu points have too many ratios; compare fewer "
+                        "documents at once",
                         count, points);
     DDP_TRY_GOTO(DDP_NEW(&x.documents, count, err), err_across);
     DDP_TRY_GOTO(DDP_NEW(&x.cells, points * (count - 1), err), err_across);

@@ -379,6 +379,22 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
     return read_item(f, item, object);
 }
 
+const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
+                                const char **path)
+{
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct ddp_field *f = &fields->field[i];
+        const cJSON *item = is_member(f) && f->path ? ddp_field_item(doc, f->path) : NULL;
+        if (!item || cJSON_IsNull(item) || f->kind == DDP_FIELD_LIST)
+            continue;
+        const char *why = read_item(f, item, object);
+        *path = f->path;
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
 void ddp_fields_init(const struct ddp_fields *fields, void *object)
 {
     for (size_t i = 0; i < fields->count; i++) {

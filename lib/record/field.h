@@ -86,6 +86,10 @@ const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first,
 /* Reads one value of a document into its member. Returns NULL, or what is wrong with the value. */
 const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, const char *path,
                             void *object);
+/* Reads all members that the document has. Members that are missing or null keep their value.
+ * Returns NULL, or what is wrong with the value at *path. */
+const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
+                                const char **path);
 /* Returns the field with this path, or NULL. */
 const struct ddp_field *ddp_fields_find(const struct ddp_fields *fields, const char *path);
 /* Returns the value at a path such as "time_us.median", or NULL. */

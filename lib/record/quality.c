@@ -26,7 +26,7 @@ static const struct {
     [DDP_QUALITY_SLOW_PINGPONG] =
         {"The ping-pong before or after the point took more than 3 times as long as the "
          "shortest one until then in the run (same backend and number of ranks), more than 5 us "
-         "inside a host, or more than 500 us between hosts.",
+         "in a run on one host, or more than 500 us in a run on several hosts.",
          "Repeat the point, and bind each rank to a core of its own if the ping-pong stays slow."},
     [DDP_QUALITY_WIDE_INTERVAL] =
         {"The longer side of the 95 % interval is more than 10 % of the median.",
@@ -47,18 +47,19 @@ static const struct {
         {"A host has more ranks than cores for them, so the ranks take turns.",
          "Use at most as many ranks as cores, or check the binding of the launcher."},
     [DDP_QUALITY_BUSY] =
-        {"Other programs took the cores of the ranks more than 20 times a second per rank, or "
+        {"Other programs took the cores of the ranks more than 20 times a second per rank and at "
+         "least 3 times, while no ranks shared a core, or "
          "the load average of a host was above 1.5 per core when the run began.",
          "Stop other programs, or wait until they end, and repeat the run."},
     [DDP_QUALITY_CLOCK] =
-        {"The processor's clock was more than 10 % lower than at another point of the run, or "
+        {"The processor's clock was more than 10 % lower than at an earlier point of the run, or "
          "heat or power limits reduced the clocks of a GPU.",
          "Choose the governor `performance`, and check cooling and power limits."},
     [DDP_QUALITY_RETRANSMITS] =
         {"A host sent TCP segments again while the point was measured. Only runs on several "
          "hosts count them.",
          "Look for a bad cable or an overloaded switch, because a lost segment delays a message "
-         "by up to 200 ms."},
+         "by 200 ms or more."},
 };
 
 const char *ddp_quality_meaning(enum ddp_quality code)
@@ -122,7 +123,8 @@ static bool throttled(const struct ddp_point *p)
     return ms > 0 && ms > DDP_QUALITY_LOST * measured_ms(p);
 }
 
-/* Ranks that take turns also switch. They are not busy for this reason. */
+/* Ranks that share a core switch involuntarily too, so switches do not count if the point is
+ * oversubscribed. */
 static bool busy(const struct ddp_record *r, const struct ddp_point *p)
 {
     const int64_t switches = p->interference.involuntary_switches;

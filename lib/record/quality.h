@@ -1,5 +1,6 @@
 /* The quality of a point: codes for what makes its times doubtful. All reporters show the codes.
- * The codes need no samples, only the members of struct ddp_point, so every use of them agrees. */
+ * The codes are computed once, when the point is added to the record. They need the point and the
+ * record, but no samples. */
 #ifndef DDP_RECORD_QUALITY_H
 #define DDP_RECORD_QUALITY_H
 
@@ -22,25 +23,26 @@ enum ddp_quality {
     DDP_QUALITY_COUNT
 };
 
-/* slow-pingpong: a ping-pong longer than FACTOR times the shortest one of the run, or longer than
- * HOST_NS inside a host or NETWORK_NS between hosts. */
+/* slow-pingpong: a ping-pong took more than FACTOR times the shortest one so far with the same
+ * backend and number of ranks. Points without a GPU also have absolute limits: HOST_NS if the run
+ * has one host, else NETWORK_NS. */
 #define DDP_QUALITY_PINGPONG_FACTOR     3
 #define DDP_QUALITY_PINGPONG_HOST_NS    5e3
 #define DDP_QUALITY_PINGPONG_NETWORK_NS 500e3
-/* wide-interval: the longer side of the interval is more than this part of the median. drifting:
- * the times also moved by more than this part. clock: the clock was lower by more than this part
- * than at another point of the run. */
+/* wide-interval: the longer side of the interval exceeds this fraction of the median. drifting: the
+ * times have a significant trend, and their shift exceeds this fraction. clock: the clock was lower
+ * by more than this fraction than at an earlier point of the run. */
 #define DDP_QUALITY_TOLERANCE 0.1
-/* stolen, throttled: the lost time is more than this part of the time of the iterations. */
+/* stolen, throttled: the lost time exceeds this fraction of the time of the iterations. */
 #define DDP_QUALITY_LOST 0.05
-/* stolen: Linux counts in ticks, so a single tick says nothing. */
+/* stolen: Linux counts stolen time in ticks of 10 ms, so at least two ticks are required. */
 #define DDP_QUALITY_STOLEN_LEAST_MS 20
-/* busy: involuntary switches per rank and second, and the least number of them. A switch costs a
- * rank about 3 ms. */
+/* busy: involuntary switches per rank and second, and the least number of them. After such a switch
+ * the rank waits for the time slice of the other program, typically about 3 ms. */
 #define DDP_QUALITY_SWITCHES_PER_S 20
 #define DDP_QUALITY_SWITCHES_LEAST 3
-/* busy: load average per core of a host at the start of the run. Earlier runs of ddpbench alone
- * make a load of up to 1 per core. */
+/* busy: load average per core of a host at the start of the run. Earlier runs of ddpbench can by
+ * themselves cause a load of up to 1 per core. */
 #define DDP_QUALITY_LOAD_PER_CORE 1.5
 
 /* By enum ddp_quality, ending with NULL. */

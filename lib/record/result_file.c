@@ -402,34 +402,51 @@ out:
     return rc;
 }
 
+int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
+                          const struct ddp_result_rules *rules, bool *edited, cJSON **doc,
+                          struct ddp_err *err)
+{
+    DDP_TRY(ddp_json_parse_digest(text, bytes, name, edited, doc, err));
+    if (!*edited || (rules && rules->accept_edited))
+        return 0;
+    cJSON_Delete(*doc);
+    *doc = NULL;
+    ddp_fail(err, DDP_EINPUT,
+             "'%s' was changed after it was written: its digest is missing or wrong", name);
+    return ddp_hint(err, "--edited of `ddpbench compare` and `ddpbench report` accepts a result "
+                         "that was changed on purpose");
+}
+
+int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
+                         const struct ddp_result_rules *rules, struct ddp_result *out,
+                         struct ddp_err *err)
+{
+    struct ddp_result r = {.edited = edited};
+    const unsigned vary = rules ? rules->vary : 0;
+    int rc;
+    DDP_TRY_GOTO(read_outline(doc, name, vary, &r, err), err_result);
+    DDP_TRY_GOTO(read_control(doc, name, &r, err), err_result);
+    DDP_TRY_GOTO(read_points(doc, name, &r, err), err_result);
+    DDP_TRY_GOTO(ddp_result_read_runs(doc, name, vary, &r, err), err_result);
+    DDP_TRY_GOTO(ddp_result_fold(&r, name, err), err_result);
+    DDP_TRY_GOTO(ddp_result_index(vary, name, &r, err), err_result);
+    *out = r;
+    return 0;
+
+err_result:
+    ddp_result_release(&r);
+    return rc;
+}
+
 int ddp_result_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err)
 {
-    static const struct ddp_result_rules as_written = {.vary = 0};
-    struct ddp_result r = {.count = 0};
-    cJSON *doc = NULL;
-    int rc;
-    rules = rules ? rules : &as_written;
-    DDP_TRY(ddp_json_parse_digest(text, bytes, name, &r.edited, &doc, err));
-    if (r.edited && !rules->accept_edited) {
-        rc =
-            ddp_fail(err, DDP_EINPUT,
-                     "'%s' was changed after it was written: its digest is missing or wrong", name);
-        ddp_hint(err, "`ddpbench compare --edited` accepts a result that was changed on purpose");
-        goto err_doc;
-    }
-    DDP_TRY_GOTO(read_outline(doc, name, rules->vary, &r, err), err_doc);
-    DDP_TRY_GOTO(read_control(doc, name, &r, err), err_doc);
-    DDP_TRY_GOTO(read_points(doc, name, &r, err), err_doc);
-    DDP_TRY_GOTO(ddp_result_read_runs(doc, name, rules->vary, &r, err), err_doc);
-    DDP_TRY_GOTO(ddp_result_fold(&r, name, err), err_doc);
-    DDP_TRY_GOTO(ddp_result_index(rules->vary, name, &r, err), err_doc);
-    *out = r;
-err_doc:
+    cJSON *doc;
+    bool edited;
+    DDP_TRY(ddp_result_parse_json(text, bytes, name, rules, &edited, &doc, err));
+    const int rc = ddp_result_from_json(doc, edited, name, rules, out, err);
     cJSON_Delete(doc);
-    if (rc != 0)
-        ddp_result_release(&r);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,6 +102,15 @@ int ddp_result_read(const char *path, const struct ddp_result_rules *rules, stru
 int ddp_result_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* ddp_result_parse in two steps, for callers that read more of the document. The first step parses
+ * the JSON, checks the digest, and sets *edited if it is missing or wrong. The caller releases *doc
+ * with cJSON_Delete. The second step fills *out. */
+int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
+                          const struct ddp_result_rules *rules, bool *edited, cJSON **doc,
+                          struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
+                         const struct ddp_result_rules *rules, struct ddp_result *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Leaves the keys of --vary out of the ids of the points, and builds their index. The functions
  * that read a document have called it. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM. */
 int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,

@@ -146,7 +146,7 @@ static struct outcome outcome_of(const struct ddp_train_run *run)
     return o;
 }
 
-static bool belongs(const struct ddp_train_run *run, const struct ddp_strategy_row *row)
+bool ddp_strategy_has_run(const struct ddp_strategy_row *row, const struct ddp_train_run *run)
 {
     return !run->baseline && same_row(run, row->run);
 }
@@ -229,7 +229,8 @@ static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
     const bool shared = strcmp(r->world_backend, "shm") == 0;
     for (int i = 0; i < r->train_count && !itself; i++) {
         const struct ddp_train_run *run = &r->train[i];
-        const struct ddp_train_run *other = belongs(run, row) ? partner(r, row, run) : NULL;
+        const struct ddp_train_run *other =
+            ddp_strategy_has_run(row, run) ? partner(r, row, run) : NULL;
         if (other == NULL || run->epoch_count == 0 || other->epoch_count == 0)
             continue;
         const struct outcome mine = outcome_of(run), theirs = outcome_of(other);
@@ -255,7 +256,7 @@ static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
     row->peak_memory_bytes = -1;
     for (int i = 0; i < r->train_count; i++) {
         const struct ddp_train_run *run = &r->train[i];
-        if (!belongs(run, row) || run->epoch_count == 0)
+        if (!ddp_strategy_has_run(row, run) || run->epoch_count == 0)
             continue;
         const struct outcome o = outcome_of(run);
         row->runs++;
@@ -294,7 +295,7 @@ static void fill(const struct ddp_record *r, struct ddp_strategy_row *row)
 static int add_row(const struct ddp_train_run *run, struct ddp_strategy_row *rows, int count)
 {
     for (int i = 0; i < count; i++)
-        if (belongs(run, &rows[i]))
+        if (ddp_strategy_has_run(&rows[i], run))
             return count;
     rows[count] = (struct ddp_strategy_row){.ranks = run->ranks, .run = run};
     return count + 1;
@@ -340,18 +341,30 @@ static void choose_references(struct ddp_strategy_row *rows, int count)
     }
 }
 
+static int count_runs(const struct ddp_record *record)
+{
+    int runs = 0;
+    for (int i = 0; i < record->train_count; i++)
+        runs += !record->train[i].baseline;
+    return runs;
+}
+
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err)
 {
-    int runs = 0, n = 0;
-    for (int i = 0; i < record->train_count; i++)
-        runs += !record->train[i].baseline;
     *rows = NULL;
     *count = 0;
-    if (runs < 2)
-        return 0;
+    return count_runs(record) < 2 ? 0 : ddp_strategy_rows(record, rows, count, err);
+}
+
+int ddp_strategy_rows(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
+                      struct ddp_err *err)
+{
     struct ddp_strategy_row *table;
-    DDP_TRY(DDP_NEW(&table, (size_t)runs, err));
+    int n = 0;
+    *rows = NULL;
+    *count = 0;
+    DDP_TRY(DDP_NEW(&table, (size_t)count_runs(record), err));
     for (int i = 0; i < record->train_count; i++)
         if (!record->train[i].baseline)
             n = add_row(&record->train[i], table, n);

@@ -67,6 +67,11 @@ extern const struct ddp_fields ddp_strategy_fields;
  * than two runs that are not baselines. The caller passes *rows to free(). Returns DDP_ENOMEM. */
 int ddp_strategy_table(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Like ddp_strategy_table, but also returns the row of a single run. */
+int ddp_strategy_rows(const struct ddp_record *record, struct ddp_strategy_row **rows, int *count,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns whether the run belongs to the row. */
+bool ddp_strategy_has_run(const struct ddp_strategy_row *row, const struct ddp_train_run *run);
 /* Writes one sentence without a full stop that says whether the strategy makes a step faster; "" if
  * there are no pairs of runs. If it does not, the sentence names the link speed below which it
  * would. out_bytes >= 512. */

@@ -39,15 +39,14 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n\n");
 }
 
-static void points(const struct ddp_record *r, struct ddp_strbuf *out)
+void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     char summary[320];
-    ddp_strbuf_add(out,
-                   "## Points\n\nTime: of the slowest rank, median over the iterations. 1 GB = 1e9 "
-                   "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
-                   "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
-                   "pays below (GB/s) | quality |\n"
-                   "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
+    ddp_strbuf_add(out, "Time: of the slowest rank, median over the iterations. 1 GB = 1e9 "
+                        "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
+                        "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
+                        "pays below (GB/s) | quality |\n"
+                        "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         char size[24], codes[160];
@@ -115,11 +114,17 @@ static void train(const struct ddp_record *r, struct ddp_strbuf *out)
 static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
 {
     (void)err;
+    if (r->verdict) {
+        ddp_markdown_verdict(r->verdict, out);
+        ddp_markdown_fold(out, "How this was measured");
+    }
     head(r, out);
     if (r->verdict)
-        ddp_markdown_verdict(r->verdict, out);
-    if (r->point_count > 0)
-        points(r, out);
+        ddp_markdown_unfold(out);
+    if (r->point_count > 0) {
+        ddp_strbuf_add(out, "## Points\n\n");
+        ddp_markdown_points(r, out);
+    }
     verdicts(r, out);
     ddp_markdown_strategies(r, out);
     if (r->train_count > 0)

@@ -77,10 +77,18 @@ void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes
 /* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
  * have no effect in a code span. The result may stand in a table cell. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
+/* Adds untrusted text as plain words. Characters that begin links, HTML, mentions or code become
+ * '?'. */
+void ddp_markdown_text(struct ddp_strbuf *out, const char *text);
+/* Adds a table of the points, and how many are doubtful. */
+void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out);
+/* Open and close a part that a viewer shows when a reader selects its summary. */
+void ddp_markdown_fold(struct ddp_strbuf *out, const char *summary);
+void ddp_markdown_unfold(struct ddp_strbuf *out);
 /* Adds a number as a cell, or '-' if the number is missing. */
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value);
-/* Adds the outcome, a table of the cells (slower ones first) and the compared commands. For a
- * self-test, the table has the results of its gates instead. */
+/* Adds the outcome and the cells that changed. The other cells, the commands and the settings are
+ * folded. For a self-test, a table has the results of its gates instead of cells. */
 void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

@@ -71,8 +71,7 @@ static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, 
     return *count > 0;
 }
 
-/* Adds a name in which a path may have any characters. */
-static void markdown_text(struct ddp_strbuf *out, const char *text)
+void ddp_markdown_text(struct ddp_strbuf *out, const char *text)
 {
     for (; *text; text++)
         ddp_strbuf_add_n(out, strchr("|`<[]!@", *text) ? "?" : text, 1);
@@ -91,7 +90,7 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
         if (mark[0] == '#')
             ddp_strbuf_add(out, text);
         else
-            markdown_text(out, text);
+            ddp_markdown_text(out, text);
         ddp_strbuf_add(out, "\n");
     }
 }
@@ -147,7 +146,7 @@ void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n");
     for (int i = 0; i < count; i++) {
         ddp_strbuf_add(out, "| ");
-        markdown_text(out, rows[i].sync);
+        ddp_markdown_text(out, rows[i].sync);
         ddp_strbuf_addf(out, " | %d |", rows[i].ranks);
         for (size_t c = 0; c < DDP_COUNT_OF(columns); c++) {
             char text[CELL_BYTES];

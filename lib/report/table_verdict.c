@@ -228,10 +228,33 @@ bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_ve
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
 {
     /* Some viewers ignore the backticks, so HTML is made harmless too. */
-    static const char *const by[] = {"?", "?", "?"};
-    ddp_strbuf_add(out, text[0] ? "`" : "-");
-    ddp_escaped_text(out, text, "|`<", by);
-    ddp_strbuf_add(out, text[0] ? "`" : "");
+    static const char *const by[] = {"\\|", "?"};
+    size_t fence = 1;
+    if (text[0] == '\0') {
+        ddp_strbuf_add(out, "-");
+        return;
+    }
+    /* A code span ends at as many backticks as it begins with. */
+    for (const char *c = text; (c = strchr(c, '`')); c += strspn(c, "`"))
+        if (strspn(c, "`") >= fence)
+            fence = strspn(c, "`") + 1;
+    for (size_t i = 0; i < fence; i++)
+        ddp_strbuf_add(out, "`");
+    ddp_strbuf_add(out, fence > 1 ? " " : "");
+    ddp_escaped_text(out, text, "|<", by);
+    ddp_strbuf_add(out, fence > 1 ? " " : "");
+    for (size_t i = 0; i < fence; i++)
+        ddp_strbuf_add(out, "`");
+}
+
+void ddp_markdown_fold(struct ddp_strbuf *out, const char *summary)
+{
+    ddp_strbuf_addf(out, "<details><summary>%s</summary>\n\n", summary);
+}
+
+void ddp_markdown_unfold(struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, "</details>\n\n");
 }
 
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value)
@@ -258,17 +281,44 @@ static void markdown_row(const struct ddp_verdict_cell *c, const char *state,
     ddp_strbuf_addf(out, " %s%s%s |\n", slower ? "**" : "", state, slower ? "**" : "");
 }
 
-static void markdown_rows(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+static bool has_changed(const struct ddp_verdict_cell *c)
 {
-    ddp_strbuf_add(out, "| cell | base (us) | new (us) | ratio | lower | upper | Holm | |\n"
-                        "|:--|--:|--:|--:|--:|--:|--:|:--|\n");
+    return c->cell.state == DDP_CELL_SLOWER || c->cell.state == DDP_CELL_FASTER;
+}
+
+/* Adds the cells that changed or the others; slower ones come first. */
+static void markdown_rows(const struct ddp_verdict_record *v, bool changed, struct ddp_strbuf *out)
+{
     struct ddp_verdict_cell c;
     char state[64];
+    ddp_strbuf_add(out, "| cell | base (us) | new (us) | ratio | lower | upper | Holm | |\n"
+                        "|:--|--:|--:|--:|--:|--:|--:|:--|\n");
     for (int slower = 1; slower >= 0; slower--)
         for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++)
-            if ((c.cell.state == DDP_CELL_SLOWER) == slower)
+            if (has_changed(&c) == changed && (c.cell.state == DDP_CELL_SLOWER) == slower)
                 markdown_row(&c, state, out);
     ddp_strbuf_add(out, "\n");
+}
+
+/* Adds the cells that changed, and folds the others. */
+static void markdown_cells(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    struct ddp_verdict_cell c;
+    char state[64], summary[64];
+    size_t changed = 0, others = 0;
+    for (size_t i = 0; ddp_verdict_row(v, i, &c, state); i++)
+        *(has_changed(&c) ? &changed : &others) += 1;
+    if (changed > 0)
+        markdown_rows(v, true, out);
+    else if (v->count > 0)
+        ddp_strbuf_add(out, "No cell is slower or faster.\n\n");
+    if (others == 0)
+        return;
+    snprintf(summary, sizeof summary, "%zu %scell%s", others, changed ? "other " : "",
+             others == 1 ? "" : "s");
+    ddp_markdown_fold(out, summary);
+    markdown_rows(v, false, out);
+    ddp_markdown_unfold(out);
 }
 
 static void markdown_accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
@@ -318,21 +368,9 @@ static void markdown_noise(const struct ddp_noise *n, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n\n");
 }
 
-void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+/* Adds the commands, the builds and the settings of the verdict. */
+static void markdown_settings(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "## %s\n\n", ddp_verdict_name(v->outcome));
-    ddp_markdown_code(out, v->reason);
-    ddp_strbuf_add(out, "\n\n");
-    if (v->across) {
-        ddp_markdown_across(v->across, out);
-        varied("- ", v, out);
-        return;
-    }
-    if (v->noise)
-        markdown_noise(v->noise, out);
-    else
-        markdown_rows(v, out);
-    markdown_accuracies(v, out);
     markdown_side("base", v->base_command, v->base_build, out);
     if (!v->noise)
         markdown_side("new", v->next_command, v->next_build, out);
@@ -348,4 +386,24 @@ void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf 
     varied("- ", v, out);
     controls("-", v, out);
     ddp_strbuf_add(out, "\n");
+}
+
+void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "## %s\n\n", ddp_verdict_name(v->outcome));
+    ddp_markdown_code(out, v->reason);
+    ddp_strbuf_add(out, "\n\n");
+    if (v->across) {
+        ddp_markdown_across(v->across, out);
+        varied("- ", v, out);
+        return;
+    }
+    if (v->noise)
+        markdown_noise(v->noise, out);
+    else
+        markdown_cells(v, out);
+    markdown_accuracies(v, out);
+    ddp_markdown_fold(out, "Commands, builds and settings");
+    markdown_settings(v, out);
+    ddp_markdown_unfold(out);
 }

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 
 #define SLICE_NS       100000000 /* Longest interval between two calls of give_up. */
-#define TERMINAL_BYTES 256       /* poll() reports room in a terminal from this many bytes on. */
+#define TERMINAL_BYTES 256       /* Most bytes of one write to a terminal. */
 
 /* A wait in progress. */
 struct wait {

@@ -18,11 +18,13 @@ struct member {
     cpu_set_t mask;
 };
 
-/* Equal findings of several ranks. */
+/* Findings of several ranks with the same verdict and subject, and the same fact unless `varies`.
+ */
 struct group {
     struct ddp_finding finding;
-    bool varies; /* Only the verdicts are equal, because the fact is different on each host. */
-    bool *has;   /* [size] */
+    bool varies;  /* The facts of equal machines differ. finding.fact is that of the first rank. */
+    bool differs; /* The ranks have different facts. */
+    bool *has;    /* [size] */
 };
 
 struct job {
@@ -63,17 +65,19 @@ static bool varies(const char *subject)
     return false;
 }
 
-static bool same_finding(const struct group *g, const struct ddp_finding *f)
+/* A rank may have several findings on a subject, for example one for each GPU. They are different
+ * groups. */
+static bool same_finding(const struct group *g, const struct ddp_finding *f, int rank)
 {
     return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
-           (g->varies || strcmp(g->finding.fact, f->fact) == 0);
+           (g->varies ? !g->has[rank] : strcmp(g->finding.fact, f->fact) == 0);
 }
 
 /* Notes that a rank has this finding. */
 static int add_finding(struct job *job, const struct ddp_finding *f, int rank, struct ddp_err *err)
 {
     int i = 0;
-    while (i < job->count && !same_finding(&job->groups[i], f))
+    while (i < job->count && !same_finding(&job->groups[i], f, rank))
         i++;
     if (i == job->count) {
         DDP_TRY(DDP_RESIZE(&job->groups, (size_t)job->count + 1, err));
@@ -82,6 +86,7 @@ static int add_finding(struct job *job, const struct ddp_finding *f, int rank, s
         DDP_TRY(DDP_NEW(&g->has, (size_t)job->comm->size, err));
         job->count++;
     }
+    job->groups[i].differs |= strcmp(job->groups[i].finding.fact, f->fact) != 0;
     job->groups[i].has[rank] = true;
     return 0;
 }
@@ -102,7 +107,8 @@ static void read_text(const cJSON *item, const char *key, char *out, size_t out_
     snprintf(out, out_bytes, "%s", cJSON_IsString(text) ? text->valuestring : "");
 }
 
-/* Adds the findings of a rank, which are a list in JSON. The cores are reported for each host. */
+/* Adds the findings of a rank, which are a list in JSON. Skips the finding on `cores`, because
+ * add_cores adds one for each host. */
 static int add_rank(struct job *job, const char *text, int rank, struct ddp_err *err)
 {
     cJSON *list, *item;
@@ -211,7 +217,8 @@ static int add_connection(struct job *job, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the number of ranks of a host, or of those that have the finding. */
+/* Returns how many ranks of a host have the finding of g, or how many ranks the host has if g is
+ * NULL. */
 static int count_ranks(const struct job *job, const struct group *g, int host)
 {
     int n = 0;
@@ -253,7 +260,8 @@ static bool host_has(const struct job *job, const char *subject, int host)
     return false;
 }
 
-/* Returns whether a host differs from most others in a subject: in its finding, or in having one.
+/* Returns whether a host differs from most others in a subject: it has another finding, or only one
+ * of the two sides has a finding.
  */
 static bool is_odd(const struct job *job, const char *subject, int host)
 {
@@ -280,7 +288,8 @@ static int add_odd_hosts(struct job *job, struct ddp_err *err)
     for (int h = 0; h < job->hosts && odd < ODD_MAX; h++) {
         struct ddp_finding f = {.verdict = DDP_DOCTOR_WARN,
                                 .subject = "host",
-                                .advice = "compare its hardware and software with the other hosts"};
+                                .advice = "compare its hardware and software with those of the "
+                                          "other hosts"};
         char subjects[300] = "";
         const char *subject;
         for (int i = -1; (subject = next_subject(job, count, &i)) != NULL;)
@@ -290,13 +299,14 @@ static int add_odd_hosts(struct job *job, struct ddp_err *err)
         if (!subjects[0])
             continue;
         odd++;
-        snprintf(f.fact, sizeof f.fact, "differs from most hosts of the job in: %s", subjects);
+        snprintf(f.fact, sizeof f.fact, "differs from %s in: %s",
+                 job->hosts == 2 ? "the other host" : "most hosts of the job", subjects);
         DDP_TRY(add_host_finding(job, &f, h, err));
     }
     return 0;
 }
 
-/* Appends a name, or after NAMED of them "..." once. */
+/* Appends the name if index < NAMED, and "..." if index == NAMED. */
 static void append_name(char *out, size_t out_bytes, int index, const char *name)
 {
     if (index < NAMED)
@@ -305,7 +315,8 @@ static void append_name(char *out, size_t out_bytes, int index, const char *name
         ddp_text_append(out, out_bytes, ", ...");
 }
 
-/* Writes who has a finding, for example "node3: ", or "" if all ranks of a single host have it. */
+/* Writes which hosts or ranks have a finding, for example "node3: ". Writes "" if the job has one
+ * host and all its ranks have the finding. */
 static void describe(const struct job *job, const struct group *g, char *out, size_t out_bytes)
 {
     const int whole = count_hosts(job, g), size = job->comm->size;
@@ -343,6 +354,20 @@ static void describe(const struct job *job, const struct group *g, char *out, si
     snprintf(out, out_bytes, "%s: ", names);
 }
 
+/* Returns the finding of a group. If the facts differ between hosts, its fact names the rank that
+ * has this fact. */
+static struct ddp_finding finding_of(const struct job *job, const struct group *g)
+{
+    struct ddp_finding f = g->finding;
+    int rank = 0;
+    if (job->hosts == 1 || !g->differs)
+        return f;
+    while (!g->has[rank])
+        rank++;
+    ddp_text_append(f.fact, sizeof f.fact, " (on rank %d; other ranks differ)", rank);
+    return f;
+}
+
 static void print_job(const struct job *job, FILE *out)
 {
     char where[512];
@@ -350,7 +375,8 @@ static void print_job(const struct job *job, FILE *out)
         for (int i = 0; i < job->count; i++)
             if ((int)job->groups[i].finding.verdict == v) {
                 describe(job, &job->groups[i], where, sizeof where);
-                ddp_doctor_print(&job->groups[i].finding, where, out);
+                const struct ddp_finding f = finding_of(job, &job->groups[i]);
+                ddp_doctor_print(&f, where, out);
             }
 }
 
@@ -364,7 +390,8 @@ static int count_groups(const struct job *job, enum ddp_doctor_verdict verdict)
 
 static void add_group(const struct job *job, const struct group *g, cJSON *list)
 {
-    cJSON *item = ddp_doctor_add(list, &g->finding);
+    const struct ddp_finding f = finding_of(job, g);
+    cJSON *item = ddp_doctor_add(list, &f);
     cJSON *hosts = ddp_json_arr(item, "hosts"), *ranks = ddp_json_arr(item, "ranks");
     for (int h = 0; h < job->hosts; h++)
         if (count_ranks(job, g, h) > 0)

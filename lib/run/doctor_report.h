@@ -23,7 +23,8 @@ void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
 
 /* Prints the findings of all ranks on rank 0: equal ones once, and with the hosts or ranks that
- * have them. mine: this rank's findings, as a list of ddp_doctor_add in JSON. Collective. */
+ * have them. mine: the JSON text of the list to which ddp_doctor_add added this rank's findings.
+ * Collective. */
 int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
                       const struct ddp_sysinfo *info, const char *mine, bool json,
                       struct ddp_err *err) DDP_MUST_CHECK;

@@ -172,8 +172,9 @@ static bool same_reason(const char *a, const char *b)
     }
 }
 
-/* True if one note covers both skipped points: they have the same algorithm and kind of reason and,
- * unless the user wrote `--algorithm all`, the same element type and operation. */
+/* True if one note covers both skipped points. They must have the same algorithm, compression
+ * method and reason (apart from numbers) and, unless the user wrote `--algorithm all`, the same
+ * element type and operation. */
 static bool share_note(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int i,
                        int j)
 {

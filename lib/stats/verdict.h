@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* Probability of a false FAIL that the gate accepts, and of a false PASS for each cell. If the gate
- * decides after each of several numbers of pairs, stats/sequential.h gives the level of each
- * decision. */
+/* The gate accepts this probability of a false FAIL, and for each cell this probability of a false
+ * PASS. If the gate decides after each of several numbers of pairs, stats/sequential.h gives the
+ * level of each decision. */
 #define DDP_VERDICT_LEVEL 0.05
 
 /* NONE: nothing was judged. */

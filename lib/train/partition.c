@@ -31,9 +31,10 @@ static int parse_weights(const char *list, struct ddp_partition_spec *out, struc
             memcpy(number, at, n);
         if (n >= sizeof number ||
             ddp_parse_int(number, 1, DDP_PARTITION_WEIGHT_MAX, &value, NULL) != 0)
-            return ddp_fail(err, DDP_EUSAGE,
-                            "--partition weights:%.40s: each weight must be a number from 1 to %d",
-                            list, DDP_PARTITION_WEIGHT_MAX);
+            return ddp_fail(
+                err, DDP_EUSAGE,
+                "--partition weights:%.40s: each weight must be a whole number from 1 to %d", list,
+                DDP_PARTITION_WEIGHT_MAX);
         out->weight[out->count++] = (int)value;
         at += n;
         if (*at == '\0')

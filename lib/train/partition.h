@@ -13,8 +13,9 @@
  * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
  * its own shard every epoch (as in SINGA and needle).
  *
- * If images cannot be split evenly, the first ranks get one image more (as in MXNet's split with
- * even_split=False). Each epoch uses every image exactly once. */
+ * With BATCH and SHARD, if images cannot be split evenly, the first ranks get one image more (as in
+ * MXNet's split with even_split=False). With WEIGHTS, the boundaries between the ranks' images are
+ * rounded down. Each epoch uses every image exactly once. */
 #ifndef DDP_TRAIN_PARTITION_H
 #define DDP_TRAIN_PARTITION_H
 
@@ -52,13 +53,13 @@ struct ddp_partition_plan {
     uint64_t seed;
 };
 
-/* Parses the option. Returns DDP_EUSAGE with the reason. */
+/* Parses the option. Returns DDP_EUSAGE, with the reason, if the text is invalid. */
 int ddp_partition_parse(const char *text, struct ddp_partition_spec *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the text that ddp_partition_parse reads. */
 void ddp_partition_text(const struct ddp_partition_spec *spec, char *out, size_t out_bytes);
-/* Returns the most images that one rank takes of a global batch split by the weights [ranks]. Sets
- * *least to the images of the rank with the smallest weight, rounded down. */
+/* Returns an upper bound of the images that a rank takes of a global batch split by weight [ranks].
+ * Sets *least to a lower bound for the rank with the smallest weight. */
 size_t ddp_partition_largest(size_t global_batch, const int *weight, int ranks, size_t *least);
 /* Splits `count` items over `ranks` ranks. Rank `rank` gets the items [*first, *first + *n). */
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n);

@@ -156,10 +156,11 @@ static int check_weights(const struct ddp_train_options *o, int ranks, struct dd
     }
     (void)ddp_partition_largest((size_t)global, p->weight, ranks, &least);
     if (least < 1)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "--partition: the rank with the smallest weight gets no image of a global "
-                        "batch of %lld",
-                        (long long)global);
+        return ddp_fail(
+            err, DDP_EUSAGE,
+            "--partition: the rank with the smallest weight may get no image of a global "
+            "batch of %lld",
+            (long long)global);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* Times a plain loop in N processes at once: plain_loop LOOP BYTES N [restore]. LOOP is copy
  * (b = a), add (a += b) or both (a = b = a + b). BYTES is the size of both arrays together. With
  * `restore` both arrays are copied from others before each round, as the sampler does before an
- * operation in place, so that the round finds the same lines in the caches. Prints the GB/s that all
- * processes read and write in the fastest round, in which the slowest process counts.
+ * operation in place, so that the round finds the same lines in the caches. Prints the GB/s that
+ * all processes read and write in the fastest round, in which the slowest process counts.
  * tests/bench/bound.py compares the figure with the bound of ddpbench. */
 #define _GNU_SOURCE
 #include <stdatomic.h>

@@ -30,6 +30,60 @@ print(body + f', "digest": "fnv1a64:{fnv1a64(body.encode()):016x}"' + "}")
 PY
 }
 
+# described FILE: every property of a schema has a description of one sentence, which names the unit
+# that its key names, and says when the value is null and whether older documents lack it. Every
+# object is strict, so that no document has a key without a description.
+described() {
+    "$PYTHON" - "$1" <<'PY'
+import json, re, sys
+UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "seconds": "seconds", "bytes": "bytes",
+         "GBps": "GB/s", "MHz": "MHz", "C": "degrees Celsius", "W": "watts", "percent": "percent"}
+schema = json.load(open(sys.argv[1]))
+count = 0
+
+def target(node):
+    return schema["$defs"][node["$ref"].split("/")[-1]] if "$ref" in node else node
+
+def nullable(node):
+    node = target(node)
+    return "null" in node.get("type", []) or None in node.get("enum", []) or any(map(nullable, node.get("anyOf", [])))
+
+def unit(key):
+    return next((UNITS[word] for word in key.split("_") if word in UNITS), None)
+
+def check(path, node, required, words):
+    """words: the unit that the key names, or that of the object around it."""
+    text = node.get("description", "")
+    for holds, why in [
+        (text, "no description"),
+        (re.fullmatch(r"[^.!?]((?![.!?]\s).)*\.", text), "not one sentence with a full stop at its end"),
+        (not words or words in text, f"the unit '{words}' is missing"),
+        (nullable(node) == bool(re.search(r"\bnull\b", text)), "when it is null"),
+        (required == ("absent in older documents" not in text), "whether older documents lack it"),
+    ]:
+        if not holds:
+            print(f"{path}: {why}: {text}")
+            return
+
+def walk(path, node, around):
+    global count
+    if "properties" in node and node.get("additionalProperties") is not False:
+        print(f"{path}: it may have other keys")
+    for key, child in node.get("properties", {}).items():
+        words = unit(key) or around
+        count += 1
+        check(f"{path}.{key}", child, key in node["required"], words)
+        walk(f"{path}.{key}", child, words)
+    for part in [node["items"]] if "items" in node else node.get("anyOf", []):
+        walk(path, part, around)
+
+walk("", schema, None)
+for name, node in schema["$defs"].items():
+    walk(name, node, None)
+print(f"{count} properties")
+PY
+}
+
 measure() {
     "$ddpbench" allreduce --ranks 1,2 -n "${1:-6}" --size 0,4,4K --json r.json >table 2>err
 }
@@ -212,4 +266,34 @@ PY
     measure
     edit r.json "[(q.pop('pays_below_GBps'), q.pop('verdict')) for q in p]" >e.json
     valid e.json
+}
+
+@test "every property of every schema has a description of one sentence with its unit" {
+    for schema in "$root"/results/schema/*.json; do
+        run described "$schema"
+        [ "$status" = 0 ] && [ "${#lines[@]}" = 1 ] || { echo "$output"; return 1; }
+    done
+    # The check finds each kind of mistake.
+    while IFS='|' read -r wrong edit; do
+        "$PYTHON" - "$root/results/schema/ddpbench-1.schema.json" "$edit" >bad.json <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+p = d["$defs"]["point"]["properties"]
+t = p["time_us"]["properties"]["p95"]
+exec(sys.argv[2])
+json.dump(d, sys.stdout)
+PY
+        run described bad.json
+        [ "${#lines[@]}" = 2 ] && [[ ${lines[0]} == *"$wrong"* ]] || { echo "$edit: $output"; return 1; }
+    done <<'EOF'
+point.op: no description|del p["op"]["description"]
+point.op: not one sentence|p["op"]["description"] = "Sum or average. Null for a broadcast."
+point.op: not one sentence|p["op"]["description"] = "sum or average"
+p95: the unit 'microseconds'|t["description"] = "The 95th percentile; null with fewer than 20 iterations."
+p95: when it is null|t["description"] = "The 95th percentile in microseconds."
+point.groups: when it is null|p["groups"]["description"] = "The number of groups; null without groups."
+point.quality: whether older documents lack it|p["quality"]["description"] = "The codes."
+point.op: whether older documents lack it|p["op"]["description"] = "Sum or average; null or absent in older documents."
+side: it may have other keys|del d["$defs"]["side"]["additionalProperties"]
+EOF
 }

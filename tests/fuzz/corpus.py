@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes,foreign}/. They are small and
+"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes,foreign,page}/. They are small and
 valid, so that mutations start from accepted inputs."""
 import gzip
+import json
 import os
 import struct
 
@@ -80,6 +81,39 @@ def main():
         write("sparse", "name-" + word.replace(":", "-"), b"\0" + word.encode())
 
     texts()
+    pages()
+
+
+def page_point(size, us, **more):
+    """A point of an all-reduce. more: members that replace others."""
+    spec = {"method": "none", "density": None} | more.pop("compress", {})
+    name = spec["method"] + (f":{spec['density']}" if spec["density"] else "")
+    rate = None if spec["density"] else size / us / 1e3
+    return {"id": f"allreduce/shm/auto/f32/sum/r0/in/registered/n2/{size}/{name}/0", "collective": "allreduce", "backend": "shm",
+            "algorithm": "auto", "dtype": "f32", "op": "sum", "placement": "in", "memory": "registered", "ranks": 2,
+            "requested_bytes": size, "size_bytes": size, "iterations": 9, "compress": spec, "partial": None,
+            "time_us": {"median": us, "ci95": [us, 2 * us], "min": us, "p25": us, "p75": us, "max": 3 * us}, "algbw_GBps": rate,
+            "busbw_GBps": rate, "busbw_ci95_GBps": None, "pingpong_ns": {"before": 99, "after": None}, "quality": ["busy"]} | more
+
+
+def pages():
+    base = {"schema": "ddpbench/1", "status": "complete", "reason": None, "label": "a<b>&\"c\"",
+            "tool": {"version": "0.1", "commit": "<i>", "cflags": "-O3"}, "command": {"name": "x", "argv": ["<script>"]},
+            "world": {"ranks": 2, "backend": "shm", "hosts": [{"name": "h", "cpu": "c", "cores": 2}]}, "points": []}
+    even = {"f32": {"predicted": 0.9, "estimated": 0.05, "measured": None}}
+    sparse = page_point(1024, 7, compress={"method": "topk", "density": 0.01}, wire_bytes_per_rank=10, dense_us={"f32": 5}, break_even=even)
+    points = [page_point(8, 1), page_point(1024, 3, quality=[]), sparse, page_point(1024, 4, id="ring", algorithm="ring", ranks=4, busbw_GBps=None)]
+    epochs = [{"epoch": e, "steps": 3, "seconds": e, "eval_accuracy": e / 9, "wire_bytes_per_rank": 10} for e in (1, 2)]
+    runs = [{"model": "lenet", "dataset": "mnist", "ranks": 2, "seed": 1, "sync": {"strategy": s}, "epochs": epochs} for s in ("dense", "topk:0.1")]
+    cell = {"id": "a<b>", "state": "slower", "pairs": 5, "base_us": 1, "new_us": 2, "ratio": 2, "lower": 1.5, "upper": 3, "p": 0.1, "p_holm": 0.2}
+    verdict = {"kind": "gate", "outcome": "FAIL", "reason": "<b>", "min_effect": 0.05, "pairs": 5, "base": {"command": "`x`"}, "cells": [cell],
+               "unjudged": [{"name": "n", "kind": "cell", "side": "new"}], "accuracy": [{"name": "m", "state": "worse", "seeds": 3, "base": 0.5}]}
+    across = {"documents": [{"name": "a"}, {"name": "b<c>"}], "ratios": [{"id": "i", "document": 1, "ratio": 2}],
+              "differences": [{"document": 1, "key": "CPU", "base": "x", "value": "<y>"}]}
+    for name, more in {"points": {"points": points}, "training": {"train": runs, "points": points[:1]}, "verdict": {"verdict": verdict},
+                       "across": {"verdict": {"kind": "across", "outcome": None, "across": across}},
+                       "selftest": {"verdict": {"kind": "selftest", "outcome": "PASS", "selftest": {"pairs": 9, "noise_floor": 0.1}}}}.items():
+        write("page", name, json.dumps(base | more).encode())
 
 
 def journal(*lines):

@@ -19,6 +19,11 @@ setup() {
     fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 
+# The document of a verdict, which a test leaves behind, is valid.
+teardown() {
+    [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
+}
+
 gate() {
     run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
     echo "$status: $output $stderr"

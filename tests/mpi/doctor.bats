@@ -75,6 +75,8 @@ odd_host() {
     grep "^WARN  ${hosts[2]}: data folder: .*DDPBENCH_DATA_DIR" <<<"$output"
     grep "^WARN  ${hosts[2]}: host: .*data folder" <<<"$output"
     grep '^OK    all 3 hosts: shared memory: ' <<<"$output"
+    # Each rank has its own number in the fact about the launcher.
+    grep "^OK    all 3 hosts: launcher: .* (on rank 0; other ranks differ)" <<<"$output"
     [ "$(grep -c '  shared memory: \|: shared memory: ' <<<"$output")" = 1 ]
     ! grep "${hosts[0]}\|${hosts[1]}" <<<"$output" || false
 }

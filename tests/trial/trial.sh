@@ -79,7 +79,7 @@ check "a training run uses the compressor" build/ddpbench train --dataset synthe
 change lib/compress/comp_randk.c 's/% (end - begin))/& * 0/'
 change lib/coll/allreduce/allreduce_chain.c 's/args->recv, own, args->count/args->recv, args->send, args->count/'
 change lib/device/cpu/kernels_cpu.inc.h '/combine_u16(v_u16 a/,/^}/s/a < b : a > b/a < b : a < b/'
-change lib/device/cuda/kernels_reduce.cu '/struct type_u16 /,/^};/s/(op == DDP_MIN) ==/(op == DDP_MAX) ==/'
+change lib/device/cuda/kernels_reduce.cu '/combine(uint16_t a/,/^}/s/(op == DDP_MIN) ==/(op == DDP_MAX) ==/'
 change "$schema" 's/"u16", //'
 check "the copy with defects builds" make_ all "${tests[@]/#/$out/tests/}"
 EDATA=11

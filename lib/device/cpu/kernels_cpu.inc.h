@@ -113,9 +113,9 @@ typedef struct {
 } v_acc;
 
 /* Returns whether the kernel computes an exact average of integers. Its accumulators are floats, in
- * which the sum is exact: |sum| is at most 2^39 in f64, or for u8 below 2^16 in f32. The rounding
- * error of the quotient is smaller than its distance to the next integer, so truncation gives the
- * exact result. */
+ * which the sum is exact: |sum| is at most 2^39 in f64, and below 2^24 in f32. The rounding error
+ * of the quotient is smaller than its distance to the next integer, so truncation gives the exact
+ * result. */
 INLINE bool is_integer_mean(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && ddp_dtype_is_integer(dtype);

@@ -1,0 +1,17 @@
+# The plots that README.md and results/README.md show, and the check of report pages in a browser.
+
+.PHONY: plots
+plots: all ## write results/plots/*.svg from the documents in results/
+	$(Q)$(PYTHON) ci/make_plots.py --ddpbench $(abspath $(O)/ddpbench)
+
+# The browser is the Debian package chromium. axe-core and the library that drives the browser come from
+# PyPI. SHOTS=DIR keeps pictures of the pages.
+VENV := build/venv
+$(VENV)/e2e:
+	$(Q)command -v chromium >/dev/null || { echo "make e2e needs chromium; try: apt-get install chromium" >&2; exit 69; }
+	$(Q)$(PYTHON) -m venv $(VENV)
+	$(Q)$(VENV)/bin/pip install -q playwright==1.* axe-playwright-python==0.*
+	$(Q)touch $@
+.PHONY: e2e
+e2e: all $(VENV)/e2e ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
+	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)

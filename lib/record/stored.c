@@ -1,0 +1,363 @@
+#include "record/stored.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "record/quality.h"
+#include "record/stored_impl.h"
+
+/* Largest number of items of a list that is not checked elsewhere. */
+#define ITEMS_MAX 100000
+
+/* Returns the string at a path, which lives as long as the document. */
+static const char *borrow(const cJSON *doc, const char *path)
+{
+    const cJSON *item = ddp_field_item(doc, path);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Reads all members of a table. what: names the object in the message. */
+static int read_fields(const struct ddp_fields *fields, const cJSON *doc, const char *what,
+                       const char *file, void *object, struct ddp_err *err)
+{
+    const char *path = "";
+    const char *why = ddp_fields_read_all(fields, doc, object, &path);
+    return why ? ddp_fail(err, DDP_EINPUT, "'%s': %s: '%s' %s", file, what, path, why) : 0;
+}
+
+/* Counts the items of the list at a path. A missing list has none. Returns DDP_EINPUT if the value
+ * is not a list or is too long. */
+static int list_at(const cJSON *doc, const char *path, const char *file, const cJSON **list,
+                   int *count, struct ddp_err *err)
+{
+    *list = ddp_field_item(doc, path);
+    *count = 0;
+    if (!*list || cJSON_IsNull(*list))
+        return 0;
+    if (!cJSON_IsArray(*list))
+        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' is not a list", file, path);
+    *count = cJSON_GetArraySize(*list);
+    if (*count > ITEMS_MAX)
+        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' has %d items, more than the limit of %d", file,
+                        path, *count, ITEMS_MAX);
+    return 0;
+}
+
+static void read_tool(struct ddp_stored *s)
+{
+    const cJSON *tool = ddp_field_item(s->doc, "tool");
+    struct ddp_record *r = &s->record;
+    s->build = (struct ddp_build){.version = borrow(tool, "version"),
+                                  .commit = borrow(tool, "commit"),
+                                  .compiler = borrow(tool, "compiler"),
+                                  .cflags = borrow(tool, "cflags"),
+                                  .dirty = cJSON_IsTrue(ddp_field_item(tool, "dirty"))};
+    ddp_stored_text(tool, "simd", r->simd, sizeof r->simd);
+    ddp_stored_text(tool, "features.mpi", r->feature_mpi, sizeof r->feature_mpi);
+    ddp_stored_text(tool, "features.nccl", r->feature_nccl, sizeof r->feature_nccl);
+    ddp_stored_text(tool, "features.cuda", r->feature_cuda, sizeof r->feature_cuda);
+    ddp_stored_text(tool, "features.blas", r->feature_blas, sizeof r->feature_blas);
+}
+
+static int read_command(struct ddp_stored *s, const char *file, struct ddp_err *err)
+{
+    struct ddp_record *r = &s->record;
+    const cJSON *list, *item;
+    int count;
+    ddp_stored_text(s->doc, "command.name", r->command, sizeof r->command);
+    DDP_TRY(list_at(s->doc, "command.argv", file, &list, &count, err));
+    DDP_TRY(DDP_NEW(&s->argv, (size_t)count + 1, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        s->argv[r->argc++] = cJSON_IsString(item) ? item->valuestring : "";
+    }
+    r->argv = (char *const *)s->argv;
+    return 0;
+}
+
+static int read_hosts(struct ddp_record *r, const cJSON *world, const char *file,
+                      struct ddp_err *err)
+{
+    const cJSON *list, *item, *gpu;
+    int count;
+    DDP_TRY(list_at(world, "hosts", file, &list, &count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_host host = {.memory_bytes = -1, .load = NAN};
+        DDP_TRY(read_fields(&ddp_host_fields, item, "a host", file, &host, err));
+        cJSON_ArrayForEach(gpu, ddp_field_item(item, "gpus"))
+        {
+            struct ddp_gpu_facts *facts = &host.gpus[host.gpu_count];
+            if (host.gpu_count == DDP_GPU_FACTS_MAX)
+                break;
+            ddp_fields_init(&ddp_gpu_fields, facts);
+            facts->power_limit_W = -1;
+            DDP_TRY(read_fields(&ddp_gpu_fields, gpu, "a GPU", file, facts, err));
+            const double watts = ddp_stored_number(gpu, "power_limit_W");
+            facts->power_limit_W = watts >= 0 ? watts : -1;
+            host.gpu_count++;
+        }
+        DDP_TRY(ddp_record_add_host(r, &host, err));
+    }
+    return 0;
+}
+
+static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
+{
+    const cJSON *world = ddp_field_item(doc, "world");
+    r->world_ranks = (int)ddp_stored_count(world, "ranks", 1e6, 0);
+    ddp_stored_text(world, "backend", r->world_backend, sizeof r->world_backend);
+    ddp_stored_text(world, "launcher", r->launcher, sizeof r->launcher);
+    ddp_stored_text(world, "launch", r->launch, sizeof r->launch);
+    ddp_stored_text(world, "subset", r->subset, sizeof r->subset);
+    r->comm_init_ns = ddp_stored_number(world, "comm_us.init") * 1e3;
+    r->comm_split_ns = ddp_stored_number(world, "comm_us.split") * 1e3;
+    r->comm_destroy_ns = ddp_stored_number(world, "comm_us.destroy") * 1e3;
+    return read_hosts(r, world, file, err);
+}
+
+static int read_environment(struct ddp_record *r, const cJSON *doc, struct ddp_err *err)
+{
+    const cJSON *list = ddp_field_item(doc, "environment"), *item;
+    const int count = cJSON_IsObject(list) ? cJSON_GetArraySize(list) : 0;
+    DDP_TRY(DDP_RESIZE(&r->environment, (size_t)count + 1, err));
+    for (item = count ? list->child : NULL; item; item = item->next) {
+        struct ddp_env_entry *e = &r->environment[r->environment_count++];
+        ddp_printable(item->string, e->key, sizeof e->key);
+        ddp_printable(cJSON_IsString(item) ? item->valuestring : "", e->value, sizeof e->value);
+    }
+    return 0;
+}
+
+static int read_lists(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
+{
+    const cJSON *list, *item;
+    int count;
+    DDP_TRY(list_at(doc, "control", file, &list, &count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_control control = {.ranks = 0};
+        ddp_fields_init(&ddp_control_fields, &control);
+        DDP_TRY(read_fields(&ddp_control_fields, item, "'control'", file, &control, err));
+        DDP_TRY(ddp_record_add_control(r, &control, err));
+    }
+    DDP_TRY(list_at(doc, "left_out", file, &list, &count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_left_out left_out = {.points = -1};
+        DDP_TRY(read_fields(&ddp_left_out_fields, item, "'left_out'", file, &left_out, err));
+        DDP_TRY(ddp_record_add_left_out(r, &left_out, err));
+    }
+    return 0;
+}
+
+/* Reads what an id says that no key says: the compressor with its argument, and whether the
+ * operation ran beside a computation. */
+static void read_id(const cJSON *item, struct ddp_point_spec *spec)
+{
+    enum { COMPRESS = 10 }; /* the component of ddp_point_id */
+    const char *id = borrow(item, "id"), *method = borrow(item, "compress.method");
+    const char *at = id;
+    for (int i = 0; i < COMPRESS && at; i++) {
+        at = strchr(at, '/');
+        at = at ? at + 1 : NULL;
+    }
+    const size_t bytes = at ? strcspn(at, "/") : 0;
+    if (at && strncmp(at, method, strlen(method)) == 0 && bytes < sizeof spec->compress)
+        snprintf(spec->compress, sizeof spec->compress, "%.*s", (int)bytes, at);
+    else
+        ddp_printable(method, spec->compress, sizeof spec->compress);
+    spec->overlap = strstr(id, "/overlap") != NULL;
+}
+
+static unsigned read_quality(const cJSON *item)
+{
+    const cJSON *code;
+    unsigned codes = 0;
+    cJSON_ArrayForEach(code, ddp_field_item(item, "quality"))
+    {
+        for (int c = 0; c < DDP_QUALITY_COUNT; c++)
+            if (cJSON_IsString(code) && strcmp(code->valuestring, ddp_quality_names[c]) == 0)
+                codes |= 1u << c;
+    }
+    return codes;
+}
+
+/* Reads the times of the iterations, if the document has them. */
+static int read_samples(const cJSON *item, const char *file, struct ddp_point *p, double **samples,
+                        struct ddp_err *err)
+{
+    const cJSON *list = ddp_field_item(item, "samples_us"), *sample;
+    const int count = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || count == 0)
+        return 0;
+    DDP_TRY(DDP_NEW(samples, (size_t)count, err));
+    cJSON_ArrayForEach(sample, list)
+    {
+        if (!cJSON_IsNumber(sample))
+            return ddp_fail(err, DDP_EINPUT, "'%s': a point has samples that are not numbers",
+                            file);
+        (*samples)[p->sample_count++] = sample->valuedouble * 1e3;
+    }
+    return 0;
+}
+
+static int read_point(const cJSON *item, const char *file, struct ddp_point *p, double **samples,
+                      struct ddp_err *err)
+{
+    char what[240] = "point '", id[192];
+    ddp_stored_text(item, "id", id, sizeof id);
+    ddp_text_append(what, sizeof what, "%s'", id);
+    ddp_point_init(p);
+    DDP_TRY(read_fields(&ddp_point_fields, item, what, file, p, err));
+    read_id(item, &p->spec);
+    p->spec.groups = (int)ddp_stored_count(item, "groups", 1e6, 0);
+    if (p->spec.groups == 1) /* The document has 1 for points without groups. */
+        p->spec.groups = 0;
+    p->quality = read_quality(item);
+    p->time_ns.n = (size_t)p->iterations;
+    p->wire_counted = strcmp(borrow(item, "wire_bytes_source"), "counted") == 0;
+    p->correctness_only = cJSON_IsNull(ddp_field_item(item, "algbw_GBps")) &&
+                          !isnan(ddp_point_algbw_GBps(p, p->time_ns.median));
+    return read_samples(item, file, p, samples, err);
+}
+
+/* Finds the merged point with the id of a point. */
+static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *item,
+                       const char *file, size_t *merged, struct ddp_err *err)
+{
+    char id[192], varied[192];
+    ddp_stored_text(item, "id", id, sizeof id);
+    if ((vary & DDP_VARY_POINT_KEYS) && ddp_vary_id(vary, id, varied, sizeof varied))
+        memcpy(id, varied, sizeof id);
+    *merged = ddp_id_index_find(&s->result.index, id);
+    return *merged != DDP_ID_NONE
+               ? 0
+               : ddp_fail(err, DDP_EINTERNAL, "'%s': point '%s' was not merged", file, id);
+}
+
+/* ddp_result_from_json has checked the number of points. */
+static int read_points(struct ddp_stored *s, unsigned vary, const char *file, struct ddp_err *err)
+{
+    const cJSON *list = ddp_field_item(s->doc, "points"), *item;
+    const size_t count = (size_t)cJSON_GetArraySize(list);
+    struct ddp_record *r = &s->record;
+    DDP_TRY(DDP_NEW(&r->points, count, err));
+    DDP_TRY(DDP_NEW(&r->samples, count, err));
+    DDP_TRY(DDP_NEW(&s->merged, count, err));
+    r->point_capacity = (int)count;
+    cJSON_ArrayForEach(item, list)
+    {
+        const int i = r->point_count++;
+        DDP_TRY(read_point(item, file, &r->points[i], &r->samples[i], err));
+        DDP_TRY(find_merged(s, vary, item, file, &s->merged[i], err));
+    }
+    return 0;
+}
+
+static int read_epochs(struct ddp_record *r, const cJSON *item, const char *file,
+                       struct ddp_err *err)
+{
+    const cJSON *list, *entry;
+    int count;
+    DDP_TRY(list_at(item, "epochs", file, &list, &count, err));
+    cJSON_ArrayForEach(entry, list)
+    {
+        struct ddp_epoch epoch;
+        ddp_epoch_init(&epoch);
+        DDP_TRY(read_fields(&ddp_epoch_fields, entry, "an epoch", file, &epoch, err));
+        epoch.wire_counted = strcmp(borrow(entry, "wire_bytes_source"), "counted") == 0;
+        DDP_TRY(ddp_record_add_epoch(r, &epoch, err));
+    }
+    return 0;
+}
+
+/* ddp_result_from_json has checked the number of runs. */
+static int read_runs(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, ddp_field_item(doc, "train"))
+    {
+        struct ddp_train_run run;
+        ddp_train_run_init(&run);
+        DDP_TRY(read_fields(&ddp_train_fields, item, "a training run", file, &run, err));
+        DDP_TRY(ddp_record_add_train(r, &run, err));
+        DDP_TRY(read_epochs(r, item, file, err));
+    }
+    return 0;
+}
+
+static int read_record(struct ddp_stored *s, unsigned vary, const char *file, struct ddp_err *err)
+{
+    struct ddp_record *r = &s->record;
+    const cJSON *doc = s->doc;
+    r->status = strcmp(s->result.status, "complete") == 0 ? DDP_STATUS_COMPLETE
+                : strcmp(s->result.status, "failed") == 0 ? DDP_STATUS_FAILED
+                                                          : DDP_STATUS_PARTIAL;
+    ddp_stored_text(doc, "reason", r->reason, sizeof r->reason);
+    ddp_stored_text(doc, "label", r->label, sizeof r->label);
+    ddp_stored_text(doc, "started", r->started, sizeof r->started);
+    ddp_stored_text(doc, "finished", r->finished, sizeof r->finished);
+    r->seed = ddp_stored_count(doc, "seed", 9007199254740991.0, -1);
+    r->timer_cost_ns = ddp_stored_number(doc, "timer.cost_ns");
+    r->timer_resolution_ns = ddp_stored_number(doc, "timer.resolution_ns");
+    read_tool(s);
+    DDP_TRY(read_command(s, file, err));
+    DDP_TRY(read_world(r, doc, file, err));
+    DDP_TRY(read_environment(r, doc, err));
+    DDP_TRY(read_lists(r, doc, file, err));
+    DDP_TRY(read_points(s, vary, file, err));
+    DDP_TRY(read_runs(r, doc, file, err));
+    return ddp_stored_read_verdict(s, file, err);
+}
+
+int ddp_stored_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_stored *out,
+                     struct ddp_err *err)
+{
+    bool edited;
+    int rc;
+    *out = (struct ddp_stored){.doc = NULL};
+    ddp_record_init(&out->record);
+    ddp_verdict_record_init(&out->verdict);
+    DDP_TRY_GOTO(ddp_result_parse_json(text, bytes, name, rules, &edited, &out->doc, err),
+                 err_stored);
+    DDP_TRY_GOTO(ddp_result_from_json(out->doc, edited, name, rules, &out->result, err),
+                 err_stored);
+    DDP_TRY_GOTO(read_record(out, rules ? rules->vary : 0, name, err), err_stored);
+    return 0;
+
+err_stored:
+    ddp_stored_release(out);
+    return rc;
+}
+
+int ddp_stored_read(const char *path, const struct ddp_result_rules *rules, struct ddp_stored *out,
+                    struct ddp_err *err)
+{
+    char *text;
+    size_t bytes;
+    *out = (struct ddp_stored){.doc = NULL};
+    DDP_TRY(ddp_file_read(path, DDP_JSON_MAX_BYTES, &text, &bytes, err));
+    const int rc = ddp_stored_parse(text, bytes, path, rules, out, err);
+    free(text);
+    return rc;
+}
+
+void ddp_stored_release(struct ddp_stored *s)
+{
+    ddp_across_release(&s->across);
+    ddp_verdict_record_release(&s->verdict);
+    ddp_record_release(&s->record);
+    ddp_result_release(&s->result);
+    free(s->across_results);
+    free(s->across_texts);
+    free(s->merged);
+    free(s->argv);
+    cJSON_Delete(s->doc);
+    *s = (struct ddp_stored){.doc = NULL};
+}

@@ -1,0 +1,46 @@
+/* Reads a result document back into a record, for programs that show stored results. result_file.h
+ * reads only the parts that `gate` and `compare` judge, and checks them; it is used here first. */
+#ifndef DDP_RECORD_STORED_H
+#define DDP_RECORD_STORED_H
+
+#include "record/across.h"
+#include "record/provenance.h"
+#include "record/record.h"
+#include "record/result_file.h"
+#include "record/verdict_record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A document. The members point into each other, so a struct must not be copied. */
+struct ddp_stored {
+    struct ddp_result result; /* The checked parts, with the repetitions of a point merged. */
+    size_t *merged; /* [record.point_count]: the index of each point's merged point in `result`. */
+    struct ddp_record record;
+    struct ddp_build build; /* The build that wrote the document. */
+    /* The strings of `build` and the arguments of the record point into the document. */
+    cJSON *doc;
+    const char **argv;
+    /* The members that record.verdict points to. */
+    struct ddp_verdict_record verdict;
+    struct ddp_noise noise;
+    struct ddp_across across;
+    struct ddp_result *across_results;
+    char (*across_texts)[192];
+};
+
+/* Reads a file. Returns the errors of ddp_result_read. A value that is missing in a document of
+ * another version stays unknown. Release *out with ddp_stored_release. */
+int ddp_stored_read(const char *path, const struct ddp_result_rules *rules, struct ddp_stored *out,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Parses text[bytes]. name: the document's name in messages. */
+int ddp_stored_parse(const char *text, size_t bytes, const char *name,
+                     const struct ddp_result_rules *rules, struct ddp_stored *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_stored_release(struct ddp_stored *stored);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
