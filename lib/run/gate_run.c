@@ -299,7 +299,6 @@ static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, 
     DDP_TRY(make_folder(&folder, err));
     w->setup.folder = folder.path;
     w->setup.log = &app->log;
-    app->log.progress_every_ns = isatty(STDERR_FILENO) ? 0 : DDP_LOG_PROGRESS_NS;
     if (v->selftest)
         rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
     else
