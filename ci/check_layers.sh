@@ -38,7 +38,7 @@ CBLAS         | \bcblas_\w+ | ^lib/model/blas\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
 _exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/launch/(launch(_\w+)?|watchdog)\.[ch]$
-getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo)\.c$|^lib/launch/launcher\.c$|^lib/run/(gate_run|noise_floor)\.c$
+getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo|terminal)\.c$|^lib/launch/launcher\.c$|^lib/run/(gate_run|noise_floor)\.c$
 '
 
 # Prints each violation in the repository $1, and fails when there is one.

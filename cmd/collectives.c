@@ -67,7 +67,8 @@ static const struct ddp_opt time_rows[] = {
             "and has no interval",
             .min = 1, .max = 1000000),
     DDP_OPT(ENUM, "order", 0, AT(bench.order), "HOW", "random",
-            "measure points in random order (see --seed) or as given; rows always appear as given",
+            "measure points in random order (see --seed) or as given; terminals and documents show "
+            "them as given",
             .choices = order_names),
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "

@@ -7,6 +7,9 @@
 #include "bench/break_even.h"
 #include "plain.h"
 #include "record/quality.h"
+#include "report/legend.h"
+
+#define EXPLAIN_COLUMNS 80 /* length of the lines */
 
 /* The all-reduce in the worked examples of busbw and algbw. */
 enum { EXAMPLE_RANKS = 4 };
@@ -292,12 +295,27 @@ static void explain_break_even(FILE *out)
           out);
 }
 
+static void explain_columns(FILE *out)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    fputs("A terminal shows what is constant in the first line, then the columns that vary\n"
+          "and fit. With --wide, in a pipe and in a file the table has all columns. A value\n"
+          "that does not exist is -.\n",
+          out);
+    for (int table = 0; table < DDP_LEGEND_COUNT; table++) {
+        ddp_strbuf_addf(&text, "\n%s:\n", ddp_legend_title((enum ddp_legend)table));
+        ddp_legend_add((enum ddp_legend)table, NULL, 0, "  ", EXPLAIN_COLUMNS, &text);
+    }
+    fputs(text.text ? text.text : "", out);
+    ddp_strbuf_release(&text);
+}
+
 static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},         {"algbw", explain_algbw},
     {"time", explain_time},           {"quality", explain_quality},
     {"pingpong", explain_pingpong},   {"bound", explain_bound},
     {"effective", explain_effective}, {"break-even", explain_break_even},
-    {"exit-codes", ddp_exit_print},
+    {"columns", explain_columns},     {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -321,7 +339,7 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
-               "exit-codes.\n",
+               "columns, exit-codes.\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -32,12 +32,16 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
     DDP_OPT_HEADING("Statistics"),
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
-            "largest number of pairs of runs, one of each command, in random ABBA order; the gate "
-            "stops earlier when it is sure",
+            "largest number of pairs, each of one or more runs of both commands in random ABBA "
+            "order; the gate stops earlier when it is sure",
             .min = 1, .max = DDP_SIGNFLIP_MAX),
     DDP_OPT(INT, "pairs", 0, AT(pairs), "N", NULL,
             "run exactly N pairs and decide once; at least log2(cells/0.05)", .min = 1,
             .max = DDP_SIGNFLIP_MAX),
+    DDP_OPT(INT, "runs", 0, AT(runs), "N", NULL,
+            "runs of each command in a pair, of which the median counts (default: an odd number "
+            "that takes about half a second, by the times of the first run of each)",
+            .min = 1, .max = DDP_GATE_RUNS_MAX),
     DDP_OPT(DOUBLE, "min-effect", 0, AT(min_effect), "PCT", NULL,
             "smallest slow-down in percent that counts (default: the larger of 5 and this "
             "machine's noise floor)",
@@ -108,15 +112,17 @@ const struct ddp_cmd ddp_cmd_gate = {
     .summary = "test whether NEW is slower than BASE; for CI, exits with 0, 10 or 12",
     .operands = "",
     .details =
-        "Runs both commands in randomised ABBA pairs. Each run gives one median per cell\n"
-        "(point). Each cell gets an exact one-sided sign-flip test on the log ratios,\n"
-        "corrected by Holm for all cells, and a Hodges-Lehmann ratio with one-sided bounds.\n"
-        "The gate decides after 8 pairs, then after every 4, until it is sure or has run\n"
-        "--max-pairs. Alpha spending (Lan & DeMets) keeps all decisions together at 5 %.\n"
+        "Runs both commands in randomised ABBA pairs. A pair has an odd number of runs of each\n"
+        "command, about half a second of them (--runs). A run gives one median per cell\n"
+        "(point), and the median over the runs of a pair counts. Each cell gets an exact\n"
+        "one-sided sign-flip test on the log ratios of the pairs, corrected by Holm for all\n"
+        "cells, and a Hodges-Lehmann ratio with one-sided bounds. The gate decides after 8\n"
+        "pairs, then after every 4, until it is sure or has run --max-pairs. Alpha spending\n"
+        "(Lan & DeMets) keeps all decisions together at 5 %.\n"
         "  FAIL (10)          a cell is significant, and its lower bound is above --min-effect\n"
         "  PASS (0)           every upper bound is below --min-effect\n"
         "  INCONCLUSIVE (12)  anything else: use a larger --max-pairs, or a quieter machine\n"
-        "If the ping-pong or memory speed differs between the sides, a FAIL is INCONCLUSIVE.\n"
+        "A FAIL is INCONCLUSIVE if the ping-pong or the memory copy was slower for new, too.\n"
         "There is no PASS if a cell or a training run of base was not judged. Cells that only\n"
         "new has are listed and change nothing.\n"
         "The step time of a training run is a cell. Its accuracy is the mean of at most its\n"
@@ -126,7 +132,7 @@ const struct ddp_cmd ddp_cmd_gate = {
         "if the upper bound is below -margin. A run of new that diverges is worse. Otherwise\n"
         "the gate needs more seeds (train --seeds), not more pairs. The short baseline run\n"
         "from which train computes the speed-up is not judged.\n"
-        "A pair is repeated, at most twice, if the ping-pongs of its two runs differ by more\n"
+        "A pair is repeated, at most twice, if the ping-pongs of its sides differ by more\n"
         "than a factor of 1.5. The times of the cells do not matter for this. A result that is\n"
         "incomplete, has wrong data or a point without valid iterations is an error.\n"
         "Cells are matched by their ids. With --vary, the ids leave out the keys that differ\n"
@@ -135,8 +141,7 @@ const struct ddp_cmd ddp_cmd_gate = {
         "\n"
         "--metric wall judges any command by its wall time, as one cell named wall. Nothing\n"
         "is appended to the command, its stdout is discarded, and no shell is started. Each\n"
-        "side first runs up to 3 times untimed. A launch is the median of as many runs as\n"
-        "fit into half a second, at most 100. --read judges the values that another\n"
+        "side first runs up to 3 times untimed. --read judges the values that another\n"
         "benchmark prints, one cell per name. Units of time become us. Other values stand in\n"
         "the columns for us as they are, or as their reciprocal if bigger is better. Give\n"
         "hyperfine's commands the same names on both sides (-n).\n"

@@ -11,6 +11,7 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "cmd.h"
 #include "nccl_flags.h"
 #include "record/provenance.h"
@@ -211,10 +212,13 @@ static bool check_stack(void)
 __attribute__((noinline)) static int run_program(int argc, char **argv)
 {
     struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_terminal terminal;
+    ddp_terminal_read(STDERR_FILENO, &terminal);
     struct ddp_app app = {
         .log = {.stream = stderr,
                 .level = DDP_LOG_NOTE,
-                .color = isatty(STDERR_FILENO) && !getenv("NO_COLOR")},
+                .color = terminal.color,
+                .progress_every_ns = terminal.moves ? 0 : DDP_LOG_PROGRESS_NS},
         .out = stdout,
         .launcher_error = DDP_ERR_INIT,
         .argc = argc,

@@ -39,10 +39,14 @@ const struct ddp_opt ddp_world_rows[] = {
             "write the result as JSON (- for stdout, instead of the table)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats; see `ddpbench list` (default table)"),
+    DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
+            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
-            "show progress on stderr; auto: only on a terminal", .choices = progress_names),
+            "show progress on stderr; auto: on a terminal, and elsewhere every 30 s",
+            .choices = progress_names),
     DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
-    DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL, "print more on stderr"),
+    DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
+            "print more on stderr, and say what the columns of the table mean"),
     DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
     DDP_OPT_END,
 };
@@ -56,6 +60,8 @@ const struct ddp_opt ddp_verdict_rows[] = {
             "write the verdict as JSON (- for stdout, instead of the table)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"),
+    DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
+            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT_END,
 };
 

@@ -4,9 +4,9 @@
 FOLDER is prepared for them: build/ddpbench, old.json, new.json and so on lie there. A command is a
 line of an indented or `sh` block, or code in a sentence, that begins with ddpbench, build/ddpbench,
 mpiexec or make. Commands with a placeholder (a word in capitals, or "...") are not run. Measurements
-are shortened: they get `-n 1` or `--max-steps`, mpiexec starts 2 ranks, a sweep is a dry run, and a
-self-test has one gate. If only a command of ddpbench is named, its help is printed. Of make only the
-target is checked. Prints the commands that fail, and their number.
+are shortened: they get `-n 1` or `--max-steps`, 1M is the largest size, mpiexec starts 2 ranks, a
+sweep is a dry run, and a self-test has one gate. If only a command of ddpbench is named, its help is
+printed. Of make only the target is checked. Prints the commands that fail, and their number.
 """
 import os
 import re
@@ -38,7 +38,7 @@ def commands(page):
         elif fence is None:
             paragraph = " ".join(lines[i:i + 2])
             for found in re.finditer(r"`([^`]+)`", paragraph):
-                if found.start() < len(line) and BEGIN.match(found[1]) and ("ddpbench" in found[1] or found[1][:5] == "make "):
+                if found.start() < len(line) and BEGIN.match(found[1]) and ("ddpbench" in found[1] or found[1].startswith("make ")):
                     yield found[1]
 
 
@@ -61,8 +61,9 @@ def shorten(text):
     if "--selftest" in words:
         base = shlex.join(words[:at + 1] + ["allreduce", "--size", "64K", "-n", "9", "-q"])
         return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "6", "--base", base], [0, 10, 12]
-    if command in COLLECTIVES and "-n" not in words[at:]:
-        more = ["-n", "1", "-w", "0"]
+    if command in COLLECTIVES:
+        words = [re.sub(r"^[0-9]+[MG]$", "1M", word) for word in words]
+        more = ["-n", "1", "-w", "0"] if "-n" not in words[at:] else []
     if command == "train":
         more = ["--max-steps", "2"]
     if command == "sweep":
@@ -81,7 +82,7 @@ def main():
     for text in dict.fromkeys(commands(page)):
         if PLACEHOLDER.search(text) or "<" in text:
             continue
-        if text.startswith("make "):
+        if text.split()[0] == "make":
             words, good = ["make", "-n", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))] + shlex.split(text)[1:], [0]
         else:
             words, good = shorten(text)

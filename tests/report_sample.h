@@ -131,7 +131,7 @@ static inline int add(struct ddp_report_set *set, const char *name, const char *
                       struct ddp_err *err)
 {
     *err = DDP_ERR_INIT;
-    return ddp_report_add(set, ddp_reporter_find(name), path, false, err);
+    return ddp_report_add(set, ddp_reporter_find(name), path, err);
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, in_fresh_folder, leave_folder)

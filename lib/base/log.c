@@ -1,9 +1,11 @@
 #include "base/log.h"
 
 #include <poll.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "base/terminal.h"
 
 #define WRITE_DEADLINE_MS 1000
 
@@ -21,6 +23,21 @@ static void start_line(const struct ddp_log *log, enum ddp_log_level level, stru
     bool color = log->color && levels[level].color[0];
     ddp_strbuf_addf(line, "ddpbench: %s%s%s", color ? levels[level].color : "",
                     levels[level].prefix, color ? "\033[0m" : "");
+}
+
+/* Returns the width of the terminal, or 0 if the stream goes to none. */
+static int columns_of(const struct ddp_log *log)
+{
+    struct ddp_terminal terminal;
+    ddp_terminal_read(fileno(log->stream), &terminal);
+    return terminal.columns;
+}
+
+/* Adds a text after a prefix of `used` columns. On a terminal it is broken into lines. */
+static void add_text(const struct ddp_log *log, const char *text, int used, struct ddp_strbuf *line)
+{
+    ddp_strbuf_wrap(line, text, used, columns_of(log), 2);
+    ddp_strbuf_add(line, "\n");
 }
 
 bool ddp_log_ready(FILE *stream, int timeout_ms)
@@ -52,7 +69,7 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
     ddp_printable(text, clean, sizeof clean);
     struct ddp_strbuf line = DDP_STRBUF_INIT;
     start_line(log, level, &line);
-    ddp_strbuf_addf(&line, "%s\n", clean);
+    add_text(log, clean, (int)strlen("ddpbench: ") + (int)strlen(levels[level].prefix), &line);
     if (!line.failed)
         write_line(log, line.text, line.length);
     ddp_strbuf_release(&line);
@@ -83,10 +100,13 @@ void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
     }
     if (!ddp_log_ready(log->stream, 0))
         return;
+    char text[512];
+    const int columns = columns_of(log);
     va_start(args, fmt);
-    fputs("\r\033[K", log->stream);
-    vfprintf(log->stream, fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    /* A longer line would wrap, and only its last row would be replaced. */
+    fprintf(log->stream, "\r\033[K%.*s", columns > 0 ? columns - 1 : (int)sizeof text, text);
     fflush(log->stream);
     log->progress_shown = true;
 }
@@ -111,14 +131,19 @@ void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp
         return;
     char clean[sizeof err->hint];
     struct ddp_strbuf line = DDP_STRBUF_INIT;
-    start_line(log, err->interrupted ? DDP_LOG_NOTE : DDP_LOG_ERROR, &line);
-    if (who)
+    const enum ddp_log_level level = err->interrupted ? DDP_LOG_NOTE : DDP_LOG_ERROR;
+    int used = (int)strlen("ddpbench: ") + (int)strlen(levels[level].prefix);
+    start_line(log, level, &line);
+    if (who) {
         ddp_strbuf_addf(&line, "%s: ", who);
+        used += (int)strlen(who) + 2;
+    }
     ddp_printable(err->text, clean, sizeof clean);
-    ddp_strbuf_addf(&line, "%s\n", clean);
+    add_text(log, clean, used, &line);
     if (err->hint[0]) {
         ddp_printable(err->hint, clean, sizeof clean);
-        ddp_strbuf_addf(&line, "  %s\n", clean);
+        ddp_strbuf_add(&line, "  ");
+        add_text(log, clean, 2, &line);
     }
     /* If memory for the line ran out, write at least the text. */
     if (!line.failed)

@@ -73,6 +73,45 @@ void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n)
     sb->text[sb->length] = '\0';
 }
 
+int ddp_text_columns(const char *text, size_t bytes)
+{
+    int columns = 0;
+    for (size_t i = 0; i < bytes; i++)
+        columns += ((unsigned char)text[i] & 0xC0) != 0x80; /* not inside a UTF-8 sequence */
+    return columns;
+}
+
+/* Returns the length of the word at the start of text. Text between backquotes has no spaces. */
+static size_t word_bytes(const char *text)
+{
+    bool quoted = false;
+    size_t n = 0;
+    for (; text[n] && (quoted || text[n] != ' '); n++)
+        if (text[n] == '`')
+            quoted = !quoted && strchr(text + n + 1, '`') != NULL;
+    return n;
+}
+
+void ddp_strbuf_wrap(struct ddp_strbuf *sb, const char *text, int used, int width, int indent)
+{
+    int column = used;
+    for (bool first = true; *text; first = false) {
+        const size_t spaces = strspn(text, " "), n = word_bytes(text + spaces);
+        const int columns = ddp_text_columns(text + spaces, n);
+        if (!first && n > 0 && width > 0 && column + (int)spaces + columns > width) {
+            ddp_strbuf_add(sb, "\n");
+            ddp_strbuf_pad(sb, (size_t)indent);
+            column = indent;
+        } else {
+            ddp_strbuf_pad(sb, spaces);
+            column += (int)spaces;
+        }
+        ddp_strbuf_add_n(sb, text + spaces, n);
+        column += columns;
+        text += spaces + n;
+    }
+}
+
 void ddp_strbuf_release(struct ddp_strbuf *sb)
 {
     free(sb->text);

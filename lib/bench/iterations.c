@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "comm/hosts.h"
+#include "comm/shm/comm_shm.h"
 #include "stats/series.h"
 
 /* Largest number of iterations whose times are exchanged in one call. */
@@ -25,6 +26,8 @@
 #define INVALID_MAX(kept) (200 + 4 * (kept))
 /* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
+/* The flags move before the first of this many iterations. */
+#define MOVE_STARTS 16
 
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
                           struct ddp_iterations **out, struct ddp_err *err)
@@ -134,6 +137,8 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     struct ddp_comm *comm = it->comm;
     if (comm->size == 1)
         return 0;
+    if (comm->shm != NULL && it->starts++ % MOVE_STARTS == 0)
+        DDP_TRY(ddp_shm_move_flags(comm, err));
     DDP_TRY(ddp_comm_barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW)
         return 0;

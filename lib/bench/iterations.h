@@ -62,6 +62,7 @@ struct ddp_iterations {
      * ranks. goal: value of kept at the next evaluation. ran: run after the warm-up. invalid:
      * dropped, because a rank began late. */
     int64_t warm, kept, evaluated, goal, ran, invalid;
+    int64_t starts;    /* calls of ddp_iterations_start */
     int64_t opened_ns; /* start of the warm-up, then start of the measurement */
     int64_t start_ns;  /* announced start in this rank's clock */
     int64_t lead_ns;   /* how far ahead a start is announced */
@@ -82,7 +83,8 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id);
  * began late too often. */
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the iteration may begin, at about the same time on all ranks. Returns at once if
- * there is only one rank. Collective. */
+ * there is only one rank. Before some iterations, first moves the flags in shared memory
+ * (comm_shm.h), so that the times do not depend on the place of a few cache lines. Collective. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
 /* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)

@@ -43,7 +43,7 @@ static bool lay_out(struct ddp_segment *s, int ranks, uint64_t heap_bytes)
     s->ranks = ranks;
     s->ranks_offset = round_up(sizeof *s, PAGE);
     s->channels_offset = round_up(s->ranks_offset + n * sizeof(struct ddp_segment_rank), PAGE);
-    s->channel_stride = round_up(n * DDP_SHM_FLAG_SLOTS * sizeof(struct ddp_shm_flag_slot), PAGE) +
+    s->channel_stride = DDP_SHM_FLAG_AREAS * ddp_segment_area_bytes(ranks) +
                         n * 2 * DDP_SHM_SLOT_BYTES + n * DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES;
     s->pipes_offset = s->channels_offset + DDP_SEGMENT_CHANNELS * s->channel_stride;
     s->heap_offset = round_up(s->pipes_offset + n * n * DDP_PIPE_STRIDE, DDP_SEGMENT_HUGE);

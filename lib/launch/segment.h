@@ -31,6 +31,7 @@ extern "C" {
 
 #define DDP_SHM_RANKS_MAX  256
 #define DDP_SHM_FLAG_SLOTS 12 /* number of flag slots per rank and group */
+#define DDP_SHM_FLAG_AREAS 16 /* areas for flag slots in a channel; a group uses one at a time */
 /* Bytes of payload in a flag slot. A small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
 /* Bytes of a slot for a small message. Each rank has two per channel (double buffer). */
@@ -140,8 +141,14 @@ static inline struct ddp_segment_rank *ddp_segment_rank_of(const struct ddp_segm
 {
     return (struct ddp_segment_rank *)((char *)(uintptr_t)s + s->ranks_offset) + rank;
 }
-/* Returns the start of a channel: flag slots [ranks][DDP_SHM_FLAG_SLOTS], then message slots, then
- * rings. A channel has room for all ranks of the segment. */
+/* Returns the bytes of an area for flag slots [ranks][DDP_SHM_FLAG_SLOTS], in whole pages. */
+static inline uint64_t ddp_segment_area_bytes(int ranks)
+{
+    const uint64_t page = 4096, slots = (uint64_t)ranks * DDP_SHM_FLAG_SLOTS;
+    return (slots * sizeof(struct ddp_shm_flag_slot) + page - 1) / page * page;
+}
+/* Returns the start of a channel: the areas for flag slots, then message slots, then rings. A
+ * channel has room for all ranks of the segment. */
 static inline unsigned char *ddp_segment_channel_of(const struct ddp_segment *s, int channel)
 {
     return (unsigned char *)(uintptr_t)s + s->channels_offset + (size_t)channel * s->channel_stride;

@@ -48,6 +48,13 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
     }
 }
 
+enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec)
+{
+    return ddp_point_is_reduced(spec) ? DDP_POINT_REDUCED
+           : spec->overlap            ? DDP_POINT_OVERLAPPED
+                                      : DDP_POINT_DENSE;
+}
+
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec)
 {
     return (spec->compress[0] && strcmp(spec->compress, "none") != 0) || spec->partial != 0;
@@ -230,6 +237,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
     record->points[at].quality = quality;
     ddp_fields_printable(&ddp_point_fields, &record->points[at]);
     record->samples[at] = copy;
+    record->newest = at;
     record->point_count++;
     return 0;
 }
@@ -244,6 +252,16 @@ int ddp_record_settled(const struct ddp_record *record)
             break;
     }
     return n;
+}
+
+int ddp_record_plan_index(const struct ddp_record *record, int point)
+{
+    const struct ddp_point *p = &record->points[point];
+    if (p->of > 0 && p->launch > 0)
+        return (p->launch - 1) * p->of + p->place + 1;
+    /* Earlier repetitions are complete, so their points lie in the order of the plan. */
+    return (p->of > 0 && point >= record->launch_first ? record->launch_first + p->place : point) +
+           1;
 }
 
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,

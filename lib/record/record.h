@@ -67,6 +67,25 @@ struct ddp_point_spec {
  * "/overlap" and "/graph". out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
+/* Kinds of points. Each kind has its own figures. REDUCED: a compressed or partial exchange. */
+enum ddp_point_kind {
+    DDP_POINT_DENSE,
+    DDP_POINT_REDUCED,
+    DDP_POINT_OVERLAPPED,
+    DDP_POINT_KIND_COUNT
+};
+enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec);
+
+/* The specs of several points (record/point_keys.h): in which keys they differ. */
+struct ddp_point_range {
+    struct ddp_point_spec first;
+    int count;
+    unsigned varies; /* Bits 1 << enum ddp_point_key. */
+    int width[16];   /* By enum ddp_point_key: the length of the longest text. */
+    bool has_ranks;  /* Some point has several ranks. */
+    bool has_busbw;  /* Some point has a bus bandwidth. */
+};
+
 /* Dense exchanges with which a compressed exchange is compared. */
 enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 
@@ -305,7 +324,10 @@ struct ddp_record {
     struct ddp_point *points;
     double **samples; /* [point_count]; each NULL or [points[i].sample_count] ns. */
     int point_count, point_capacity;
-    int launch_first;             /* No later point is inserted before this index. */
+    int launch_first; /* No later point is inserted before this index. */
+    int newest;       /* Index of the point that was added last. */
+    /* The points that the run is going to measure, by kind. count is 0 if that is not known. */
+    struct ddp_point_range planned[DDP_POINT_KIND_COUNT];
     struct ddp_control *controls; /* One per launch. Training runs have one before and one after. */
     int control_count;
     struct ddp_train_run *train;
@@ -342,6 +364,9 @@ int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out
 /* Returns the number of points at the start whose position is final. Every later point is inserted
  * after them. */
 int ddp_record_settled(const struct ddp_record *record);
+/* Returns the index of a point in the order of the plan, from 1. It is known as soon as the point
+ * is added. */
+int ddp_record_plan_index(const struct ddp_record *record, int point);
 /* Sets the facts about the GPUs of host `index`: facts [count], count <= DDP_GPU_FACTS_MAX. */
 void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,
                          int count);

@@ -68,6 +68,7 @@ struct ddp_verdict_record {
      * of its two children differed. mixed: pairs kept although the classes differed. */
     int pairs, rerun, mixed;
     int max_pairs; /* pairs that the gate was allowed to measure */
+    int runs;      /* runs of each command in a pair */
     /* Covariates (run/gate_pairs.h): time of new divided by time of base, and p-value of a
      * two-sided test. NaN: not measured. */
     double pingpong_ratio, pingpong_p, memory_ratio, memory_p;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "report/report.h"
 #include "report/report_sink.h"
+#include "report/terminal_table.h"
 
 #define DDP_REPORTER(symbol) extern const struct ddp_reporter ddp_reporter_##symbol;
 #include "report/report_list.h"
@@ -33,15 +34,19 @@ const struct ddp_reporter *ddp_reporter_find(const char *name)
 
 struct output {
     const struct ddp_reporter *reporter;
-    bool color;
+    bool color;     /* escape codes for colours are allowed */
+    bool on_screen; /* the table is drawn on a terminal */
+    struct ddp_terminal_table screen_table;
     struct ddp_sink sink;
 };
 
 struct ddp_report_set {
     struct output *outputs; /* [count] */
     int count;
-    int printed; /* Number of points that were written to the streams. */
-    bool begun;  /* True once targets may have changed. Before that, they are only checked. */
+    int printed;   /* Number of points that were written to the streams in the order of the plan. */
+    int last_kind; /* Kind of the last point in the streams in measured order; -1: none. */
+    struct ddp_table_options table;
+    bool begun; /* True once targets may have changed. Before that, they are only checked. */
     struct ddp_write_deadline deadline_policy;
 };
 
@@ -49,6 +54,7 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err)
 {
     DDP_TRY(DDP_NEW(out, 1, err));
     (*out)->deadline_policy = DDP_WRITE_DEADLINE_INIT;
+    (*out)->last_kind = -1;
     return 0;
 }
 
@@ -56,6 +62,11 @@ void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy)
 {
     set->deadline_policy = *deadline_policy;
+}
+
+void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options)
+{
+    set->table = *options;
 }
 
 static bool is_stdout(const struct output *o)
@@ -72,14 +83,23 @@ bool ddp_report_has_stdout(const struct ddp_report_set *set)
     return false;
 }
 
+bool ddp_report_on_screen(const struct ddp_report_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->outputs[i].on_screen)
+            return true;
+    return false;
+}
+
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
-                   const char *path, bool color, struct ddp_err *err)
+                   const char *path, struct ddp_err *err)
 {
     DDP_TRY(DDP_RESIZE(&set->outputs, (size_t)set->count + 1, err));
     const struct output *outputs = set->outputs;
     struct output *added = &set->outputs[set->count];
-    added->reporter = reporter;
-    added->color = color;
+    *added = (struct output){.reporter = reporter};
+    if (set->table.legend && reporter->with_legend)
+        added->reporter = reporter->with_legend;
     DDP_TRY(ddp_sink_init(&added->sink, path, reporter->document, &set->deadline_policy, err));
     for (int i = 0; i < set->count; i++) {
         if (!ddp_sink_same(&added->sink, &outputs[i].sink))
@@ -106,15 +126,18 @@ int ddp_report_protect(const struct ddp_report_set *set, const char *path, struc
     return 0;
 }
 
-/* Removes the escape codes of colours, which end in 'm'. */
+/* Removes the escape codes of colours: "\033[", digits, and 'm'. */
 static void remove_colors(struct ddp_strbuf *text)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < text->length; i++)
-        if (text->text[i] == '\033')
-            i += strcspn(text->text + i, "m");
+    for (size_t i = 0; i < text->length; i++) {
+        const char *c = text->text + i;
+        const size_t digits = strncmp(c, "\033[", 2) == 0 ? strspn(c + 2, "0123456789;") : 0;
+        if (c[0] == '\033' && c[1] == '[' && c[2 + digits] == 'm')
+            i += 2 + digits;
         else
             text->text[kept++] = text->text[i];
+    }
     text->length = kept;
 }
 
@@ -155,56 +178,140 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
     return first;
 }
 
-enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH };
+enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH, PIECE_PAUSE, PIECE_END };
 
-/* Writes one piece to every stream. `index` is the index of the point, or of the epoch in `run`. */
-static int print_piece(struct ddp_report_set *set, const struct ddp_record *record,
-                       enum piece piece, int run, int index, struct ddp_err *err)
+/* Adds a piece of the table on a terminal. The size of the terminal may have changed. */
+static void screen_piece(struct output *o, const struct ddp_record *record, enum piece piece,
+                         int run, int index, struct ddp_strbuf *text)
 {
+    struct ddp_terminal now;
+    ddp_terminal_read(o->sink.fd, &now);
+    if (now.columns == 0) /* the terminal is gone */
+        now = o->screen_table.terminal;
+    if (piece == PIECE_BEGIN)
+        ddp_terminal_table_begin(&o->screen_table, &now, record, text);
+    else if (piece == PIECE_POINT)
+        ddp_terminal_table_point(&o->screen_table, &now, record, text);
+    else if (piece == PIECE_EPOCH)
+        ddp_terminal_table_epoch(&o->screen_table, &now, record, run, index, text);
+    else if (piece == PIECE_PAUSE)
+        ddp_terminal_table_pause(&o->screen_table, &now, text);
+    else
+        ddp_terminal_table_end(&o->screen_table, &now, record, text);
+}
+
+/* Writes one piece to a stream. `index` is the index of the point, or of the epoch in `run`. head:
+ * the point is the first one of its kind. */
+static int print_piece(struct output *o, const struct ddp_record *record, enum piece piece, int run,
+                       int index, bool head, struct ddp_err *err)
+{
+    const struct ddp_reporter *reporter = o->reporter;
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    if (o->on_screen) {
+        screen_piece(o, record, piece, run, index, &text);
+        return flush_text(o, &text, false, err);
+    }
+    if (head && reporter->head)
+        reporter->head(record, index, &text);
+    if (piece == PIECE_BEGIN && reporter->begin)
+        reporter->begin(record, &text);
+    else if (piece == PIECE_POINT && reporter->point)
+        reporter->point(record, index, &text);
+    else if (piece == PIECE_EPOCH && reporter->epoch)
+        reporter->epoch(record, run, index, &text);
+    else if (piece == PIECE_END && reporter->end)
+        reporter->end(record, &text);
+    return flush_text(o, &text, false, err);
+}
+
+/* Writes a piece to every stream. */
+static int print_to_all(struct ddp_report_set *set, const struct ddp_record *record,
+                        enum piece piece, int run, int index, struct ddp_err *err)
+{
+    for (int i = 0; i < set->count; i++)
+        if (!set->outputs[i].reporter->document)
+            DDP_TRY(print_piece(&set->outputs[i], record, piece, run, index, false, err));
+    return 0;
+}
+
+/* Prints a point to the streams in measured order, or to those in the order of the plan. */
+static int print_point(struct ddp_report_set *set, const struct ddp_record *record, int index,
+                       bool measured_order, struct ddp_err *err)
+{
+    const int kind = (int)ddp_point_kind(&record->points[index].spec);
+    const bool head = measured_order && kind != set->last_kind;
+    if (measured_order)
+        set->last_kind = kind;
     for (int i = 0; i < set->count; i++) {
-        struct output *o = &set->outputs[i];
-        struct ddp_strbuf text = DDP_STRBUF_INIT;
-        if (o->reporter->document)
-            continue;
-        if (piece == PIECE_BEGIN && o->reporter->begin)
-            o->reporter->begin(record, &text);
-        else if (piece == PIECE_POINT && o->reporter->point)
-            o->reporter->point(record, index, &text);
-        else if (piece == PIECE_EPOCH && o->reporter->epoch)
-            o->reporter->epoch(record, run, index, &text);
-        DDP_TRY(flush_text(o, &text, false, err));
+        const struct ddp_reporter *reporter = set->outputs[i].reporter;
+        if (!reporter->document && reporter->measured_order == measured_order)
+            DDP_TRY(print_piece(&set->outputs[i], record, PIECE_POINT, 0, index, head, err));
     }
     return 0;
 }
 
-/* Prints the points before `count` that have not been printed. */
+/* Prints the points before `count` that have not been printed to the streams in the order of the
+ * plan. */
 static int print_points(struct ddp_report_set *set, const struct ddp_record *record, int count,
                         struct ddp_err *err)
 {
     while (set->printed < count)
         /* Count the point first, so that a failed point is not printed again. */
-        DDP_TRY(print_piece(set, record, PIECE_POINT, 0, set->printed++, err));
+        DDP_TRY(print_point(set, record, set->printed++, false, err));
     return 0;
+}
+
+/* Finds out whether a stream goes to a terminal, and how its table looks there. */
+static void look_at_terminal(struct ddp_report_set *set, struct output *o)
+{
+    struct ddp_terminal terminal = {.columns = 0};
+    if (!o->reporter->document && o->sink.fd >= 0)
+        ddp_terminal_read(o->sink.fd, &terminal);
+    o->color = terminal.color;
+    o->on_screen = terminal.columns > 0 && o->reporter->measured_order && !set->table.wide;
+    ddp_terminal_table_init(&o->screen_table, set->table.legend);
+}
+
+/* Prints the points that the record holds when the outputs are opened. A table on a terminal prints
+ * them itself. */
+static int print_first_points(struct ddp_report_set *set, const struct ddp_record *record,
+                              struct ddp_err *err)
+{
+    if (record->point_count == 0)
+        return 0;
+    for (int p = 0; p < record->point_count; p++) {
+        const int kind = (int)ddp_point_kind(&record->points[p].spec);
+        for (int i = 0; i < set->count; i++) {
+            struct output *o = &set->outputs[i];
+            if (o->reporter->measured_order && !o->on_screen)
+                DDP_TRY(print_piece(o, record, PIECE_POINT, 0, p, kind != set->last_kind, err));
+        }
+        set->last_kind = kind;
+    }
+    return print_points(set, record, ddp_record_settled(record), err);
 }
 
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err)
 {
     set->begun = true;
-    for (int i = 0; i < set->count; i++)
+    for (int i = 0; i < set->count; i++) {
         DDP_TRY(ddp_sink_open(&set->outputs[i].sink, err));
+        look_at_terminal(set, &set->outputs[i]);
+    }
     DDP_TRY(update_documents(set, record, false, err));
-    DDP_TRY(print_piece(set, record, PIECE_BEGIN, 0, 0, err));
+    DDP_TRY(print_to_all(set, record, PIECE_BEGIN, 0, 0, err));
     for (int run = 0; run < record->train_count; run++)
         for (int i = 0; i < record->train[run].epoch_count; i++)
-            DDP_TRY(print_piece(set, record, PIECE_EPOCH, run, i, err));
-    return record->point_count > 0 ? print_points(set, record, ddp_record_settled(record), err) : 0;
+            DDP_TRY(print_to_all(set, record, PIECE_EPOCH, run, i, err));
+    return print_first_points(set, record, err);
 }
 
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err)
 {
     DDP_TRY(update_documents(set, record, false, err));
+    DDP_TRY(print_point(set, record, record->newest, true, err));
     return print_points(set, record, ddp_record_settled(record), err);
 }
 
@@ -213,7 +320,17 @@ int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record
 {
     const int run = record->train_count - 1;
     DDP_TRY(update_documents(set, record, false, err));
-    return print_piece(set, record, PIECE_EPOCH, run, record->train[run].epoch_count - 1, err);
+    set->last_kind = -1; /* the next point begins a table */
+    return print_to_all(set, record, PIECE_EPOCH, run, record->train[run].epoch_count - 1, err);
+}
+
+void ddp_report_pause(struct ddp_report_set *set)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    for (int i = 0; i < set->count && set->begun; i++)
+        if (set->outputs[i].on_screen && !set->outputs[i].sink.broken &&
+            print_piece(&set->outputs[i], NULL, PIECE_PAUSE, 0, 0, false, &ignored) != 0)
+            return;
 }
 
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, struct ddp_err *err)
@@ -226,12 +343,7 @@ int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, 
         first = printed;
     for (int i = 0; i < set->count; i++) {
         struct output *o = &set->outputs[i];
-        struct ddp_strbuf text = DDP_STRBUF_INIT;
-        int rc = 0;
-        if (o->reporter->end) {
-            o->reporter->end(record, &text);
-            rc = flush_text(o, &text, false, err);
-        }
+        int rc = o->reporter->document ? 0 : print_piece(o, record, PIECE_END, 0, 0, false, err);
         if (rc == 0)
             rc = ddp_sink_finish(&o->sink, err);
         if (first == 0)
@@ -253,8 +365,10 @@ void ddp_report_close(struct ddp_report_set *set)
 {
     if (!set)
         return;
-    for (int i = 0; i < set->count; i++)
+    for (int i = 0; i < set->count; i++) {
+        ddp_terminal_table_release(&set->outputs[i].screen_table);
         ddp_sink_release(&set->outputs[i].sink);
+    }
     free(set->outputs);
     free(set);
 }

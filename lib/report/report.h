@@ -22,11 +22,19 @@ extern "C" {
 
 struct ddp_reporter {
     const char *name, *summary;
-    /* True: render() writes the whole document. False: begin, point, epoch and end write pieces.
-     * Each may be NULL. Their escape codes for colour are removed where colour is not allowed. */
+    /* The reporter that also says what its columns mean, or NULL. */
+    const struct ddp_reporter *with_legend;
+    /* True: render() writes the whole document. False: begin, head, point, epoch and end write
+     * pieces. Each may be NULL. Their escape codes for colour are removed where colour is not
+     * allowed. */
     bool document;
+    /* A stream shows each point as soon as it is measured. Otherwise a point waits for those before
+     * it in the plan. */
+    bool measured_order;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
     void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
+    /* Called before the first of several points of one kind. */
+    void (*head)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);
     void (*end)(const struct ddp_record *record, struct ddp_strbuf *out);
@@ -43,29 +51,42 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_C
  * DDP_WRITE_DEADLINE_INIT. */
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
-/* Adds a sink. color: escape codes are allowed. Checks the target immediately, so that a bad path
- * (DDP_ECREATE) or a second output to the same target (DDP_EUSAGE) fails before anything is
- * measured. The target is not created or changed before ddp_report_begin. */
+/* How the table for people looks. On a terminal it fits the width, and it is drawn again whenever a
+ * point is measured (terminal_table.h). */
+struct ddp_table_options {
+    bool wide;   /* All columns on a terminal, too, as in a pipe or a file. */
+    bool legend; /* Say what the columns mean. */
+};
+/* Sets the options of tables that are added later. The struct is copied. */
+void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options);
+/* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
+ * to the same target (DDP_EUSAGE) fails before anything is measured. The target is not created or
+ * changed before ddp_report_begin. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
-                   const char *path, bool color, struct ddp_err *err) DDP_MUST_CHECK;
+                   const char *path, struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
  * would overwrite this file. Call this after all ddp_report_add and before ddp_report_begin. */
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
+/* Returns true if a table is drawn on a terminal. Known after ddp_report_begin. */
+bool ddp_report_on_screen(const struct ddp_report_set *set);
 /* Opens the outputs and writes the first (partial) documents. Call this when the facts about the
  * run (command, hosts, ...) are in the record. Points and epochs that the record already holds (a
  * continued sweep) are written too. */
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Report a new point, or a new epoch of the last training run. Documents are written before
- * streams, so a document file has each point before a stream shows it. Streams show points in the
- * order of the plan, not in the order of measurement. A point is printed when all its predecessors
- * are known, or at the end of the run. */
+/* Report the newest point, or a new epoch of the last training run. Documents are written before
+ * streams, so a document file has each point before a stream shows it. Except for reporters with
+ * measured_order, streams show points in the order of the plan. A point is printed when all its
+ * predecessors are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Prepares for a message on the terminal of a table: erases the rows that may still change. Errors
+ * are ignored. */
+void ddp_report_pause(struct ddp_report_set *set);
 /* Writes the final documents and the last lines of the streams. record->status, reason and finished
  * must be set. Does nothing without ddp_report_begin. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,

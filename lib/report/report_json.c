@@ -290,6 +290,7 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
     ddp_json_num(verdict, "noise_floor", v->noise_floor);
     ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
     ddp_json_count(verdict, "max_pairs", v->max_pairs > 0 ? v->max_pairs : -1);
+    ddp_json_count(verdict, "runs", v->runs > 0 ? v->runs : -1);
     ddp_json_count(verdict, "pairs_rerun", v->rerun);
     ddp_json_count(verdict, "pairs_mixed", v->mixed);
     add_varied(verdict, v->vary);

@@ -12,10 +12,12 @@ extern "C" {
 
 /* Escape codes for the style of the text that follows, until DDP_PLAIN. report.c removes them where
  * colour is not allowed. */
-#define DDP_DIM   "\033[2m"
-#define DDP_BOLD  "\033[1m"
-#define DDP_RED   "\033[31m"
-#define DDP_PLAIN "\033[0m"
+#define DDP_DIM    "\033[2m"
+#define DDP_BOLD   "\033[1m"
+#define DDP_RED    "\033[31m" /* bad */
+#define DDP_YELLOW "\033[33m" /* doubtful */
+#define DDP_GREEN  "\033[32m" /* good */
+#define DDP_PLAIN  "\033[0m"
 /* Add a comment on an epoch, and the reason if the run did not complete, for formats that other
  * programs defined. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
@@ -29,6 +31,8 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
  * NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
+/* Adds lines about the build, the ranks, the hosts and the timer. */
+void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text in printable form. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
 /* Like ddp_table_text, but replaces each character special[i] by the text by[i]. */
@@ -54,8 +58,8 @@ void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
 /* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these
- * functions mark *out as failed. */
-void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
+ * functions mark *out as failed. with_legend: say what the columns mean. */
+void ddp_table_strategies(const struct ddp_record *r, bool with_legend, struct ddp_strbuf *out);
 void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
 
 /* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */

@@ -1,5 +1,7 @@
-/* The table for people, in the style of nccl-tests. Lines that begin with '#' are explanations.
- * Each point or epoch is one row. A missing value is '-'. The head of a table names the units. */
+/* The wide table, in the style of nccl-tests, for pipes, files and the option --wide. A terminal
+ * gets terminal_table.h. Lines that begin with '#' are explanations. Each point or epoch is one
+ * row. Points appear in the order of measurement, and the first column is their index in the plan.
+ * A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 #include "record/point_verdict.h"
 #include "record/provenance.h"
 #include "record/quality.h"
+#include "report/legend.h"
 #include "report/report_parts.h"
 
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
@@ -159,12 +162,11 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
     quality(p, out);
 }
 
-static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
+void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_build_info();
     char size[24];
-    ddp_strbuf_add(out, DDP_DIM);
-    ddp_strbuf_addf(out, "# ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
+    ddp_strbuf_addf(out, "ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
     else
@@ -173,11 +175,11 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
                     r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->launcher,
                     strcmp(r->launch, "threads") == 0 ? " (threads)" : "");
     if (r->subset[0])
-        ddp_strbuf_addf(out, "# smaller rank counts: ranks chosen by --subset %s\n", r->subset);
+        ddp_strbuf_addf(out, "smaller rank counts: ranks chosen by --subset %s\n", r->subset);
     for (int i = 0; i < r->host_count; i++) {
         const struct ddp_host *h = &r->hosts[i];
         ddp_format_size(h->memory_bytes > 0 ? (uint64_t)h->memory_bytes : 0, size, sizeof size);
-        ddp_strbuf_addf(out, "# host %s: %s, %d core%s", h->name,
+        ddp_strbuf_addf(out, "host %s: %s, %d core%s", h->name,
                         h->cpu[0] ? h->cpu : "unknown processor", h->cores,
                         h->cores == 1 ? "" : "s");
         if (h->usable_cores > 0 && h->usable_cores < h->cores)
@@ -196,46 +198,59 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
     }
     if (isfinite(r->timer_cost_ns))
         ddp_strbuf_addf(
-            out, "# timer: CLOCK_MONOTONIC, %.0f ns per reading, resolution %.0f ns; SIMD %s\n",
+            out, "timer: CLOCK_MONOTONIC, %.0f ns per reading, resolution %.0f ns; SIMD %s\n",
             r->timer_cost_ns, r->timer_resolution_ns, r->simd);
+}
+
+static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    struct ddp_strbuf facts = DDP_STRBUF_INIT;
+    ddp_table_facts(r, &facts);
+    ddp_strbuf_add(out, DDP_DIM);
+    for (const char *line = facts.text, *end; line && (end = strchr(line, '\n')); line = end + 1)
+        ddp_strbuf_addf(out, "# %.*s\n", (int)(end - line), line);
     if (r->label[0])
         ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
     ddp_strbuf_add(out, DDP_PLAIN);
+    out->failed |= facts.failed;
+    ddp_strbuf_release(&facts);
 }
 
-static void point_head(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(
-        out, DDP_DIM
-        "# time: of the slowest rank, as the median over the iterations, with its 95 % "
-        "interval. algbw = size/time,\n"
-        "# busbw = algbw x the collective's factor (`ddpbench explain busbw`). 1 GB = 1e9 "
-        "bytes. n: iterations. bound: lower bound of the time on this machine, in percent of the "
-        "time\n"
-        "# (`ddpbench explain bound`). pingpong: round trip between ranks 0 and 1. quality: why "
-        "the times are doubtful (`ddpbench explain quality`).\n"
-        "#       size        count type  op   algorithm ranks place memory         time   "
+/* The heads of the columns of each kind of point. */
+static const char *const heads[DDP_POINT_KIND_COUNT] = {
+    [DDP_POINT_DENSE] =
+        "#index         size        count type  op   algorithm ranks place memory         time   "
         "ci95       min       p95     n    algbw    busbw  bound  wrong pingpong quality\n"
-        "#        (B)   (elements)                                                (us)   "
-        "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n" DDP_PLAIN);
+        "#               (B)   (elements)                                                (us)   "
+        "+-%      (us)      (us)         (GB/s)   (GB/s)      %            (ns)\n",
+    [DDP_POINT_REDUCED] =
+        "#index         size        count compress         part fdbk algorithm ranks memory        "
+        " "
+        "time   ci95    encode  exchange    decode         sent density      eff  x f32  x f16 "
+        "ovrflw  wrong pingpong quality\n"
+        "#               (B)   (elements)                                                         "
+        "(us)   +-%      (us)      (us)      (us)          (B)           (GB/s)                   "
+        "             (ns)\n",
+    [DDP_POINT_OVERLAPPED] =
+        "#index         size        count type  op   algorithm ranks place memory         pure   "
+        "ci95   compute     total  overlap    busbw  wrong pingpong quality\n"
+        "#               (B)   (elements)                                                (us)   "
+        "+-%      (us)      (us)        %   (GB/s)           (ns)\n",
+};
+
+static void head(const struct ddp_record *r, int index, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, DDP_DIM "%s" DDP_PLAIN, heads[ddp_point_kind(&r->points[index].spec)]);
 }
 
-static void compressed_head(struct ddp_strbuf *out)
+static void head_with_legend(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(
-        out, DDP_DIM
-        "# time: from gradient to sum, of the slowest rank; encode, exchange, decode: its phases, "
-        "each of the slowest rank. sent: bytes that a rank sent.\n"
-        "# density: share of the values that a rank sent. eff: bandwidth that a dense exchange "
-        "would need for this time (`ddpbench explain effective`).\n"
-        "# x f32, x f16: speed relative to the dense exchange in the same run; below 1: slower.\n"
-        "#       size        count compress         part fdbk algorithm ranks memory         time  "
-        " "
-        "ci95    encode  exchange    decode         sent density      eff  x f32  x f16 ovrflw  "
-        "wrong pingpong quality\n"
-        "#        (B)   (elements)                                                         (us)   "
-        "+-%      (us)      (us)      (us)          (B)           (GB/s)                       "
-        "         (ns)\n" DDP_PLAIN);
+    ddp_strbuf_add(out, DDP_DIM);
+    ddp_legend_add(DDP_LEGEND_POINTS, NULL, 0, "# ", DDP_LEGEND_COLUMNS, out);
+    ddp_legend_add(ddp_legend_of(ddp_point_kind(&r->points[index].spec)), NULL, 0, "# ",
+                   DDP_LEGEND_COLUMNS, out);
+    ddp_strbuf_add(out, DDP_PLAIN);
+    head(r, index, out);
 }
 
 static void compressed_row(const struct ddp_point *p, struct ddp_strbuf *out)
@@ -304,22 +319,6 @@ static void compressed_verdicts(const struct ddp_record *r, struct ddp_strbuf *o
     }
 }
 
-static void overlap_head(struct ddp_strbuf *out)
-{
-    ddp_strbuf_add(
-        out, DDP_DIM
-        "# pure: time of one operation alone on the slowest rank, as a median with its 95 % "
-        "interval. compute: arithmetic alone, about as\n"
-        "# long. total: both at once, the operation in a progress thread. overlap: hidden part of "
-        "the "
-        "shorter one,\n"
-        "# (pure + compute - total) / min(pure, compute).\n"
-        "#       size        count type  op   algorithm ranks place memory         pure   ci95   "
-        "compute     total  overlap    busbw  wrong pingpong quality\n"
-        "#        (B)   (elements)                                                (us)   +-%      "
-        "(us)      (us)        %   (GB/s)           (ns)\n" DDP_PLAIN);
-}
-
 static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
 {
     ddp_table_spec(p, out);
@@ -332,20 +331,6 @@ static void overlap_row(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_cell(out, 8, ddp_point_busbw_GBps(p, p->time_ns.median));
     ddp_table_tail(p, out);
-}
-
-/* Each kind of point has its own columns. A new head is printed whenever the kind changes. REDUCED:
- * a compressed or partial exchange. */
-enum kind { DENSE, REDUCED, OVERLAPPED };
-
-static enum kind kind_of(const struct ddp_point_spec *spec)
-{
-    return ddp_point_is_reduced(spec) ? REDUCED : spec->overlap ? OVERLAPPED : DENSE;
-}
-
-static bool begins_kind(const struct ddp_record *r, int index)
-{
-    return index == 0 || kind_of(&r->points[index].spec) != kind_of(&r->points[index - 1].spec);
 }
 
 static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
@@ -367,17 +352,17 @@ static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    const struct ddp_point *p = &r->points[index];
-    static void (*const heads[])(struct ddp_strbuf *) = {point_head, compressed_head, overlap_head};
-    static void (*const rows[])(const struct ddp_point *,
-                                struct ddp_strbuf *) = {dense_row, compressed_row, overlap_row};
-    const enum kind kind = kind_of(&p->spec);
-    if (begins_kind(r, index))
-        heads[kind](out);
-    rows[kind](p, out);
+    static void (*const rows[DDP_POINT_KIND_COUNT])(const struct ddp_point *,
+                                                    struct ddp_strbuf *) = {
+        [DDP_POINT_DENSE] = dense_row,
+        [DDP_POINT_REDUCED] = compressed_row,
+        [DDP_POINT_OVERLAPPED] = overlap_row,
+    };
+    ddp_strbuf_addf(out, "%6d ", ddp_record_plan_index(r, index));
+    rows[ddp_point_kind(&r->points[index].spec)](&r->points[index], out);
 }
 
-static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
+static void epoch_head(const struct ddp_train_run *t, bool legend, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, DDP_DIM);
     ddp_strbuf_addf(out,
@@ -394,21 +379,14 @@ static void epoch_head(const struct ddp_train_run *t, struct ddp_strbuf *out)
                     t->sync, (unsigned long long)t->seed,
                     strcmp(t->device, "cuda") == 0 ? "device cuda" : "BLAS",
                     t->graph ? ", graph," : "", t->blas[0] ? t->blas : "-");
-    ddp_strbuf_add(
-        out,
-        "# exchange: seconds in collectives; exposed: seconds not overlapped with computation; "
-        "sent: bytes that each rank sent in the epoch; peak: memory of a rank so far (1 MB = 1e6 "
-        "B)\n"
-        "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
-        "exchange(s) exposed(s)  sent(MB)  peak(MB)\n" DDP_PLAIN);
+    if (legend)
+        ddp_legend_add(DDP_LEGEND_TRAIN, NULL, 0, "# ", DDP_LEGEND_COLUMNS, out);
+    ddp_strbuf_add(out, "# epoch  train-loss train-acc  eval-loss  eval-acc   time(s)  images/s "
+                        "exchange(s) exposed(s)  sent(MB)  peak(MB)\n" DDP_PLAIN);
 }
 
-static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
+static void epoch_row(const struct ddp_epoch *e, struct ddp_strbuf *out)
 {
-    const struct ddp_train_run *t = &r->train[run];
-    const struct ddp_epoch *e = &t->epochs[index];
-    if (index == 0)
-        epoch_head(t, out);
     ddp_strbuf_addf(out, "%7d", e->epoch);
     ddp_table_fixed(out, 11, 6, e->train_loss);
     ddp_table_fixed(out, 9, 4, e->train_accuracy);
@@ -423,6 +401,21 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     ddp_table_fixed(out, 9, 2, e->wire_bytes_per_rank / 1e6);
     ddp_table_fixed(out, 9, 1, e->peak_memory_bytes < 0 ? NAN : (double)e->peak_memory_bytes / 1e6);
     ddp_strbuf_add(out, "\n");
+}
+
+static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
+{
+    if (index == 0)
+        epoch_head(&r->train[run], false, out);
+    epoch_row(&r->train[run].epochs[index], out);
+}
+
+static void epoch_with_legend(const struct ddp_record *r, int run, int index,
+                              struct ddp_strbuf *out)
+{
+    if (index == 0)
+        epoch_head(&r->train[run], true, out);
+    epoch_row(&r->train[run].epochs[index], out);
 }
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
@@ -511,7 +504,7 @@ static void left_out_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
-static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+static void foot(const struct ddp_record *r, bool legend, struct ddp_strbuf *out)
 {
     ddp_strbuf_add(out, DDP_DIM);
     if (r->point_count > 0)
@@ -523,7 +516,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         controls_foot(r, out);
     left_out_foot(r, out);
     ddp_strbuf_add(out, DDP_PLAIN);
-    ddp_table_strategies(r, out);
+    ddp_table_strategies(r, legend, out);
     if (r->verdict)
         ddp_table_verdict(r->verdict, out);
     if (r->status != DDP_STATUS_COMPLETE) {
@@ -534,10 +527,33 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     }
 }
 
+static void end(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    foot(r, false, out);
+}
+
+static void end_with_legend(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    foot(r, true, out);
+}
+
+static const struct ddp_reporter table_with_legend = {
+    .name = "table",
+    .measured_order = true,
+    .begin = begin,
+    .head = head_with_legend,
+    .point = point,
+    .epoch = epoch_with_legend,
+    .end = end_with_legend,
+};
+
 const struct ddp_reporter ddp_reporter_table = {
     .name = "table",
-    .summary = "a table to read, in the style of nccl-tests",
+    .summary = "a table to read: it fits a terminal; in a pipe or a file it has all columns",
+    .with_legend = &table_with_legend,
+    .measured_order = true,
     .begin = begin,
+    .head = head,
     .point = point,
     .epoch = epoch,
     .end = end,

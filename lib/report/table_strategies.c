@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "record/field.h"
 #include "record/strategy_table.h"
+#include "report/legend.h"
 #include "report/report_parts.h"
 
 /* The columns of the text table and of the Markdown table. */
@@ -103,14 +104,17 @@ static int name_width(const struct ddp_strategy_row *rows, int count)
     return width;
 }
 
-void ddp_table_strategies(const struct ddp_record *r, struct ddp_strbuf *out)
+void ddp_table_strategies(const struct ddp_record *r, bool with_legend, struct ddp_strbuf *out)
 {
     struct ddp_strategy_row *rows;
     int count;
     if (!rows_of(r, &rows, &count, out))
         return;
     const int width = name_width(rows, count);
-    ddp_strbuf_addf(out, DDP_DIM "# %s\n# %-*s %5s", legend, width, "sync", "ranks");
+    ddp_strbuf_add(out, DDP_DIM);
+    if (with_legend)
+        ddp_legend_add(DDP_LEGEND_STRATEGIES, NULL, 0, "# ", DDP_LEGEND_COLUMNS, out);
+    ddp_strbuf_addf(out, "# %-*s %5s", width, "sync", "ranks");
     for (size_t c = 0; c < DDP_COUNT_OF(columns); c++)
         ddp_strbuf_addf(out, " %*s", columns[c].width, columns[c].head);
     ddp_strbuf_add(out, "\n" DDP_PLAIN);

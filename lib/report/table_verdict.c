@@ -61,13 +61,13 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     varied("# ", v, out);
     if (v->pairs > 0)
         ddp_strbuf_addf(out,
-                        "# %d of at most %d randomised pairs of launches; ratio: Hodges-Lehmann "
-                        "estimate of new/base times, with one-sided %.4g %% bounds\n"
+                        "# %d of at most %d randomised pairs with %d run%s of each command; ratio: "
+                        "Hodges-Lehmann estimate of new/base times, with one-sided %.4g %% bounds\n"
                         "# p: exact sign-flip test for slower; Holm: p corrected for %zu cells. A "
                         "cell is slower if "
                         "Holm <= %.3g and its lower bound is above %.3f\n",
-                        v->pairs, v->max_pairs, (1 - v->level) * 100, v->count, v->level,
-                        1 + v->min_effect);
+                        v->pairs, v->max_pairs, v->runs, v->runs == 1 ? "" : "s",
+                        (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
     else
         ddp_strbuf_addf(
             out,

@@ -18,6 +18,7 @@
 #include "comm/hosts.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
+#include "record/point_keys.h"
 #include "record/provenance.h"
 #include "run/outputs.h"
 #include "run/sweep.h"
@@ -39,10 +40,17 @@ static bool give_up(void *arg)
     return w->watching && ddp_signal_watch_ended(&w->watch, NULL) != 0;
 }
 
+void ddp_collector_make_room(struct ddp_world *w)
+{
+    ddp_log_clear_progress(&w->app->log);
+    if (w->reports)
+        ddp_report_pause(w->reports);
+}
+
 static void on_wait(void *arg, const char *line)
 {
     struct ddp_world *w = arg;
-    ddp_log_clear_progress(&w->app->log);
+    ddp_collector_make_room(w);
     ddp_logf(&w->app->log, DDP_LOG_NOTE, "%s", line);
 }
 
@@ -73,8 +81,9 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_report_open(&w->reports, err));
     set_write_deadline(w, INT64_MAX);
-    int rc =
-        ddp_outputs_add(w->reports, w->options->json, &w->options->formats, w->app->log.color, err);
+    ddp_report_set_table(w->reports, &(struct ddp_table_options){.wide = w->options->wide,
+                                                                 .legend = w->options->verbose});
+    int rc = ddp_outputs_add(w->reports, w->options->json, &w->options->formats, err);
     if (rc == 0)
         rc = protect_files(w, err);
     if (rc != 0) {
@@ -159,8 +168,19 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     return 0;
 }
 
+/* Tells the record which points are planned, so that a table knows its columns in advance. */
+static void add_planned(struct ddp_record *record, const struct ddp_bench_plan *plan)
+{
+    for (int i = 0; plan && i < plan->count; i++)
+        ddp_point_range_add(&record->planned[ddp_point_kind(&plan->points[i])], &plan->points[i]);
+}
+
 int ddp_collector_open(struct ddp_world *w, struct ddp_err *err)
 {
+    for (int i = 0; i < (w->sweep ? w->sweep->count : 0); i++)
+        add_planned(&w->record, ddp_sweep_item_plan(&w->sweep->items[i]));
+    for (int i = 0; i < w->count_count && w->job->plan; i++)
+        add_planned(&w->record, w->job->plan(w->values, w->counts[i]));
     if (w->sweep)
         DDP_TRY(ddp_sweep_collector_open(w->sweep, &w->record, err));
     return ddp_report_begin(w->reports, &w->record, err);
@@ -188,6 +208,8 @@ static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struc
 {
     char points[32] = "";
     DDP_TRY(ddp_record_add_left_out(&w->record, l, err));
+    if (ddp_report_on_screen(w->reports)) /* the table reports it */
+        return 0;
     if (l->points > 1)
         snprintf(points, sizeof points, " (%d points)", l->points);
     ddp_log_clear_progress(&w->app->log);
@@ -234,7 +256,7 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
             ddp_log_progress(&w->app->log, "%.*s", (int)bytes, (const char *)payload);
         return 0;
     case DDP_MESSAGE_NOTE:
-        ddp_log_clear_progress(&w->app->log);
+        ddp_collector_make_room(w);
         ddp_logf(&w->app->log, DDP_LOG_NOTE, "%.*s", (int)bytes, (const char *)payload);
         return 0;
     default:

@@ -49,6 +49,7 @@ struct ddp_world_options {
     const char *protected_path[DDP_OPT_LIST_MAX];
     int protected_count;
     bool quiet, verbose, help;
+    bool wide; /* show all columns of the table on a terminal */
 };
 
 /* Returns true in the process that prints notes before the run begins. This is the parent of the

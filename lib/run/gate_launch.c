@@ -10,12 +10,9 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/noise.h"
-#include "stats/summary.h"
 
-#define WARM_UPS      3
-#define WARM_UP_NS    3000000000
-#define WALL_NS       500000000 /* the time that the runs of one launch take together */
-#define WALL_RUNS_MAX 100
+#define WARM_UPS   3
+#define WARM_UP_NS 3000000000
 /* The last part of a simulated delay is a busy loop, because a sleep ends too late. */
 #define SPIN_NS 200000
 
@@ -145,33 +142,15 @@ static int time_run(const struct ddp_gate_setup *setup, int which, double *ns, s
     return rc;
 }
 
-/* Sets *median to the median time of at most `runs` runs, and stops after `enough_ns`. */
-static int time_runs(const struct ddp_gate_setup *setup, int which, int runs, double enough_ns,
-                     double *median, struct ddp_err *err)
+int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err)
 {
-    double all[WALL_RUNS_MAX], total = 0;
-    struct ddp_summary s;
-    size_t n = 0;
-    while ((int)n < runs && total < enough_ns) {
-        DDP_TRY(time_run(setup, which, &all[n], err));
-        total += all[n++];
-    }
-    if (ddp_summarize(all, n, &s) != 0)
-        return ddp_fail_memory(err, n, sizeof *all, __func__);
-    *median = s.median;
-    return 0;
-}
-
-int ddp_gate_warm_up(struct ddp_gate_setup *setup, struct ddp_err *err)
-{
-    double slowest = 1, ns;
     for (int side = 0; side < 2 && setup->wall; side++) {
+        double total = 0, ns;
         if (setup->on_child)
             setup->on_child(setup->arg, 0, ddp_gate_max_pairs(setup), side);
-        DDP_TRY(time_runs(setup, side, WARM_UPS, WARM_UP_NS, &ns, err));
-        slowest = fmax(slowest, ns);
+        for (int i = 0; i < WARM_UPS && total < WARM_UP_NS; i++, total += ns)
+            DDP_TRY(time_run(setup, side, &ns, err));
     }
-    setup->wall_runs = (int)fmin(ceil(WALL_NS / slowest), WALL_RUNS_MAX);
     return 0;
 }
 
@@ -188,9 +167,9 @@ static void name_machine(struct ddp_result *result)
 static int launch_wall(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
                        struct ddp_err *err)
 {
-    double median;
-    DDP_TRY(time_runs(setup, which, setup->wall_runs, INFINITY, &median, err));
-    DDP_TRY(ddp_foreign_single(DDP_GATE_WALL_CELL, median, result, err));
+    double ns;
+    DDP_TRY(time_run(setup, which, &ns, err));
+    DDP_TRY(ddp_foreign_single(DDP_GATE_WALL_CELL, ns, result, err));
     name_machine(result);
     return 0;
 }

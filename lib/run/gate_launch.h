@@ -1,5 +1,5 @@
-/* Runs one child process of a gate, or several short ones, and returns their figures as a result:
- * the result that the child writes, or its wall time. */
+/* Runs one child process of a gate, and returns its figures as a result: the result that the child
+ * writes, or its wall time. */
 #ifndef DDP_RUN_GATE_LAUNCH_H
 #define DDP_RUN_GATE_LAUNCH_H
 
@@ -9,16 +9,14 @@
 #define DDP_GATE_WALL_CELL "wall"
 
 /* Prepares a gate. For a wall time, runs both commands untimed: three times, or fewer once the runs
- * of a command took 3 s. Then sets setup->wall_runs so that one launch takes about half a second,
- * because the time of a single short run varies too much. Otherwise does nothing. Returns the
- * errors of ddp_gate_launch. */
-int ddp_gate_warm_up(struct ddp_gate_setup *setup, struct ddp_err *err) DDP_MUST_CHECK;
+ * of a command took 3 s. Otherwise does nothing. Returns the errors of ddp_gate_launch. */
+int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Runs the command of side `which` and stores its result.
+/* Runs the command of side `which` once and stores its result.
  *
  * A wall time is the time from the start of the child until it has ended, on the monotonic clock
- * (child.h). The result is the median of setup->wall_runs runs. Like hyperfine with -N, the gate
- * starts no shell, stdin is /dev/null, and stdout is discarded.
+ * (child.h). Like hyperfine with -N, the gate starts no shell, stdin is /dev/null, and stdout is
+ * discarded.
  *
  * setup->slow simulates a slow-down of new. A wall time then goes on for this fraction of the run's
  * time after the child has ended. In a result of another program the value of setup->slow_cell is

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "record/result_file.h"
@@ -15,6 +16,8 @@
 #include "stats/summary.h"
 
 #define RERUNS 2
+/* Time that the runs of one command in a pair take together, unless a single run takes longer. */
+#define SIDE_NS 500000000
 /* Ratio of two ping-pong times above which they belong to different classes. Between cores that
  * share a cache level, the times differ by less. The next level is 2 to 10 times slower
  * (results/notes/bench.md). */
@@ -111,52 +114,118 @@ static double pingpong_of(const struct ddp_result *r)
     return rc == 0 ? s.median : NAN;
 }
 
-/* Runs both child processes of a pair in the pair's order. Repeats the pair, at most RERUNS times,
- * while the ping-pong classes of the two children differ. */
+/* Returns the median of the values [n] that are not NaN, or NaN if there is none. */
+static double median_of(const double *values, size_t n)
+{
+    struct ddp_summary s;
+    size_t known = 0;
+    double *all = ddp_calloc(n, sizeof *all);
+    if (!all)
+        return NAN;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(values[i]))
+            all[known++] = values[i];
+    const int rc = ddp_summarize(all, known, &s);
+    free(all);
+    return rc == 0 ? s.median : NAN;
+}
+
+/* The results of the runs of one pair. */
+struct pair {
+    struct ddp_result *run[2]; /* [count] by side, in the order in which they ran */
+    int count[2];
+};
+
+static void release_pair(struct pair *p)
+{
+    for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < p->count[side]; i++)
+            ddp_result_release(&p->run[side][i]);
+        free(p->run[side]);
+    }
+    *p = (struct pair){.count = {0, 0}};
+}
+
+/* Returns the median of figure(run) over the runs of a side. */
+static double median_over_runs(const struct pair *p, int side,
+                               double (*figure)(const struct ddp_result *run))
+{
+    double all[DDP_GATE_RUNS_MAX];
+    for (int i = 0; i < p->count[side]; i++)
+        all[i] = figure(&p->run[side][i]);
+    return median_of(all, (size_t)p->count[side]);
+}
+
+static int add_run(const struct ddp_gate_setup *setup, int which, struct pair *p,
+                   struct ddp_err *err)
+{
+    int *count = &p->count[which];
+    DDP_TRY(DDP_RESIZE(&p->run[which], (size_t)*count + 1, err));
+    DDP_TRY(run_child(setup, which, &p->run[which][*count], err));
+    ++*count;
+    return 0;
+}
+
+/* Runs both commands data->runs times, in the order first, other, other, first, ... If data->runs
+ * is 0, chooses it after one run of each command. The number is odd: the median of an even number
+ * would average two runs, which lie far apart if the host moved the ranks to other cores between
+ * them. */
+static int run_both(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
+                    struct pair *p, struct ddp_err *err)
+{
+    const int first = ddp_gate_first(setup->seed, pair);
+    double slowest = 1;
+    for (int i = 0; i < 2 * DDP_MAX(data->runs, 1); i++) {
+        const int which = (i ^ i >> 1) & 1 ? !first : first;
+        const int64_t began_ns = ddp_now_ns();
+        if (setup->on_child)
+            setup->on_child(setup->arg, pair, ddp_gate_max_pairs(setup), which);
+        DDP_TRY(add_run(setup, which, p, err));
+        slowest = fmax(slowest, (double)(ddp_now_ns() - began_ns));
+        if (data->runs == 0 && i == 1)
+            data->runs = (int)fmin(SIDE_NS / slowest, DDP_GATE_RUNS_MAX) | 1;
+    }
+    return 0;
+}
+
+/* Runs a pair. Repeats it, at most RERUNS times, while the ping-pong classes of both sides
+ * differ. */
 static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
-                    struct ddp_result result[2], struct ddp_err *err)
+                    struct pair *p, struct ddp_err *err)
 {
     for (int attempt = 0;; attempt++) {
-        int first = ddp_gate_first(setup->seed, pair);
-        for (int k = 0; k < 2; k++) {
-            int which = k == 0 ? first : !first;
-            if (setup->on_child)
-                setup->on_child(setup->arg, pair, ddp_gate_max_pairs(setup), which);
-            int rc = run_child(setup, which, &result[which], err);
-            if (rc != 0 && k == 1)
-                ddp_result_release(&result[first]);
-            DDP_TRY(rc);
-        }
-        bool differs =
-            ddp_gate_class_differs(pingpong_of(&result[DDP_BASE]), pingpong_of(&result[DDP_NEXT]));
+        DDP_TRY(run_both(setup, pair, data, p, err));
+        const bool differs = ddp_gate_class_differs(median_over_runs(p, DDP_BASE, pingpong_of),
+                                                    median_over_runs(p, DDP_NEXT, pingpong_of));
         if (!differs || attempt == RERUNS) {
             data->mixed += differs;
             return 0;
         }
         data->rerun++;
-        ddp_result_release(&result[DDP_BASE]);
-        ddp_result_release(&result[DDP_NEXT]);
+        release_pair(p);
     }
 }
 
 /* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
  * then measure the delay. */
-static int same_delays(const struct ddp_gate_setup *setup, const struct ddp_result result[2],
+static int same_delays(const struct ddp_gate_setup *setup, const struct pair *p,
                        struct ddp_err *err)
 {
     char text[320];
-    if (setup->injects ||
-        !ddp_result_find_delays(&result[DDP_BASE], &result[DDP_NEXT], text, sizeof text))
+    bool differ = false;
+    for (int i = 0; i < p->count[DDP_BASE] && !setup->injects && !differ; i++)
+        differ =
+            ddp_result_find_delays(&p->run[DDP_BASE][i], &p->run[DDP_NEXT][i], text, sizeof text);
+    if (!differ)
         return 0;
     ddp_fail(err, DDP_EUNAVAIL, "%s", text);
     return ddp_hint(err, "remove --inject-delay from both commands");
 }
 
 /* Allocates the arrays, and copies the cells from base's first child process. */
-static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result first[2],
+static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result *base,
                      struct ddp_gate_data *data, struct ddp_err *err)
 {
-    const struct ddp_result *base = &first[DDP_BASE];
     const size_t pairs = (size_t)ddp_gate_max_pairs(setup);
     data->count = base->count;
     DDP_TRY(DDP_NEW(&data->id, base->count, err));
@@ -202,21 +271,40 @@ static int check_machine(const struct ddp_gate_side *side, const struct ddp_resu
     return ddp_hint(err, "both commands must run on the same hosts");
 }
 
-static int keep(const struct ddp_gate_setup *setup, int pair, int side,
-                const struct ddp_result *result, struct ddp_gate_data *data, struct ddp_err *err)
+static double copy_time_of(const struct ddp_result *r)
 {
-    DDP_TRY(check_machine(&setup->side[side], result, data, err));
-    memcpy(data->build[side], result->build, sizeof data->build[side]);
-    data->pingpong[side][pair] = pingpong_of(result);
-    data->memory[side][pair] = 1 / result->copy_GBps;
+    return 1 / r->copy_GBps;
+}
+
+/* Stores the median of each cell over the runs of one side. */
+static void keep_cells(int pair, int side, const struct pair *p, struct ddp_gate_data *data)
+{
+    double all[DDP_GATE_RUNS_MAX];
     for (size_t c = 0; c < data->count; c++) {
-        const struct ddp_result_point *p = ddp_result_find(result, data->id[c]);
-        data->median[side][(size_t)pair * data->count + c] = p ? p->median_ns : NAN;
+        for (int i = 0; i < p->count[side]; i++) {
+            const struct ddp_result_point *point = ddp_result_find(&p->run[side][i], data->id[c]);
+            all[i] = point ? point->median_ns : NAN;
+        }
+        data->median[side][(size_t)pair * data->count + c] = median_of(all, (size_t)p->count[side]);
     }
-    if (result->run_count > 0)
-        snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
-    DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
-    return keep_unjudged(side, result, data, err);
+}
+
+static int keep(const struct ddp_gate_setup *setup, int pair, int side, const struct pair *p,
+                struct ddp_gate_data *data, struct ddp_err *err)
+{
+    for (int i = 0; i < p->count[side]; i++) {
+        const struct ddp_result *result = &p->run[side][i];
+        DDP_TRY(check_machine(&setup->side[side], result, data, err));
+        memcpy(data->build[side], result->build, sizeof data->build[side]);
+        if (result->run_count > 0)
+            snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
+        DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
+        DDP_TRY(keep_unjudged(side, result, data, err));
+    }
+    data->pingpong[side][pair] = median_over_runs(p, side, pingpong_of);
+    data->memory[side][pair] = median_over_runs(p, side, copy_time_of);
+    keep_cells(pair, side, p, data);
+    return 0;
 }
 
 /* Sets *stop if the last look is reached, or if this is a look and more pairs would not change the
@@ -237,28 +325,25 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
     return 0;
 }
 
-int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
+int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err)
 {
-    struct ddp_gate_setup prepared = *given;
-    const struct ddp_gate_setup *const setup = &prepared;
-    struct ddp_gate_data data = {.pairs = 0};
+    struct ddp_gate_data data = {.runs = setup->runs};
     bool stop = false;
-    int rc = ddp_gate_warm_up(&prepared, err);
+    int rc = ddp_gate_warm_up(setup, err);
     for (int pair = 0; !stop && rc == 0; pair++) {
-        struct ddp_result result[2] = {{.count = 0}, {.count = 0}};
-        rc = run_pair(setup, pair, &data, result, err);
+        struct pair p = {.count = {0, 0}};
+        rc = run_pair(setup, pair, &data, &p, err);
         if (rc == 0)
-            rc = same_delays(setup, result, err);
+            rc = same_delays(setup, &p, err);
         if (rc == 0 && pair == 0)
-            rc = open_data(setup, result, &data, err);
+            rc = open_data(setup, p.run[DDP_BASE], &data, err);
         if (rc == 0 && pair == 0 && setup->check)
             rc = setup->check(setup, &data, err);
         for (int side = 0; side < 2 && rc == 0; side++)
-            rc = keep(setup, pair, side, &result[side], &data, err);
+            rc = keep(setup, pair, side, &p, &data, err);
         ddp_unjudged_merge(&data.unjudged); /* in every pair, so that the list stays small */
-        ddp_result_release(&result[DDP_BASE]);
-        ddp_result_release(&result[DDP_NEXT]);
+        release_pair(&p);
         data.pairs = pair + 1;
         if (rc == 0)
             rc = may_stop(setup, &data, &stop, err);
@@ -289,18 +374,14 @@ void ddp_gate_release(struct ddp_gate_data *data)
  * does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
 
-/* Returns the median over the child processes that have the cell, or NaN if none has it. medians
- * points to the cell's time in the first pair; the time in the next pair follows after `cells`
- * values. */
-static double median_over_launches(const double *medians, size_t cells, int pairs)
+/* Returns the median over the pairs that have the cell, or NaN if none has it. medians points to
+ * the cell's time in the first pair; the time in the next pair follows after `cells` values. */
+static double median_over_pairs(const double *medians, size_t cells, int pairs)
 {
-    double known[DDP_SIGNFLIP_MAX];
-    struct ddp_summary s;
-    size_t n = 0;
+    double all[DDP_SIGNFLIP_MAX];
     for (size_t i = 0; i < (size_t)pairs; i++)
-        if (!isnan(medians[i * cells]))
-            known[n++] = medians[i * cells];
-    return ddp_summarize(known, n, &s) == 0 ? s.median : NAN;
+        all[i] = medians[i * cells];
+    return median_of(all, (size_t)pairs);
 }
 
 /* Tests a covariate [pairs] like a cell, for a slow-down and for a speed-up. *p: two-sided
@@ -320,13 +401,13 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
     return 0;
 }
 
-/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted. The drift may be
- * the cause of a FAIL. It may also be the cause of a PASS if the host was faster for new. */
+/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted and may have caused
+ * the verdict: a FAIL if the host was slower for new, or a PASS if it was faster. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);
-    const bool explained =
-        v->outcome == DDP_VERDICT_FAIL || (v->outcome == DDP_VERDICT_PASS && ratio < 1);
+    const bool explained = (v->outcome == DDP_VERDICT_FAIL && ratio > 1) ||
+                           (v->outcome == DDP_VERDICT_PASS && ratio < 1);
     if (!explained || !(p <= fmax(COVARIATE_LEVEL, least)) ||
         !(fabs(log(ratio)) > log1p(v->min_effect)))
         return;
@@ -369,6 +450,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     v.accuracy_margin = setup->accuracy_margin;
     v.pairs = data->pairs;
     v.max_pairs = ddp_gate_max_pairs(setup);
+    v.runs = data->runs;
     v.rerun = data->rerun;
     v.mixed = data->mixed;
     v.count = data->count;
@@ -388,9 +470,9 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
         memcpy(v.cells[c].id, data->id[c], sizeof v.cells[c].id);
         v.cells[c].cell = cells[c];
         v.cells[c].base_ns =
-            median_over_launches(data->median[DDP_BASE] + c, data->count, data->pairs);
+            median_over_pairs(data->median[DDP_BASE] + c, data->count, data->pairs);
         v.cells[c].next_ns =
-            median_over_launches(data->median[DDP_NEXT] + c, data->count, data->pairs);
+            median_over_pairs(data->median[DDP_NEXT] + c, data->count, data->pairs);
     }
     DDP_TRY_GOTO(
         judge_covariate(data->pingpong, data->pairs, &v.pingpong_ratio, &v.pingpong_p, err),

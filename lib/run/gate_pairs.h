@@ -2,9 +2,10 @@
  * times, as child processes in pairs.
  *
  * Each child writes a result document with one median per cell. A cell is a point, or the step time
- * of a training run. The median of a child is one statistical sample, because iterations within a
- * process are not independent. Two pairs form a block. Its order is base new new base or the mirror
- * image, chosen by the seed, so that a drift of the machine cancels.
+ * of a training run. A pair has one or several runs of each command. The median of a cell over the
+ * runs of one command is one statistical sample, because iterations within a process are not
+ * independent. The commands alternate: base new new base or the mirror image, chosen by the seed,
+ * so that a drift of the machine cancels. Two pairs with one run of each command form such a block.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of a pair belong to different classes (see ddp_gate_class_differs), the pair is run
@@ -41,6 +42,9 @@ enum { DDP_BASE, DDP_NEXT };
 /* Default of the largest number of pairs. */
 #define DDP_GATE_PAIRS 32
 
+/* Largest number of runs of each command in a pair. */
+#define DDP_GATE_RUNS_MAX 99
+
 /* When the gate decides. It stops at the first look at which more pairs cannot change the verdict,
  * or at which the verdict is PASS or FAIL, and at the last look. */
 struct ddp_gate_looks {
@@ -53,8 +57,10 @@ struct ddp_gate_data;
 
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
-    bool wall;             /* judge the wall time of a child; it writes no result */
-    int wall_runs;         /* runs in one launch for a wall time; ddp_gate_measure chooses them */
+    bool wall; /* judge the wall time of a child; it writes no result */
+    /* Runs of each command in a pair. 0: an odd number that takes about half a second, by the times
+     * of the first run of each command. */
+    int runs;
     enum ddp_foreign read; /* format of the results */
     struct ddp_gate_looks looks;
     uint64_t seed;
@@ -88,10 +94,10 @@ struct ddp_gate_data {
     struct ddp_unjudged_list unjudged;
     struct ddp_accuracy_list accuracy; /* of the training runs of all children */
     char trains[192];                  /* name of a training run; "" if there is none */
-    /* pairs: pairs measured. rerun: how often a pair was run again. mixed: pairs that were kept
-     * although their ping-pong classes differ. */
-    int pairs, rerun, mixed;
-    /* Medians in ns by side, [pair][cell]. NaN if a child lacks the cell. */
+    /* pairs: pairs measured. runs: runs of each command in a pair. rerun: how often a pair was run
+     * again. mixed: pairs that were kept although their ping-pong classes differ. */
+    int pairs, runs, rerun, mixed;
+    /* Medians in ns by side, [pair][cell]. NaN if all runs lack the cell. */
     double *median[2];
     /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
      * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
@@ -115,12 +121,12 @@ struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pa
  * Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and DDP_EINPUT
  * if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for another
  * reason. Returns -(128 + n) after signal n. */
-int ddp_gate_measure(const struct ddp_gate_setup *given, struct ddp_gate_data *out,
+int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
  * ddp_verdict_record_release. A cell or a training run of base that was not judged prevents a PASS.
- * If a covariate differs between the sides, the host drifted. A FAIL then becomes INCONCLUSIVE. A
- * PASS becomes INCONCLUSIVE if the host was faster for new. A covariate differs if its ratio
+ * If a covariate differs between the sides, the host drifted. A FAIL becomes INCONCLUSIVE if the
+ * host was slower for new, and a PASS if the host was faster. A covariate differs if its ratio
  * new/base deviates from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both
  * covariates together). With 8 pairs or fewer, no p-value is that small. It is then enough that all
  * pairs agree. */
@@ -128,7 +134,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
 
-/* Returns which side runs first in a pair: DDP_BASE or DDP_NEXT. */
+/* Returns which command runs first in a pair: DDP_BASE or DDP_NEXT. */
 int ddp_gate_first(uint64_t seed, int pair);
 /* True if two ping-pong times, in ns, belong to different classes: one is more than 1.5 times the
  * other. False if one of them is NaN. */

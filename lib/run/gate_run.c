@@ -270,6 +270,7 @@ static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_e
     const double asked = v->min_effect > 0 ? v->min_effect / 100 : NAN;
     DDP_TRY(ddp_gate_plan_looks((int)(v->pairs > 0 ? v->pairs : v->max_pairs), v->pairs > 0,
                                 &w->setup.looks, err));
+    w->setup.runs = (int)v->runs;
     w->setup.seed = (uint64_t)v->seed;
     w->setup.vary = ddp_vary_set(&v->vary);
     w->setup.child_timeout_ns = (int64_t)(v->launch_timeout_s * 1e9);
@@ -298,7 +299,6 @@ static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, 
     DDP_TRY(make_folder(&folder, err));
     w->setup.folder = folder.path;
     w->setup.log = &app->log;
-    app->log.progress_every_ns = isatty(STDERR_FILENO) ? 0 : DDP_LOG_PROGRESS_NS;
     if (v->selftest)
         rc = ddp_gate_selftest(app, v, w->env[DDP_BASE], &w->setup, &w->noise, &w->verdict, err);
     else

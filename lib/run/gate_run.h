@@ -13,6 +13,7 @@ struct ddp_gate_values {
     struct ddp_string_list env[2];
     int64_t pairs; /* 0: sequential, up to max_pairs */
     int64_t max_pairs, seed;
+    int64_t runs;                        /* of each command in a pair; 0: chosen by the gate */
     double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
     double accuracy_margin;              /* as a fraction of 1 */
     struct ddp_int_list vary;            /* enum ddp_vary_key */

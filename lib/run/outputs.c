@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "record/provenance.h"
@@ -16,7 +15,7 @@ static const char *reporter_name(const void *ctx, int i)
 }
 
 /* Adds the reporter of one --format NAME[=FILE]. */
-static int add_format(struct ddp_report_set *set, const char *text, bool color, struct ddp_err *err)
+static int add_format(struct ddp_report_set *set, const char *text, struct ddp_err *err)
 {
     char name[64];
     const char *equals = strchr(text, '=');
@@ -28,19 +27,18 @@ static int add_format(struct ddp_report_set *set, const char *text, bool color, 
         return ddp_hint_nearest(err, name, reporter_name, NULL,
                                 "`ddpbench list reporters` shows them");
     }
-    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", color, err);
+    return ddp_report_add(set, reporter, equals ? equals + 1 : "-", err);
 }
 
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
-                    const struct ddp_string_list *formats, bool color, struct ddp_err *err)
+                    const struct ddp_string_list *formats, struct ddp_err *err)
 {
-    color &= isatty(STDOUT_FILENO) != 0;
     if (json)
-        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, color, err));
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("json"), json, err));
     for (int i = 0; i < formats->n; i++)
-        DDP_TRY(add_format(set, formats->v[i], color, err));
+        DDP_TRY(add_format(set, formats->v[i], err));
     if (formats->n == 0 && !ddp_report_has_stdout(set))
-        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", color, err));
+        DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", err));
     return 0;
 }
 
@@ -66,8 +64,8 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
     int rc;
     ddp_record_init(record);
     DDP_TRY(ddp_report_open(reports, err));
-    DDP_TRY_GOTO(ddp_outputs_add(*reports, outputs->json, &outputs->formats, app->log.color, err),
-                 err_reports);
+    ddp_report_set_table(*reports, &(struct ddp_table_options){.wide = outputs->wide});
+    DDP_TRY_GOTO(ddp_outputs_add(*reports, outputs->json, &outputs->formats, err), err_reports);
     for (; *protected_paths; protected_paths++)
         DDP_TRY_GOTO(ddp_report_protect(*reports, *protected_paths, err), err_reports);
     DDP_TRY_GOTO(ddp_provenance_fill(record, app->cmd->name, app->argc, app->argv, 1, err),

@@ -12,13 +12,13 @@
  * table on stdout if no format was given and stdout is free. Checks the targets but does not create
  * them. Returns DDP_EUSAGE or DDP_ECREATE. */
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
-                    const struct ddp_string_list *formats, bool color,
-                    struct ddp_err *err) DDP_MUST_CHECK;
+                    const struct ddp_string_list *formats, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* The output options of gate and compare, a member of their values. */
 struct ddp_verdict_outputs {
     const char *json;
     struct ddp_string_list formats;
+    bool wide; /* show all columns of the table on a terminal */
 };
 
 /* The option --vary of gate and compare, for a struct ddp_int_list. */

@@ -39,6 +39,8 @@ static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_jour
     ddp_journal_fact(facts, "environment", "%016llx", (unsigned long long)env);
     ddp_journal_fact(facts, setup->gate.looks.count > 1 ? "--max-pairs" : "--pairs", "%d",
                      ddp_gate_max_pairs(&setup->gate));
+    if (setup->gate.runs > 0)
+        ddp_journal_fact(facts, "--runs", "%d", setup->gate.runs);
     ddp_journal_fact(facts, "--seed", "%llu", (unsigned long long)setup->gate.seed);
     ddp_journal_fact(facts, "--inject", "%g %%", setup->effect * 100);
     if (simulates(setup))
@@ -502,9 +504,11 @@ bool ddp_selftest_holds(const struct ddp_noise *noise)
            noise->found * 10 >= noise->injected * 9 && noise->elsewhere == 0;
 }
 
-/* The default command of a self-test. Its three cells are short, so that a gate takes less than a
- * minute. With smaller messages the timer could not resolve 1 % of the time. */
-#define CELLS "allreduce --size 64K,256K,1M --placement in -n 400 -q --progress never"
+/* The default command of a self-test. Its three cells and its iterations are few, so that a gate
+ * has several runs in half a second. The times of runs differ more than the medians of 100 and 400
+ * iterations (results/notes/gate.md). With smaller messages the timer could not resolve 1 % of the
+ * time. */
+#define CELLS "allreduce --size 64K,256K,1M --placement in -n 100 -q --progress never"
 
 /* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
  * is unknown or cannot be quoted. */

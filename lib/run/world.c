@@ -232,8 +232,8 @@ void ddp_world_announce(const struct ddp_world *w)
     const bool own = ddp_world_is_own(w);
     if (own && w->options->ranks.n == 0)
         ddp_logf(&w->app->log, DDP_LOG_NOTE,
-                 "%d rank%s on this machine over %s (choose with --ranks, or run under mpiexec)",
-                 w->max_ranks, w->max_ranks == 1 ? "" : "s", w->backend->name);
+                 "%d rank%s over %s on this machine; choose with --ranks or mpiexec", w->max_ranks,
+                 w->max_ranks == 1 ? "" : "s", w->backend->name);
     const int cores = ddp_cpu_usable_cores();
     if (own && w->max_ranks > cores)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
@@ -365,7 +365,7 @@ static int on_message(void *arg, int rank, uint32_t type, const void *payload, s
 static void on_news(void *arg, const char *line)
 {
     struct ddp_world *w = arg;
-    ddp_log_clear_progress(&w->app->log);
+    ddp_collector_make_room(w);
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
@@ -450,8 +450,9 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
     w->sweep = cmd->job == &ddp_sweep_job ? values : NULL;
     w->values = values;
     w->options = values;
-    w->show_progress = !w->options->quiet && (w->options->progress == 1 ||
-                                              (w->options->progress == 0 && isatty(STDERR_FILENO)));
+    w->show_progress = !w->options->quiet && w->options->progress != 2;
+    if (w->options->progress == 1) /* every line, even in a pipe */
+        app->log.progress_every_ns = 0;
     ddp_record_init(&w->record);
     ddp_conf_module_dir(app->binary_dir, w->module_dir, sizeof w->module_dir);
     int rc = ddp_backend_check(err);

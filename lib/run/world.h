@@ -56,6 +56,9 @@ int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
  * the journal. */
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
+/* Removes the line of progress and the rows of the table that may still change, because a message
+ * is about to be written to the terminal. */
+void ddp_collector_make_room(struct ddp_world *w);
 /* Writes the last documents, with status and reason from `code` and `reason`, and closes the
  * outputs. If the code is that of a signal, *err becomes a message about what is done and saved.
  * Returns `code` if it is an error, else an error of the sweep or of writing. */

@@ -365,9 +365,9 @@ END
     # a gate's commands inherit the environment; the values of --base-env must be in no output
     export XDG_STATE_HOME=$PWD/state
     run_of="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py'"
-    "$ddpbench" gate --base "$run_of" --base-env UCX_TOKEN=canary-4711,OMP_NUM_THREADS=1 --new-env=MY=canary-4711 --pairs 5 --json g.json "${outputs[@]//=/=g-}" -q >>out 2>>err || [ $? = 12 ]
+    "$ddpbench" gate --base "$run_of" --base-env UCX_TOKEN=canary-4711,OMP_NUM_THREADS=1 --new-env=MY=canary-4711 --pairs 5 --runs 1 --json g.json "${outputs[@]//=/=g-}" -q >>out 2>>err || [ $? = 12 ]
     "$ddpbench" compare s.json s.json "${outputs[@]//=/=c-}" >>out 2>>err || [ $? = 12 ]
-    "$ddpbench" gate --selftest --base "$run_of" --gates 1,0 --pairs 5 --json f.json -q >>out 2>>err || [ $? = 12 ]
+    "$ddpbench" gate --selftest --base "$run_of" --gates 1,0 --pairs 5 --runs 1 --json f.json -q >>out 2>>err || [ $? = 12 ]
     grep -q 'UCX_TOKEN=\*\*\*,OMP_NUM_THREADS=1' g.json
     grep -q -e '--new-env=MY=\*\*\*' g.json
     [ -s g.json ] && [ -s g-junit.txt ] && [ -s f.json ] && [ -s t-csv.txt ]

@@ -97,7 +97,7 @@ every_nth() {
 small_selftest() {
     rm -rf g.json g.csv floor.json*
     [ "$1" = 1 ] || cp 28.journal floor.json.journal
-    failing "${@:2}" "$ddpbench" gate --selftest --base "$fake" --gates "$1,0" --pairs 5 --noise-floor floor.json --json g.json --format junit=g.xml -q
+    failing "${@:2}" "$ddpbench" gate --selftest --base "$fake" --gates "$1,0" --pairs 5 --runs 1 --noise-floor floor.json --json g.json --format junit=g.xml -q
 }
 
 # every_nth_of_selftest GATES CALL CODE: fails the N-th call for each N, until a run makes fewer than N
@@ -110,7 +110,7 @@ every_nth_of_selftest() {
         # the gate's child processes have the shim, too, so the failing write may be theirs
         [[ "$status" = 74 || "$status" = 73 || "$status" = 65 || "$status" = 69 ]] || { echo "$2 $n: $status $output"; return 1; }
         [ ! -e g.json ] || valid g.json || return 1
-        [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
+        [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --runs 1 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
         [ -z "$(find . -name 'floor*.tmp')" ] || return 1
     done
     [ "$status" = "$3" ] || { echo "$2 $n: $status $output"; return 1; }
@@ -121,7 +121,7 @@ every_nth_of_selftest() {
     shim
     fake="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py' --noise 0.1"
     export XDG_STATE_HOME=$PWD/state
-    run -12 "$ddpbench" gate --selftest --base "$fake" --gates 28,0 --pairs 5 --noise-floor 28 --json g.json -q
+    run -12 "$ddpbench" gate --selftest --base "$fake" --gates 28,0 --pairs 5 --runs 1 --noise-floor 28 --json g.json -q
     for call in write fsync fdatasync rename; do
         every_nth_of_selftest 29 "$call" 0
         [ -s floor.json ] && [ ! -e floor.json.journal ]
@@ -130,7 +130,7 @@ every_nth_of_selftest() {
         every_nth_of_selftest 1 "$call" 12
         [ ! -e floor.json ] && [ -s floor.json.journal ]
     done
-    run -74 "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 -q --json /dev/full
+    run -74 "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --runs 1 -q --json /dev/full
     [ -c /dev/full ]
 }
 
@@ -172,7 +172,7 @@ every_nth_of_selftest() {
     shim
     mkdir mine mine/ddpbench-gate-other
     launch="$ddpbench allreduce --ranks 1 --backend self --size 4 -n 6 -q"
-    TMPDIR=$PWD/mine failing flock 1 1000 "$ddpbench" gate --base "$launch" --new "$launch" --pairs 6
+    TMPDIR=$PWD/mine failing flock 1 1000 "$ddpbench" gate --base "$launch" --new "$launch" --pairs 6 --runs 1
     [ "$status" = 0 ] || [ "$status" = 10 ] || [ "$status" = 12 ] || { echo "$status: $output"; false; }
     [ "$fired" -ge 2 ]
     [ "$(ls mine)" = ddpbench-gate-other ] # another gate may still use it

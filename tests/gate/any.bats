@@ -57,12 +57,11 @@ END
     gate --metric wall --base './app base' --new './app new' --pairs 5 --min-effect 60
     [ "$status" = 0 ]
     [ "$(sort -u calls)" = "1 0" ]
-    # three warm-ups of each side, then the same number of runs of both in each of 5 pairs
-    base=$(wc -l <base)
-    [ "$base" = "$(wc -l <new)" ]
-    [ $((base % 5)) = 3 ]
-    [ "$base" -gt 8 ]
-    [ "$base" -le 28 ]
+    # three warm-ups of each side, then the same odd number of runs of both in each of 5 pairs
+    runs=$(json gate.json 'v["runs"]')
+    [[ $runs =~ ^[135]$ ]]
+    [ "$(wc -l <base)" = $((3 + 5 * runs)) ]
+    [ "$(wc -l <new)" = $((3 + 5 * runs)) ]
 }
 
 @test "--metric wall: a command that fails, or is missing, is an error" {
@@ -78,7 +77,7 @@ END
     gate --metric wall --read gbench --base true --new true
     [ "$status" = 64 ]
     error_names --read "--metric wall"
-    gate --read xml --base true --new true
+    gate --runs 1 --read xml --base true --new true
     [ "$status" = 64 ]
     error_names --read "'xml'"
     gate --metric cpu --base true --new true
@@ -90,14 +89,14 @@ END
 }
 
 @test "a result without values, and one in another format, are errors that name the command" {
-    gate --read osu --base 'echo nothing' --new true
+    gate --runs 1 --read osu --base 'echo nothing' --new true
     [ "$status" = 65 ]
     error_names "'echo nothing'" "'osu'"
-    gate --read gbench --base 'echo nothing' --new true
+    gate --runs 1 --read gbench --base 'echo nothing' --new true
     [ "$status" = 65 ]
     hint_names "'echo nothing'"
     echo '[{"name": "a", "unit": "us"}]' >no-value
-    gate --read action-smaller --base 'cat no-value' --new true
+    gate --runs 1 --read action-smaller --base 'cat no-value' --new true
     [ "$status" = 65 ]
     error_names "[0]" "'value'"
 }
@@ -108,7 +107,7 @@ END
     for format in gbench action-smaller action-bigger nccl-tests osu; do
         # alternately from stdout and from a file
         base="cat $format" new="cp $format {json}"
-        gate --read $format --base "$base" --new "$new" --pairs 8
+        gate --runs 1 --read $format --base "$base" --new "$new" --pairs 8
         [ "$status" = 0 ]
         "$PYTHON" "$root/ci/validate_json.py" gate.json
         "$PYTHON" - $format <<'END'
@@ -142,11 +141,11 @@ END
         slower=$([ $side = base ] || echo 1)
         echo '{"results": [{"command": "a", "median": 0.5'"$slower"'}, {"command": "b", "mean": 9, "median": 0.25}]}' >$side.json
     done
-    gate --read hyperfine --base 'cp base.json {json}' --new 'cp new.json {json}' --min-effect 1
+    gate --runs 1 --read hyperfine --base 'cp base.json {json}' --new 'cp new.json {json}' --min-effect 1
     [ "$status" = 10 ]
     [ "$(json gate.json '[(c["id"], c["base_us"], c["state"]) for c in v["cells"]]')" = "[('a', 500000, 'slower'), ('b', 250000, 'same')]" ]
     echo '{"results": [{"command": "a", "median": 0.5}]}' >new.json
-    gate --read hyperfine --base 'cp base.json {json}' --new 'cp new.json {json}'
+    gate --runs 1 --read hyperfine --base 'cp base.json {json}' --new 'cp new.json {json}'
     [ "$status" = 12 ]
     [ "$(json gate.json '[c["state"] for c in v["cells"]]')" = "['same', 'missing']" ]
 }
@@ -154,20 +153,20 @@ END
 @test "action-bigger: a smaller value is slower" {
     echo '[{"name": "a", "unit": "GB/s", "value": 10}]' >high
     echo '[{"name": "a", "unit": "GB/s", "value": 8}]' >low
-    gate --read action-bigger --base 'cat high' --new 'cat low'
+    gate --runs 1 --read action-bigger --base 'cat high' --new 'cat low'
     [ "$status" = 10 ]
     [ "$(json gate.json '[(c["ratio"], c["base_us"]) for c in v["cells"]]')" = "[(1.25, 0.1)]" ]
-    gate --read action-bigger --base 'cat low' --new 'cat high'
+    gate --runs 1 --read action-bigger --base 'cat low' --new 'cat high'
     [ "$status" = 0 ]
 }
 
 @test "wrong data is 11, and a benchmark that failed is 69" {
     echo '1024 256 float sum -1 12.5 0.1 0.1 3 12.5 0.1 0.1 0' >wrong
-    gate --read nccl-tests --base 'cat wrong' --new 'cat wrong'
+    gate --runs 1 --read nccl-tests --base 'cat wrong' --new 'cat wrong'
     [ "$status" = 11 ]
     message_names "'cat wrong'" "line 1"
     echo '{"benchmarks": [{"name": "b", "run_type": "iteration", "error_occurred": true, "error_message": "no file"}]}' >failed
-    gate --read gbench --base 'cat failed' --new 'cat failed'
+    gate --runs 1 --read gbench --base 'cat failed' --new 'cat failed'
     [ "$status" = 69 ]
     message_names "'b'" "no file"
 }
@@ -180,11 +179,11 @@ END
 
 @test "a self-test of another program finds its simulated delay, and stores a floor of its own" {
     echo '[{"name": "a", "unit": "us", "value": 10}, {"name": "b", "unit": "us", "value": 20}]' >values
-    gate --selftest --read action-smaller --base 'cat values' --gates 29,2 --pairs 6
+    gate --selftest --runs 1 --read action-smaller --base 'cat values' --gates 29,2 --pairs 6
     [ "$status" = 0 ]
     [ "$(json gate.json '[v["selftest"][k] for k in ("false_alarms", "injected_gates", "found", "elsewhere", "cells")]')" = "[0, 2, 2, 0, 2]" ]
     [ -f "$(echo state/ddpbench/noise-action-smaller-*.json)" ]
-    gate --read action-smaller --base 'cat values' --new 'cat values'
+    gate --runs 1 --read action-smaller --base 'cat values' --new 'cat values'
     [ "$(json gate.json 'v["noise_floor"]')" = 0 ]
     gate --base "$fake --points a=10" --new "$fake --points a=10"
     [ "$(json gate.json 'v["noise_floor"]')" = None ]

@@ -12,7 +12,7 @@ setup() {
 }
 
 ci() {
-    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q "$@"
+    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --runs 1 "$@"
     echo "$status: $output $stderr"
 }
 

@@ -15,8 +15,9 @@ teardown() {
     [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
 }
 
+# gate OPTION...: a pair has one run of each command, or as many as `runs` says.
 gate() {
-    run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
+    run --separate-stderr "$ddpbench" gate -q --runs "${runs:-1}" --json gate.json "$@"
     echo "$status: $output $stderr"
 }
 
@@ -97,6 +98,13 @@ gate() {
     grep -q '^INCONCLUSIVE: .*ping-pong' <<<"$output"
 }
 
+@test "a control that was faster for new cannot be the cause of a FAIL" {
+    gate --base "$fake --points a=10 --pingpong 120" --new "$fake --points a=12 --pingpong 100"
+    [ "$status" = 10 ]
+    gate --base "$fake --points a=10 --copy 40" --new "$fake --points a=12 --copy 50"
+    [ "$status" = 10 ]
+}
+
 @test "a drift of the control has the same effect with few pairs" {
     for pairs in 5 8 9; do
         gate --base "$fake --points a=10 --pingpong 100" --new "$fake --points a=12 --pingpong 120" --pairs "$pairs"
@@ -172,6 +180,32 @@ END
     [ "$(grep -c n sides)" = 6 ]
     # Each block of four is ABBA or BAAB.
     [[ "$(tr -d '\n' <sides)" =~ ^(bnnb|nbbn)(bnnb|nbbn)(bnnb|nbbn)$ ]]
+    # With three runs of each command in a pair, two pairs are three blocks of four.
+    rm sides
+    runs=3 gate --base "./probe.sh --json={json}" --base-env SIDE=b --new-env SIDE=n --pairs 6
+    [[ "$(tr -d '\n' <sides)" =~ ^(bnnbbnnbbnnb|nbbnnbbnnbbn)(bnnbbnnbbnnb|nbbnnbbnnbbn)(bnnbbnnbbnnb|nbbnnbbnnbbn)$ ]]
+}
+
+@test "the median over the runs of a pair counts; without --runs their number is odd and takes half a second" {
+    cat >outlier.sh <<END
+#!/bin/sh
+# Every fifth launch is three times as slow.
+n=\$(cat count 2>/dev/null | wc -c)
+[ \$((n % 5)) = 0 ] && us=30 || us=10
+sleep 0.1
+exec $fake --noise 0 --points a=\$us "\$@"
+END
+    chmod +x outlier.sh
+    runs=3 gate --base ./outlier.sh --new-env X=1 --pairs 6
+    [ "$(wc -c <count)" = 36 ]
+    holds gate.json '(v["runs"], v["cells"][0]["base_us"], v["cells"][0]["ratio"]) == (3, 10, 1)'
+    gate --base ./outlier.sh --new-env X=1 --pairs 6
+    [ "$status" = 12 ]
+    rm count
+    run --separate-stderr "$ddpbench" gate -q --json gate.json --base "env X=1 ./outlier.sh" --new ./outlier.sh --pairs 5
+    runs=$(json gate.json 'v["runs"]')
+    [ $((runs % 2)) = 1 ] && [ "$runs" -le 5 ] # a run takes at least 0.1 s
+    [ "$(wc -c <count)" = $((10 * runs)) ]
 }
 
 @test "a value with a comma: the hint says what to do, and it works" {
@@ -220,7 +254,7 @@ until [ -e go ]; do sleep 0.02; done
 exec $fake --points a=10 "\$@"
 END
     chmod +x slow.sh
-    (trap '' HUP && exec "$ddpbench" gate -q --base ./slow.sh --new ./slow.sh --pairs 5 --json gate.json) >/dev/null 2>&1 3>&- &
+    (trap '' HUP && exec "$ddpbench" gate -q --runs 1 --base ./slow.sh --new ./slow.sh --pairs 5 --json gate.json) >/dev/null 2>&1 3>&- &
     gate=$!
     there launch.pid
     kill -HUP "$gate"
@@ -236,7 +270,7 @@ echo $$ >launch.pid
 exec sleep 60
 END
     chmod +x sleeper.sh
-    "$ddpbench" gate -q --base ./sleeper.sh --new ./sleeper.sh --json gate.json >/dev/null 2>&1 3>&- &
+    "$ddpbench" gate -q --runs 1 --base ./sleeper.sh --new ./sleeper.sh --json gate.json >/dev/null 2>&1 3>&- &
     gate=$!
     for _ in $(seq 200); do
         [ -s launch.pid ] && break

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return
     local root=$BATS_TEST_DIRNAME/../..
-    XDG_STATE_HOME=$PWD/state "${DDPBENCH:-$root/build/ddpbench}" gate --selftest --gates 29,2 --pairs 6 -q --json gate.json \
+    XDG_STATE_HOME=$PWD/state "${DDPBENCH:-$root/build/ddpbench}" gate --selftest --runs 1 --gates 29,2 --pairs 6 -q --json gate.json \
         --base "'${PYTHON:-/usr/bin/python3}' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count --points a=10,b=20" >output 2>stderr
     echo $? >status
 }
@@ -25,7 +25,7 @@ teardown() {
 }
 
 gate() {
-    run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json "$@"
     echo "$status: $output $stderr"
 }
 

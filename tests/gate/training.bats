@@ -20,7 +20,7 @@ setup() {
 
 # gate OPTION...: runs 8 pairs, or as many as `pairs` says.
 gate() {
-    run --separate-stderr "$ddpbench" gate -q --pairs "${pairs:-8}" --json gate.json "$@"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs "${pairs:-8}" --json gate.json "$@"
     echo "$status: $output $stderr"
 }
 
@@ -97,13 +97,13 @@ END
     grep -q '^::warning .*accuracies uncertain' g.txt
     grep -q 'skipped message="5 seeds, about 12 are needed' j.xml
     rm count
-    run --separate-stderr "$ddpbench" gate -q --json gate.json --base "$fake --seeds 1=0.9" --new "$fake --seeds 1=0.9"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json --base "$fake --seeds 1=0.9" --new "$fake --seeds 1=0.9"
     echo "$status: $output $stderr"
     [ "$status" = 12 ]
     [[ "$output" == *"accuracy: 1 seed, at least 2 are needed (--seeds 1,2)"* ]]
     [ "$(wc -c <count)" = 16 ] # the first look, after 8 pairs
     rm count
-    run --separate-stderr "$ddpbench" gate -q --json gate.json --base "$fake --seeds $five" --new "$fake --seeds $wide"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json --base "$fake --seeds $five" --new "$fake --seeds $wide"
     [ "$status" = 12 ]
     [ "$(wc -c <count)" = 16 ]
 }
@@ -188,7 +188,7 @@ END
 
 @test "real training: with --lr 0 the accuracy is worse, and the step times are cells" {
     local train="'$ddpbench' train --ranks 2 --dataset synthetic --images 1280 --max-steps 40 --epochs 4 --seeds 1,2,3 -q"
-    run --separate-stderr "$ddpbench" gate -q --pairs 6 --min-effect 1000 --vary lr --json gate.json --base "$train" --new "$train --lr 0"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs 6 --min-effect 1000 --vary lr --json gate.json --base "$train" --new "$train --lr 0"
     echo "$status: $output $stderr"
     [ "$status" = 10 ]
     [[ "$output" == *"accuracy is worse"* ]]

@@ -16,7 +16,7 @@ setup() {
 }
 
 gate() {
-    run --separate-stderr "$ddpbench" gate -q --pairs 6 --json gate.json "$@"
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs 6 --json gate.json "$@"
     echo "$status: $output $stderr"
 }
 
@@ -241,26 +241,26 @@ END
 }
 
 @test "a self-test of a command that trains is refused, for it could not judge the training" {
-    run --separate-stderr "$ddpbench" gate --selftest --gates 1,0 --pairs 6 -q --base "$fake --seeds 1=0.9"
+    run --separate-stderr "$ddpbench" gate --selftest --runs 1 --gates 1,0 --pairs 6 -q --base "$fake --seeds 1=0.9"
     [ "$status" = 76 ]
     [[ "$stderr" == *"m dense ranks 2 lr 0.05 seed 1"* ]]
-    run --separate-stderr "$ddpbench" gate --selftest --gates 1,0 --pairs 5 -q --base "$fake --train 0.05"
+    run --separate-stderr "$ddpbench" gate --selftest --runs 1 --gates 1,0 --pairs 5 -q --base "$fake --train 0.05"
     [ "$status" = 76 ]
     [[ "$stderr" == *"singa-cnn dense ranks 2 lr 0.05 seed 1"* ]]
 }
 
 @test "ci/gate.sh: the warning says that cells were not judged" {
-    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --pairs 6 --base "$fake --train 0.05" --new "$fake --train 0.05"
+    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --runs 1 -q --pairs 6 --base "$fake --train 0.05" --new "$fake --train 0.05"
     echo "$status: $output $stderr"
     [ "$status" = 0 ]
     [ "$(wc -c <count)" = 12 ]
     [[ "$stderr" == *"did not judge"* ]]
     rm count
-    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --strict -q --pairs 6 --base "$fake --points a=10,b=10" --new "$fake"
+    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --runs 1 --strict -q --pairs 6 --base "$fake --points a=10,b=10" --new "$fake"
     [ "$status" = 12 ]
     [ "$(wc -c <count)" = 12 ]
     # a noisy cell keeps the gate running until --max-pairs
     rm count
-    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" -q --max-pairs 12 --base "$fake --train 0.05 --noise 40" --new "$fake --train 0.05 --noise 40"
+    run --separate-stderr "$root/ci/gate.sh" --ddpbench "$ddpbench" --runs 1 -q --max-pairs 12 --base "$fake --train 0.05 --noise 40" --new "$fake --train 0.05 --noise 40"
     [ "$(wc -c <count)" = 24 ]
 }

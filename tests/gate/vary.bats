@@ -28,7 +28,7 @@ verdict() {
 }
 
 @test "gate --vary matches cells that differ in a key, and records the key" {
-    run --separate-stderr "$ddpbench" gate -q --json out.json --format table,markdown=out.md --vary algorithm \
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json out.json --format table,markdown=out.md --vary algorithm \
         --base "$fake --points $(id auto)=10,$(id auto 8192)=20" --new "$fake --points $(id ring)=15,$(id ring 8192)=20"
     echo "$status: $output $stderr"
     [ "$status" = 10 ]
@@ -36,7 +36,7 @@ verdict() {
     file_says out.md "varied" "algorithm"
     [ "$(verdict '[c["id"] for c in v["cells"]], [c["state"] for c in v["cells"]], v["varied"], v["unjudged"]')" = \
         "(['$(id '*')', '$(id '*' 8192)'], ['slower', 'same'], ['algorithm'], [])" ]
-    run --separate-stderr "$ddpbench" gate -q --json out.json --pairs 6 \
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json out.json --pairs 6 \
         --base "$fake --points $(id auto)=10" --new "$fake --points $(id ring)=10"
     [ "$status" = 12 ]
     [ "$(verdict 'v["cells"][0]["state"], v["varied"]')" = "('missing', [])" ]
@@ -45,19 +45,19 @@ verdict() {
 @test "gate --vary ranks,backend allows them to differ; other machines stay refused" {
     local new="--ranks 4 --backend mpi --mpi MPICH"
     points="--points $(id ring)=10"
-    run -76 "$ddpbench" gate -q --pairs 6 --base "$fake $points" --new "$fake $points $new"
+    run -76 "$ddpbench" gate -q --runs 1 --pairs 6 --base "$fake $points" --new "$fake $points $new"
     hint_names --vary
-    run -76 "$ddpbench" gate -q --pairs 6 --vary ranks --base "$fake $points" --new "$fake $points $new"
-    run -0 "$ddpbench" gate -q --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points $new"
-    run -76 "$ddpbench" gate -q --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points --cpu y"
+    run -76 "$ddpbench" gate -q --runs 1 --pairs 6 --vary ranks --base "$fake $points" --new "$fake $points $new"
+    run -0 "$ddpbench" gate -q --runs 1 --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points $new"
+    run -76 "$ddpbench" gate -q --runs 1 --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points --cpu y"
     error_names "'y'" || error_names "CPU y"
-    run -76 "$ddpbench" gate -q --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points --host other"
+    run -76 "$ddpbench" gate -q --runs 1 --pairs 6 --vary ranks,backend --base "$fake $points" --new "$fake $points --host other"
     error_names other
 }
 
 @test "two points of one document that become the same cell are named: 64" {
     points="--points $(id auto)=10,$(id ring)=10"
-    run -64 "$ddpbench" gate -q --vary algorithm --base "$fake $points" --new "$fake $points"
+    run -64 "$ddpbench" gate -q --runs 1 --vary algorithm --base "$fake $points" --new "$fake $points"
     error_names "$(id auto)" "$(id ring)" algorithm
     make_result twice.json "$points"
     run -64 "$ddpbench" compare --vary algorithm twice.json twice.json

@@ -8,19 +8,29 @@ export LC_ALL=C
 unset NO_COLOR COLUMNS
 
 # Masks the values that differ between runs or machines: the facts of build and host in the head, those
-# of the machine in the foot, and in a row the measured numbers from the ninth column on. Kept are the
-# number of iterations and "wrong"; of a compressed point (22 columns) also the bytes sent and their
-# density; of a point with overlap (17 columns) only "wrong". The quality depends on the machine.
+# of the machine in the foot, and in a row the measured numbers from the tenth column on. Kept are the
+# number of iterations and "wrong"; of a compressed point (23 columns) also the bytes sent and their
+# density; of a point with overlap (18 columns) only "wrong". The quality depends on the machine.
 mask() {
     sed -E -e 's/^(# ddpbench )[^,]*,/\1VERSION,/' -e 's/^(# host ).*/\1HOST/' -e 's/^(# timer: ).*/\1TIMER/' \
         -e 's/^(# memory baseline \(1 rank\): ).*/\1BASELINE/' -e '/^# [0-9]+ of [0-9]+ points? (is|are) doubtful: /d' |
         awk '/^ *[0-9]/ {
-                split(NF == 22 ? "14 15 19 20" : NF == 17 ? "15" : "13 17", list, " ")
-                for (i = 9; i <= NF; i++) keep[i] = 0
+                split(NF == 23 ? "15 16 20 21" : NF == 18 ? "16" : "14 18", list, " ")
+                for (i = 10; i <= NF; i++) keep[i] = 0
                 for (i in list) keep[list[i]] = 1
-                for (i = 9; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
+                for (i = 10; i <= NF; i++) if (!keep[i] && $i != "-") $i = "N"
                 $NF = "Q"
             } { print }'
+}
+# Runs a command on a terminal of this many columns, and masks the measured numbers, the quality, and the
+# facts about the machine. Columns that depend on the length of a number are one space apart.
+on_terminal() {
+    "$PYTHON" "$here/../terminal.py" --columns "$1" -- "${@:2}" |
+        sed -E -e ':more; /^[0-9]+ of [0-9]+ points? (is|are) doubtful: /{/explain quality/d; N; b more}' \
+            -e '/^ddpbench [0-9]/,/^timer: /d' \
+            -e '/^ *[0-9]/{s/ (slow-pingpong|wide-interval|drifting|stolen|throttled|busy|clock)[a-z,+0-9 -]*$//
+                s/[0-9.]+ (ns|us|ms|s|[kMG]B\/s|%)( |$)/N\2/g; s/  +/ /g}'
+    return "${PIPESTATUS[0]}"
 }
 # Prints the keys of a JSON document; a list is represented by its first element.
 shape() {
@@ -49,6 +59,12 @@ explain-break-even | "$DDPBENCH" explain break-even
 table-self | "$DDPBENCH" $quick | mask
 table-compressed | "$DDPBENCH" $quick --compress none,bf16,topk:0.01 | mask
 table-overlap | "$DDPBENCH" $quick --overlap-compute | mask
+terminal-self-80 | on_terminal 80 "$DDPBENCH" $quick
+terminal-self-120 | on_terminal 120 "$DDPBENCH" $quick -v
+terminal-compressed-80 | on_terminal 80 "$DDPBENCH" $quick --compress none,bf16,topk:0.01
+terminal-compressed-120 | on_terminal 120 "$DDPBENCH" $quick --compress none,bf16,topk:0.01
+terminal-overlap-80 | on_terminal 80 "$DDPBENCH" $quick --overlap-compute
+terminal-overlap-120 | on_terminal 120 "$DDPBENCH" $quick --overlap-compute
 json-self | "$DDPBENCH" $quick --json - | shape
 END
 )

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "coll/coll.h"
+#include "comm/shm/comm_shm.h"
 #include "launch/launch.h"
 #include "launch/launcher.h"
 
@@ -51,10 +52,13 @@ struct grid_job {
     const char *only;
 };
 
+/* Runs a call. Before every fifth one, moves the flags, if there are any. */
 static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *alg,
                            const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
+    if (grid->comm->shm != NULL && grid->comm->collectives % 5 == 4)
+        DDP_TRY(ddp_shm_move_flags(grid->comm, err));
     DDP_TRY(ddp_coll_plan_init(&plan, grid->comm, alg, args, err));
     int rc = ddp_coll_run(grid->comm, &plan, err);
     ddp_coll_plan_release(&plan);

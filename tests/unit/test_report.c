@@ -140,6 +140,7 @@ static char *table_of(struct ddp_record *r)
     assert_int_equal(ddp_report_begin(set, &all, &err), 0);
     for (int i = 0; i < r->point_count; i++) {
         all.point_count = i + 1;
+        all.newest = i;
         assert_int_equal(ddp_report_point(set, &all, &err), 0);
     }
     assert_int_equal(ddp_report_end(set, &all, &err), 0);
@@ -165,25 +166,52 @@ static void says(const char *text, const char *subjects)
         fail_msg("no line with '%s' in:\n%s", subjects, text);
 }
 
-/* Points are measured in another order. The table prints a row as soon as no earlier row can
- * come, and the rest at the end. */
+/* Reads t.csv and t.txt, and appends the sizes of their rows, and the indices in t.txt. */
+static void read_rows(char csv[64], char table[64])
+{
+    size_t bytes;
+    char *text = slurp("t.csv", &bytes), *line = strtok(text, "\r\n"), size[32];
+    while ((line = strtok(NULL, "\r\n")) != NULL)
+        for (int b = 1024; b <= 16384; b *= 2) {
+            snprintf(size, sizeof size, ",%d,%d,", b, b); /* requested bytes, real bytes */
+            if (strstr(line, size))
+                snprintf(csv + strlen(csv), 64 - strlen(csv), "%d ", b);
+        }
+    free(text);
+    text = slurp("t.txt", &bytes);
+    for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char *end;
+        const long index = strtol(line, &end, 10);
+        if (index > 0)
+            snprintf(table + strlen(table), 64 - strlen(table), "%ld:%ld ", index,
+                     strtol(end, NULL, 10));
+    }
+    free(text);
+}
+
+/* Points are measured in another order. CSV prints a row as soon as no earlier row can come, and
+ * the rest at the end. The table prints each row at once, with its index. */
 static void test_rows_are_printed_in_order(void **state)
 {
     static const struct {
         int place;
-        const char *rows;
-    } steps[] = {{1, ""}, {3, ""}, {0, "1024 2048 "}, {4, "1024 2048 "}};
+        const char *csv, *table;
+    } steps[] = {{1, "", "2:2048 "},
+                 {3, "", "2:2048 4:8192 "},
+                 {0, "1024 2048 ", "2:2048 4:8192 1:1024 "},
+                 {4, "1024 2048 ", "2:2048 4:8192 1:1024 5:16384 "}};
+    const size_t last = DDP_COUNT_OF(steps) - 1;
     struct ddp_err err;
     struct ddp_record r, like;
-    size_t bytes;
     struct ddp_report_set *set = open_set();
     make_record(&r);
     make_record(&like);
     assert_int_equal(add(set, "csv", "t.csv", &err), 0);
+    assert_int_equal(add(set, "table", "t.txt", &err), 0);
     assert_int_equal(ddp_report_begin(set, &r, &err), 0);
-    for (size_t i = 0; i <= DDP_COUNT_OF(steps); i++) {
-        char rows[64] = "";
-        if (i < DDP_COUNT_OF(steps)) {
+    for (size_t i = 0; i <= last + 1; i++) {
+        char csv[64] = "", table[64] = "";
+        if (i <= last) {
             add_point(&like, UINT64_C(1024) << steps[i].place, 6);
             struct ddp_point p = like.points[i];
             p.place = steps[i].place;
@@ -194,16 +222,9 @@ static void test_rows_are_printed_in_order(void **state)
         } else {
             assert_int_equal(ddp_report_end(set, &r, &err), 0);
         }
-        char *text = slurp("t.csv", &bytes), *line = strtok(text, "\r\n"), size[32];
-        while ((line = strtok(NULL, "\r\n")) != NULL)
-            for (int b = 1024; b <= 16384; b *= 2) {
-                snprintf(size, sizeof size, ",%d,%d,", b, b); /* requested bytes, real bytes */
-                if (strstr(line, size))
-                    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "%d ", b);
-            }
-        assert_string_equal(rows,
-                            i < DDP_COUNT_OF(steps) ? steps[i].rows : "1024 2048 8192 16384 ");
-        free(text);
+        read_rows(csv, table);
+        assert_string_equal(csv, i <= last ? steps[i].csv : "1024 2048 8192 16384 ");
+        assert_string_equal(table, steps[DDP_MIN(i, last)].table);
     }
     ddp_report_close(set);
     ddp_record_release(&like);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "comm/shm/comm_shm.h"
 #include "comm_ranks.h"
@@ -317,6 +318,40 @@ static void test_group_misuse(void **state)
     assert_int_equal(outcome.code, 0);
 }
 
+/* The flags move through all areas of the world and of a group, while one rank is late. A group
+ * that takes the channel later must find cleared flags in every area. */
+static int body_moves(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                      struct ddp_err *err)
+{
+    const struct ddp_shm_flag_slot *begin = comm->shm->flag_slots;
+    int all[8], areas = 0;
+    for (int r = 0; r < comm->size; r++)
+        all[r] = r;
+    for (int round = 0; round < 3; round++) {
+        struct ddp_comm *group;
+        DDP_TRY(ddp_comm_group(comm, all, comm->size, &group, err));
+        for (int i = 0; i < 2 * DDP_SHM_FLAG_AREAS; i++) {
+            DDP_TRY(ddp_shm_move_flags(comm, err));
+            DDP_TRY(ddp_shm_move_flags(group, err));
+            areas += comm->shm->flag_slots != begin;
+            if (i % comm->size == comm->rank)
+                ddp_sleep_ns(100000);
+            /* The number of bytes decides the content, so earlier data is wrong. */
+            DDP_TRY(check_exchange(group, 1000 + (size_t)(100 * round + i), err));
+            DDP_TRY(ddp_comm_barrier(i % 2 ? group : comm, err));
+        }
+        CHECK(comm->shm->flag_slots == begin);
+        ddp_comm_destroy(group);
+    }
+    CHECK(areas == 3 * 2 * (DDP_SHM_FLAG_AREAS - 1));
+    return 0;
+}
+
+static void test_moves(void **state)
+{
+    run_all((struct ranks_job){.body = body_moves}, 4);
+}
+
 /* A world is closed and opened again in the same segment. */
 static int reopen_main(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err)
 {
@@ -365,7 +400,8 @@ int main(void)
         cmocka_unit_test(test_exchange),     cmocka_unit_test(test_agree),
         cmocka_unit_test(test_alloc),        cmocka_unit_test(test_alloc_differs),
         cmocka_unit_test(test_groups),       cmocka_unit_test(test_group_limit),
-        cmocka_unit_test(test_group_misuse), cmocka_unit_test(test_reopen),
+        cmocka_unit_test(test_group_misuse), cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_reopen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

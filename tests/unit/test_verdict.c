@@ -213,7 +213,7 @@ static void test_sequential_levels_are_the_published_ones(void **state)
     assert_true(fabs(level[0] - 0.05) < 1e-12);
 }
 
-/* The power table of the README: power against effect and number of pairs. */
+/* The power table of ci/README.md: power against effect and number of pairs. */
 static void print_table(void)
 {
     static const int pairs[] = {8, 10, 12, 16, 20};

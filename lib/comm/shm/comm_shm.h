@@ -24,10 +24,13 @@ extern "C" {
 /* One group's area, seen from one rank. `slots` are two buffers per rank for small messages, and
  * `rings` are one staging ring per rank (segment.h). */
 struct ddp_comm_shm {
-    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS] */
-    unsigned char *slots;                 /* [size][2][DDP_SHM_SLOT_BYTES] */
-    unsigned char *rings;                 /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
-    _Atomic(uint32_t) *abort_word;        /* 0 until the world is aborted (segment.h) */
+    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS], in the present area */
+    unsigned char *areas;                 /* [DDP_SHM_FLAG_AREAS][area_bytes] */
+    size_t area_bytes;
+    unsigned moves;                /* calls of ddp_shm_move_flags */
+    unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
+    unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
+    _Atomic(uint32_t) *abort_word; /* 0 until the world is aborted (segment.h) */
     /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
      * ranks of a group run the same algorithms in the same order, so their numbers agree between
      * calls. */
@@ -89,6 +92,10 @@ static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_
     }
     return 0;
 }
+/* Moves the flags of all ranks to the next area of the channel. The time that a cache line takes
+ * between two distant cores depends on the line's address, so a measurement with one set of lines
+ * differs from the next (results/notes/gate.md). Collective. */
+int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
  * all peers. Counts the sequence number in shm->sequence[flag_slot]. */
 int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;

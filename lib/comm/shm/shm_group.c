@@ -28,17 +28,41 @@ void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generat
     const struct ddp_segment *segment = state->world->segment;
     unsigned char *start = ddp_segment_channel_of(segment, channel);
     size_t ranks = (size_t)segment->ranks;
-    size_t flag_slots =
-        (ranks * DDP_SHM_FLAG_SLOTS * sizeof(struct ddp_shm_flag_slot) + 4095) / 4096 * 4096;
     state->channel = channel;
     state->context = (uint64_t)channel | generation << 8;
+    state->shm.areas = start;
+    state->shm.area_bytes = ddp_segment_area_bytes(segment->ranks);
     state->shm.flag_slots = (struct ddp_shm_flag_slot *)start;
-    state->shm.slots = start + flag_slots;
+    state->shm.slots = start + DDP_SHM_FLAG_AREAS * state->shm.area_bytes;
     state->shm.rings = state->shm.slots + ranks * 2 * DDP_SHM_SLOT_BYTES;
     state->shm.abort_word = (_Atomic(uint32_t) *)(uintptr_t)&segment->abort_word;
     state->shm.spin = comm->rank_info.oversubscribed ? DDP_SPIN_SHARED : DDP_SPIN_ALONE;
     state->shm.oversubscribed = segment->oversubscribed;
     comm->shm = &state->shm;
+}
+
+/* Sets the flag slots of the area that the group uses after `moves` moves. */
+static void use_area(struct ddp_comm_shm *shm, unsigned moves)
+{
+    shm->flag_slots =
+        (struct ddp_shm_flag_slot *)(shm->areas + moves % DDP_SHM_FLAG_AREAS * shm->area_bytes);
+}
+
+int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_comm_shm *shm = comm->shm;
+    /* After this barrier, no rank waits for a flag of an earlier operation in the present area, or
+     * reads data of such an operation. */
+    DDP_TRY(ddp_shm_barrier(comm, 0, err));
+    const struct ddp_shm_flag_slot *from = ddp_shm_flag_slot_of(shm, comm->rank, 0);
+    use_area(shm, ++shm->moves);
+    struct ddp_shm_flag_slot *to = ddp_shm_flag_slot_of(shm, comm->rank, 0);
+    /* Later operations may wait for numbers that were posted before the move. */
+    for (int i = 0; i < DDP_SHM_FLAG_SLOTS; i++)
+        atomic_store_explicit(&to[i].sequence,
+                              atomic_load_explicit(&from[i].sequence, memory_order_relaxed),
+                              memory_order_release);
+    return 0;
 }
 
 void ddp_shm_channel_leave(struct ddp_comm *comm)
@@ -49,10 +73,10 @@ void ddp_shm_channel_leave(struct ddp_comm *comm)
     uint32_t before = atomic_fetch_add_explicit(&channel->left, 1, memory_order_acq_rel);
     if (before + 1 < (uint32_t)comm->size)
         return;
-    for (int r = 0; r < comm->size; r++) {
-        for (int l = 0; l < DDP_SHM_FLAG_SLOTS; l++)
-            atomic_store_explicit(&ddp_shm_flag_slot_of(&state->shm, r, l)->sequence, 0,
-                                  memory_order_relaxed);
+    for (unsigned area = 0; area <= DDP_MIN(state->shm.moves, DDP_SHM_FLAG_AREAS - 1u); area++) {
+        use_area(&state->shm, area);
+        for (int i = 0; i < comm->size * DDP_SHM_FLAG_SLOTS; i++)
+            atomic_store_explicit(&state->shm.flag_slots[i].sequence, 0, memory_order_relaxed);
     }
     atomic_store_explicit(&channel->left, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&channel->generation, 1, memory_order_release);

@@ -1,0 +1,38 @@
+#include "base/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define USUAL_COLUMNS 80
+#define USUAL_ROWS    24
+#define LEAST_COLUMNS 20
+#define MOST_COLUMNS  10000
+
+/* Returns the number in a variable of the environment, or 0 if it is no sensible width. */
+static int columns_of(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    if (!text || text[0] < '0' || text[0] > '9')
+        return 0;
+    const long columns = strtol(text, &end, 10);
+    return *end == '\0' && columns >= LEAST_COLUMNS && columns <= MOST_COLUMNS ? (int)columns : 0;
+}
+
+void ddp_terminal_read(int fd, struct ddp_terminal *out)
+{
+    struct winsize size;
+    memset(out, 0, sizeof *out);
+    if (!isatty(fd))
+        return;
+    const bool known = ioctl(fd, TIOCGWINSZ, &size) == 0;
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    out->columns = columns_of("COLUMNS");
+    if (out->columns == 0)
+        out->columns = known && size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
+    out->rows = known && size.ws_row > 0 ? size.ws_row : USUAL_ROWS;
+    out->moves = term && term[0] && strcmp(term, "dumb") != 0;
+    out->color = out->moves && !(no_color && no_color[0]);
+}

@@ -1,0 +1,27 @@
+/* Facts about the terminal to which an output goes. All code that adapts to a terminal asks here.
+ */
+#ifndef DDP_BASE_TERMINAL_H
+#define DDP_BASE_TERMINAL_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddp_terminal {
+    /* The size, or 0 if the descriptor is no terminal. A terminal that does not tell its size has
+     * 80 columns and 24 rows. The environment variable COLUMNS replaces the number of columns. */
+    int columns, rows;
+    bool moves; /* The terminal obeys escape codes: TERM is set, and it is not "dumb". */
+    bool color; /* `moves` is true, and NO_COLOR is not set. */
+};
+
+/* Reads the facts about the terminal of a descriptor. All members are 0 if the descriptor is no
+ * terminal. */
+void ddp_terminal_read(int fd, struct ddp_terminal *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* The keys of a point: the members of its spec in which the points of a run may differ. A table for
+ * people shows the keys that vary in columns, and the others once. */
+#ifndef DDP_RECORD_POINT_KEYS_H
+#define DDP_RECORD_POINT_KEYS_H
+
+#include "record/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In the order in which a table shows them. */
+enum ddp_point_key {
+    DDP_KEY_COLL,
+    DDP_KEY_SIZE,
+    DDP_KEY_COMPRESS,
+    DDP_KEY_PARTIAL,
+    DDP_KEY_PLACEMENT,
+    DDP_KEY_RANKS,
+    DDP_KEY_DTYPE,
+    DDP_KEY_OP,
+    DDP_KEY_ROOT,
+    DDP_KEY_MEMORY,
+    DDP_KEY_GRAPH,
+    DDP_KEY_BACKEND,
+    DDP_KEY_ALGORITHM,
+    DDP_KEY_COUNT
+};
+#define DDP_KEY_BYTES 72 /* Room for the text of a key. */
+
+/* Returns the name that heads the column of a key, for example "size". */
+const char *ddp_point_key_name(enum ddp_point_key key);
+/* Writes the key of a point, for example "64 KiB", or "-" if it does not apply. The algorithm is
+ * the requested one. */
+void ddp_point_key_text(const struct ddp_point_spec *spec, enum ddp_point_key key,
+                        char out[DDP_KEY_BYTES]);
+/* Adds a point to a range. An empty range is all 0. */
+void ddp_point_range_add(struct ddp_point_range *range, const struct ddp_point_spec *spec);
+bool ddp_point_range_varies(const struct ddp_point_range *range, enum ddp_point_key key);
+/* Writes the keys that vary, for example "64 KiB, in", or "" if none does. */
+void ddp_point_range_label(const struct ddp_point_range *range, const struct ddp_point_spec *spec,
+                           char *out, size_t out_bytes);
+/* Writes the keys that do not vary in words, with the values of `spec`: for example "allreduce, f32
+ * sum, 2 ranks over shm, in place, registered memory". */
+void ddp_point_range_constants(const struct ddp_point_range *range,
+                               const struct ddp_point_spec *spec, char *out, size_t out_bytes);
+/* Reads the id of a point (ddp_point_id). The number of bytes is the requested one. Returns false
+ * if the text is no id. */
+bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

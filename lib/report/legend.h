@@ -1,0 +1,38 @@
+/* The meanings of the columns of the tables, for `ddpbench explain columns` and --verbose. */
+#ifndef DDP_REPORT_LEGEND_H
+#define DDP_REPORT_LEGEND_H
+
+#include "record/record.h"
+#include "report/columns.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* POINTS: columns of all kinds of points. VERDICT: gate and compare. */
+enum ddp_legend {
+    DDP_LEGEND_POINTS,
+    DDP_LEGEND_DENSE,
+    DDP_LEGEND_REDUCED,
+    DDP_LEGEND_OVERLAPPED,
+    DDP_LEGEND_TRAIN,
+    DDP_LEGEND_STRATEGIES,
+    DDP_LEGEND_VERDICT,
+    DDP_LEGEND_COUNT
+};
+/* The length of the lines where the output is no terminal. */
+#define DDP_LEGEND_COLUMNS 100
+
+/* Returns the table of points of a kind. */
+enum ddp_legend ddp_legend_of(enum ddp_point_kind kind);
+/* Returns the title of a table, for example "Training runs". */
+const char *ddp_legend_title(enum ddp_legend table);
+/* Adds the names and the meanings of a table's columns, in lines of at most `width` columns that
+ * begin with `before`. columns [count]: only the meanings of those that are shown; NULL: of all. */
+void ddp_legend_add(enum ddp_legend table, const struct ddp_column *columns, int count,
+                    const char *before, int width, struct ddp_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
