@@ -202,3 +202,12 @@ print([(r["size_bytes"], r["placement"], r["peer_us"]) for r in rows], all(r["us
     [ "$status" = 0 ]
     [ "$(grep -c "# skip there is a GPU" <<<"$output")" = "$(grep -c "^ok" <<<"$output")" ]
 }
+
+@test "the record and nccl-tests' list of devices tell the GPU of each rank" {
+    fake allreduce --ranks 2 --backend nccl --size 4K -n 2 -w 1 -q --json out.json --format nccl-tests=nccl.txt
+    [ "$(json out.json '[q["device"] for q in d["world"]["rank_devices"]]')" = "[0, 1]" ]
+    for rank in 0 1; do
+        bus=$(json out.json "d['world']['rank_devices'][$rank]['bus']")
+        grep -q "^#  Rank  $rank Group  0 Pid .* device  $rank \[${bus%.*}\] " nccl.txt || { cat nccl.txt; false; }
+    done
+}
