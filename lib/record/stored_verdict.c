@@ -185,6 +185,7 @@ static int read_head(const struct reader *r)
     v->noise_floor = ddp_stored_number(doc, "noise_floor");
     v->pairs = (int)ddp_stored_count(doc, "pairs", 1e6, 0);
     v->max_pairs = (int)ddp_stored_count(doc, "max_pairs", 1e6, 0);
+    v->runs = (int)ddp_stored_count(doc, "runs", 1e6, 0);
     v->rerun = (int)ddp_stored_count(doc, "pairs_rerun", 1e6, 0);
     v->mixed = (int)ddp_stored_count(doc, "pairs_mixed", 1e6, 0);
     v->pingpong_ratio = ddp_stored_number(doc, "control.pingpong.ratio");

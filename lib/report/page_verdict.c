@@ -218,7 +218,8 @@ static void add_settings(struct ddp_page *page, const struct ddp_verdict_record 
         snprintf(text, sizeof text, "%.3g %%: %s", v->min_effect * 100, v->effect_from);
         side(page, "smallest effect that counts", "", text);
     }
-    snprintf(text, sizeof text, "%d pairs of launches, of at most %d", v->pairs, v->max_pairs);
+    snprintf(text, sizeof text, "%d pairs, of at most %d, with %d run%s of each command", v->pairs,
+             v->max_pairs, DDP_MAX(v->runs, 1), v->runs > 1 ? "s" : "");
     side(page, "measured", "",
          v->pairs > 0 ? text
                       : "stored results, measured at different times, which is weaker than a gate");

@@ -501,7 +501,8 @@ int ddp_selftest_least_gates(void)
 bool ddp_selftest_holds(const struct ddp_noise *noise)
 {
     return noise->false_alarms <= (noise->same + 59) / 60 &&
-           noise->found * 10 >= noise->injected * 9 && noise->elsewhere == 0;
+           noise->inconclusive <= (noise->same + 14) / 15 &&
+           noise->injected - noise->found <= (noise->injected + 29) / 30 && noise->elsewhere == 0;
 }
 
 /* The default command of a self-test. Its three cells and its iterations are few, so that a gate

@@ -52,9 +52,9 @@ void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out);
  * is below the true quantile in more than 5 % of all self-tests. The quantile then has no one-sided
  * 95 % bound (order statistics; Conover, Practical Nonparametric Statistics, 3.2). */
 int ddp_selftest_least_gates(void);
-/* True if the gate is reliable on this machine. There must be at most one false alarm per 60 A/A
- * gates or part of 60. At least 90 % of the other gates must find the injected delay, and none may
- * report another cell. */
+/* True if the gate is reliable on this machine. At most one of 60 A/A gates (or a part of 60) may
+ * be a false alarm, and at most one of 15 inconclusive. At most one of 30 other gates may miss the
+ * injected delay, and none may report another cell. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);
 
 #endif

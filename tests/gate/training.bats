@@ -18,6 +18,11 @@ setup() {
     wide=1=0.88,2=0.93,3=0.91,4=0.92,5=0.90
 }
 
+# The document of a verdict, which a test leaves behind, is valid.
+teardown() {
+    [ ! -e gate.json ] || "$python" "$root/ci/validate_json.py" gate.json
+}
+
 # gate OPTION...: runs 8 pairs, or as many as `pairs` says.
 gate() {
     run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs "${pairs:-8}" --json gate.json "$@"

@@ -15,6 +15,11 @@ setup() {
     fake="$launch --state count"
 }
 
+# The document of a verdict, which a test leaves behind, is valid.
+teardown() {
+    [ ! -e gate.json ] || "$python" "$root/ci/validate_json.py" gate.json
+}
+
 gate() {
     run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs 6 --json gate.json "$@"
     echo "$status: $output $stderr"

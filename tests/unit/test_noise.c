@@ -98,14 +98,17 @@ static void test_detectable_is_what_it_says(void **state)
 /* The conditions of make bench-gate. */
 static void test_holds(void **state)
 {
-    struct ddp_noise n = {.same = 60, .injected = 30, .found = 27};
+    struct ddp_noise n = {.same = 60, .injected = 30, .found = 29, .inconclusive = 4};
     assert_true(ddp_selftest_holds(&n));
     n.false_alarms = 1;
     assert_true(ddp_selftest_holds(&n));
     n.false_alarms = 2;
     assert_false(ddp_selftest_holds(&n));
     n.false_alarms = 0;
-    n.found = 26;
+    n.inconclusive = 5;
+    assert_false(ddp_selftest_holds(&n));
+    n.inconclusive = 0;
+    n.found = 28;
     assert_false(ddp_selftest_holds(&n));
     n.found = 30;
     n.elsewhere = 1;

@@ -201,6 +201,7 @@ static void test_verdicts_survive(void **state)
     v.accuracy_margin = 0.01;
     v.pairs = 5;
     v.max_pairs = 12;
+    v.runs = 3;
     v.vary = 1u << DDP_VARY_BACKEND | 1u << DDP_VARY_LR;
     v.cells = cells;
     v.count = 2;
