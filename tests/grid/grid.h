@@ -52,12 +52,13 @@ struct grid_job {
     const char *only;
 };
 
-/* Runs a call. Before every fifth one, moves the flags, if there are any. */
+/* Runs a call. Before every fifth one, moves the flags, if there are any. A call of no elements may
+ * be made by one rank alone, so the flags do not move before it. */
 static inline int grid_run(const struct grid *grid, const struct ddp_coll_alg *alg,
                            const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_coll_plan plan;
-    if (grid->comm->shm != NULL && grid->comm->collectives % 5 == 4)
+    if (grid->comm->shm != NULL && args->count > 0 && grid->comm->collectives % 5 == 4)
         DDP_TRY(ddp_shm_move_flags(grid->comm, err));
     DDP_TRY(ddp_coll_plan_init(&plan, grid->comm, alg, args, err));
     int rc = ddp_coll_run(grid->comm, &plan, err);
