@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define USUAL_COLUMNS 80
 #define USUAL_ROWS    24
 #define LEAST_COLUMNS 20
 #define MOST_COLUMNS  10000
@@ -25,14 +24,14 @@ void ddp_terminal_read(int fd, struct ddp_terminal *out)
 {
     struct winsize size;
     memset(out, 0, sizeof *out);
-    if (!isatty(fd))
+    /* Open MPI's mpiexec gives rank 0 a terminal without a size, even if its own stdout is a pipe. */
+    if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
         return;
-    const bool known = ioctl(fd, TIOCGWINSZ, &size) == 0;
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     out->columns = columns_of("COLUMNS");
     if (out->columns == 0)
-        out->columns = known && size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
-    out->rows = known && size.ws_row > 0 ? size.ws_row : USUAL_ROWS;
+        out->columns = size.ws_col;
+    out->rows = size.ws_row > 0 ? size.ws_row : USUAL_ROWS;
     out->moves = term && term[0] && strcmp(term, "dumb") != 0;
     out->color = out->moves && !(no_color && no_color[0]);
 }

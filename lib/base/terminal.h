@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 struct ddp_terminal {
-    /* The size, or 0 if the descriptor is no terminal. A terminal that does not tell its size has
-     * 80 columns and 24 rows. The environment variable COLUMNS replaces the number of columns. */
+    /* The size, or 0 if the descriptor is no terminal, or a terminal that does not tell its size.
+     * The environment variable COLUMNS replaces the number of columns. */
     int columns, rows;
     bool moves; /* The terminal obeys escape codes: TERM is set, and it is not "dumb". */
     bool color; /* `moves` is true, and NO_COLOR is not set. */
 };
 
 /* Reads the facts about the terminal of a descriptor. All members are 0 if the descriptor is no
- * terminal. */
+ * terminal, or a terminal that does not tell its size. */
 void ddp_terminal_read(int fd, struct ddp_terminal *out);
 
 #ifdef __cplusplus
