@@ -212,6 +212,6 @@ void ddp_bucketer_destroy(struct ddp_bucketer *b);
 
 /* C++ before C++20 has no designated initialisers. */
 #undef DDP_ERR_INIT
-#define DDP_ERR_INIT (ddp_err{0, -1, false, "", ""})
+#define DDP_ERR_INIT (ddp_err{0, -1, false, false, "", ""})
 #endif
 #endif
