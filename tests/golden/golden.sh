@@ -29,7 +29,7 @@ on_terminal() {
         sed -E -e ':more; /^[0-9]+ of [0-9]+ points? (is|are) doubtful: /{/explain quality/d; N; b more}' \
             -e '/^ddpbench [0-9]/,/^timer: /d' \
             -e '/^ *[0-9]/{s/ (slow-pingpong|wide-interval|drifting|stolen|throttled|busy|clock)[a-z,+0-9 -]*$//
-                s/[0-9.]+ (ns|us|ms|s|[kMG]B\/s|%)( |$)/N\2/g; s/  +/ /g}'
+                s/[0-9.]+ (ns|us|ms|s|[kMG]B\/s|%)( |$)/N\2/g; s/  +/ /g; s/ $//}'
     return "${PIPESTATUS[0]}"
 }
 # Prints the keys of a JSON document; a list is represented by its first element.
