@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts under prove and compares the skipped tests with
-# ci/expected_skips.txt. Tests that may run in parallel run two at a time. Usage: ci/prove.sh FILE...
+# ci/expected_skips.txt. Three tests run at a time, where ci/prove_rules.yml allows it. Usage: ci/prove.sh FILE...
 # The output of all files is kept in tap/ beside the binary; that of a failing file is also shown.
 # Environment: PROVE_FLAGS is passed to prove. Scripts read DDPBENCH, the binary under test (default
 # build/ddpbench), PYTHON, a Python with jsonschema, and MPI_FLAVOURS, the MPI modules that were built
@@ -25,7 +25,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 rm -rf "$TAP_DIR"
 mkdir -p "$TAP_DIR"
 # shellcheck disable=SC2086 # a list of flags
-prove --timer -j2 --exec "$here/run_test.sh" ${PROVE_FLAGS:-} "$@" </dev/null
+prove --timer -j3 --exec "$here/run_test.sh" ${PROVE_FLAGS:-} "$@" </dev/null
 rc=$?
 "$here/check_skips.sh" "$TAP_DIR" "$here/expected_skips.txt" || rc=1
 exit "$rc"

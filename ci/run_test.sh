@@ -4,29 +4,37 @@
 set -uo pipefail
 test=$1
 case $test in
-*.bats) command=(bats --tap "$test") ;;
+*.bats)
+    # Tests of a file that mostly wait run at the same time: its line "# jobs: N" says how many.
+    jobs=$(sed -n 's/^# jobs: //p' "$test")
+    parallel --version 2>/dev/null | grep -q '^GNU' || jobs=
+    command=(bats --tap ${jobs:+--jobs "$jobs"} "$test")
+    ;;
 *.py) command=("${PYTHON:-/usr/bin/python3}" "$test") ;;
 *.sh) command=(bash "$test") ;;
 /*) command=("$test") ;;
 *) command=("./$test") ;;
 esac
 
-# Scripts that are named in prove_rules.yml run in parallel, each bound to one core, because the
-# spinning ranks of two launches on the same cores would slow each other down. With more ranks than
+# Scripts that are named in prove_rules.yml without jobs run in parallel, each bound to one core, because
+# the spinning ranks of two launches on the same cores would slow each other down. With more ranks than
 # cores our ranks yield; Open MPI must be told to.
 cores() {
     sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '\n' |
         while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
 }
-if [ -n "${TAP_DIR:-}" ] && grep -qsF -- "- '$test'" "${HARNESS_RULESFILE:-}" &&
+if [ -z "${jobs:-}" ] && [ -n "${TAP_DIR:-}" ] && grep -qsF -- "- '$test'" "${HARNESS_RULESFILE:-}" &&
     command -v taskset >/dev/null && command -v flock >/dev/null; then
     export OMPI_MCA_mpi_yield_when_idle=1
-    for core in $(cores); do
-        exec 9>"$TAP_DIR/core.$core"
-        if flock -n 9; then
-            command=(taskset -c "$core" "${command[@]}")
-            break
-        fi
+    until [ "${command[0]}" = taskset ]; do
+        for core in $(cores); do
+            exec 9>"$TAP_DIR/core.$core"
+            if flock -n 9; then
+                command=(taskset -c "$core" "${command[@]}")
+                break
+            fi
+        done
+        [ "${command[0]}" = taskset ] || sleep 0.1
     done
 fi
 

@@ -12,7 +12,8 @@
 
 #define CGROUP_MEMBERSHIP "/proc/self/cgroup"
 #define CGROUP_MOUNT      "/sys/fs/cgroup"
-#define CPU_SLACK_NS      100000000 /* resource usage is rounded to clock ticks */
+#define CPU_SLACK_NS      250000000
+#define CPU_SLACK_SHARE   16 /* of the limit */
 
 int64_t ddp_launch_oom_kills(void)
 {
@@ -59,7 +60,9 @@ static void report_no_memory(const struct ddp_launch_run *run, struct ddp_launch
              limit);
 }
 
-/* Returns whether the rank has used up its processor time. *seconds becomes the limit. */
+/* Returns whether the rank has used up its processor time. *seconds becomes the limit. The kernel
+ * charges a whole clock tick to the process that runs at its end, and compares the sum of the ticks
+ * with the limit. This sum may be larger than the true time, so that a rank may end early. */
 static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
 {
     struct rlimit limit;
@@ -69,7 +72,8 @@ static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
     if (most == RLIM_INFINITY || (cause->signal != SIGKILL && cause->signal != SIGXCPU))
         return false;
     *seconds = (long long)most;
-    return (rlim_t)((cause->cpu_ns + CPU_SLACK_NS) / 1000000000) >= most;
+    const rlim_t used_ns = (rlim_t)cause->cpu_ns + CPU_SLACK_NS;
+    return used_ns / 1000000000 + most / CPU_SLACK_SHARE >= most;
 }
 
 static void report_death(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # libddp for its users: installed, found by pkg-config, and linked to a client that needs no other
 # file of ddpbench; as a shared and a static library, from C++ and from Python, and under mpiexec.
+# jobs: 2
 # shellcheck disable=SC2154 # output, status: bats
 bats_require_minimum_version 1.5.0
 

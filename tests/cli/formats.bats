@@ -2,6 +2,7 @@
 # Reads every format as its consumers do: Python's csv and xml.etree, Google Benchmark's compare.py, the
 # regular expressions of superbenchmark and ReFrame, the keys of github-action-benchmark. Also checks
 # that arguments of a run cannot inject text into a format.
+# jobs: 3
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Every command that a page shows can be run. tests/page_commands.py says how the commands are shortened.
+# jobs: 2
 # shellcheck disable=SC2154 # root, ddpbench, status, output: helpers.bash, bats
 
 # The folder in which the commands are run.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The commands that need no ranks: help, explain, list, doctor, completion.
+# jobs: 3
 # shellcheck disable=SC2154 # stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 

@@ -88,6 +88,10 @@ measure() {
     "$ddpbench" allreduce --ranks 1,2 -n "${1:-6}" --size 0,4,4K --json r.json >table 2>err
 }
 
+@test "the schema is a valid JSON Schema" {
+    run -0 valid --schema
+}
+
 @test "all-reduce: one and two ranks, any number of iterations" {
     for n in 1 6 20 100; do
         measure "$n"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # gate for programs other than ddpbench: --metric wall and --read. Stopped and slow child processes.
+# jobs: 4
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 

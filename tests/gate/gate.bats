@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # gate and compare: outcomes, exit codes and outputs, with child processes whose times are known.
+# jobs: 3
 # shellcheck disable=SC2154 # stderr: bats
 bats_require_minimum_version 1.5.0
 

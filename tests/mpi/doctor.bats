@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # `mpiexec ddpbench doctor`: rank 0 prints the findings of all ranks and hosts. failing_rank.bats has
 # the jobs whose ranks cannot be connected.
+# jobs: 4
 # shellcheck disable=SC2154 # ddpbench, output, status, hosts: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 

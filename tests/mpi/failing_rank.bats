@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # A single rank of a job fails before the ranks are connected: it reports its number, its host and the
 # reason. An error that all ranks of a host have is reported once.
+# jobs: 4
 # shellcheck disable=SC2154 # ddpbench, output, stderr, status, hosts: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 

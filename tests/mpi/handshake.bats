@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Under the mpiexec of each MPI, ranks with other arguments or of another build are named before
 # anything is measured, and all ranks exit with 76.
+# jobs: 3
 # shellcheck disable=SC2154 # root, ddpbench, modules, status: mpi.bash
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Under the mpiexec of each MPI, a rank is stopped or never starts: the other rank ends the run at the
 # timeout and reports the operation; the document says partial.
+# jobs: 2
 # shellcheck disable=SC2154 # ddpbench, status, ended_ms: mpi.bash
 bats_require_minimum_version 1.5.0
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Runs under the mpiexec of each MPI give right results and never become N separate worlds of one rank.
+# jobs: 3
 # shellcheck disable=SC2154 # root, ddpbench, modules: mpi.bash
 bats_require_minimum_version 1.5.0
 

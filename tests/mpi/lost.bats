@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Under the mpiexec of each MPI, a rank is killed: the run ends by itself with a failure, and the
 # document says partial and contains every point that was printed.
+# jobs: 3
 # shellcheck disable=SC2154 # status, ended_ms: mpi.bash
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Uses network namespaces as hosts under the real mpiexec of each MPI, to test runs on several machines.
 # slow_link.bats (`make bench-link`) tests their speed. Needs root, otherwise skipped.
+# jobs: 3
 # shellcheck disable=SC2034,SC2154 # ddpbench, output, status, hosts, limit, hostfile: mpi.bash, netns.bash
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Backend nccl on fake GPUs: every collective, dtype and operation is verified; options that cannot be
 # combined with it are refused.
+# jobs: 2
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 

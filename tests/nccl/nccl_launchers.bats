@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Backend nccl with torchrun's variables and under the mpiexec of each MPI: NCCL's id reaches all ranks,
 # and dead ranks are noticed.
+# jobs: 3
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # torchrun's variables on several hosts (network namespaces) with fake GPUs and a fake NCCL: ranks find
 # each other over TCP without MPI, also in groups. Needs root, otherwise skipped.
+# jobs: 3
 # shellcheck disable=SC2154 # ddpbench, hosts: nccl.bash, netns.bash
 bats_require_minimum_version 1.5.0
 
