@@ -213,6 +213,7 @@ const struct ddp_cmd ddp_cmd_completion = {
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
                "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
+    .examples = "  ddpbench completion bash >~/.local/share/bash-completion/completions/ddpbench\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -340,6 +340,7 @@ const struct ddp_cmd ddp_cmd_explain = {
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
                "columns, exit-codes.\n",
+    .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -1,5 +1,6 @@
 /* `ddpbench help` prints help on the program, a command or a topic, or the manual page.
  * Help and manual page come from the same tables. */
+#include <limits.h>
 #include <string.h>
 
 #include "base/conf.h"
@@ -14,8 +15,9 @@ struct help_values {
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "man", 0, offsetof(struct help_values, man), NULL, NULL,
-            "print the manual page (roff) of the whole program"),
-    DDP_OPT(FLAG, "help", 'h', offsetof(struct help_values, help), NULL, NULL, "this text"),
+            "print the manual page (roff) of the whole program",
+            .brief = "print the manual page (roff)"),
+    DDP_OPT_INCLUDE(ddp_help_rows, offsetof(struct help_values, help)),
     DDP_OPT_END,
 };
 
@@ -37,26 +39,94 @@ static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, c
     ddp_text_wrap(out, column, column, 80, text);
 }
 
+static const struct {
+    enum ddp_cmd_group group;
+    const char *heading;
+} groups[] = {{DDP_CMD_MEASURE, "Measure"},
+              {DDP_CMD_TRAIN, "Train"},
+              {DDP_CMD_JUDGE, "Judge"},
+              {DDP_CMD_INSPECT, "Inspect"}};
+
 void ddp_help_program(FILE *out)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_strbuf_add(
-        &text, "ddpbench measures how fast data-parallel ranks exchange gradients, and whether a\n"
-               "compressed exchange makes training faster\n\n"
+        &text, "Examples:\n"
+               "  ddpbench doctor                                          # check the machine\n"
+               "  ddpbench allreduce --size 64K,64M                        # measure\n"
+               "  ddpbench train --dataset synthetic --compare dense,fp16  # train and compare\n"
+               "  ddpbench compare old.json new.json                       # is new slower?\n"
+               "\n"
+               "ddpbench measures how fast data-parallel ranks exchange gradients, and whether a\n"
+               "compressed exchange makes training faster.\n"
+               "\n"
                "usage: ddpbench COMMAND [OPTION...]\n"
-               "       mpiexec -n N ddpbench COMMAND [OPTION...]\n\n"
-               "commands:\n");
-    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
-        add_entry(&text, (*c)->name, 18, (*c)->summary);
-    ddp_strbuf_add(
-        &text,
-        "\n"
-        "`ddpbench COMMAND -h` lists the options of a command. `ddpbench help TOPIC` explains\n"
-        "environment, units or exit-codes. `ddpbench --version` prints the version.\n");
+               "       mpiexec -n N ddpbench COMMAND [OPTION...]\n");
+    for (size_t g = 0; g < DDP_COUNT_OF(groups); g++) {
+        ddp_strbuf_addf(&text, "\n%s:\n", groups[g].heading);
+        for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
+            if ((*c)->group == groups[g].group)
+                add_entry(&text, (*c)->name, 18, (*c)->summary);
+    }
+    ddp_strbuf_add(&text, "\n"
+                          "`ddpbench COMMAND -h` shows the options that people use most, and\n"
+                          "`ddpbench COMMAND --help` all of them. `ddpbench help TOPIC` explains\n"
+                          "environment, units or exit-codes.\n");
     print_strbuf(&text, out);
 }
 
-void ddp_help_command(const struct ddp_cmd *cmd, FILE *out)
+/* Appends the first `most` examples. */
+static void add_examples(struct ddp_strbuf *out, const char *examples, int most)
+{
+    const char *end = examples;
+    int count = 0;
+    while (*end && count < most) {
+        const size_t n = strcspn(end, "\n");
+        const bool goes_on = n > 0 && end[n - 1] == '\\';
+        end += n + (end[n] == '\n');
+        count += !goes_on;
+    }
+    ddp_strbuf_addf(out, "\n%s:\n", count == 1 ? "Example" : "Examples");
+    ddp_strbuf_add_n(out, examples, (size_t)(end - examples));
+}
+
+/* Appends what the short page has below the head. */
+static void add_short_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
+{
+    struct ddp_opt row;
+    int count = 0;
+    while (ddp_opt_get(cmd->rows, count, &row))
+        count++;
+    ddp_strbuf_add(out, "Options:\n");
+    ddp_opt_help_brief(cmd->rows, out);
+    if (cmd->examples)
+        add_examples(out, cmd->examples, 2);
+    ddp_strbuf_addf(out, "\n`ddpbench %s --help` ", cmd->name);
+    if (count > 1)
+        ddp_strbuf_addf(out, "has all %d options and more.\n", count);
+    else
+        ddp_strbuf_add(out, "has more.\n");
+}
+
+/* Appends what the long page has below the head. */
+static void add_long_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
+{
+    struct ddp_strbuf options = DDP_STRBUF_INIT;
+    ddp_opt_help(cmd->rows, &options);
+    if (options.text)
+        ddp_strbuf_add(out, options.text);
+    out->failed |= options.failed;
+    ddp_strbuf_release(&options);
+    if (cmd->details) {
+        size_t n = strlen(cmd->details);
+        ddp_strbuf_addf(out, "\n%s%s", cmd->details,
+                        n > 0 && cmd->details[n - 1] == '\n' ? "" : "\n");
+    }
+    if (cmd->examples)
+        add_examples(out, cmd->examples, INT_MAX);
+}
+
+void ddp_help_command(const struct ddp_cmd *cmd, enum ddp_help_page page, FILE *out)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_strbuf_addf(&text, "usage: ddpbench %s [OPTION...]%s%s\n", cmd->name,
@@ -65,17 +135,10 @@ void ddp_help_command(const struct ddp_cmd *cmd, FILE *out)
     for (const char *const *a = cmd->aliases; a && *a; a++)
         ddp_strbuf_addf(&text, "%s%s", a == cmd->aliases ? "also: " : ", ", *a);
     ddp_strbuf_add(&text, cmd->aliases ? "\n\n" : "\n");
-    struct ddp_strbuf options = DDP_STRBUF_INIT;
-    ddp_opt_help(cmd->rows, &options);
-    if (options.text)
-        ddp_strbuf_add(&text, options.text);
-    text.failed |= options.failed;
-    ddp_strbuf_release(&options);
-    if (cmd->details) {
-        size_t n = strlen(cmd->details);
-        ddp_strbuf_addf(&text, "\n%s%s", cmd->details,
-                        n > 0 && cmd->details[n - 1] == '\n' ? "" : "\n");
-    }
+    if (page == DDP_HELP_SHORT)
+        add_short_page(&text, cmd);
+    else
+        add_long_page(&text, cmd);
     print_strbuf(&text, out);
 }
 
@@ -205,6 +268,10 @@ static void put_command(FILE *out, const struct ddp_cmd *cmd)
         fputs(".PP\n", out);
         put_lines(out, cmd->details);
     }
+    if (cmd->examples) {
+        fputs(".PP\nExamples:\n", out);
+        put_lines(out, cmd->examples);
+    }
 }
 
 /* Prints the head of the page. The date stays empty, so that one build always prints the same page.
@@ -280,16 +347,18 @@ const char *ddp_help_topic(const void *ctx, int i)
     return i < (int)DDP_COUNT_OF(topics) ? topics[i].name : NULL;
 }
 
-static int print_topic(FILE *out, const char *topic, struct ddp_err *err)
+int ddp_help_print_topic(const char *topic, enum ddp_help_page page, FILE *out, struct ddp_err *err)
 {
     const struct ddp_cmd *cmd = ddp_command_find(topic);
     if (cmd) {
-        ddp_help_command(cmd, out);
+        ddp_help_command(cmd, page, out);
         return 0;
     }
     if (ddp_topic_print(topics, DDP_COUNT_OF(topics), topic, out))
         return 0;
-    return ddp_refuse_operand("help on", topic, ddp_help_topic, NULL, err);
+    ddp_fail(err, DDP_EUSAGE, "no help on '%.64s'", topic);
+    return ddp_hint_nearest(err, topic, ddp_help_topic, NULL,
+                            "`ddpbench help` lists the commands and topics");
 }
 
 static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
@@ -304,7 +373,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     if (v->man)
         print_man(app->out);
     else if (parsed->operand_count == 1)
-        return print_topic(app->out, parsed->operands[0], err);
+        return ddp_help_print_topic(parsed->operands[0], DDP_HELP_LONG, app->out, err);
     else
         ddp_help_program(app->out);
     return 0;
@@ -314,6 +383,8 @@ const struct ddp_cmd ddp_cmd_help = {
     .name = "help",
     .summary = "this overview, a command's options, or a topic",
     .operands = "[COMMAND|environment|units|exit-codes]",
+    .examples = "  ddpbench help allreduce\n"
+                "  ddpbench help exit-codes\n",
     .rows = rows,
     .values_bytes = sizeof(struct help_values),
     .help_offset = offsetof(struct help_values, help),

@@ -40,7 +40,7 @@ const char *ddp_kernels_flag(const void *ctx, int i);
     DDP_OPT(SIZE_LIST, "size", 0, at, "S[,S...]", "256K,16M",                                      \
             "size of each array, a multiple of 8 bytes; the first default fits the caches, "       \
             "the second does not",                                                                 \
-            .min = 4096, .max = 17179869184.0)
+            .min = 4096, .max = 17179869184.0, .brief = "size of each array")
 /* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,

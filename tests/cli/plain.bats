@@ -14,20 +14,74 @@ symbols_of() {
     sed -n "s/^DDP_$2(\([a-z0-9_]*\).*/\1/p" "$root/lib/$1"
 }
 
-@test "help names every command, and each one's help its options, within 80 columns" {
+@test "help begins with four command lines and names every command below one heading" {
     "$ddpbench" help >help.txt
-    for command in $commands; do
-        grep -q "^  ${command//_/-} " help.txt
-        "$ddpbench" "${command//_/-}" -h >"$command.txt"
-        grep -q '^  -h, --help' "$command.txt"
-        "$ddpbench" help "${command//_/-}" | diff - "$command.txt"
-    done
-    "$ddpbench" help environment >environment.txt
-    "$ddpbench" help units >units.txt
-    "$ddpbench" help exit-codes >exit-codes.txt
-    # No line of the help may be longer than 85 characters.
-    run grep -nE '^.{86,}' ./*.txt
+    [ "$(sed -n '2,5p' help.txt | grep -c '^  ddpbench ')" = 4 ]
+    for command in $commands; do [ "$(grep -c "^  ${command//_/-}  " help.txt)" = 1 ]; done
+    [ "$(grep -cE '^(Measure|Train|Judge|Inspect):$' help.txt)" = 4 ]
+    sed -n '/^Judge:/,/^$/p' help.txt | grep -q '^  gate '
+    run grep -nE '^.{81,}' help.txt
     [ -z "$output" ] || { echo "$output"; false; }
+    "$ddpbench" -h | diff help.txt -
+    "$ddpbench" --help | diff help.txt -
+}
+
+# The command lines at the top of the help must be right.
+@test "the options of the examples in the help exist" {
+    for command in '' $commands; do
+        # shellcheck disable=SC2086 # no word if the command is empty
+        "$ddpbench" ${command//_/-} --help
+    done | sed -nE 's/^  (mpiexec -n 16 )?ddpbench ([a-z-]+) (.*)/\2 \3/p' >examples
+    [ "$(wc -l <examples)" -gt 20 ]
+    while read -r command words; do
+        for option in $(grep -oE '(^| )--?[a-z_-]+' <<<"${words%%\'*}"); do
+            [[ $option = --benchmark_* ]] || "$ddpbench" help "$command" | grep -qE -- "^ +(-[a-z], )?$option( |,|$)" ||
+                { echo "$command $words: no $option"; false; }
+        done
+    done <examples
+}
+
+@test "each command has a short page of at most 30 lines and a long one with all options" {
+    for command in $commands; do
+        name=${command//_/-}
+        "$ddpbench" "$name" -h >"short-$command.txt"
+        "$ddpbench" "$name" --help >"long-$command.txt"
+        "$ddpbench" help "$name" | diff - "long-$command.txt"
+        "$ddpbench" --help "$name" | diff - "long-$command.txt"
+        "$ddpbench" -h "$name" | diff - "short-$command.txt"
+        [ "$(wc -l <"short-$command.txt")" -le 30 ]
+        grep -q "^usage: ddpbench $name " "short-$command.txt"
+        grep -qF "ddpbench $name --help" "short-$command.txt"
+        for page in short long; do grep -q '^  -h, --help' "$page-$command.txt"; done
+        # Every option of the short page is on the long page, too.
+        grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "short-$command.txt" >options
+        grep -qvxFf <(grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "long-$command.txt") options && false
+    done
+    [ "$(wc -l <long-allreduce.txt)" -gt 100 ]
+    grep -q -- --inject-delay long-allreduce.txt
+    run grep -q -- --inject-delay short-allreduce.txt
+    [ "$status" = 1 ]
+    "$ddpbench" allreduce -h --help | diff - long-allreduce.txt
+    "$ddpbench" allreduce -qh | diff - short-allreduce.txt
+    "$ddpbench" all_reduce_perf -b 8 -h | diff - short-allreduce.txt
+    for topic in environment units exit-codes; do "$ddpbench" help "$topic" >"short-$topic.txt"; done
+    run grep -nE '^.{81,}' ./short-*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
+    # No line of the long pages may be longer than 85 characters.
+    run grep -nE '^.{86,}' ./long-*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
+}
+
+@test "version, --version and -V print the same line" {
+    ok version
+    [[ $output =~ ^ddpbench\ [0-9]+\.[0-9]+\.[0-9]+.*\ \(.+\)$ ]]
+    version=$output
+    ok --version
+    [ "$output" = "$version" ]
+    ok -V
+    [ "$output" = "$version" ]
+    refused 64 extra -- version extra
+    refused 64 extra -- --version extra
 }
 
 @test "help environment has every variable of the table" {
@@ -80,16 +134,16 @@ symbols_of() {
     [ -z "$output" ]
 }
 
-@test "explain: every topic it names exists; none, two, or an unknown one is an error that lists them" {
+@test "explain: every topic it names exists; none, two, or an unknown one is an error" {
     run -64 --separate-stderr "$ddpbench" explain
     [ -z "$output" ]
+    hint_names busbw exit-codes
     topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) words="--help \([^"]*\)".*/\1/p')
     [ -n "$topics" ]
     for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
     run -64 --separate-stderr "$ddpbench" explain busbw algbw
     run -64 --separate-stderr "$ddpbench" explain busbv
     hint_names "'busbw'"
-    message_names exit-codes
 }
 
 @test "list has every line of every registry" {
@@ -183,9 +237,9 @@ PY
     "$PYTHON" -c 'import json; assert json.load(open("doctor.json"))["failures"] == 1'
 }
 
-@test "under mpiexec, help is printed once" {
+@test "under mpiexec, help and version are printed once" {
     export OMPI_COMM_WORLD_SIZE=2
-    for words in "allreduce -h" "train --help" -h --help; do
+    for words in "allreduce -h" "train --help" -h --help "-h train" "help --man" --version -V version; do
         # shellcheck disable=SC2086 # words
         OMPI_COMM_WORLD_RANK=0 run -0 --separate-stderr "$ddpbench" $words
         [ -n "$output" ]
@@ -264,7 +318,7 @@ complete_bash() {
     [ -z "$output" ] || { echo "$output"; false; }
     if command -v zsh >/dev/null; then zsh -n _ddpbench; fi
     if command -v fish >/dev/null; then fish -n ddpbench.fish; fi
-    for option in $("$ddpbench" train -h | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | sed 's/.*--//'); do
+    for option in $("$ddpbench" train --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | sed 's/.*--//'); do
         grep -q -- "-l $option " ddpbench.fish
         grep -q -- "'--$option:" _ddpbench
     done

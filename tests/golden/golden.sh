@@ -51,8 +51,10 @@ export quick="allreduce --ranks 1 --backend self -n 7 -w 1 --size 0,4,1000003"
 cases=$(
     cat <<'END'
 help | "$DDPBENCH" help
-help-allreduce | "$DDPBENCH" allreduce -h
-help-train | "$DDPBENCH" train -h
+help-allreduce | "$DDPBENCH" allreduce --help
+help-allreduce-short | "$DDPBENCH" allreduce -h
+help-train | "$DDPBENCH" train --help
+help-train-short | "$DDPBENCH" train -h
 explain-busbw | "$DDPBENCH" explain busbw
 explain-effective | "$DDPBENCH" explain effective
 explain-break-even | "$DDPBENCH" explain break-even
