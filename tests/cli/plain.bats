@@ -146,6 +146,27 @@ symbols_of() {
     hint_names "'busbw'"
 }
 
+@test "explain: the topics about words have at most 12 lines, and their facts are those of the program" {
+    for topic in cell baseline exposed auto sync topk; do
+        "$ddpbench" explain "$topic" >"$topic.txt"
+        [ "$(wc -l <"$topic.txt")" -le 12 ]
+        run grep -nE '^.{81,}' "$topic.txt"
+        [ -z "$output" ] || { echo "$output"; false; }
+        # The options that the text names exist.
+        for option in $(grep -oE -- '--[a-z][a-z-]+' "$topic.txt"); do
+            for command in allreduce train gate; do "$ddpbench" "$command" --help; done | grep -q -- "^ .*${option}[ ,]" ||
+                { echo "$topic: $option"; false; }
+        done
+    done
+    "$ddpbench" allreduce --ranks 2 --size 64K --placement in --backend shm --dry-run >plan
+    grep -qF "$(grep -o 'allreduce/[^ ]*[0-9]' cell.txt)" plan
+    steps=$(sed -n 's/^#define BASELINE_STEPS //p' "$root/lib/run/training.c")
+    tr '\n' ' ' <baseline.txt | grep -q "trains $steps steps alone"
+    for name in $(symbols_of exchange/sync_list.h SYNC) $(symbols_of compress/compress_list.h COMPRESSOR); do
+        [ "$name" = compressed ] || grep -qw "$name" sync.txt
+    done
+}
+
 @test "list has every line of every registry" {
     "$ddpbench" list >text
     for name in $(symbols_of comm/backend_list.h BACKEND); do grep -qE "^backend +$name " text; done

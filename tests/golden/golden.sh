@@ -58,6 +58,7 @@ help-train-short | "$DDPBENCH" train -h
 explain-busbw | "$DDPBENCH" explain busbw
 explain-effective | "$DDPBENCH" explain effective
 explain-break-even | "$DDPBENCH" explain break-even
+explain-words | for word in cell baseline exposed auto sync topk; do "$DDPBENCH" explain $word; echo; done
 table-self | "$DDPBENCH" $quick | mask
 table-compressed | "$DDPBENCH" $quick --compress none,bf16,topk:0.01 | mask
 table-overlap | "$DDPBENCH" $quick --overlap-compute | mask
