@@ -4,6 +4,7 @@
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
+#include "compress/compress.h"
 #include "run/command.h"
 
 extern const struct ddp_opt ddp_help_rows[]; /* --help, for a bool */
@@ -12,6 +13,12 @@ extern const struct ddp_opt ddp_world_rows[];
 extern const char *const ddp_feedback_names[];
 extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor, for a const char * */
 extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_outputs */
+
+/* For the `offer` of an option (base/opt.h) that takes NAME or NAME:ARG from a list. */
+bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes);
+/* Offers auto and the algorithms of the collective that the command measures. For train, those are
+ * the algorithms of allreduce. */
+bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);
 
 /* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
  * "COMMAND takes ...". */

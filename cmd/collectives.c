@@ -12,6 +12,7 @@
 #include "base/unit.h"
 #include "cmd.h"
 #include "coll/coll_auto.h"
+#include "coll/sparse/sparse_coll.h"
 #include "comm/hosts.h"
 #include "run/points.h"
 
@@ -31,10 +32,42 @@ static int check_number(const char *text)
 static const char *const order_names[] = {
     [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given", [DDP_ORDER_COUNT] = NULL};
 
+/* Returns the i-th algorithm of a collective, or NULL past the last. The sparse ones are for
+ * all-reduces with --compress. */
+static const char *algorithm_of(enum ddp_coll coll, int i)
+{
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++)
+        if ((*a)->coll == coll && i-- == 0)
+            return (*a)->name;
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms();
+         coll == DDP_ALLREDUCE && *a; a++)
+        if (!ddp_coll_find(coll, (*a)->name) && i-- == 0)
+            return (*a)->name;
+    return NULL;
+}
+
+bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes)
+{
+    const int coll = ddp_coll_parse(command);
+    const char *name;
+    if (coll < 0) /* train takes one algorithm, not all of them */
+        name = i == 0 ? "auto" : algorithm_of(DDP_ALLREDUCE, i - 1);
+    else
+        name = i == 0 ? "auto" : i == 1 ? "all" : algorithm_of((enum ddp_coll)coll, i - 2);
+    snprintf(out, out_bytes, "%s", name ? name : "");
+    return name != NULL;
+}
+
+static bool offer_compressor(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    return ddp_offer_named(ddp_compressor_at, i, out, out_bytes);
+}
+
 static const struct ddp_opt algorithm_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(STRING_LIST, "algorithm", 0, AT(bench.algorithms), "NAME[,NAME...]", "auto",
-            "auto, all, or names: see `ddpbench list`",
+            "auto, all, or names: see `ddpbench list`", .offer = ddp_offer_algorithm,
             .brief = "names, or all; see `ddpbench list`"),
     DDP_OPT(FLAG, "graph", 0, AT(bench.graph), NULL, NULL,
             "backend nccl: run the operation as a captured CUDA graph"),
@@ -186,7 +219,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
             "f32",
-            .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
+            .offer = offer_compressor, .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
     DDP_OPT(ENUM, "feedback", 0, AT(bench.feedback), "WHEN", "auto",
             "error feedback: add the values that were not sent to the next gradient; auto: on for "
             "the sparse methods",

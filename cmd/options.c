@@ -4,10 +4,39 @@
 #include "base/unit.h"
 #include "cmd.h"
 #include "comm/hosts.h"
+#include "report/report.h"
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
+
+bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes)
+{
+    struct ddp_named entry;
+    if (!at(i, &entry))
+        return false;
+    const bool needs_argument = entry.argument_help && entry.argument_help[0] != '[';
+    snprintf(out, out_bytes, "%s%s", entry.name, needs_argument ? ":" : "");
+    return true;
+}
+
+static bool offer_backend(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    const char *name = i == 0                     ? "auto"
+                       : ddp_backend_all()[i - 1] ? ddp_backend_all()[i - 1]->name
+                                                  : NULL;
+    snprintf(out, out_bytes, "%s", name ? name : "");
+    return name != NULL;
+}
+
+static bool offer_format(const char *command, int i, char *out, size_t out_bytes)
+{
+    const struct ddp_reporter *reporter = ddp_reporter_all()[i];
+    (void)command;
+    snprintf(out, out_bytes, "%s", reporter ? reporter->name : "");
+    return reporter != NULL;
+}
 
 const struct ddp_opt ddp_help_rows[] = {
     DDP_OPT_HEADING("Output"),
@@ -31,7 +60,7 @@ const struct ddp_opt ddp_world_rows[] = {
             .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
             "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`",
-            .brief = "auto, self, shm, mpi, nccl"),
+            .offer = offer_backend, .brief = "auto, self, shm, mpi, nccl"),
     DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,
             "backend nccl: let ranks share a GPU, to check results only; no bandwidth is shown"),
     DDP_OPT(ENUM, "launch", 0, AT(launch), "MODE", "processes",
@@ -48,7 +77,7 @@ const struct ddp_opt ddp_world_rows[] = {
             .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats; see `ddpbench list` (default table)",
-            .brief = "table, csv, markdown, ...; also several"),
+            .offer = offer_format, .brief = "table, csv, markdown, ...; also several"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
@@ -71,7 +100,7 @@ const struct ddp_opt ddp_verdict_rows[] = {
             .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats: junit, markdown, github, ...; see `ddpbench list`",
-            .brief = "table, junit, markdown, github, ..."),
+            .offer = offer_format, .brief = "table, junit, markdown, github, ..."),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT_END,

@@ -21,6 +21,12 @@ static const char *aggregate_choice(int i)
 {
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
 }
+static bool offer_sync(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    return ddp_offer_named(ddp_sync_at, i, out, out_bytes);
+}
+
 static const char *const off_on[] = {"off", "on", NULL};
 static const char *const check_names[] = {"epoch", "step", NULL};
 static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
@@ -69,12 +75,12 @@ static const struct ddp_opt rows[] = {
             .brief = "record when the accuracy reaches X"),
     DDP_OPT_HEADING("Exchange"),
     DDP_OPT(STRING, "sync", 0, AT(sync), "STRATEGY", "dense",
-            "how ranks synchronise their models; see `ddpbench list`",
+            "how ranks synchronise their models; see `ddpbench list`", .offer = offer_sync,
             .brief = "fp16, topk:D, ..., local:H"),
     DDP_OPT(STRING_LIST, "compare", 0, AT(compare), "STRATEGY[,...]", NULL,
             "train once with each strategy, instead of --sync, and compare each with the first "
             "'dense', or with the first strategy if none is 'dense'",
-            .brief = "train once with each strategy, and compare"),
+            .offer = offer_sync, .brief = "train once with each strategy, and compare"),
     DDP_OPT(INT_LIST, "seeds", 0, AT(seeds), "N[,...]", NULL,
             "train once with each seed, instead of --seed; runs of the same seed are consecutive; "
             "synthetic images stay those of seed 1",
@@ -88,7 +94,7 @@ static const struct ddp_opt rows[] = {
             "within hosts first",
             .choice = aggregate_choice),
     DDP_OPT(STRING, "algorithm", 0, AT(algorithm), "NAME", "auto",
-            "algorithm of the exchange; see `ddpbench list`"),
+            "algorithm of the exchange; see `ddpbench list`", .offer = ddp_offer_algorithm),
     DDP_OPT(ENUM, "overlap", 0, AT(overlap), "on|off", "off",
             "exchange full buckets during the backward pass, in a progress thread (on a GPU: on a "
             "separate stream)",

@@ -77,6 +77,10 @@ struct ddp_opt {
     const char *(*choice)(int i);
     /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
     int (*spelling)(const char *text);
+    /* Values that completion offers for an option without choices: writes the i-th value for this
+     * command, or returns false past the last. The user may also give others. NULL: none. A value
+     * that ends in a colon needs an argument. */
+    bool (*offer)(const char *command, int i, char *out, size_t out_bytes);
     const struct ddp_opt *include;
     /* One line for the short page of `-h`. "": the same text as `help`. NULL: only the long page of
      * `--help` has the option. */

@@ -138,7 +138,7 @@ symbols_of() {
     run -64 --separate-stderr "$ddpbench" explain
     [ -z "$output" ]
     hint_names busbw exit-codes
-    topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) words="--help \([^"]*\)".*/\1/p')
+    topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) .*operands="\([^"]*\)".*/\1/p')
     [ -n "$topics" ]
     for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
     run -64 --separate-stderr "$ddpbench" explain busbw algbw
@@ -312,23 +312,64 @@ PY
     ! grep '^WARN .*MPICH.*libmpich-dev' <<<"$output"
 }
 
-# complete_bash WORD...: prints bash's completions of the last word.
-complete_bash() {
-    "$ddpbench" completion bash >completion.bash
-    bash -c '. ./completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ddpbench
-        printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+# completes SHELL: reads lines "COMMAND LINE|COMPLETIONS" and lets the shell complete each command line.
+completes() {
+    "$ddpbench" completion "$1" >script
+    touch file.json
+    local line expected got
+    while IFS='|' read -r line expected; do
+        got=$("$root/tests/complete.py" "$1" script "$line" | sort | tr '\n' ' ')
+        [ "$got" = "$expected " ] || { echo "$1 completes '$line' with $got, not $expected"; return 1; }
+    done
 }
 
-@test "completion: bash offers commands, options, words and operands" {
-    [ "$(complete_bash ddpbench allr)" = allreduce ]
-    [ "$(complete_bash ddpbench allreduce --max-b)" = --max-bytes ]
-    [ "$(complete_bash ddpbench all_reduce --max-b)" = --max-bytes ]
-    [ "$(complete_bash ddpbench allreduce --dtype bf)" = bf16 ]
-    [ "$(complete_bash ddpbench train --epochs 3 --momen)" = --momentum ]
-    [ "$(complete_bash ddpbench explain bus)" = busbw ]
-    [ "$(complete_bash ddpbench help env)" = environment ]
-    [ "$(complete_bash ddpbench completion z)" = zsh ]
-    [ -z "$(complete_bash ddpbench nonsense --x)" ]
+# What every shell completes. The values come from the registries, by way of `ddpbench list`.
+cases() {
+    names() { "$ddpbench" list "$1" | awk 'NR > 1 { print $2 }' | sed -E 's/(\[.*|([:]).*)/\2/'; }
+    all() { sort -u | tr '\n' ' ' | sed 's/ $//'; }
+    echo "ddpbench allr|allreduce"
+    echo "ddpbench allreduce --max-b|--max-bytes"
+    echo "ddpbench all_reduce --max-b|--max-bytes"
+    echo "ddpbench train --epochs 3 --momen|--momentum"
+    echo "ddpbench allreduce --algorithm |$({ echo auto; echo all; names sparse; names algorithm | sed -n 's|^allreduce/||p'; } | all)"
+    echo "ddpbench barrier --algorithm |$({ echo auto; echo all; names algorithm | sed -n 's|^barrier/||p'; } | all)"
+    echo "ddpbench allreduce --algorithm=ri|--algorithm=ring"
+    echo "ddpbench allreduce --algorithm ring,dir|ring,direct"
+    echo "ddpbench allreduce --dtype bf|bf16"
+    echo "ddpbench all-reduce -d bf|bf16"
+    echo "ddpbench allreduce --compress |$(names compressor | all)"
+    echo "ddpbench allreduce --backend |$({ echo auto; names backend; } | all)"
+    echo "ddpbench allreduce --format |$(names reporter | all)"
+    echo "ddpbench train --sync |$(names sync | all)"
+    echo "ddpbench train --compare dense,loc|dense,local:"
+    echo "ddpbench train --model |$(names model | all)"
+    echo "ddpbench explain bus|busbw"
+    echo "ddpbench help env|environment"
+    echo "ddpbench list syn|sync"
+    echo "ddpbench completion z|zsh"
+    echo "ddpbench allreduce --json fi|file.json"
+    echo "ddpbench compare fi|file.json"
+}
+
+@test "completion: bash offers commands, options, values and operands" {
+    cases >cases
+    [ "$(wc -l <cases)" -gt 20 ]
+    completes bash <cases
+    # A number has no completion, and an unknown command no options.
+    completes bash <<<"ddpbench allreduce --iters |"
+    completes bash <<<"ddpbench nonsense --x|--x"
+}
+
+@test "completion: zsh offers commands, options, values and operands" {
+    command -v zsh >/dev/null || skip "zsh is not installed"
+    cases >cases
+    completes zsh <cases
+}
+
+@test "completion: fish offers commands, options, values and operands" {
+    command -v fish >/dev/null || skip "fish is not installed"
+    cases >cases
+    completes fish <cases
 }
 
 @test "completion: zsh and fish parse where they are installed, and name every option" {
