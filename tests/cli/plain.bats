@@ -323,7 +323,7 @@ completes() {
     done
 }
 
-# What every shell completes. The values come from the registries, by way of `ddpbench list`.
+# Prints what every shell completes. The values come from the registries, by way of `ddpbench list`.
 cases() {
     names() { "$ddpbench" list "$1" | awk 'NR > 1 { print $2 }' | sed -E 's/(\[.*|([:]).*)/\2/'; }
     all() { sort -u | tr '\n' ' ' | sed 's/ $//'; }
