@@ -24,7 +24,7 @@ static const struct ddp_exit_row exit_rows[] = {
     {64, "wrong command line"},
     {65, "an input file is malformed"},
     {66, "an input file is missing"},
-    {69, "a library, device or feature is unavailable"},
+    {69, "a library, device or feature is unavailable, or a command of gate failed"},
     {70, "internal error"},
     {71, "not enough memory"},
     {73, "an output file cannot be created"},
@@ -36,6 +36,11 @@ static const struct ddp_exit_row exit_rows[] = {
     {0, NULL},
 };
 
+const char ddp_exit_text[] =
+    "Without mpiexec, the code is that of the first failure. Under mpiexec, a rank may exit with "
+    "13 because another rank failed, and mpiexec may replace codes. ddpbench never uses 1 to 9, "
+    "because mpiexec reports its own failures as 1.";
+
 const struct ddp_exit_row *ddp_exit_rows(void)
 {
     return exit_rows;
@@ -45,11 +50,10 @@ void ddp_exit_print(FILE *out)
 {
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
-    fputs(" 128+n  ended by signal n\n\n"
-          "Without mpiexec, the code is that of the first failure. Under mpiexec, a rank\n"
-          "may exit with 13 because another rank failed, and mpiexec may replace codes.\n"
-          "ddpbench never uses 1 to 9, because mpiexec reports its own failures as 1.\n",
-          out);
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    ddp_text_wrap(&text, 0, 0, 80, ddp_exit_text);
+    fprintf(out, " 128+n  ended by signal n\n\n%s", text.failed ? "" : text.text);
+    ddp_strbuf_release(&text);
 }
 
 const char ddp_units_text[] =

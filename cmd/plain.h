@@ -52,8 +52,15 @@ struct ddp_exit_row {
     const char *meaning;
 };
 const struct ddp_exit_row *ddp_exit_rows(void);
+/* Sentences about all codes, in one line. */
+extern const char ddp_exit_text[];
 /* Prints the exit codes for people. */
 void ddp_exit_print(FILE *out);
+
+/* Print the manual page in man(7) macros, of which `mandoc -T lint` must complain about nothing,
+ * and the reference in Markdown (cmd/REFERENCE.md). */
+void ddp_reference_man(FILE *out);
+int ddp_reference_markdown(FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Help text about sizes, bandwidths and times, in wrapped lines. */
 extern const char ddp_units_text[];
