@@ -47,6 +47,9 @@ $(O)/%.o: %.c | $(O)/ready
 	@echo "  CC    $<"
 	$(Q)$(call compile,$<) -MMD -MP
 
+# The program contains this file. The compiler does not list it among the dependencies.
+$(O)/cmd/reference.o: results/schema/ddpbench-1.schema.json
+
 $(CU_OBJ): $(O)/%.cu.o: %.cu | $(O)/ready
 	@mkdir -p $(@D)
 	@echo "  NVCC  $<"

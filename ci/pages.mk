@@ -1,8 +1,14 @@
-# The plots that README.md and results/README.md show, and the check of report pages in a browser.
+# The plots that README.md and results/README.md show, the reference, and the check of report pages in a
+# browser.
 
 .PHONY: plots
 plots: all ## write results/plots/*.svg from the documents in results/
 	$(Q)$(PYTHON) ci/make_plots.py --ddpbench $(abspath $(O)/ddpbench)
+
+.PHONY: reference
+reference: all ## write cmd/REFERENCE.md, which `ddpbench help --markdown` prints
+	$(Q)$(O)/ddpbench help --markdown > $(O)/REFERENCE.md
+	$(Q)cp $(O)/REFERENCE.md cmd/REFERENCE.md
 
 # The browser is the Debian package chromium. axe-core and the library that drives the browser come from
 # PyPI. SHOTS=DIR keeps pictures of the pages.

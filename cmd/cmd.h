@@ -4,13 +4,21 @@
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
+#include "compress/compress.h"
 #include "run/command.h"
 
+extern const struct ddp_opt ddp_help_rows[]; /* --help, for a bool */
 extern const struct ddp_opt ddp_world_rows[];
 /* The choices of --feedback: auto, on, off. */
 extern const char *const ddp_feedback_names[];
 extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor, for a const char * */
 extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_outputs */
+
+/* For the `offer` of an option (base/opt.h) that takes NAME or NAME:ARG from a list. */
+bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes);
+/* Offers auto and the algorithms of the collective that the command measures. For train, those are
+ * the algorithms of allreduce. */
+bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);
 
 /* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
  * "COMMAND takes ...". */
@@ -23,8 +31,13 @@ void ddp_print_time(const struct ddp_estimate *estimate, FILE *out);
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
 const struct ddp_cmd *ddp_command_find(const char *name);
 
-/* Print the help of a command (usage, options, details) and of the program. */
-void ddp_help_command(const struct ddp_cmd *cmd, FILE *out);
+/* The two pages of a command's help. `-h` prints the short one, `--help` the long one. */
+enum ddp_help_page { DDP_HELP_NONE, DDP_HELP_SHORT, DDP_HELP_LONG };
+/* Print the help of a command and of the program. */
+void ddp_help_command(const struct ddp_cmd *cmd, enum ddp_help_page page, FILE *out);
 void ddp_help_program(FILE *out);
+/* Prints the help of a command or another topic. Returns DDP_EUSAGE if there is none. */
+int ddp_help_print_topic(const char *topic, enum ddp_help_page page, FILE *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

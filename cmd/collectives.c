@@ -12,6 +12,7 @@
 #include "base/unit.h"
 #include "cmd.h"
 #include "coll/coll_auto.h"
+#include "coll/sparse/sparse_coll.h"
 #include "comm/hosts.h"
 #include "run/points.h"
 
@@ -31,10 +32,43 @@ static int check_number(const char *text)
 static const char *const order_names[] = {
     [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given", [DDP_ORDER_COUNT] = NULL};
 
+/* Returns the i-th algorithm of a collective, or NULL past the last. The sparse ones are for
+ * all-reduces with --compress. */
+static const char *algorithm_of(enum ddp_coll coll, int i)
+{
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++)
+        if ((*a)->coll == coll && i-- == 0)
+            return (*a)->name;
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms();
+         coll == DDP_ALLREDUCE && *a; a++)
+        if (!ddp_coll_find(coll, (*a)->name) && i-- == 0)
+            return (*a)->name;
+    return NULL;
+}
+
+bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes)
+{
+    const int coll = ddp_coll_parse(command);
+    const char *name;
+    if (coll < 0) /* train takes one algorithm, not all of them */
+        name = i == 0 ? "auto" : algorithm_of(DDP_ALLREDUCE, i - 1);
+    else
+        name = i == 0 ? "auto" : i == 1 ? "all" : algorithm_of((enum ddp_coll)coll, i - 2);
+    snprintf(out, out_bytes, "%s", name ? name : "");
+    return name != NULL;
+}
+
+static bool offer_compressor(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    return ddp_offer_named(ddp_compressor_at, i, out, out_bytes);
+}
+
 static const struct ddp_opt algorithm_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(STRING_LIST, "algorithm", 0, AT(bench.algorithms), "NAME[,NAME...]", "auto",
-            "auto, all, or names: see `ddpbench list`"),
+            "auto, all, or names: see `ddpbench list`", .offer = ddp_offer_algorithm,
+            .brief = "names, or all; see `ddpbench list`"),
     DDP_OPT(FLAG, "graph", 0, AT(bench.graph), NULL, NULL,
             "backend nccl: run the operation as a captured CUDA graph"),
     DDP_OPT(STRING, "groups", 0, AT(groups), "G", "1",
@@ -48,7 +82,8 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(INT, "iters", 'n', AT(bench.iters), "N", NULL,
             "exactly N timed iterations per point; with --precision or --max-time at most N "
             "(default: adaptive, see --precision and --max-time)",
-            .min = 1, .max = DDP_PLAN_ITERS_MAX),
+            .min = 1, .max = DDP_PLAN_ITERS_MAX,
+            .brief = "exactly N timed iterations (default: adaptive)"),
     DDP_OPT(INT, "warmup", 'w', AT(bench.warmup), "N", "5",
             "untimed iterations before the timed ones", .max = DDP_PLAN_ITERS_MAX),
     DDP_OPT(DOUBLE, "precision", 0, AT(precision_percent), "PCT", "2",
@@ -85,7 +120,8 @@ static const struct ddp_opt output_rows[] = {
             "put every iteration's time into the record"),
     DDP_OPT(FLAG, "dry-run", 0, AT(bench.dry_run), NULL, NULL,
             "print the plan of every rank count, the memory it needs and an estimate of its time; "
-            "measure nothing"),
+            "measure nothing",
+            .brief = "print the plan; measure nothing"),
     DDP_OPT(FLAG, "explain-auto", 0, AT(explain_auto), NULL, NULL,
             "print which algorithm `auto` chooses for which sizes, and why; measure nothing"),
     DDP_OPT_END,
@@ -95,14 +131,16 @@ static const struct ddp_opt op_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(ENUM_LIST, "op", 'o', AT(bench.ops), "OP[,OP...]", "sum",
             "operations that combine values, or all; NaN stays NaN, also in min and max",
-            .choices = ddp_op_names, .spelling = ddp_op_parse),
+            .choices = ddp_op_names, .spelling = ddp_op_parse,
+            .brief = "sum, avg, min, max, prod, ..."),
     DDP_OPT_END,
 };
 
 static const struct ddp_opt root_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(INT, "root", 'r', AT(bench.root), "N", "0",
-            "the rank that holds or receives the full array (in each group)", .max = 1 << 20),
+            "the rank that holds or receives the full array (in each group)", .max = 1 << 20,
+            .brief = "the rank that holds or receives the whole"),
     DDP_OPT_END,
 };
 
@@ -110,19 +148,24 @@ static const struct ddp_opt root_rows[] = {
 static const struct ddp_opt data_rows[] = {
     DDP_OPT_HEADING("Sizes"),
     DDP_OPT(SIZE_LIST, "size", 0, AT(bench.sizes), "S[,S...]", NULL,
-            "message sizes, instead of a range; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6"),
-    DDP_OPT(SIZE, "min-bytes", 'b', AT(bench.min_bytes), "S", "8", "first size of a range"),
+            "message sizes, instead of a range; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6",
+            .brief = "message sizes, such as 64K,64M"),
+    DDP_OPT(SIZE, "min-bytes", 'b', AT(bench.min_bytes), "S", "8", "first size of a range",
+            .brief = ""),
     DDP_OPT(SIZE, "max-bytes", 'e', AT(bench.max_bytes), "S", "64M",
-            "last size of a range; measured even if the steps miss it"),
+            "last size of a range; measured even if the steps miss it",
+            .brief = "last size of a range"),
     DDP_OPT(INT, "step-factor", 'f', AT(bench.step_factor), "N", "4",
-            "each size of the range is N times the previous one", .min = 2, .max = 1 << 20),
+            "each size of the range is N times the previous one", .min = 2, .max = 1 << 20,
+            .brief = "each size is N times the previous"),
     DDP_OPT(SIZE, "step-bytes", 'i', AT(bench.step_bytes), "S", NULL,
             "each size of the range is S larger than the previous one; instead of a factor",
             .min = 1, .max = 9007199254740992.0),
     DDP_OPT_INCLUDE(algorithm_rows, 0),
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(ENUM_LIST, "dtype", 'd', AT(bench.dtypes), "TYPE[,TYPE...]", "f32",
-            "element types, or all", .choices = ddp_dtype_names, .spelling = ddp_dtype_parse),
+            "element types, or all", .choices = ddp_dtype_names, .spelling = ddp_dtype_parse,
+            .brief = ""),
     DDP_OPT(ENUM, "placement", 0, AT(bench.placement), "WHERE", "both",
             "store the result in place of the input, or in a separate buffer",
             .choices = ddp_placement_names),
@@ -175,7 +218,8 @@ static const struct ddp_opt allreduce_rows[] = {
     DDP_OPT(STRING_LIST, "compress", 0, AT(compress), "HOW[,HOW...]", NULL,
             "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
-            "f32"),
+            "f32",
+            .offer = offer_compressor, .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
     DDP_OPT(ENUM, "feedback", 0, AT(bench.feedback), "WHEN", "auto",
             "error feedback: add the values that were not sent to the next gradient; auto: on for "
             "the sparse methods",
@@ -314,7 +358,7 @@ static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
         struct ddp_err no_size = DDP_ERR_INIT;
         if (ddp_parse_size(parsed->operands[0], &bytes, &no_size) == 0)
             return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
-        return ddp_hint(err, "`ddpbench %s -h` lists the options", app->cmd->name);
+        return ddp_hint(err, "`ddpbench %s --help` lists the options", app->cmd->name);
     }
     if (coll != DDP_BARRIER) /* a barrier does not have these options */
         DDP_TRY(check_contradictions(rows, parsed, err));
@@ -491,7 +535,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     "the slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
     "Unless --check is off, the result of each point is verified exactly, element by\n"            \
-    "element, before and after the point is timed.\n\nExamples:\n"
+    "element, before and after the point is timed.\n"
 #define SIZE_OF_ARRAY "A size is that of the array on each rank.\n"
 #define SIZE_OF_CHUNKS                                                                             \
     "A size is that of the full buffer, which has one chunk per rank. It is rounded down\n"        \
@@ -500,6 +544,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 /* The command of the collective that is called `name_`. More members may follow the table. */
 #define COLLECTIVE(symbol, name_, summary_, ...)                                                   \
     const struct ddp_cmd ddp_cmd_##symbol = {.name = name_,                                        \
+                                             .group = DDP_CMD_MEASURE,                             \
                                              .summary = summary_,                                  \
                                              .operands = "",                                       \
                                              .values_bytes = sizeof(struct ddp_collective_values), \
@@ -516,12 +561,13 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 
 COLLECTIVE(allreduce, "allreduce", "sum, average, ... over all ranks; every rank gets the result",
            allreduce_rows, NAMES("all-reduce", "all_reduce"),
+           .examples = "  ddpbench allreduce --size 64M\n"
+                       "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
+                       "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
+                       "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
+                       "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1  # as in nccl-tests\n",
            .details = ITERATION VERIFIED
-           "  ddpbench allreduce --size 64M\n"
-           "  ddpbench allreduce -b 8 -e 1G -f 2 --json out.json\n"
-           "  mpiexec -n 16 ddpbench allreduce --algorithm all -d f32,f16\n"
-           "  ddpbench allreduce --size 64M --compress fp16,topk:0.01 --break-even\n"
-           "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1    (flags of nccl-tests)\n\n"
+           "\n"
            "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
            "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
            "sparse list has a fixed capacity. For n values this is D*n (topk, oktopk) or n/8\n"
@@ -530,52 +576,48 @@ COLLECTIVE(allreduce, "allreduce", "sum, average, ... over all ranks; every rank
 
 COLLECTIVE(reduce_scatter, "reduce-scatter",
            "sum, average, ... over all ranks; each rank gets a chunk", with_op,
-           NAMES("reduce_scatter", "reducescatter"),
-           .details = ITERATION SIZE_OF_CHUNKS VERIFIED
-           "  ddpbench reduce-scatter --size 64M\n"
-           "  ddpbench reduce-scatter --algorithm all -d f32,bf16 -o avg");
+           NAMES("reduce_scatter", "reducescatter"), .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
+           .examples = "  ddpbench reduce-scatter --size 64M\n"
+                       "  ddpbench reduce-scatter --algorithm all -d f32,bf16 -o avg\n");
 
 COLLECTIVE(all_gather, "all-gather", "every rank receives the chunks of all ranks", plain,
-           NAMES("all_gather", "allgather"),
-           .details = ITERATION SIZE_OF_CHUNKS VERIFIED
-           "  ddpbench all-gather --size 64M\n"
-           "  ddpbench all-gather -b 1K -e 64M -f 2 --placement in --json out.json");
+           NAMES("all_gather", "allgather"), .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
+           .examples = "  ddpbench all-gather --size 64M\n"
+                       "  ddpbench all-gather -b 1K -e 64M -f 2 --placement in --json out.json\n");
 
 COLLECTIVE(broadcast, "broadcast", "copy the root's array to every rank", with_root, NAMES("bcast"),
-           .details = ITERATION SIZE_OF_ARRAY VERIFIED
-           "  ddpbench broadcast --size 64M\n"
-           "  ddpbench broadcast --root 1 --memory private");
+           .details = ITERATION SIZE_OF_ARRAY VERIFIED,
+           .examples = "  ddpbench broadcast --size 64M\n"
+                       "  ddpbench broadcast --root 1 --memory private\n");
 
 COLLECTIVE(reduce, "reduce", "sum, average, ... over all ranks; the root gets the result",
-           with_op_and_root,
-           .details = ITERATION SIZE_OF_ARRAY VERIFIED "  ddpbench reduce --size 64M\n"
-                                                       "  ddpbench reduce -r 1 -o max -d i32");
+           with_op_and_root, .details = ITERATION SIZE_OF_ARRAY VERIFIED,
+           .examples = "  ddpbench reduce --size 64M\n"
+                       "  ddpbench reduce -r 1 -o max -d i32\n");
 
 COLLECTIVE(all_to_all, "all-to-all", "every rank sends a chunk to every rank", plain,
-           NAMES("all_to_all", "alltoall"),
-           .details = ITERATION SIZE_OF_CHUNKS VERIFIED
-           "  ddpbench all-to-all --size 64M\n"
-           "  ddpbench all-to-all --ranks 2,4,8 --size 1M");
+           NAMES("all_to_all", "alltoall"), .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
+           .examples = "  ddpbench all-to-all --size 64M\n"
+                       "  ddpbench all-to-all --ranks 2,4,8 --size 1M\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
-           .details = ITERATION SIZE_OF_CHUNKS VERIFIED
-           "  ddpbench gather --size 64M\n"
-           "  ddpbench gather --root 1 --placement in");
+           .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
+           .examples = "  ddpbench gather --size 64M\n"
+                       "  ddpbench gather --root 1 --placement in\n");
 
 COLLECTIVE(scatter, "scatter", "each rank receives its chunk of the root's array", with_root,
-           .details = ITERATION SIZE_OF_CHUNKS VERIFIED
-           "  ddpbench scatter --size 64M\n"
-           "  ddpbench scatter --root 1 --placement in");
+           .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
+           .examples = "  ddpbench scatter --size 64M\n"
+                       "  ddpbench scatter --root 1 --placement in\n");
 
 COLLECTIVE(send_recv, "send-recv", "ring shift: each rank sends an array to the next rank", plain,
            NAMES("send_recv", "sendrecv"),
            .details = ITERATION
-           "A size is that of the array on each rank. There is no in-place form.\n" VERIFIED
-           "  ddpbench send-recv --size 64M\n"
-           "  ddpbench send-recv --ranks 4 --groups 2");
+           "A size is that of the array on each rank. There is no in-place form.\n" VERIFIED,
+           .examples = "  ddpbench send-recv --size 64M\n"
+                       "  ddpbench send-recv --ranks 4 --groups 2\n");
 
 COLLECTIVE(barrier, "barrier", "no rank leaves before all have entered", barrier_rows,
-           .details = ITERATION "A barrier moves no data, so it has a time but no bandwidth.\n\n"
-                                "Examples:\n"
-                                "  ddpbench barrier --ranks 2,4,8 -n 1000\n"
-                                "  ddpbench barrier --algorithm all");
+           .details = ITERATION "A barrier moves no data, so it has a time but no bandwidth.\n",
+           .examples = "  ddpbench barrier --ranks 2,4,8 -n 1000\n"
+                       "  ddpbench barrier --algorithm all\n");

@@ -21,7 +21,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
     DDP_OPT(FLAG, "across", 0, AT(across), NULL, NULL,
             "show the ratios of any results to the first one, and what differs between their "
-            "machines; no verdict"),
+            "machines; no verdict",
+            .brief = "ratios of any results; no verdict"),
     DDP_OPT(FLAG, "edited", 0, AT(edited), NULL, NULL,
             "accept results that were changed after they were written"),
     DDP_OPT_HEADING("Statistics"),
@@ -29,14 +30,14 @@ static const struct ddp_opt rows[] = {
         DOUBLE, "min-effect", 0, AT(min_effect), "PCT", NULL,
         "smallest slow-down in percent that counts; never below 10, because stored results were "
         "measured at different times (default: the larger of 10 and this machine's noise floor)",
-        .min = 0.1, .max = 1000),
+        .min = 0.1, .max = 1000, .brief = "smallest slow-down in percent that counts"),
     DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
             "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
             .max = 1),
     DDP_OPT_INCLUDE(ddp_noise_floor_rows, AT(noise_file)),
     DDP_OPT_INCLUDE(ddp_verdict_rows, AT(outputs)),
     DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 
@@ -82,6 +83,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_compare = {
     .name = "compare",
+    .group = DDP_CMD_JUDGE,
     .summary = "test whether the stored result NEW is slower than the stored result BASE",
     .operands = "BASE NEW [MORE...]",
     .details =
@@ -101,12 +103,11 @@ const struct ddp_cmd ddp_cmd_compare = {
         "and --vary backend allow the ranks, or the backend and MPI library, to differ.\n"
         "--across compares results of any machines with the first result. It shows ratios,\n"
         "the ratios that the 95 % intervals of both medians allow, and the facts that differ.\n"
-        "It exits with 0.\n"
-        "\n"
-        "Examples:\n"
+        "It exits with 0.\n",
+    .examples =
         "  ddpbench compare yesterday.json today.json\n"
         "  ddpbench compare --vary algorithm tree.json ring.json\n"
-        "  ddpbench compare --across runner.json laptop.json cluster.json --json ratios.json",
+        "  ddpbench compare --across runner.json laptop.json cluster.json --json ratios.json\n",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

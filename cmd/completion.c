@@ -18,33 +18,91 @@ static void put_options(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "%s--%s", i ? " " : "", row.name);
 }
 
-static void put_choices(FILE *out, const struct ddp_opt *row)
+enum { VALUE_BYTES = 64 };
+
+/* Writes the i-th value that completion offers for an option. Returns false past the last. */
+static bool value_at(const struct ddp_cmd *cmd, const struct ddp_opt *row, int i, char *out)
 {
-    for (int i = 0; ddp_opt_choice(row, i); i++)
-        fprintf(out, "%s%s", i ? " " : "", ddp_opt_choice(row, i));
+    int count = 0;
+    while (count <= i && ddp_opt_choice(row, count))
+        count++;
+    if (count > i)
+        snprintf(out, VALUE_BYTES, "%s", ddp_opt_choice(row, i));
+    else if (count > 0 && i == count && row->kind == DDP_OPT_ENUM_LIST)
+        snprintf(out, VALUE_BYTES, "all");
+    else
+        return count == 0 && row->offer && row->offer(cmd->name, i, out, VALUE_BYTES);
+    return true;
 }
 
-/* Prints a case for each option that has choices: "'COMMAND --OPTION') BEFORE CHOICES AFTER". */
-static void put_cases(FILE *out, const char *indent, const char *before, const char *after)
+static bool has_values(const struct ddp_cmd *cmd, const struct ddp_opt *row)
+{
+    char value[VALUE_BYTES];
+    return value_at(cmd, row, 0, value);
+}
+
+static void put_values(FILE *out, const struct ddp_cmd *cmd, const struct ddp_opt *row)
+{
+    char value[VALUE_BYTES];
+    for (int i = 0; value_at(cmd, row, i, value); i++)
+        fprintf(out, "%s%s", i ? " " : "", value);
+}
+
+/* Returns whether the value may be the name of a file or folder. */
+static bool takes_file(const struct ddp_opt *row)
+{
+    return row->kind == DDP_OPT_STRING || row->kind == DDP_OPT_STRING_LIST;
+}
+
+/* Prints "'COMMAND --OPTION'", and "|'COMMAND -LETTER'" if the option has a letter. */
+static void put_pattern(FILE *out, const struct ddp_cmd *cmd, const struct ddp_opt *row)
+{
+    fprintf(out, "'%s --%s'", cmd->name, row->name);
+    if (row->short_name)
+        fprintf(out, "|'%s -%c'", cmd->name, row->short_name);
+}
+
+/* Prints a case for each option that takes a value. It calls the shell function _ddpbench_values
+ * with the values to offer, if there are any, else _ddpbench_files or _ddpbench_nothing. */
+static void put_cases(FILE *out, const char *indent)
 {
     struct ddp_opt row;
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
         for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++) {
-            if (!ddp_opt_choice(&row, 0))
+            if (row.kind == DDP_OPT_FLAG)
                 continue;
-            fprintf(out, "%s'%s --%s') %s", indent, (*c)->name, row.name, before);
-            put_choices(out, &row);
-            fputs(after, out);
+            fputs(indent, out);
+            put_pattern(out, *c, &row);
+            fputs(") ", out);
+            if (has_values(*c, &row)) {
+                fputs("_ddpbench_values ", out);
+                put_values(out, *c, &row);
+            } else {
+                fputs(takes_file(&row) ? "_ddpbench_files" : "_ddpbench_nothing", out);
+            }
+            fputs("; return ;;\n", out);
         }
     }
 }
 
 /* Prints a command's pattern for a case statement: its name and aliases. */
-static void put_names(FILE *out, const struct ddp_cmd *cmd)
+static void put_names(FILE *out, const struct ddp_cmd *cmd, const char *separator)
 {
     fputs(cmd->name, out);
     for (const char *const *a = cmd->aliases; a && *a; a++)
-        fprintf(out, "|%s", *a);
+        fprintf(out, "%s%s", separator, *a);
+}
+
+/* Prints a case for each command with aliases, which sets the variable `command` to the name. */
+static void put_alias_cases(FILE *out, const char *indent)
+{
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
+        if (!(*c)->aliases)
+            continue;
+        fputs(indent, out);
+        put_names(out, *c, "|");
+        fprintf(out, ") command=%s ;;\n", (*c)->name);
+    }
 }
 
 /* Prints text for use between single quotes in a shell script. A quote becomes '\''. */
@@ -60,8 +118,8 @@ static void put_quoted(FILE *out, const char *text)
 
 static const char *shell_name(const void *ctx, int i);
 
-/* Prints those operands of a command that the shell can complete. */
-static void put_operands(FILE *out, const struct ddp_cmd *cmd)
+/* Returns the i-th operand that the shell can complete, or NULL past the last. */
+static const char *operand_at(const struct ddp_cmd *cmd, int i)
 {
     static const struct {
         const char *command;
@@ -71,40 +129,92 @@ static void put_operands(FILE *out, const struct ddp_cmd *cmd)
         {"kernels", ddp_kernels_flag}, {"list", ddp_list_kind},
     };
     for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
-        for (int i = 0; strcmp(table[t].command, cmd->name) == 0 && table[t].operand(NULL, i); i++)
-            fprintf(out, " %s", table[t].operand(NULL, i));
+        if (strcmp(table[t].command, cmd->name) == 0)
+            return table[t].operand(NULL, i);
+    return NULL;
 }
+
+static bool has_operands(const struct ddp_cmd *cmd)
+{
+    return operand_at(cmd, 0) != NULL;
+}
+
+static void put_operands(FILE *out, const struct ddp_cmd *cmd)
+{
+    for (int i = 0; operand_at(cmd, i); i++)
+        fprintf(out, "%s%s", i ? " " : "", operand_at(cmd, i));
+}
+
+/* The other functions see the variables of _ddpbench, because bash scopes them dynamically. A value
+ * of a list may follow others and a comma. */
+static const char bash_head[] =
+    "# ddpbench completion for bash\n"
+    "_ddpbench() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+    "    local command=${COMP_WORDS[1]} options='' operands='' list=''\n"
+    "    COMPREPLY=()\n"
+    "    # Bash splits --option=value into three words.\n"
+    "    if [ \"$cur\" = = ]; then\n"
+    "        cur=''\n"
+    "    elif [ \"$prev\" = = ]; then\n"
+    "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+    "    fi\n"
+    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+    "        _ddpbench_offer \"";
+static const char bash_functions[] =
+    "_ddpbench_offer() {\n"
+    "    mapfile -t COMPREPLY < <(compgen -P \"$list\" -W \"$1\" -- \"$cur\")\n"
+    "    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[:=] ]]; then\n"
+    "        compopt -o nospace 2>/dev/null\n"
+    "    fi\n"
+    "}\n"
+    "_ddpbench_values() {\n"
+    "    if [[ $cur == *,* ]]; then\n"
+    "        list=${cur%,*},\n"
+    "        cur=${cur##*,}\n"
+    "    fi\n"
+    "    _ddpbench_offer \"$*\"\n"
+    "}\n"
+    "_ddpbench_files() { :; }\n"
+    "_ddpbench_nothing() { compopt +o default 2>/dev/null; }\n"
+    "_ddpbench_value() {\n"
+    "    case \"$command $prev\" in\n";
 
 static void print_bash(FILE *out)
 {
-    fputs("# ddpbench completion for bash\n"
-          "_ddpbench() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-          "    COMPREPLY=()\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-          "        words=\"",
-          out);
+    fputs(bash_head, out);
     put_commands(out);
     fputs(" --version --help\"\n"
-          "    else\n"
-          "        case \"${COMP_WORDS[1]} $prev\" in\n",
+          "        return\n"
+          "    fi\n"
+          "    case $command in\n",
           out);
-    put_cases(out, "        ", "words=\"", "\" ;;\n");
-    fputs("        *)\n"
-          "            case ${COMP_WORDS[1]} in\n",
+    put_alias_cases(out, "    ");
+    fputs("    esac\n"
+          "    _ddpbench_value && return\n"
+          "    case $command in\n",
           out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fputs("            ", out);
-        put_names(out, *c);
-        fputs(") words=\"", out);
+        fprintf(out, "    %s) options=\"", (*c)->name);
         put_options(out, *c);
-        put_operands(out, *c);
-        fputs("\" ;;\n", out);
+        fputc('"', out);
+        if ((*c)->operands[0]) {
+            fputs(" operands=\"", out);
+            put_operands(out, *c);
+            fputs("\" ;;\n", out);
+        } else {
+            fputs(" operands=$options ;;\n", out);
+        }
     }
-    fputs("            esac ;;\n"
-          "        esac\n"
-          "    fi\n"
-          "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+    fputs("    esac\n"
+          "    if [[ $cur == -* ]]; then operands=\"$options $operands\"; fi\n"
+          "    _ddpbench_offer \"$operands\"\n"
+          "}\n",
+          out);
+    fputs(bash_functions, out);
+    put_cases(out, "    ");
+    fputs("    esac\n"
+          "    return 1\n"
           "}\n"
           "complete -o default -F _ddpbench ddpbench\n",
           out);
@@ -118,12 +228,47 @@ static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const
     fputc('\'', out);
 }
 
-static void print_zsh(FILE *out)
+/* Prints a case for each command, which sets `entries` to the options. The variable `takes` says
+ * what else can follow: the listed operands, files, or only options. */
+static void put_zsh_commands(FILE *out)
 {
     struct ddp_opt row;
+    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
+        fprintf(out, "    %s) entries=(", (*c)->name);
+        for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++)
+            put_zsh_entry(out, "--", row.name, row.help);
+        if (has_operands(*c)) {
+            fputs("); operands=(", out);
+            put_operands(out, *c);
+            fputs(") ;;\n", out);
+        } else {
+            fprintf(out, "); takes=%s ;;\n", (*c)->operands[0] ? "files" : "options");
+        }
+    }
+}
+
+static void print_zsh(FILE *out)
+{
     fputs("#compdef ddpbench\n"
+          "# A value of a list may follow others and a comma. A value with a colon needs more.\n"
+          "_ddpbench_values() {\n"
+          "    compset -P '*,'\n"
+          "    compadd -S '' -- ${(M)@:#*:}\n"
+          "    compadd -- ${@:#*:}\n"
+          "}\n"
+          "_ddpbench_files() { _files; }\n"
+          "_ddpbench_nothing() { :; }\n"
+          "_ddpbench_value() {\n"
+          "    case \"$command $option\" in\n",
+          out);
+    put_cases(out, "    ");
+    fputs("    esac\n"
+          "    return 1\n"
+          "}\n"
           "_ddpbench() {\n"
-          "    local -a entries\n"
+          "    local -a entries operands\n"
+          "    local takes=operands\n"
+          "    local command=${words[2]} option=${words[CURRENT-1]}\n"
           "    if ((CURRENT == 2)); then\n"
           "        entries=(",
           out);
@@ -133,28 +278,37 @@ static void print_zsh(FILE *out)
           "        _describe command entries\n"
           "        return\n"
           "    fi\n"
-          "    case \"${words[2]} ${words[CURRENT-1]}\" in\n",
+          "    case $command in\n",
           out);
-    put_cases(out, "    ", "compadd -- ", "; return ;;\n");
+    put_alias_cases(out, "    ");
     fputs("    esac\n"
-          "    case ${words[2]} in\n",
+          "    if [[ ${words[CURRENT]} == --*=* ]]; then\n"
+          "        option=${words[CURRENT]%%=*}\n"
+          "        compset -P '*='\n"
+          "    fi\n"
+          "    _ddpbench_value && return\n"
+          "    case $command in\n",
           out);
-    for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fputs("    ", out);
-        put_names(out, *c);
-        fputs(") entries=(", out);
-        for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++)
-            put_zsh_entry(out, "--", row.name, row.help);
-        fputs("); compadd --", out);
-        put_operands(out, *c);
-        fputs(" ;;\n", out);
-    }
+    put_zsh_commands(out);
     fputs("    esac\n"
-          "    _describe option entries\n"
-          "    _files\n"
+          "    compadd -- $operands\n"
+          "    if [[ $PREFIX == -* || $takes == options ]]; then _describe option entries; fi\n"
+          "    if [[ $takes == files ]]; then _files; fi\n"
           "}\n"
           "_ddpbench \"$@\"\n",
           out);
+}
+
+/* Prints what fish offers as the value of an option. -x: no file names. */
+static void put_fish_value(FILE *out, const struct ddp_cmd *cmd, const struct ddp_opt *row)
+{
+    if (has_values(cmd, row)) {
+        fputs(ddp_opt_is_list(row) ? " -x -a '(__fish_append , " : " -x -a '", out);
+        put_values(out, cmd, row);
+        fputs(ddp_opt_is_list(row) ? ")'" : "'", out);
+    } else if (row->kind != DDP_OPT_FLAG) {
+        fputs(takes_file(row) ? " -r -F" : " -x", out);
+    }
 }
 
 static void print_fish(FILE *out)
@@ -162,24 +316,22 @@ static void print_fish(FILE *out)
     struct ddp_opt row;
     fputs("# ddpbench completion for fish\n", out);
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
-        fprintf(out, "complete -c ddpbench -n __fish_use_subcommand -a %s -d '", (*c)->name);
+        fprintf(out, "complete -c ddpbench -f -n __fish_use_subcommand -a %s -d '", (*c)->name);
         put_quoted(out, (*c)->summary);
-        fprintf(out, "'\ncomplete -c ddpbench -f -n '__fish_seen_subcommand_from %s' -a '",
-                (*c)->name);
+        fputs("'\n", out);
+        const char *const files = (*c)->operands[0] && !has_operands(*c) ? "-F" : "-f";
+        fprintf(out, "complete -c ddpbench %s -n '__fish_seen_subcommand_from ", files);
+        put_names(out, *c, " ");
+        fputs("' -a '", out);
         put_operands(out, *c);
         fputs("'\n", out);
         for (int i = 0; ddp_opt_get((*c)->rows, i, &row); i++) {
-            fprintf(out, "complete -c ddpbench -n '__fish_seen_subcommand_from %s' -l %s",
-                    (*c)->name, row.name);
+            fputs("complete -c ddpbench -n '__fish_seen_subcommand_from ", out);
+            put_names(out, *c, " ");
+            fprintf(out, "' -l %s", row.name);
             if (row.short_name)
                 fprintf(out, " -s %c", row.short_name);
-            if (ddp_opt_choice(&row, 0)) {
-                fputs(" -x -a '", out);
-                put_choices(out, &row);
-                fputc('\'', out);
-            } else if (row.kind != DDP_OPT_FLAG) {
-                fputs(" -r", out);
-            }
+            put_fish_value(out, *c, &row);
             fputs(" -d '", out);
             put_quoted(out, row.help);
             fputs("'\n", out);
@@ -213,6 +365,7 @@ const struct ddp_cmd ddp_cmd_completion = {
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
                "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
+    .examples = "  ddpbench completion bash >~/.local/share/bash-completion/completions/ddpbench\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

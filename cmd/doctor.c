@@ -559,6 +559,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
         "first rank of a host lacks then names its rank. With several hosts, every line\n"
         "names its host. A launcher ends the job when the first rank fails, so a rank with a\n"
         "FAIL waits some seconds for the other ranks.\n",
+    .examples = "  ddpbench doctor\n"
+                "  mpiexec -n 16 ddpbench doctor\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

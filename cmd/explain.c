@@ -310,12 +310,108 @@ static void explain_columns(FILE *out)
     ddp_strbuf_release(&text);
 }
 
+static void explain_cell(FILE *out)
+{
+    print_wrapped(
+        "A cell is what `gate` and `compare` judge: a time that exists in both results. It is the "
+        "median time of a point, the step time of a training run, the wall time of a command (gate "
+        "--metric wall), or a value that another benchmark reports (--read). The cells of the two "
+        "sides are matched by their ids. The id of a point names the collective, backend, "
+        "algorithm, type, operation, root, placement, memory, number of ranks, size, compression "
+        "and the --partial count, for example "
+        "allreduce/shm/auto/f32/sum/r0/in/registered/n2/65536/none/0. --vary leaves keys out of "
+        "the ids, so that cells which differ in these keys match. The verdict holds for all cells "
+        "together: the p values are corrected by Holm for their number.",
+        0, out);
+}
+
+static void explain_baseline(FILE *out)
+{
+    print_wrapped("A baseline is what a figure is compared with. There are four.", 0, out);
+    print_wrapped("dense exchange: `--compress` and `--partial` also time dense all-reduces of f32 "
+                  "and fp16, with the algorithm of `auto` or with another one that was faster in a "
+                  "short trial. `x f32` and `x f16` refer to these times.",
+                  0, out);
+    print_wrapped("base: `gate` and `compare` judge NEW against BASE, and `train --compare` judges "
+                  "each strategy against 'dense', or against the first one if there is no dense.",
+                  0, out);
+    print_wrapped(
+        "one rank: if `train` has several runs and ranks, rank 0 first trains 60 steps alone. The "
+        "speed-up is images/s of all ranks divided by images/s of this baseline.",
+        0, out);
+    print_wrapped(
+        "memory baseline: the speed at which all ranks together copy and read memory of their own. "
+        "If it changed between two results, the machine has changed. JSON calls it `control`.",
+        0, out);
+}
+
+static void explain_exposed(FILE *out)
+{
+    print_wrapped(
+        "The exposed time of a training step is the part of the exchange in which the computation "
+        "waits. Without --overlap the whole exchange is exposed. With --overlap on, full buckets "
+        "of gradients are exchanged while the backward pass computes the next ones, and only the "
+        "rest is exposed: the wait at the end of the backward pass. A step takes its computation "
+        "plus its exposed time, so compression can save no more than the exposed time. The figures "
+        "of an epoch (exposed_seconds) and of a step (exposed_seconds_per_step) are means over the "
+        "ranks.",
+        0, out);
+}
+
+static void explain_auto(FILE *out)
+{
+    print_wrapped(
+        "--algorithm auto takes the first row of a fixed table that fits the collective, the "
+        "number of ranks, the memory of the buffers, the hosts and the size. It depends on no "
+        "measurement of the run. --explain-auto prints the rows for a collective with the reason "
+        "of each, and the column `algorithm` shows which one ran. For sparse lists (topk, "
+        "threshold, oktopk) auto compares the computed costs of the algorithms. --algorithm all "
+        "measures every algorithm, so you can check the choice. --backend auto takes nccl under "
+        "torchrun, if an option works only with nccl, and if each of two or more ranks can have a "
+        "GPU. Otherwise it takes mpi under mpiexec and srun, and shm where ddpbench starts the "
+        "ranks itself.",
+        0, out);
+}
+
+static void explain_sync(FILE *out)
+{
+    print_wrapped(
+        "`train --sync` chooses how the ranks keep their models alike; `ddpbench list sync` shows "
+        "every strategy. dense averages all gradients over the global batch in each step, so the "
+        "ranks train like one rank with the whole batch, except for rounding and batch "
+        "normalisation. fp16 and bf16 send 16-bit floats, which are half the bytes. topk, "
+        "threshold and oktopk send only large gradients and keep the rest for later steps "
+        "(--feedback). With partial:K and local:H each rank takes its own steps, and parameters "
+        "are averaged: one of K chunks after each step, or all of them every H steps. none "
+        "exchanges nothing. All of these but dense change what is learned, so compare accuracies "
+        "over several seeds: train --compare dense,topk:0.01 --seeds 1,2.",
+        0, out);
+}
+
+static void explain_topk(FILE *out)
+{
+    print_wrapped(
+        "topk:D sends the fraction D of the values: of n values of a bucket, the D*n values of "
+        "largest magnitude (rounded up). Among equal magnitudes the lower index is sent. The "
+        "values that are not sent are added to the next gradient (error feedback, on unless "
+        "--feedback off). A list has an index and a value per entry, 8 bytes, or a bitmap if that "
+        "is shorter. Each rank receives the lists of all P ranks and sums them, so a rank sends up "
+        "to 8*D*n*(P-1) bytes: fewer than a dense ring only if D is below about 1/P. oktopk:D also "
+        "selects among the sums and sends fewer bytes with many ranks. threshold:T sends every "
+        "value of magnitude T or more, so the number of values varies. `ddpbench explain "
+        "break-even` says when a sparse exchange pays.",
+        0, out);
+}
+
 static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},         {"algbw", explain_algbw},
     {"time", explain_time},           {"quality", explain_quality},
     {"pingpong", explain_pingpong},   {"bound", explain_bound},
     {"effective", explain_effective}, {"break-even", explain_break_even},
-    {"columns", explain_columns},     {"exit-codes", ddp_exit_print},
+    {"columns", explain_columns},     {"cell", explain_cell},
+    {"baseline", explain_baseline},   {"exposed", explain_exposed},
+    {"auto", explain_auto},           {"sync", explain_sync},
+    {"topk", explain_topk},           {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -339,7 +435,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
-               "columns, exit-codes.\n",
+               "columns, cell, baseline, exposed, auto, sync, topk, exit-codes.\n",
+    .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

@@ -13,20 +13,22 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Commands"),
     DDP_OPT(STRING, "base", 0, AT(command[DDP_BASE]), "'CMD'", NULL,
             "the base command, split into arguments without a shell; a file name replaces {json}; "
-            "without {json}, --json FILE is appended, unless --metric or --read is given"),
+            "without {json}, --json FILE is appended, unless --metric or --read is given",
+            .brief = "the base command"),
     DDP_OPT(STRING, "new", 0, AT(command[DDP_NEXT]), "'CMD'", NULL,
-            "the command under test; without it, --base's command runs with --new-env"),
+            "the command under test; without it, --base's command runs with --new-env",
+            .brief = "the command under test"),
     DDP_OPT(STRING_LIST, "base-env", 0, AT(env[DDP_BASE]), "K=V[,...]", NULL,
             "environment variables to add for base"),
     DDP_OPT(STRING_LIST, "new-env", 0, AT(env[DDP_NEXT]), "K=V[,...]", NULL,
-            "environment variables to add for new"),
+            "environment variables to add for new", .brief = ""),
     DDP_OPT(ENUM, "metric", 0, AT(metric), "METRIC", "result",
             "judge the result that a command writes, or its wall time as hyperfine measures it",
-            .choices = metrics),
+            .choices = metrics, .brief = "judge result or wall time"),
     DDP_OPT(ENUM, "read", 0, AT(read), "FORMAT", "json",
             "format of the result: json is ddpbench's; the others are read from stdout, or from "
             "the file {json} if the command contains {json}",
-            .choices = ddp_foreign_names),
+            .choices = ddp_foreign_names, .brief = "json, gbench, hyperfine, ..."),
     DDP_OPT(DOUBLE, "launch-timeout", 0, AT(launch_timeout_s), "S", "3600",
             "seconds that one run of a command may take", .min = 1, .max = 604800),
     DDP_OPT_INCLUDE(ddp_vary_rows, AT(vary)),
@@ -34,10 +36,10 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
             "largest number of pairs, each of one or more runs of both commands in random ABBA "
             "order; the gate stops earlier when it is sure",
-            .min = 1, .max = DDP_SIGNFLIP_MAX),
+            .min = 1, .max = DDP_SIGNFLIP_MAX, .brief = "largest number of pairs of runs"),
     DDP_OPT(INT, "pairs", 0, AT(pairs), "N", NULL,
             "run exactly N pairs and decide once; at least log2(cells/0.05)", .min = 1,
-            .max = DDP_SIGNFLIP_MAX),
+            .max = DDP_SIGNFLIP_MAX, .brief = "run exactly N pairs"),
     DDP_OPT(INT, "runs", 0, AT(runs), "N", NULL,
             "runs of each command in a pair, of which the median counts (default: an odd number "
             "that takes about half a second, by the times of the first run of each)",
@@ -45,7 +47,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(DOUBLE, "min-effect", 0, AT(min_effect), "PCT", NULL,
             "smallest slow-down in percent that counts (default: the larger of 5 and this "
             "machine's noise floor)",
-            .min = 0.1, .max = 1000),
+            .min = 0.1, .max = 1000, .brief = "smallest slow-down in percent that counts"),
     DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
             "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
             .max = 1),
@@ -55,7 +57,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Self-test"),
     DDP_OPT(FLAG, "selftest", 0, AT(selftest), NULL, NULL,
             "run one command (--base, else a short all-reduce of this program) against itself and "
-            "store this machine's noise floor"),
+            "store this machine's noise floor",
+            .brief = "measure this machine's noise floor"),
     DDP_OPT(INT_LIST, "gates", 0, AT(gates), "A,B", "60,30",
             "numbers of gates: A of base against itself (a noise floor needs 29), B with a delay",
             .max = DDP_SELFTEST_GATES_MAX),
@@ -66,7 +69,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_INCLUDE(ddp_verdict_rows, offsetof(struct ddp_gate_values, outputs)),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print no progress on stderr"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 
@@ -109,6 +112,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_gate = {
     .name = "gate",
+    .group = DDP_CMD_JUDGE,
     .summary = "test whether NEW is slower than BASE; for CI, exits with 0, 10 or 12",
     .operands = "",
     .details =
@@ -155,9 +159,8 @@ const struct ddp_cmd ddp_cmd_gate = {
         "Both have a noise floor of their own. An interrupted self-test, or one with more\n"
         "--gates, continues with the next gate. It exits with 12 if there were fewer A/A\n"
         "gates, or if too many went wrong: more than one false alarm or 4 inconclusive in 60\n"
-        "A/A gates, more than one delay not found in 30, or an alarm in the wrong cell.\n"
-        "\n"
-        "Examples:\n"
+        "A/A gates, more than one delay not found in 30, or an alarm in the wrong cell.\n",
+    .examples =
         "  ddpbench gate --base './old allreduce -b 64K' --new './new allreduce -b 64K'\n"
         "  ddpbench gate --base 'ddpbench allreduce' --new-env DDPBENCH_SIMD=avx2 \\\n"
         "      --format table,junit=gate.xml\n"
@@ -168,7 +171,7 @@ const struct ddp_cmd ddp_cmd_gate = {
         "      --new 'ddpbench allreduce --algorithm ring'\n"
         "  ddpbench gate --base 'ddpbench train --seeds 1,2,3,4,5 --sync dense' --vary sync \\\n"
         "      --new 'ddpbench train --seeds 1,2,3,4,5 --sync bf16'\n"
-        "  ddpbench gate --selftest --json selftest.json",
+        "  ddpbench gate --selftest --json selftest.json\n",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_gate_values),
     .help_offset = offsetof(struct ddp_gate_values, help),

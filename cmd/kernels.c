@@ -20,8 +20,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Kernels"),
     DDP_KERNELS_SIZE(offsetof(struct kernels_values, size)),
     DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', offsetof(struct kernels_values, help), NULL, NULL,
-            "print this text and exit"),
+    DDP_OPT_INCLUDE(ddp_help_rows, offsetof(struct kernels_values, help)),
     DDP_OPT_END,
 };
 
@@ -113,6 +112,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_kernels = {
     .name = "kernels",
+    .group = DDP_CMD_MEASURE,
     .summary = "micro-benchmarks of the CPU kernels, by Google Benchmark",
     .operands = "[--benchmark_FLAG=VALUE...]",
     .details =
@@ -127,9 +127,8 @@ const struct ddp_cmd ddp_cmd_kernels = {
         "  --benchmark_format=console|json|csv on stdout\n"
         "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
         "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
-        "  --benchmark_enable_random_interleaving=true, ...\n\n"
-        "Example:\n"
-        "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json",
+        "  --benchmark_enable_random_interleaving=true, ...\n",
+    .examples = "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json\n",
     .rows = rows,
     .values_bytes = sizeof(struct kernels_values),
     .help_offset = offsetof(struct kernels_values, help),

@@ -244,6 +244,7 @@ const struct ddp_cmd ddp_cmd_list = {
                "model, sync, helper (default: all). `here` is no, with a reason, for a backend,\n"
                "device, simd, dataset or helper that cannot be used here. Other kinds are not\n"
                "checked.\n",
+    .examples = "  ddpbench list algorithms\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),
     .help_offset = offsetof(struct ddp_plain_values, help),

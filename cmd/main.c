@@ -14,7 +14,6 @@
 #include "base/terminal.h"
 #include "cmd.h"
 #include "nccl_flags.h"
-#include "record/provenance.h"
 #include "run/rank_error.h"
 
 /* Smallest stack limit that is accepted. MPICH needs 160 KiB. */
@@ -48,6 +47,14 @@ static const char *command_name(const void *ctx, int i)
     return commands[i] ? commands[i]->name : NULL;
 }
 
+/* Returns the i-th option that may stand before the command. */
+static const char *program_option(const void *ctx, int i)
+{
+    static const char *const names[] = {"--help", "--version", NULL};
+    (void)ctx;
+    return names[i];
+}
+
 static void find_binary_dir(char *out, size_t out_bytes)
 {
     ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
@@ -65,10 +72,10 @@ static int unknown_command(const char *name, struct ddp_err *err)
 {
     if (name[0] == '-') {
         ddp_fail(err, DDP_EUSAGE, "unexpected '%s' before the command", name);
-        return ddp_hint(err,
-                        "options must follow the command: ddpbench COMMAND %s; `ddpbench help` "
-                        "lists the commands",
-                        name);
+        char advice[160];
+        snprintf(advice, sizeof advice, "options must follow the command: ddpbench COMMAND %.64s",
+                 name);
+        return ddp_hint_nearest(err, name, program_option, NULL, advice);
     }
     ddp_fail(err, DDP_EUSAGE, "unknown command '%s'", name);
     return ddp_hint_nearest(err, name, command_name, NULL, "`ddpbench help` lists the commands");
@@ -94,11 +101,30 @@ static bool prints_answer(const struct ddp_app *app)
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
 }
 
+/* Returns the page of help that an argument before "--" asks for. --help prevails over -h. */
+static enum ddp_help_page help_page(int argc, char *const *argv)
+{
+    enum ddp_help_page page = DDP_HELP_NONE;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0)
+            return DDP_HELP_LONG;
+        if (strcmp(argv[i], "-h") == 0)
+            page = DDP_HELP_SHORT;
+    }
+    return page;
+}
+
 /* Parses the command's options into a new values struct and runs the command. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
     const struct ddp_cmd *cmd = app->cmd;
+    const enum ddp_help_page page = help_page(argc, argv);
     struct ddp_opt_result parsed;
+    if (page != DDP_HELP_NONE) {
+        if (prints_answer(app))
+            ddp_help_command(cmd, page, app->out);
+        return 0;
+    }
     int own_count, rc;
     char *values = ddp_calloc(1, cmd->values_bytes ? cmd->values_bytes : 1);
     char **own = own_words(cmd, argc, argv, &own_count);
@@ -111,7 +137,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         if (prints_answer(app))
-            ddp_help_command(cmd, app->out);
+            ddp_help_command(cmd, DDP_HELP_SHORT, app->out); /* -qh */
     } else if (rc == 0 && cmd->job) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
         app->log.level = world->quiet     ? DDP_LOG_ERROR
@@ -130,7 +156,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
-        ddp_hint(err, "`ddpbench %s -h` lists the options", cmd->name);
+        ddp_hint(err, "`ddpbench %s --help` lists the options", cmd->name);
     }
     if (cmd->job)
         cmd->job->release(values);
@@ -151,6 +177,18 @@ static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
     return rc;
 }
 
+/* Handles `ddpbench -h [COMMAND]` and `ddpbench --help [COMMAND]`. */
+static int print_help(const struct ddp_app *app, struct ddp_err *err)
+{
+    const enum ddp_help_page page = app->argv[1][1] == '-' ? DDP_HELP_LONG : DDP_HELP_SHORT;
+    if (!prints_answer(app))
+        return 0;
+    if (app->argc > 2)
+        return ddp_help_print_topic(app->argv[2], page, app->out, err);
+    ddp_help_program(app->out);
+    return 0;
+}
+
 static int dispatch(struct ddp_app *app, struct ddp_err *err)
 {
     /* An error is not fatal here. Only commands with ranks and the doctor report the launcher's
@@ -162,16 +200,10 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         return DDP_EUSAGE;
     }
     const char *name = app->argv[1];
-    if (strcmp(name, "--version") == 0) {
-        const struct ddp_build *b = ddp_build_info();
-        fprintf(app->out, "ddpbench %s (%s)\n", b->version, b->commit);
-        return 0;
-    }
-    if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
-        if (prints_answer(app))
-            ddp_help_program(app->out);
-        return 0;
-    }
+    if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0)
+        return print_help(app, err);
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
     app->cmd = ddp_nccl_command(name);
     if (app->cmd)
         return run_nccl_line(app, err);

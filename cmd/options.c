@@ -4,10 +4,46 @@
 #include "base/unit.h"
 #include "cmd.h"
 #include "comm/hosts.h"
+#include "report/report.h"
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
+
+bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes)
+{
+    struct ddp_named entry;
+    if (!at(i, &entry))
+        return false;
+    const bool needs_argument = entry.argument_help && entry.argument_help[0] != '[';
+    snprintf(out, out_bytes, "%s%s", entry.name, needs_argument ? ":" : "");
+    return true;
+}
+
+static bool offer_backend(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    const char *name = i == 0                     ? "auto"
+                       : ddp_backend_all()[i - 1] ? ddp_backend_all()[i - 1]->name
+                                                  : NULL;
+    snprintf(out, out_bytes, "%s", name ? name : "");
+    return name != NULL;
+}
+
+static bool offer_format(const char *command, int i, char *out, size_t out_bytes)
+{
+    const struct ddp_reporter *reporter = ddp_reporter_all()[i];
+    (void)command;
+    snprintf(out, out_bytes, "%s", reporter ? reporter->name : "");
+    return reporter != NULL;
+}
+
+const struct ddp_opt ddp_help_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "help", 'h', 0, NULL, NULL, "-h prints a short page of help, --help all of it",
+            .brief = "-h prints this page, --help all options"),
+    DDP_OPT_END,
+};
 
 #define AT(member) offsetof(struct ddp_world_options, member)
 
@@ -17,13 +53,14 @@ const struct ddp_opt ddp_world_rows[] = {
         INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
         "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses N of its ranks "
         "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
-        .min = 1, .max = 256),
+        .min = 1, .max = 256, .brief = "numbers of ranks, in turn (default: by cores)"),
     DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
             "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
             "or pack them onto the first hosts",
             .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
-            "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`"),
+            "auto, self, shm, mpi, nccl: how ranks reach each other; see `ddpbench list`",
+            .offer = offer_backend, .brief = "auto, self, shm, mpi, nccl"),
     DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,
             "backend nccl: let ranks share a GPU, to check results only; no bandwidth is shown"),
     DDP_OPT(ENUM, "launch", 0, AT(launch), "MODE", "processes",
@@ -36,9 +73,11 @@ const struct ddp_opt ddp_world_rows[] = {
             .max = 9007199254740991.0),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
-            "write the result as JSON (- for stdout, instead of the table)"),
+            "write the result as JSON (- for stdout, instead of the table)",
+            .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
-            "one or more output formats; see `ddpbench list` (default table)"),
+            "one or more output formats; see `ddpbench list` (default table)",
+            .offer = offer_format, .brief = "table, csv, markdown, ...; also several"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
@@ -47,7 +86,7 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
             "print more on stderr, and say what the columns of the table mean"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 
@@ -57,9 +96,11 @@ const struct ddp_opt ddp_world_rows[] = {
 const struct ddp_opt ddp_verdict_rows[] = {
     DDP_OPT_HEADING("Output"),
     DDP_OPT(STRING, "json", 0, AT(json), "FILE", NULL,
-            "write the verdict as JSON (- for stdout, instead of the table)"),
+            "write the verdict as JSON (- for stdout, instead of the table)",
+            .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
-            "one or more output formats: junit, markdown, github, ...; see `ddpbench list`"),
+            "one or more output formats: junit, markdown, github, ...; see `ddpbench list`",
+            .offer = offer_format, .brief = "table, junit, markdown, github, ..."),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT_END,

@@ -5,13 +5,12 @@
 #define AT(member) offsetof(struct ddp_plain_values, member)
 
 const struct ddp_opt ddp_plain_rows[] = {
-    DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "this text"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 const struct ddp_opt ddp_plain_json_rows[] = {
     DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "json", 0, AT(json), NULL, NULL, "print JSON"),
+    DDP_OPT(FLAG, "json", 0, AT(json), NULL, NULL, "print JSON", .brief = ""),
     DDP_OPT_INCLUDE(ddp_plain_rows, 0),
     DDP_OPT_END,
 };
@@ -25,7 +24,7 @@ static const struct ddp_exit_row exit_rows[] = {
     {64, "wrong command line"},
     {65, "an input file is malformed"},
     {66, "an input file is missing"},
-    {69, "a library, device or feature is unavailable"},
+    {69, "a library, device or feature is unavailable, or a command of gate failed"},
     {70, "internal error"},
     {71, "not enough memory"},
     {73, "an output file cannot be created"},
@@ -37,6 +36,11 @@ static const struct ddp_exit_row exit_rows[] = {
     {0, NULL},
 };
 
+const char ddp_exit_text[] =
+    "Without mpiexec, the code is that of the first failure. Under mpiexec, a rank may exit with "
+    "13 because another rank failed, and mpiexec may replace codes. ddpbench never uses 1 to 9, "
+    "because mpiexec reports its own failures as 1.";
+
 const struct ddp_exit_row *ddp_exit_rows(void)
 {
     return exit_rows;
@@ -46,19 +50,18 @@ void ddp_exit_print(FILE *out)
 {
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
         fprintf(out, "%6d  %s\n", r->code, r->meaning);
-    fputs(" 128+n  ended by signal n\n\n"
-          "Without mpiexec, the code is that of the first failure. Under mpiexec, a rank may\n"
-          "exit with 13 because another rank failed, and mpiexec may replace codes. ddpbench\n"
-          "never uses 1 to 9, because mpiexec reports its own failures as 1.\n",
-          out);
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    ddp_text_wrap(&text, 0, 0, 80, ddp_exit_text);
+    fprintf(out, " 128+n  ended by signal n\n\n%s", text.failed ? "" : text.text);
+    ddp_strbuf_release(&text);
 }
 
 const char ddp_units_text[] =
     "Sizes: 64 or 64B is bytes; 64K, 64M, 64G, 64T, 64P, 1E (also Ki, KiB, ...) are\n"
-    "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and 1.5G\n"
-    "are fine; KB is kB, and k, m, g, t and p alone also stand for K, M, G, T and P.\n"
-    "A size is a whole number of bytes below 2^63, without spaces. Anything else is an\n"
-    "error: nothing is rounded or clamped.\n\n"
+    "powers of 1024; 64kB, 64MB, 64GB, 64TB, 64PB, 1EB are powers of 1000; 1e6 and\n"
+    "1.5G are fine; KB is kB, and k, m, g, t and p alone also stand for K, M, G, T\n"
+    "and P. A size is a whole number of bytes below 2^63, without spaces. Anything\n"
+    "else is an error: nothing is rounded or clamped.\n\n"
     "Bandwidths: 1 GB/s is 1e9 bytes per second. Sizes in tables are bytes.\n\n"
     "Times: in tables, the unit in the heading of the column; microseconds under JSON\n"
     "keys that end in _us; seconds in options. A value that does not exist is - in\n"

@@ -40,7 +40,7 @@ const char *ddp_kernels_flag(const void *ctx, int i);
     DDP_OPT(SIZE_LIST, "size", 0, at, "S[,S...]", "256K,16M",                                      \
             "size of each array, a multiple of 8 bytes; the first default fits the caches, "       \
             "the second does not",                                                                 \
-            .min = 4096, .max = 17179869184.0)
+            .min = 4096, .max = 17179869184.0, .brief = "size of each array")
 /* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */
 int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
@@ -52,8 +52,15 @@ struct ddp_exit_row {
     const char *meaning;
 };
 const struct ddp_exit_row *ddp_exit_rows(void);
+/* Sentences about all codes, in one line. */
+extern const char ddp_exit_text[];
 /* Prints the exit codes for people. */
 void ddp_exit_print(FILE *out);
+
+/* Print the manual page in man(7) macros, of which `mandoc -T lint` must complain about nothing,
+ * and the reference in Markdown (cmd/REFERENCE.md). */
+void ddp_reference_man(FILE *out);
+int ddp_reference_markdown(FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Help text about sizes, bandwidths and times, in wrapped lines. */
 extern const char ddp_units_text[];

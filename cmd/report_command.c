@@ -23,13 +23,15 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(FLAG, "edited", 0, AT(edited), NULL, NULL,
             "accept results that were changed after they were written"),
     DDP_OPT_HEADING("Output"),
-    DDP_OPT(STRING, "output", 'o', AT(output), "FILE", NULL, "write the page (- for stdout)"),
+    DDP_OPT(STRING, "output", 'o', AT(output), "FILE", NULL, "write the page (- for stdout)",
+            .brief = "write the page to FILE (- for stdout)"),
     DDP_OPT(ENUM, "format", 0, AT(format), "NAME", "auto",
             "format of the page; auto: markdown if the name of the file ends in .md, else html",
-            .choices = format_names),
+            .choices = format_names, .brief = "html or markdown"),
     DDP_OPT(STRING, "svg", 0, AT(svg), "DIR", NULL,
-            "write each plot as an SVG file into this folder, which is made if it does not exist"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+            "write each plot as an SVG file into this folder, which is made if it does not exist",
+            .brief = "write each plot as an SVG file to DIR"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 
@@ -86,12 +88,10 @@ const struct ddp_cmd ddp_cmd_report = {
         "The Markdown page is for pull requests. It begins with the verdicts and the cells\n"
         "that changed.\n"
         "Results are named by their labels or by their files. A result that is partial or has\n"
-        "wrong data is shown, and the page says so.\n"
-        "\n"
-        "Examples:\n"
-        "  ddpbench report result.json -o report.html\n"
-        "  ddpbench report --vary backend shm.json mpi.json -o report.html --svg plots\n"
-        "  ddpbench report gate.json -o comment.md",
+        "wrong data is shown, and the page says so.\n",
+    .examples = "  ddpbench report result.json -o report.html\n"
+                "  ddpbench report --vary backend shm.json mpi.json -o report.html --svg plots\n"
+                "  ddpbench report gate.json -o comment.md\n",
     .rows = rows,
     .values_bytes = sizeof(struct report_values),
     .help_offset = offsetof(struct report_values, help),

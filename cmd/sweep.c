@@ -119,21 +119,24 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(INT, "launches", 0, AT(launches), "N", "1",
             "measure everything N times, each time with newly started ranks; under mpiexec a run "
             "measures only once: repeat the same command line N times",
-            .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX),
+            .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX, .brief = "measure everything N times"),
     DDP_OPT(STRING, "journal", 0, AT(journal_path), "FILE", NULL,
             "record finished points in FILE and keep it (default: FILE.journal beside the result "
-            "of --json, removed when the result is complete)"),
+            "of --json, removed when the result is complete)",
+            .brief = "record finished points in FILE, and keep it"),
     DDP_OPT(FLAG, "restart", 0, AT(restart), NULL, NULL,
-            "discard the finished points in the journal"),
+            "discard the finished points in the journal", .brief = ""),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "dry-run", 0, AT(dry_run), NULL, NULL,
-            "print the plan, the memory it needs and an estimate of its time; measure nothing"),
+            "print the plan, the memory it needs and an estimate of its time; measure nothing",
+            .brief = "print the plan; measure nothing"),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
 
 const struct ddp_cmd ddp_cmd_sweep = {
     .name = "sweep",
+    .group = DDP_CMD_MEASURE,
     .summary = "many runs from a configuration; continues after an interruption",
     .operands = "CONFIG.json",
     .details =
@@ -153,12 +156,10 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "a run that sets no number of ranks gets one rank per GPU, at most 8. A run with more\n"
         "ranks than mpiexec started is left out with a warning. A run that its ranks find\n"
         "impossible is left out with a warning, too, and the exit code is then 69. Any other\n"
-        "run that is known to be impossible before the ranks start ends the sweep at once.\n"
-        "\n"
-        "Examples:\n"
-        "  ddpbench sweep configs/quick.json --json today.json\n"
-        "  ddpbench sweep configs/full.json --dry-run\n"
-        "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json",
+        "run that is known to be impossible before the ranks start ends the sweep at once.\n",
+    .examples = "  ddpbench sweep configs/quick.json --json today.json\n"
+                "  ddpbench sweep configs/full.json --dry-run\n"
+                "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json\n",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_sweep_values),
     .help_offset = AT(world.help),

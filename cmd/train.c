@@ -21,6 +21,12 @@ static const char *aggregate_choice(int i)
 {
     return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
 }
+static bool offer_sync(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    return ddp_offer_named(ddp_sync_at, i, out, out_bytes);
+}
+
 static const char *const off_on[] = {"off", "on", NULL};
 static const char *const check_names[] = {"epoch", "step", NULL};
 static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
@@ -29,29 +35,33 @@ static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
 
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Training"),
-    DDP_OPT(ENUM, "model", 0, AT(model), "NAME", "singa-cnn", "the network",
-            .choice = model_choice),
+    DDP_OPT(ENUM, "model", 0, AT(model), "NAME", "singa-cnn", "the network", .choice = model_choice,
+            .brief = ""),
     DDP_OPT(ENUM, "dataset", 0, AT(dataset), "NAME", NULL,
-            "data set to train on (default: the model's)", .choice = dataset_choice),
+            "data set to train on (default: the model's)", .choice = dataset_choice,
+            .brief = "the data set (default: the model's)"),
     DDP_OPT(STRING, "data", 0, AT(dir), "DIR", NULL,
             "folder with the data set's files, plain or .gz (default: DDPBENCH_DATA_DIR, else the "
-            "folder of its package)"),
+            "folder of its package)",
+            .brief = "folder with the files of the data set"),
     DDP_OPT(INT, "images", 0, AT(images), "N", NULL,
             "data set synthetic: number of training images; a fifth as many evaluate the model "
             "(default 10000)",
             .min = 1, .max = 16777216),
     DDP_OPT(INT, "batch", 0, AT(batch), "N", NULL,
-            "images per rank and step (default: the model's)", .min = 1, .max = 1048576),
+            "images per rank and step (default: the model's)", .min = 1, .max = 1048576,
+            .brief = "images per rank and step"),
     DDP_OPT(INT, "global-batch", 0, AT(global_batch), "N", NULL,
             "images per step of all ranks together, divided among them; instead of --batch",
             .min = 1, .max = 1048576),
     DDP_OPT(INT, "epochs", 0, AT(epochs), "N", "10", "passes over the training data", .min = 1,
-            .max = 100000),
+            .max = 100000, .brief = ""),
     DDP_OPT(INT, "max-steps", 0, AT(max_steps), "N", "0",
             "stop after N steps, then evaluate; 0: no limit", .max = 1e15),
     DDP_OPT(ENUM, "optimizer", 0, AT(optimizer), "NAME", NULL, "update rule (default: the model's)",
             .choices = ddp_optimizer_names),
-    DDP_OPT(DOUBLE, "lr", 0, AT(lr), "X", NULL, "learning rate (default: the model's)", .max = 1e6),
+    DDP_OPT(DOUBLE, "lr", 0, AT(lr), "X", NULL, "learning rate (default: the model's)", .max = 1e6,
+            .brief = ""),
     DDP_OPT(DOUBLE, "momentum", 0, AT(momentum), "X", NULL,
             "sgd: fraction of the last step that is kept (default: the model's)", .max = 1),
     DDP_OPT(DOUBLE, "weight-decay", 0, AT(weight_decay), "X", NULL,
@@ -61,18 +71,20 @@ static const struct ddp_opt rows[] = {
             "the model's)",
             .choices = ddp_init_names),
     DDP_OPT(DOUBLE, "target-accuracy", 0, AT(target_accuracy), "X", NULL,
-            "record the epoch, seconds and bytes at which the evaluation first reaches X",
-            .max = 1),
+            "record the epoch, seconds and bytes at which the evaluation first reaches X", .max = 1,
+            .brief = "record when the accuracy reaches X"),
     DDP_OPT_HEADING("Exchange"),
     DDP_OPT(STRING, "sync", 0, AT(sync), "STRATEGY", "dense",
-            "how ranks synchronise their models; see `ddpbench list`"),
+            "how ranks synchronise their models; see `ddpbench list`", .offer = offer_sync,
+            .brief = "fp16, topk:D, ..., local:H"),
     DDP_OPT(STRING_LIST, "compare", 0, AT(compare), "STRATEGY[,...]", NULL,
             "train once with each strategy, instead of --sync, and compare each with the first "
-            "'dense', or with the first strategy if none is 'dense'"),
+            "'dense', or with the first strategy if none is 'dense'",
+            .offer = offer_sync, .brief = "train once with each strategy, and compare"),
     DDP_OPT(INT_LIST, "seeds", 0, AT(seeds), "N[,...]", NULL,
             "train once with each seed, instead of --seed; runs of the same seed are consecutive; "
             "synthetic images stay those of seed 1",
-            .max = 9007199254740991.0),
+            .max = 9007199254740991.0, .brief = "train once with each seed"),
     DDP_OPT(ENUM, "feedback", 0, AT(feedback), "WHEN", "auto",
             "error feedback: add the values that were not sent to the next gradient; auto: on for "
             "the sparse methods",
@@ -82,11 +94,11 @@ static const struct ddp_opt rows[] = {
             "within hosts first",
             .choice = aggregate_choice),
     DDP_OPT(STRING, "algorithm", 0, AT(algorithm), "NAME", "auto",
-            "algorithm of the exchange; see `ddpbench list`"),
+            "algorithm of the exchange; see `ddpbench list`", .offer = ddp_offer_algorithm),
     DDP_OPT(ENUM, "overlap", 0, AT(overlap), "on|off", "off",
             "exchange full buckets during the backward pass, in a progress thread (on a GPU: on a "
             "separate stream)",
-            .choices = off_on),
+            .choices = off_on, .brief = "exchange during the backward pass"),
     DDP_OPT(SIZE, "bucket-bytes", 0, AT(bucket_bytes), "S", "0",
             "exchange gradients in buckets of at most S bytes, each as soon as it is full; 0: all "
             "at once"),
@@ -125,7 +137,8 @@ static const struct ddp_opt rows[] = {
             "found)"),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "dry-run", 0, AT(dry_run), NULL, NULL,
-            "print the runs, the memory they need and an estimate of their time; train nothing"),
+            "print the runs, the memory they need and an estimate of their time; train nothing",
+            .brief = "print the runs; train nothing"),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
@@ -380,6 +393,7 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
 
 const struct ddp_cmd ddp_cmd_train = {
     .name = "train",
+    .group = DDP_CMD_TRAIN,
     .summary = "train a real network data-parallel, with a chosen gradient exchange",
     .operands = "",
     .details =
@@ -393,15 +407,14 @@ const struct ddp_cmd ddp_cmd_train = {
         "oktopk), or each rank uses its own gradients and parameters are averaged from time\n"
         "to time (partial, local). With --compare or --seeds there are several runs, and a\n"
         "table compares them. Before these runs, rank 0 trains a few steps alone, as the\n"
-        "baseline of the speed-up.\n"
-        "\n"
-        "Examples:\n"
+        "baseline of the speed-up.\n",
+    .examples =
         "  ddpbench train --epochs 10 --json run.json\n"
         "  ddpbench train --ranks 2 --batch 64 --data ~/mnist --dataset mnist\n"
         "  ddpbench train --model resnet9 --data ~/cifar-10-batches-py --target-accuracy 0.7\n"
         "  ddpbench train --model resnet9 --dataset synthetic --images 5000 --epochs 2\n"
         "  ddpbench train --compare dense,fp16,topk:0.01 --seeds 1,2,3 --format markdown\n"
-        "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K --overlap on",
+        "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K --overlap on\n",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),

@@ -70,22 +70,18 @@ int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candi
 {
     char legal[sizeof err->hint] = "legal: ";
     const char *near = ddp_nearest(text, candidate, ctx);
-    if (!advice) {
-        const size_t n = strlen(legal);
-        join(candidate, ctx, legal + n, sizeof legal - n);
-        advice = legal;
-    }
-    if (!near)
+    if (near)
+        return ddp_hint(err, "did you mean '%s'?", near);
+    if (advice)
         return ddp_hint(err, "%s", advice);
-    return ddp_hint(err, "did you mean '%s'?%s%s", near, advice[0] ? " " : "", advice);
+    const size_t n = strlen(legal);
+    join(candidate, ctx, legal + n, sizeof legal - n);
+    return ddp_hint(err, "%s", legal);
 }
 
 int ddp_fail_unknown(struct ddp_err *err, const char *kind, const char *text, const char *where,
                      ddp_candidate *candidate, const void *ctx)
 {
-    char legal[sizeof err->text];
-    join(candidate, ctx, legal, sizeof legal);
-    ddp_fail(err, DDP_EUSAGE, "unknown %s '%.64s'%s; legal: %s", kind, text, where, legal);
-    ddp_hint_nearest(err, text, candidate, ctx, "");
-    return DDP_EUSAGE;
+    ddp_fail(err, DDP_EUSAGE, "unknown %s '%.64s'%s", kind, text, where);
+    return ddp_hint_nearest(err, text, candidate, ctx, NULL);
 }

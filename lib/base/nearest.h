@@ -13,12 +13,13 @@ typedef const char *ddp_candidate(const void *ctx, int i);
 /* Returns the candidate nearest to `text` by edit distance, or NULL if none is near enough to
  * suggest. */
 const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *ctx);
-/* Sets the hint "did you mean 'NEAREST'?", followed by `advice`. If advice is NULL, the list of all
- * candidates follows. Returns err->code. */
+/* Sets the hint "did you mean 'NEAREST'?". If no candidate is near, the hint is `advice`, or the
+ * list of all candidates if advice is NULL. Returns err->code. */
 int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candidate,
                      const void *ctx, const char *advice);
-/* Fills *err with the message "unknown KIND 'TEXT'WHERE; legal: ALL CANDIDATES" and the hint "did
- * you mean 'NEAREST'?". `where` is "" or begins with a space. Returns DDP_EUSAGE. */
+/* Fills *err with the message "unknown KIND 'TEXT'WHERE" and a hint with the nearest candidate, or
+ * with all candidates if none is near. `where` is "" or begins with a space. Returns DDP_EUSAGE.
+ */
 int ddp_fail_unknown(struct ddp_err *err, const char *kind, const char *text, const char *where,
                      ddp_candidate *candidate, const void *ctx);
 

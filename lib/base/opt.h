@@ -7,7 +7,7 @@
  *
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
  * abbreviation is DDP_EUSAGE. The message names the option. If an option, or a value with fixed
- * choices, is unknown, the hint suggests the nearest one. The hint about a value also lists the
+ * choices, is unknown, the hint suggests the nearest one. If no value is near, the hint lists the
  * legal ones. An option with one value may be given once. A flag may be repeated. The values of a
  * repeated list are added to the list. */
 #ifndef DDP_BASE_OPT_H
@@ -77,7 +77,14 @@ struct ddp_opt {
     const char *(*choice)(int i);
     /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
     int (*spelling)(const char *text);
+    /* Values that completion offers for an option without choices: writes the i-th value for this
+     * command, or returns false past the last. The user may also give others. NULL: none. A value
+     * that ends in a colon needs an argument. */
+    bool (*offer)(const char *command, int i, char *out, size_t out_bytes);
     const struct ddp_opt *include;
+    /* One line for the short page of `-h`. "": the same text as `help`. NULL: only the long page of
+     * `--help` has the option. */
+    const char *brief;
     /* Filled by ddp_opt_get and ddp_opt_find. */
     const char *group; /* heading in help */
     int index;         /* position among all options, included ones too */
@@ -139,6 +146,8 @@ void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t 
                    const char *text);
 /* Appends the help text of all options, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
+/* Appends one line for each option that has a brief text. */
+void ddp_opt_help_brief(const struct ddp_opt *rows, struct ddp_strbuf *out);
 
 #ifdef __cplusplus
 }

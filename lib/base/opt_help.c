@@ -6,7 +6,8 @@
 #include "base/opt.h"
 #include "base/unit.h"
 
-enum { WIDTH = 80, COLUMN = 28 }; /* COLUMN: the column where help texts begin */
+/* The columns where help texts begin, on the long and on the short page. */
+enum { WIDTH = 80, COLUMN = 28, BRIEF_COLUMN = 34 };
 
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text)
@@ -80,7 +81,7 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, " (%s)", range);
 }
 
-static void help_row(const struct ddp_opt *row, struct ddp_strbuf *out)
+static void help_row(const struct ddp_opt *row, size_t text_column, struct ddp_strbuf *out)
 {
     size_t start = out->length;
     if (row->short_name)
@@ -90,18 +91,33 @@ static void help_row(const struct ddp_opt *row, struct ddp_strbuf *out)
     if (row->value)
         ddp_strbuf_addf(out, " %s", row->value);
     size_t column = out->length - start;
-    if (column + 2 > COLUMN) {
+    if (column + 2 > text_column) {
         ddp_strbuf_add(out, "\n");
         column = 0;
     }
-    ddp_strbuf_pad(out, COLUMN - column);
+    ddp_strbuf_pad(out, text_column - column);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_opt_describe(row, &text);
     if (text.failed)
         out->failed = true;
     else
-        ddp_text_wrap(out, COLUMN, COLUMN, WIDTH, text.text);
+        ddp_text_wrap(out, text_column, text_column, WIDTH, text.text);
     ddp_strbuf_release(&text);
+}
+
+void ddp_opt_help_brief(const struct ddp_opt *rows, struct ddp_strbuf *out)
+{
+    struct ddp_opt row;
+    for (int i = 0; ddp_opt_get(rows, i, &row); i++) {
+        if (!row.brief)
+            continue;
+        if (row.brief[0])
+            row.help = row.brief;
+        row.choices = NULL;
+        row.choice = NULL;
+        row.min = row.max = 0;
+        help_row(&row, BRIEF_COLUMN, out);
+    }
 }
 
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out)
@@ -117,6 +133,6 @@ void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "%s%s:\n", out->length ? "\n" : "", first.group);
         for (int j = i; ddp_opt_get(rows, j, &row); j++)
             if (strcmp(row.group, first.group) == 0)
-                help_row(&row, out);
+                help_row(&row, COLUMN, out);
     }
 }

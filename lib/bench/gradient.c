@@ -81,9 +81,9 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
             continue;
         if (find_distribution(name) < 0) {
             ddp_fail(err, DDP_EUSAGE,
-                     "--gradient '%.128s' is unknown; legal: normal, heavy-tail, FILE.npy[,...]",
-                     name);
-            return ddp_hint_nearest(err, name, source_name, NULL, "");
+                     "--gradient '%.128s' is neither a distribution nor a file FILE.npy", name);
+            return ddp_hint_nearest(err, name, source_name, NULL,
+                                    "legal: normal, heavy-tail, FILE.npy[,...]");
         }
         if (source->n > 1)
             return ddp_fail(err, DDP_EUSAGE,

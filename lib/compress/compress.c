@@ -80,11 +80,10 @@ static int unknown(const char *what, const struct named_list *list, const char *
         ddp_named_form(&entry, form, sizeof form);
         snprintf(legal + used, sizeof legal - used, "%s%s", i != 0 ? ", " : "", form);
     }
-    ddp_fail(err, DDP_EUSAGE, "unknown %s '%s'; legal: %s", what, name, legal);
-    const char *near = ddp_nearest(name, name_at, list);
-    if (near != NULL)
-        ddp_hint(err, "did you mean '%s'?", near);
-    return DDP_EUSAGE;
+    ddp_fail(err, DDP_EUSAGE, "unknown %s '%s'", what, name);
+    char advice[sizeof legal + 8];
+    snprintf(advice, sizeof advice, "legal: %s", legal);
+    return ddp_hint_nearest(err, name, name_at, list, advice);
 }
 
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,

@@ -163,12 +163,24 @@ struct ddp_job {
     void (*release)(void *values); /* frees what prepare has made */
 };
 
+/* The headings of `ddpbench help`. */
+enum ddp_cmd_group {
+    DDP_CMD_INSPECT, /* the default */
+    DDP_CMD_MEASURE,
+    DDP_CMD_TRAIN,
+    DDP_CMD_JUDGE
+};
+
 struct ddp_cmd {
+    enum ddp_cmd_group group;
     const char *name;
     const char *const *aliases; /* NULL-terminated, or NULL */
     const char *summary;        /* one line for help */
     const char *operands;       /* for help, such as "[KIND...]"; "" if there are none */
-    const char *details;        /* help text after the options; may be NULL */
+    const char *details;        /* help text after the options, in lines; may be NULL */
+    /* Command lines, one per line, each after two spaces; NULL: none. A line that ends in a
+     * backslash goes on. The short page of help has the first two. */
+    const char *examples;
     const struct ddp_opt *rows; /* including --help */
     size_t values_bytes, help_offset;
     unsigned flags;

@@ -84,8 +84,8 @@ rows() {
     [[ $output == *"allreduce/shm/auto/f32/sum/r0/in/registered/n3/8/none/0"* ]]
 }
 
-@test "-h runs nothing" {
-    ok allreduce -h --size 64M --json r.json
+@test "--help runs nothing" {
+    ok allreduce --help --size 64M --json r.json
     [ ! -e r.json ]
     [[ $output == *--placement*in,\ out,\ both* ]]
 }

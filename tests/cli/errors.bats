@@ -29,7 +29,7 @@ setup() {
     hint_names "'--size'"
     refused 64 "'--siz'" -- allreduce --siz 4
     refused 64 "'-Z'" -- allreduce -Z
-    hint_names 'ddpbench allreduce -h'
+    hint_names 'ddpbench allreduce --help'
     refused 64 "'--epoch'" -- train --epoch 1
     hint_names "'--epochs'"
 }
@@ -60,7 +60,7 @@ setup() {
     refused 64 "'half'" "'fp16'" "'f16'" -- "${quick[@]}" --size 4 -d half,fp16
     refused 64 "'-r'" -- allreduce -r 1
     [ "$(grep -o "'-r'" <<<"$stderr" | wc -l)" = 1 ]
-    hint_names "ddpbench allreduce -h"
+    hint_names "ddpbench allreduce --help"
     refused 64 "'-v'" -- -v allreduce
     hint_names "ddpbench COMMAND -v"
     refused 64 "'--size'" -- allreduce -- --size
@@ -125,13 +125,61 @@ setup() {
     refused 64 "'--lr'" -- train --lr inf
 }
 
-@test "-h: usage on stdout, nothing on stderr, nothing is run or created" {
+@test "a misspelt name gets one suggestion and no list" {
+    # shellcheck disable=SC2086 # words
+    while IFS='|' read -r near words; do
+        refused 64 -- $words
+        hint_names "'$near'"
+        [ "$(grep -o "'" <<<"${stderr#*$'\n'}" | wc -l)" = 2 ] || { echo "$words: $stderr"; false; }
+        [[ $stderr != *legal:* ]]
+    done <<'END'
+--size|allreduce --siez 4
+train|trian
+--version|--verson
+busbw|explain busbv
+allreduce|help alreduce
+model|list modles
+f32|allreduce --dtype f31
+ring|allreduce --algorithm rign
+shm|allreduce --backend shn
+topk|allreduce --compress topkk:0.1
+topk|train --sync topkk:0.1
+lenet|train --model lenett
+json|allreduce --format jsno
+normal|allreduce --gradient nromal
+bash|completion bsh
+algorithm|gate --vary algoritm
+END
+}
+
+@test "a name that resembles nothing: few legal values are listed, many are not" {
+    refused 64 zzz -- allreduce --dtype zzz
+    hint_names f32 u8
+    refused 64 zzzzz -- explain zzzzz
+    hint_names busbw exit-codes
+    refused 64 zzzzz -- help zzzzz
+    hint_names 'ddpbench help'
+    [[ $stderr != *allreduce* ]]
+    refused 64 zzzzz -- allreduce --zzzzz
+    hint_names 'ddpbench allreduce --help'
+    [[ $stderr != *--size* ]]
+}
+
+@test "-h and --help: help on stdout, nothing on stderr, nothing is run or created, whatever else is given" {
     for command in allreduce train doctor list explain completion help; do
-        run --separate-stderr "$ddpbench" "$command" -h
-        [ "$status" = 0 ]
-        [ -z "$stderr" ]
-        [[ $output == *"ddpbench $command"* ]]
+        for words in "$command -h" "$command --help" "-h $command" "--help $command"; do
+            # shellcheck disable=SC2086 # words
+            run --separate-stderr "$ddpbench" $words
+            [ "$status" = 0 ]
+            [ -z "$stderr" ]
+            [[ $output == *"ddpbench $command"* ]]
+        done
     done
+    ok allreduce --size -h
+    ok allreduce --nonsense 3 --help
+    ok -h units
+    refused 64 nonsense -- --help nonsense
+    refused 64 "'-h'" -- allreduce -- -h
     run --separate-stderr "$ddpbench" allreduce --size 4 --json made.json --help
     [ "$status" = 0 ]
     [ ! -e made.json ]

@@ -160,7 +160,7 @@ END
 }
 
 @test "-h runs nothing and shows the flags; completion offers them" {
-    run "$binary" kernels -h --benchmark_filter=.
+    run "$binary" kernels --help --benchmark_filter=.
     [ "$status" = 0 ]
     [[ $output == *--size* && $output == *--benchmark_filter=REGEX* && $output != *real_time* ]]
     "$binary" completion bash >completion

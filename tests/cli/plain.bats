@@ -15,20 +15,74 @@ symbols_of() {
     sed -n "s/^DDP_$2(\([a-z0-9_]*\).*/\1/p" "$root/lib/$1"
 }
 
-@test "help names every command, and each one's help its options, within 80 columns" {
+@test "help begins with four command lines and names every command below one heading" {
     "$ddpbench" help >help.txt
-    for command in $commands; do
-        grep -q "^  ${command//_/-} " help.txt
-        "$ddpbench" "${command//_/-}" -h >"$command.txt"
-        grep -q '^  -h, --help' "$command.txt"
-        "$ddpbench" help "${command//_/-}" | diff - "$command.txt"
-    done
-    "$ddpbench" help environment >environment.txt
-    "$ddpbench" help units >units.txt
-    "$ddpbench" help exit-codes >exit-codes.txt
-    # No line of the help may be longer than 85 characters.
-    run grep -nE '^.{86,}' ./*.txt
+    [ "$(sed -n '2,5p' help.txt | grep -c '^  ddpbench ')" = 4 ]
+    for command in $commands; do [ "$(grep -c "^  ${command//_/-}  " help.txt)" = 1 ]; done
+    [ "$(grep -cE '^(Measure|Train|Judge|Inspect):$' help.txt)" = 4 ]
+    sed -n '/^Judge:/,/^$/p' help.txt | grep -q '^  gate '
+    run grep -nE '^.{81,}' help.txt
     [ -z "$output" ] || { echo "$output"; false; }
+    "$ddpbench" -h | diff help.txt -
+    "$ddpbench" --help | diff help.txt -
+}
+
+# The command lines at the top of the help must be right.
+@test "the options of the examples in the help exist" {
+    for command in '' $commands; do
+        # shellcheck disable=SC2086 # no word if the command is empty
+        "$ddpbench" ${command//_/-} --help
+    done | sed -nE 's/^  (mpiexec -n 16 )?ddpbench ([a-z-]+) (.*)/\2 \3/p' >examples
+    [ "$(wc -l <examples)" -gt 20 ]
+    while read -r command words; do
+        for option in $(grep -oE '(^| )--?[a-z_-]+' <<<"${words%%\'*}"); do
+            [[ $option = --benchmark_* ]] || "$ddpbench" help "$command" | grep -qE -- "^ +(-[a-z], )?$option( |,|$)" ||
+                { echo "$command $words: no $option"; false; }
+        done
+    done <examples
+}
+
+@test "each command has a short page of at most 30 lines and a long one with all options" {
+    for command in $commands; do
+        name=${command//_/-}
+        "$ddpbench" "$name" -h >"short-$command.txt"
+        "$ddpbench" "$name" --help >"long-$command.txt"
+        "$ddpbench" help "$name" | diff - "long-$command.txt"
+        "$ddpbench" --help "$name" | diff - "long-$command.txt"
+        "$ddpbench" -h "$name" | diff - "short-$command.txt"
+        [ "$(wc -l <"short-$command.txt")" -le 30 ]
+        grep -q "^usage: ddpbench $name " "short-$command.txt"
+        grep -qF "ddpbench $name --help" "short-$command.txt"
+        for page in short long; do grep -q '^  -h, --help' "$page-$command.txt"; done
+        # Every option of the short page is on the long page, too.
+        grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "short-$command.txt" >options
+        grep -qvxFf <(grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "long-$command.txt") options && false
+    done
+    [ "$(wc -l <long-allreduce.txt)" -gt 100 ]
+    grep -q -- --inject-delay long-allreduce.txt
+    run grep -q -- --inject-delay short-allreduce.txt
+    [ "$status" = 1 ]
+    "$ddpbench" allreduce -h --help | diff - long-allreduce.txt
+    "$ddpbench" allreduce -qh | diff - short-allreduce.txt
+    "$ddpbench" all_reduce_perf -b 8 -h | diff - short-allreduce.txt
+    for topic in environment units exit-codes; do "$ddpbench" help "$topic" >"short-$topic.txt"; done
+    run grep -nE '^.{81,}' ./short-*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
+    # No line of the long pages may be longer than 85 characters.
+    run grep -nE '^.{86,}' ./long-*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
+}
+
+@test "version, --version and -V print the same line" {
+    ok version
+    [[ $output =~ ^ddpbench\ [0-9]+\.[0-9]+\.[0-9]+.*\ \(.+\)$ ]]
+    version=$output
+    ok --version
+    [ "$output" = "$version" ]
+    ok -V
+    [ "$output" = "$version" ]
+    refused 64 extra -- version extra
+    refused 64 extra -- --version extra
 }
 
 @test "help environment has every variable of the table" {
@@ -81,16 +135,37 @@ symbols_of() {
     [ -z "$output" ]
 }
 
-@test "explain: every topic it names exists; none, two, or an unknown one is an error that lists them" {
+@test "explain: every topic it names exists; none, two, or an unknown one is an error" {
     run -64 --separate-stderr "$ddpbench" explain
     [ -z "$output" ]
-    topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) words="--help \([^"]*\)".*/\1/p')
+    hint_names busbw exit-codes
+    topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) .*operands="\([^"]*\)".*/\1/p')
     [ -n "$topics" ]
     for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
     run -64 --separate-stderr "$ddpbench" explain busbw algbw
     run -64 --separate-stderr "$ddpbench" explain busbv
     hint_names "'busbw'"
-    message_names exit-codes
+}
+
+@test "explain: the topics about words have at most 12 lines, and their facts are those of the program" {
+    for topic in cell baseline exposed auto sync topk; do
+        "$ddpbench" explain "$topic" >"$topic.txt"
+        [ "$(wc -l <"$topic.txt")" -le 12 ]
+        run grep -nE '^.{81,}' "$topic.txt"
+        [ -z "$output" ] || { echo "$output"; false; }
+        # The options that the text names exist.
+        for option in $(grep -oE -- '--[a-z][a-z-]+' "$topic.txt"); do
+            for command in allreduce train gate; do "$ddpbench" "$command" --help; done | grep -q -- "^ .*${option}[ ,]" ||
+                { echo "$topic: $option"; false; }
+        done
+    done
+    "$ddpbench" allreduce --ranks 2 --size 64K --placement in --backend shm --dry-run >plan
+    grep -qF "$(grep -o 'allreduce/[^ ]*[0-9]' cell.txt)" plan
+    steps=$(sed -n 's/^#define BASELINE_STEPS //p' "$root/lib/run/training.c")
+    tr '\n' ' ' <baseline.txt | grep -q "trains $steps steps alone"
+    for name in $(symbols_of exchange/sync_list.h SYNC) $(symbols_of compress/compress_list.h COMPRESSOR); do
+        [ "$name" = compressed ] || grep -qw "$name" sync.txt
+    done
 }
 
 @test "list has every line of every registry" {
@@ -184,9 +259,9 @@ PY
     "$PYTHON" -c 'import json; assert json.load(open("doctor.json"))["failures"] == 1'
 }
 
-@test "under mpiexec, help is printed once" {
+@test "under mpiexec, help and version are printed once" {
     export OMPI_COMM_WORLD_SIZE=2
-    for words in "allreduce -h" "train --help" -h --help; do
+    for words in "allreduce -h" "train --help" -h --help "-h train" "help --man" --version -V version; do
         # shellcheck disable=SC2086 # words
         OMPI_COMM_WORLD_RANK=0 run -0 --separate-stderr "$ddpbench" $words
         [ -n "$output" ]
@@ -238,23 +313,64 @@ PY
     ! grep '^WARN .*MPICH.*libmpich-dev' <<<"$output"
 }
 
-# complete_bash WORD...: prints bash's completions of the last word.
-complete_bash() {
-    "$ddpbench" completion bash >completion.bash
-    bash -c '. ./completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ddpbench
-        printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+# completes SHELL: reads lines "COMMAND LINE|COMPLETIONS" and lets the shell complete each command line.
+completes() {
+    "$ddpbench" completion "$1" >script
+    touch file.json
+    local line expected got
+    while IFS='|' read -r line expected; do
+        got=$("$root/tests/complete.py" "$1" script "$line" | sort | tr '\n' ' ')
+        [ "$got" = "$expected " ] || { echo "$1 completes '$line' with $got, not $expected"; return 1; }
+    done
 }
 
-@test "completion: bash offers commands, options, words and operands" {
-    [ "$(complete_bash ddpbench allr)" = allreduce ]
-    [ "$(complete_bash ddpbench allreduce --max-b)" = --max-bytes ]
-    [ "$(complete_bash ddpbench all_reduce --max-b)" = --max-bytes ]
-    [ "$(complete_bash ddpbench allreduce --dtype bf)" = bf16 ]
-    [ "$(complete_bash ddpbench train --epochs 3 --momen)" = --momentum ]
-    [ "$(complete_bash ddpbench explain bus)" = busbw ]
-    [ "$(complete_bash ddpbench help env)" = environment ]
-    [ "$(complete_bash ddpbench completion z)" = zsh ]
-    [ -z "$(complete_bash ddpbench nonsense --x)" ]
+# Prints what every shell completes. The values come from the registries, by way of `ddpbench list`.
+cases() {
+    names() { "$ddpbench" list "$1" | awk 'NR > 1 { print $2 }' | sed -E 's/(\[.*|([:]).*)/\2/'; }
+    all() { sort -u | tr '\n' ' ' | sed 's/ $//'; }
+    echo "ddpbench allr|allreduce"
+    echo "ddpbench allreduce --max-b|--max-bytes"
+    echo "ddpbench all_reduce --max-b|--max-bytes"
+    echo "ddpbench train --epochs 3 --momen|--momentum"
+    echo "ddpbench allreduce --algorithm |$({ echo auto; echo all; names sparse; names algorithm | sed -n 's|^allreduce/||p'; } | all)"
+    echo "ddpbench barrier --algorithm |$({ echo auto; echo all; names algorithm | sed -n 's|^barrier/||p'; } | all)"
+    echo "ddpbench allreduce --algorithm=ri|--algorithm=ring"
+    echo "ddpbench allreduce --algorithm ring,dir|ring,direct"
+    echo "ddpbench allreduce --dtype bf|bf16"
+    echo "ddpbench all-reduce -d bf|bf16"
+    echo "ddpbench allreduce --compress |$(names compressor | all)"
+    echo "ddpbench allreduce --backend |$({ echo auto; names backend; } | all)"
+    echo "ddpbench allreduce --format |$(names reporter | all)"
+    echo "ddpbench train --sync |$(names sync | all)"
+    echo "ddpbench train --compare dense,loc|dense,local:"
+    echo "ddpbench train --model |$(names model | all)"
+    echo "ddpbench explain bus|busbw"
+    echo "ddpbench help env|environment"
+    echo "ddpbench list syn|sync"
+    echo "ddpbench completion z|zsh"
+    echo "ddpbench allreduce --json fi|file.json"
+    echo "ddpbench compare fi|file.json"
+}
+
+@test "completion: bash offers commands, options, values and operands" {
+    cases >cases
+    [ "$(wc -l <cases)" -gt 20 ]
+    completes bash <cases
+    # A number has no completion, and an unknown command no options.
+    completes bash <<<"ddpbench allreduce --iters |"
+    completes bash <<<"ddpbench nonsense --x|--x"
+}
+
+@test "completion: zsh offers commands, options, values and operands" {
+    command -v zsh >/dev/null || skip "zsh is not installed"
+    cases >cases
+    completes zsh <cases
+}
+
+@test "completion: fish offers commands, options, values and operands" {
+    command -v fish >/dev/null || skip "fish is not installed"
+    cases >cases
+    completes fish <cases
 }
 
 @test "completion: zsh and fish parse where they are installed, and name every option" {
@@ -265,7 +381,7 @@ complete_bash() {
     [ -z "$output" ] || { echo "$output"; false; }
     if command -v zsh >/dev/null; then zsh -n _ddpbench; fi
     if command -v fish >/dev/null; then fish -n ddpbench.fish; fi
-    for option in $("$ddpbench" train -h | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | sed 's/.*--//'); do
+    for option in $("$ddpbench" train --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | sed 's/.*--//'); do
         grep -q -- "-l $option " ddpbench.fish
         grep -q -- "'--$option:" _ddpbench
     done

@@ -72,7 +72,7 @@ verdict() {
     for command in "gate --base x --new y" "compare a b"; do
         # shellcheck disable=SC2086 # words
         run -64 "$ddpbench" $command --vary algoritm
-        message_names algoritm algorithm backend memory compress ranks dtype
+        message_names algoritm "'algorithm'"
     done
     run -64 "$ddpbench" gate --selftest --vary ranks
     error_names --vary --selftest

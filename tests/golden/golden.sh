@@ -51,11 +51,14 @@ export quick="allreduce --ranks 1 --backend self -n 7 -w 1 --size 0,4,1000003"
 cases=$(
     cat <<'END'
 help | "$DDPBENCH" help
-help-allreduce | "$DDPBENCH" allreduce -h
-help-train | "$DDPBENCH" train -h
+help-allreduce | "$DDPBENCH" allreduce --help
+help-allreduce-short | "$DDPBENCH" allreduce -h
+help-train | "$DDPBENCH" train --help
+help-train-short | "$DDPBENCH" train -h
 explain-busbw | "$DDPBENCH" explain busbw
 explain-effective | "$DDPBENCH" explain effective
 explain-break-even | "$DDPBENCH" explain break-even
+explain-words | for word in cell baseline exposed auto sync topk; do "$DDPBENCH" explain $word; echo; done
 table-self | "$DDPBENCH" $quick | mask
 table-compressed | "$DDPBENCH" $quick --compress none,bf16,topk:0.01 | mask
 table-overlap | "$DDPBENCH" $quick --overlap-compute | mask

@@ -235,9 +235,10 @@ static void test_mistakes(void **state)
         {"--lr -1", "'--lr'|'-1'|0", ""},
         {"-e 2", "'--max-bytes'|'2'|4 B|1 TiB", ""},
         {"-e 64Q", "'--max-bytes'|'64Q'", "64MB"},
-        {"--memory privat", "'--memory'|'privat'", "'private'|registered, private"},
+        {"--memory privat", "'--memory'|'privat'", "'private'"},
         {"--memory heap", "'--memory'|'heap'", "registered, private"},
-        {"--dtype f32,f31", "'--dtype'|'f31'", "f32, f16, bf16, f64, i32, u8"},
+        {"--dtype f32,f31", "'--dtype'|'f31'", "'f32'"},
+        {"--dtype f32,zzz", "'--dtype'|'zzz'", "f32, f16, bf16, f64, i32, u8"},
         {"--dtype half,fp16", "'--dtype'|'half'|'fp16'|'f16'", ""},
         {"--dtype f32,half,f64,f16", "'half'|'f16'", ""},
         {"--dtype f64,f32,f64", "'--dtype'|'f64'", ""},
@@ -384,15 +385,19 @@ static void test_unknown(void **state)
     const char *many[300];
     struct ddp_err err = DDP_ERR_INIT;
     assert_int_equal(ddp_fail_unknown(&err, "colour", "gren", "", candidate, few), DDP_EUSAGE);
-    assert_string_equal(err.text, "unknown colour 'gren'; legal: red, green, blue");
+    assert_string_equal(err.text, "unknown colour 'gren'");
     assert_string_equal(err.hint, "did you mean 'green'?");
     err = DDP_ERR_INIT;
     assert_int_equal(ddp_fail_unknown(&err, "colour", "teal", " of the sky", candidate, few),
                      DDP_EUSAGE);
-    assert_string_equal(err.text, "unknown colour 'teal' of the sky; legal: red, green, blue");
-    assert_string_equal(err.hint, "");
+    assert_string_equal(err.text, "unknown colour 'teal' of the sky");
+    assert_string_equal(err.hint, "legal: red, green, blue");
+    err = DDP_ERR_INIT;
     ddp_hint_nearest(&err, "rde", candidate, few, NULL);
-    assert_string_equal(err.hint, "did you mean 'red'? legal: red, green, blue");
+    assert_string_equal(err.hint, "did you mean 'red'?");
+    err = DDP_ERR_INIT;
+    ddp_hint_nearest(&err, "rde", candidate, few, "see the list");
+    assert_string_equal(err.hint, "did you mean 'red'?");
     err = DDP_ERR_INIT;
     ddp_hint_nearest(&err, "teal", candidate, few, "see the list");
     assert_string_equal(err.hint, "see the list");
@@ -401,8 +406,6 @@ static void test_unknown(void **state)
     many[DDP_COUNT_OF(many) - 1] = NULL;
     err = DDP_ERR_INIT;
     assert_int_equal(ddp_fail_unknown(&err, "name", "teal", "", candidate, many), DDP_EUSAGE);
-    assert_string_equal(err.text + strlen(err.text) - 3, "...");
-    ddp_hint_nearest(&err, "teal", candidate, many, NULL);
     assert_string_equal(err.hint + strlen(err.hint) - 3, "...");
 }
 
