@@ -288,14 +288,28 @@ static const char *read_hash(const struct ddp_field *f, const cJSON *item, void 
     return NULL;
 }
 
+/* Converts a value of a document to the unit of its member. The result is shown as the same value
+ * again, if there is such a number. Times are read from a clock in ns, so of several such numbers a
+ * multiple of 2^-10 ns is taken. */
+static double from_shown(const struct ddp_field *f, double value)
+{
+    const double product = value * unit(f), rounded = round(product * 1024) / 1024;
+    const double candidates[] = {rounded, product, nextafter(product, INFINITY),
+                                 nextafter(product, -INFINITY)};
+    for (size_t i = 0; i < DDP_COUNT_OF(candidates) && unit(f) != 1; i++)
+        if (candidates[i] / unit(f) == value)
+            return candidates[i];
+    return product;
+}
+
 static const char *read_range(const struct ddp_field *f, const cJSON *item, void *object)
 {
     const cJSON *lo = item->child, *hi = lo ? lo->next : NULL;
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !cJSON_IsNumber(lo) ||
         !cJSON_IsNumber(hi))
         return "is not a pair of numbers";
-    set_number(f, object, 0, lo->valuedouble * unit(f));
-    set_number(f, object, 1, hi->valuedouble * unit(f));
+    set_number(f, object, 0, from_shown(f, lo->valuedouble));
+    set_number(f, object, 1, from_shown(f, hi->valuedouble));
     return NULL;
 }
 
@@ -310,7 +324,7 @@ static const char *read_number(const struct ddp_field *f, const cJSON *item, voi
         return read_range(f, item, object);
     if (!cJSON_IsNumber(item))
         return "is not a number";
-    set_number(f, object, 0, item->valuedouble * unit(f));
+    set_number(f, object, 0, from_shown(f, item->valuedouble));
     return NULL;
 }
 

@@ -19,6 +19,8 @@ struct ddp_build {
     bool dirty; /* There were uncommitted changes. */
 };
 const struct ddp_build *ddp_build_info(void);
+/* Returns the build that measured a record: this program, or that of a stored document. */
+const struct ddp_build *ddp_record_build(const struct ddp_record *record);
 
 /* Fills in the command line, the start time, host 0 (this one, with `ranks` ranks), the environment
  * and the timer cost. argv is borrowed for the life of the record. */

@@ -292,11 +292,13 @@ struct ddp_env_entry {
 const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
 
 struct ddp_verdict_record;
+struct ddp_build;
 
 struct ddp_record {
     enum ddp_status status;
     char reason[1024], label[64];
-    /* Facts about the build are not stored here. Reporters get them from record/provenance.h. */
+    /* The build that measured it, borrowed. NULL: this program. See ddp_record_build. */
+    const struct ddp_build *build;
     char simd[16];
     char feature_mpi[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
     char command[32];

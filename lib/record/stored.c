@@ -56,6 +56,7 @@ static void read_tool(struct ddp_stored *s)
                                   .compiler = borrow(tool, "compiler"),
                                   .cflags = borrow(tool, "cflags"),
                                   .dirty = cJSON_IsTrue(ddp_field_item(tool, "dirty"))};
+    r->build = &s->build;
     ddp_stored_text(tool, "simd", r->simd, sizeof r->simd);
     ddp_stored_text(tool, "features.mpi", r->feature_mpi, sizeof r->feature_mpi);
     ddp_stored_text(tool, "features.nccl", r->feature_nccl, sizeof r->feature_nccl);
@@ -257,6 +258,29 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
                : ddp_fail(err, DDP_EINTERNAL, "'%s': point '%s' was not merged", file, id);
 }
 
+/* Places the points in the plan. Those of a repetition follow each other. Without repetitions,
+ * those of a number of ranks do, and their orders of measurement are all numbers from 0 on. */
+static void place_points(struct ddp_record *r, const cJSON *list)
+{
+    const cJSON *item = list->child;
+    int first = 0, largest = -1, most = 0;
+    for (int i = 0; i < r->point_count; i++, item = item->next) {
+        struct ddp_point *p = &r->points[i];
+        const bool complete = p->launch == 0 && largest == i - first - 1;
+        if (i > 0 && (p->launch != p[-1].launch || complete)) {
+            first = i;
+            largest = -1;
+        }
+        largest = DDP_MAX(largest, p->order);
+        most = DDP_MAX(most, i - first + 1);
+        p->place = i - first;
+        p->of = cJSON_IsNumber(ddp_field_item(item, "order"));
+    }
+    for (int i = 0; i < r->point_count; i++)
+        r->points[i].of *= most;
+    r->launch_first = r->point_count > 0 && r->points[first].launch > 0 ? 0 : first;
+}
+
 /* ddp_result_from_json has checked the number of points. */
 static int read_points(struct ddp_stored *s, unsigned vary, const char *file, struct ddp_err *err)
 {
@@ -273,6 +297,7 @@ static int read_points(struct ddp_stored *s, unsigned vary, const char *file, st
         DDP_TRY(read_point(item, file, &r->points[i], &r->samples[i], err));
         DDP_TRY(find_merged(s, vary, item, file, &s->merged[i], err));
     }
+    place_points(r, list);
     return 0;
 }
 
@@ -308,6 +333,33 @@ static int read_runs(struct ddp_record *r, const cJSON *doc, const char *file, s
     return 0;
 }
 
+/* Appends a rank count to a list such as "1,2", unless the list has it. */
+static void add_ranks(char *list, size_t bytes, int ranks)
+{
+    char number[16];
+    const int n = snprintf(number, sizeof number, "%d", ranks);
+    for (const char *c = list; *c; c += strcspn(c, ","), c += *c == ',')
+        if (strncmp(c, number, (size_t)n) == 0 && (c[n] == ',' || c[n] == '\0'))
+            return;
+    ddp_text_append(list, bytes, "%s%s", list[0] ? "," : "", number);
+}
+
+/* Lists the rank counts of points and training runs, if there are several. The list is unknown if
+ * there are groups, because no key has the number of ranks of all groups. */
+static void list_rank_counts(struct ddp_record *r)
+{
+    bool groups = false;
+    for (int i = 0; i < r->point_count; i++) {
+        add_ranks(r->rank_counts, sizeof r->rank_counts, r->points[i].spec.ranks);
+        groups |= r->points[i].spec.groups > 1 || r->points[i].spec.group_list[0];
+    }
+    for (int i = 0; i < r->train_count; i++)
+        if (!r->train[i].baseline)
+            add_ranks(r->rank_counts, sizeof r->rank_counts, r->train[i].ranks);
+    if (groups || !strchr(r->rank_counts, ','))
+        r->rank_counts[0] = '\0';
+}
+
 static int read_record(struct ddp_stored *s, unsigned vary, const char *file, struct ddp_err *err)
 {
     struct ddp_record *r = &s->record;
@@ -329,6 +381,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
     DDP_TRY(read_lists(r, doc, file, err));
     DDP_TRY(read_points(s, vary, file, err));
     DDP_TRY(read_runs(r, doc, file, err));
+    list_rank_counts(r);
     return ddp_stored_read_verdict(s, file, err);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "report/report.h"
+#include "report/report_parts.h"
 #include "report/report_sink.h"
 #include "report/terminal_table.h"
 
@@ -272,14 +273,46 @@ static void look_at_terminal(struct ddp_report_set *set, struct output *o)
     ddp_terminal_table_init(&o->screen_table, set->table.legend);
 }
 
-/* Prints the points that the record holds when the outputs are opened. A table on a terminal prints
- * them itself. */
-static int print_first_points(struct ddp_report_set *set, const struct ddp_record *record,
-                              struct ddp_err *err)
+/* A point and its place in the order of measurement. */
+struct measured {
+    int part, order, index;
+};
+
+static int compare_measured(const void *a, const void *b)
 {
-    if (record->point_count == 0)
-        return 0;
-    for (int p = 0; p < record->point_count; p++) {
+    const struct measured *x = a, *y = b;
+    const int left[] = {x->part, x->order, x->index}, right[] = {y->part, y->order, y->index};
+    for (int i = 0; i < 3; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+/* Lists the points of a record in the order of measurement: list [point_count], which the caller
+ * frees. Every repetition and every number of ranks counts the order from 0. */
+static int list_measured(const struct ddp_record *record, struct measured **list,
+                         struct ddp_err *err)
+{
+    int first = 0;
+    DDP_TRY(DDP_NEW(list, (size_t)record->point_count, err));
+    for (int i = 0; i < record->point_count; i++) {
+        const struct ddp_point *p = &record->points[i];
+        if (i > 0 && (p->launch != p[-1].launch || p->place <= p[-1].place))
+            first = i;
+        (*list)[i] = (struct measured){first, p->order, i};
+    }
+    if (record->point_count > 0)
+        qsort(*list, (size_t)record->point_count, sizeof **list, compare_measured);
+    return 0;
+}
+
+/* Prints the points of the record to the streams in the order of measurement. A table on a terminal
+ * prints them itself. */
+static int print_measured(struct ddp_report_set *set, const struct ddp_record *record,
+                          const struct measured *list, struct ddp_err *err)
+{
+    for (int k = 0; k < record->point_count; k++) {
+        const int p = list[k].index;
         const int kind = (int)ddp_point_kind(&record->points[p].spec);
         for (int i = 0; i < set->count; i++) {
             struct output *o = &set->outputs[i];
@@ -288,7 +321,28 @@ static int print_first_points(struct ddp_report_set *set, const struct ddp_recor
         }
         set->last_kind = kind;
     }
-    return print_points(set, record, ddp_record_settled(record), err);
+    return 0;
+}
+
+/* Prints the points that the record holds when the outputs are opened. */
+static int print_first_points(struct ddp_report_set *set, const struct ddp_record *record,
+                              struct ddp_err *err)
+{
+    struct measured *list;
+    DDP_TRY(list_measured(record, &list, err));
+    int rc = print_measured(set, record, list, err);
+    free(list);
+    return rc != 0 ? rc : print_points(set, record, ddp_record_settled(record), err);
+}
+
+/* Prints the epochs and the points that the record holds. */
+static int print_contents(struct ddp_report_set *set, const struct ddp_record *record,
+                          struct ddp_err *err)
+{
+    for (int run = 0; run < record->train_count; run++)
+        for (int i = 0; i < record->train[run].epoch_count; i++)
+            DDP_TRY(print_to_all(set, record, PIECE_EPOCH, run, i, err));
+    return print_first_points(set, record, err);
 }
 
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
@@ -301,10 +355,77 @@ int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record
     }
     DDP_TRY(update_documents(set, record, false, err));
     DDP_TRY(print_to_all(set, record, PIECE_BEGIN, 0, 0, err));
-    for (int run = 0; run < record->train_count; run++)
-        for (int i = 0; i < record->train[run].epoch_count; i++)
-            DDP_TRY(print_to_all(set, record, PIECE_EPOCH, run, i, err));
-    return print_first_points(set, record, err);
+    return print_contents(set, record, err);
+}
+
+/* Prints a whole record to the streams. */
+static int print_record(struct ddp_report_set *set, const struct ddp_record *record, bool first,
+                        struct ddp_err *err)
+{
+    set->printed = 0;
+    set->last_kind = -1;
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        ddp_terminal_table_release(&o->screen_table);
+        ddp_terminal_table_init(&o->screen_table, set->table.legend);
+        if (!o->reporter->document && (first || !o->reporter->one_head))
+            DDP_TRY(print_piece(o, record, PIECE_BEGIN, 0, 0, false, err));
+    }
+    DDP_TRY(print_contents(set, record, err));
+    DDP_TRY(print_points(set, record, record->point_count, err));
+    return print_to_all(set, record, PIECE_END, 0, 0, err);
+}
+
+/* Writes the name of a record above its table. */
+static int print_name(struct ddp_report_set *set, const char *name, bool first, struct ddp_err *err)
+{
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        struct ddp_strbuf text = DDP_STRBUF_INIT;
+        if (!o->reporter->measured_order)
+            continue;
+        ddp_strbuf_addf(&text, "%s" DDP_BOLD "# ", first ? "" : "\n");
+        ddp_table_text(&text, name);
+        ddp_strbuf_add(&text, DDP_PLAIN "\n");
+        DDP_TRY(flush_text(o, &text, false, err));
+    }
+    return 0;
+}
+
+/* Writes the documents of all records, one after the other. */
+static int write_documents(struct output *o, const struct ddp_record *const *records, int count,
+                           struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    for (int r = 0; r < count; r++) {
+        const int rc = o->reporter->render(records[r], &text, err);
+        if (rc != 0) {
+            ddp_strbuf_release(&text);
+            return rc;
+        }
+    }
+    return flush_text(o, &text, true, err);
+}
+
+int ddp_report_show(struct ddp_report_set *set, const struct ddp_record *const *records,
+                    const char *const *names, int count, struct ddp_err *err)
+{
+    set->begun = true;
+    for (int i = 0; i < set->count; i++) {
+        struct output *o = &set->outputs[i];
+        DDP_TRY(ddp_sink_open(&o->sink, err));
+        look_at_terminal(set, o);
+        if (o->reporter->document)
+            DDP_TRY(write_documents(o, records, count, err));
+    }
+    for (int r = 0; r < count; r++) {
+        if (count > 1)
+            DDP_TRY(print_name(set, names[r], r == 0, err));
+        DDP_TRY(print_record(set, records[r], r == 0, err));
+    }
+    for (int i = 0; i < set->count; i++)
+        DDP_TRY(ddp_sink_finish(&set->outputs[i].sink, err));
+    return 0;
 }
 
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,

@@ -20,8 +20,19 @@
 extern "C" {
 #endif
 
+/* The kinds of figures in a record, as bits. */
+enum ddp_record_kind {
+    DDP_RECORD_POINTS = 1 << 0,
+    DDP_RECORD_TRAINING = 1 << 1,
+    DDP_RECORD_VERDICT = 1 << 2,
+    DDP_RECORD_ALL = (1 << 3) - 1
+};
+
 struct ddp_reporter {
     const char *name, *summary;
+    unsigned shows; /* The kinds of figures that the reporter shows (enum ddp_record_kind). */
+    bool joins;     /* A document that may follow another one in the same file. */
+    bool one_head;  /* A stream whose `begin` stands only once in a file. */
     /* The reporter that also says what its columns mean, or NULL. */
     const struct ddp_reporter *with_legend;
     /* True: render() writes the whole document. False: begin, head, point, epoch and end write
@@ -84,6 +95,11 @@ int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Writes complete records to the outputs instead of _begin, _point, _epoch and _end. names [count]:
+ * shown by a table if there are several records. Every reporter must show several (`document` only
+ * with `joins`) if there are. */
+int ddp_report_show(struct ddp_report_set *set, const struct ddp_record *const *records,
+                    const char *const *names, int count, struct ddp_err *err) DDP_MUST_CHECK;
 /* Prepares for a message on the terminal of a table: erases the rows that may still change. Errors
  * are ignored. */
 void ddp_report_pause(struct ddp_report_set *set);

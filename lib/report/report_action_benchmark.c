@@ -12,8 +12,8 @@
 #include "report/report.h"
 
 /* Adds a value. quality: the codes of a point, which follow the commit; 0: none. */
-static void entry(cJSON *list, const char *name, const char *unit, double value, double lo,
-                  double hi, unsigned quality)
+static void entry(const struct ddp_record *r, cJSON *list, const char *name, const char *unit,
+                  double value, double lo, double hi, unsigned quality)
 {
     char range[64], codes[160], extra[320];
     if (!isfinite(value))
@@ -27,7 +27,7 @@ static void entry(cJSON *list, const char *name, const char *unit, double value,
         ddp_json_str(item, "range", range);
     }
     ddp_quality_list(quality, ",", codes, sizeof codes);
-    snprintf(extra, sizeof extra, "%s%s%s", ddp_build_info()->commit,
+    snprintf(extra, sizeof extra, "%s%s%s", ddp_record_build(r)->commit,
              codes[0] ? ", doubtful: " : "", codes);
     ddp_json_str(item, "extra", extra);
 }
@@ -64,18 +64,18 @@ static int render_smaller(const struct ddp_record *r, struct ddp_strbuf *out, st
         const struct ddp_summary *t = &r->points[i].time_ns;
         char id[192];
         ddp_point_id(&r->points[i].spec, id, sizeof id);
-        entry(list, id, "us", t->median / 1e3, t->ci95_lo / 1e3, t->ci95_hi / 1e3,
+        entry(r, list, id, "us", t->median / 1e3, t->ci95_lo / 1e3, t->ci95_hi / 1e3,
               r->points[i].quality);
     }
     for (size_t i = 0; r->verdict && i < r->verdict->count; i++) {
         const struct ddp_verdict_cell *c = &r->verdict->cells[i];
-        entry(list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper, 0);
+        entry(r, list, c->id, "new/base", c->cell.ratio, c->cell.lower, c->cell.upper, 0);
     }
     for (size_t i = 0; r->verdict && i < r->verdict->accuracy_count; i++) {
         const struct ddp_verdict_accuracy *a = &r->verdict->accuracy[i];
         char name[224];
         snprintf(name, sizeof name, "%s accuracy loss", a->name);
-        entry(list, name, "base - new", -a->test.mean, -a->test.upper, -a->test.lower, 0);
+        entry(r, list, name, "base - new", -a->test.mean, -a->test.upper, -a->test.lower, 0);
     }
     if (r->verdict)
         add_unjudged(list, r->verdict);
@@ -89,7 +89,7 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
         const struct ddp_point *p = &r->points[i];
         char id[192];
         ddp_point_id(&p->spec, id, sizeof id);
-        entry(list, id, "GB/s", ddp_point_busbw_GBps(p, p->time_ns.median),
+        entry(r, list, id, "GB/s", ddp_point_busbw_GBps(p, p->time_ns.median),
               ddp_point_busbw_GBps(p, p->time_ns.ci95_hi),
               ddp_point_busbw_GBps(p, p->time_ns.ci95_lo), p->quality);
     }
@@ -99,7 +99,7 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
         snprintf(name, sizeof name, "%s %s seed %llu", t->model, t->sync,
                  (unsigned long long)t->seed);
         if (t->epoch_count > 0)
-            entry(list, name, "eval accuracy", t->epochs[t->epoch_count - 1].eval_accuracy, NAN,
+            entry(r, list, name, "eval accuracy", t->epochs[t->epoch_count - 1].eval_accuracy, NAN,
                   NAN, 0);
     }
     return print(list, out, err);
@@ -108,12 +108,14 @@ static int render_bigger(const struct ddp_record *r, struct ddp_strbuf *out, str
 const struct ddp_reporter ddp_reporter_action_smaller = {
     .name = "action-smaller",
     .summary = "github-action-benchmark's customSmallerIsBetter: times",
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_VERDICT,
     .document = true,
     .render = render_smaller,
 };
 const struct ddp_reporter ddp_reporter_action_bigger = {
     .name = "action-bigger",
     .summary = "github-action-benchmark's customBiggerIsBetter: bandwidths, accuracy",
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_TRAINING,
     .document = true,
     .render = render_bigger,
 };

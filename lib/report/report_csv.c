@@ -215,6 +215,8 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
     .summary = "comma-separated values, one row per point or epoch",
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_TRAINING,
+    .one_head = true,
     .begin = begin,
     .point = point,
     .epoch = epoch,

@@ -29,7 +29,7 @@ static void context(const struct ddp_record *r, cJSON *doc)
     cJSON *load = ddp_json_arr(c, "load_avg");
     if (h && isfinite(h->load))
         cJSON_AddItemToArray(load, cJSON_CreateNumber(h->load));
-    ddp_json_str(c, "library_version", ddp_build_info()->version);
+    ddp_json_str(c, "library_version", ddp_record_build(r)->version);
     ddp_json_str(c, "library_build_type", "release");
     ddp_json_count(c, "json_schema_version", 1);
     if (r->status != DDP_STATUS_COMPLETE)
@@ -96,6 +96,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 const struct ddp_reporter ddp_reporter_gbench = {
     .name = "gbench",
     .summary = "Google Benchmark's JSON, for its compare.py",
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_TRAINING,
     .document = true,
     .render = render,
 };

@@ -140,5 +140,6 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 const struct ddp_reporter ddp_reporter_github = {
     .name = "github",
     .summary = "annotations for GitHub Actions",
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_VERDICT,
     .end = end,
 };

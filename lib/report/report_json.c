@@ -24,7 +24,7 @@ static void add_us(cJSON *obj, const char *key, double ns)
 
 static void add_tool(cJSON *doc, const struct ddp_record *r)
 {
-    const struct ddp_build *build = ddp_build_info();
+    const struct ddp_build *build = ddp_record_build(r);
     cJSON *tool = ddp_json_obj(doc, "tool");
     ddp_json_str(tool, "version", build->version);
     ddp_json_str(tool, "commit", build->commit);
@@ -344,6 +344,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
 const struct ddp_reporter ddp_reporter_json = {
     .name = "json",
     .summary = "one document, schema ddpbench/1; valid after every point",
+    .shows = DDP_RECORD_ALL,
     .document = true,
     .render = render,
 };
@@ -427,6 +428,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 const struct ddp_reporter ddp_reporter_jsonl = {
     .name = "jsonl",
     .summary = "JSON lines, written as they arise: run, points and epochs, end",
+    .shows = DDP_RECORD_ALL,
     .begin = begin,
     .point = point,
     .epoch = epoch,

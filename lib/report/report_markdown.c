@@ -12,7 +12,7 @@
 
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_build_info();
+    const struct ddp_build *build = ddp_record_build(r);
     struct ddp_strbuf command = DDP_STRBUF_INIT;
     for (int i = 0; i < r->argc; i++)
         ddp_strbuf_addf(&command, "%s%s", i > 0 ? " " : "", r->argv[i]);
@@ -135,6 +135,8 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 const struct ddp_reporter ddp_reporter_markdown = {
     .name = "markdown",
     .summary = "tables for an issue or a wiki; rewritten after every point",
+    .shows = DDP_RECORD_ALL,
+    .joins = true,
     .document = true,
     .render = render,
 };

@@ -49,8 +49,7 @@ static int find_other_half(const struct ddp_record *r, int index, int from, int 
 
 static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_build_info();
-    (void)r;
+    const struct ddp_build *build = ddp_record_build(r);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
                     build->version, build->commit);
 }
@@ -294,6 +293,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 const struct ddp_reporter ddp_reporter_nccl_tests = {
     .name = "nccl-tests",
     .summary = "columns of nccl-tests, for programs that parse them",
+    .shows = DDP_RECORD_POINTS,
     .begin = begin,
     .point = point,
     .epoch = epoch,

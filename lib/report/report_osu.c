@@ -46,12 +46,13 @@ static bool is_checked(const struct ddp_point *p)
     return p->check_elements >= 0;
 }
 
-static void head(const struct ddp_point *p, bool first, struct ddp_strbuf *out)
+static void head(const struct ddp_build *build, const struct ddp_point *p, bool first,
+                 struct ddp_strbuf *out)
 {
     const struct ddp_point_spec *s = &p->spec;
     const bool barrier = s->coll == DDP_BARRIER;
     ddp_strbuf_addf(out, "%s# OSU %s %s Latency Test (columns; measured by ddpbench %s)\n",
-                    first ? "" : "\n", owner(s), osu_names[s->coll], ddp_build_info()->version);
+                    first ? "" : "\n", owner(s), osu_names[s->coll], build->version);
     ddp_strbuf_addf(out, "# %d ranks, ", s->ranks);
     if (ddp_coll_reduces(s->coll))
         ddp_strbuf_addf(out, "%s %s, ", ddp_dtype_name(s->dtype), ddp_op_name(s->op));
@@ -70,11 +71,12 @@ static void head(const struct ddp_point *p, bool first, struct ddp_strbuf *out)
                     is_checked(p) ? "        Validation" : "");
 }
 
-static void row(const struct ddp_point *before, const struct ddp_point *p, struct ddp_strbuf *out)
+static void row(const struct ddp_build *build, const struct ddp_point *before,
+                const struct ddp_point *p, struct ddp_strbuf *out)
 {
     const bool begins = !before || !same_table(&before->spec, &p->spec);
     if (begins)
-        head(p, !before, out);
+        head(build, p, !before, out);
     ddp_comment_algorithm(begins ? NULL : before, p, out);
     if (p->spec.coll == DDP_BARRIER)
         ddp_strbuf_addf(out, "%17.2f", p->rank_mean_ns[1] / 1e3);
@@ -129,7 +131,7 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
     }
     while (before >= 0 && !has_row(&r->points[before]))
         before--;
-    row(before >= 0 ? &r->points[before] : NULL, p, out);
+    row(ddp_record_build(r), before >= 0 ? &r->points[before] : NULL, p, out);
     if (other)
         in_place_comment(other, out);
 }
@@ -142,7 +144,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     for (int i = 0; i < r->point_count; i++) {
         if (has_row(&r->points[i]) || other_placement(r, i, r->point_count))
             continue;
-        row(before, &r->points[i], out);
+        row(ddp_record_build(r), before, &r->points[i], out);
         before = &r->points[i];
     }
     ddp_comment_quality(r, out);
@@ -152,6 +154,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
     .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
+    .shows = DDP_RECORD_POINTS,
     .point = point,
     .epoch = ddp_comment_epoch,
     .end = end,

@@ -164,7 +164,7 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
 
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_build_info();
+    const struct ddp_build *build = ddp_record_build(r);
     char size[24];
     ddp_strbuf_addf(out, "ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
@@ -550,6 +550,7 @@ static const struct ddp_reporter table_with_legend = {
 const struct ddp_reporter ddp_reporter_table = {
     .name = "table",
     .summary = "a table to read: it fits a terminal; in a pipe or a file it has all columns",
+    .shows = DDP_RECORD_ALL,
     .with_legend = &table_with_legend,
     .measured_order = true,
     .begin = begin,

@@ -14,19 +14,24 @@ static const char *reporter_name(const void *ctx, int i)
     return all[i] ? all[i]->name : NULL;
 }
 
+int ddp_outputs_find(const char *name, const struct ddp_reporter **out, struct ddp_err *err)
+{
+    *out = ddp_reporter_find(name);
+    if (*out)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
+    return ddp_hint_nearest(err, name, reporter_name, NULL, "`ddpbench list reporters` shows them");
+}
+
 /* Adds the reporter of one --format NAME[=FILE]. */
 static int add_format(struct ddp_report_set *set, const char *text, struct ddp_err *err)
 {
     char name[64];
     const char *equals = strchr(text, '=');
+    const struct ddp_reporter *reporter;
     snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - text) : strlen(text)),
              text);
-    const struct ddp_reporter *reporter = ddp_reporter_find(name);
-    if (!reporter) {
-        ddp_fail(err, DDP_EUSAGE, "unknown format '%s' in --format", name);
-        return ddp_hint_nearest(err, name, reporter_name, NULL,
-                                "`ddpbench list reporters` shows them");
-    }
+    DDP_TRY(ddp_outputs_find(name, &reporter, err));
     return ddp_report_add(set, reporter, equals ? equals + 1 : "-", err);
 }
 

@@ -8,6 +8,9 @@
 #include "report/report.h"
 #include "run/command.h"
 
+/* Finds the reporter of this name. Returns DDP_EUSAGE, with the nearest name as a hint. */
+int ddp_outputs_find(const char *name, const struct ddp_reporter **out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
  * table on stdout if no format was given and stdout is free. Checks the targets but does not create
  * them. Returns DDP_EUSAGE or DDP_ECREATE. */

@@ -50,9 +50,9 @@ value() {
     page page.html
     grep -c '<figure>' page.html
     [ "$(grep -c '<figure>' page.html)" = 2 ]
-    best=$(json a.json 'max(q["busbw_GBps"] for q in p)')
+    best=$(value a.json 'max(q["busbw_GBps"] for q in p)')
     file_says page.txt "$(json a.json 'd["tool"]["commit"]')" "$(json a.json 'd["world"]["hosts"][0]["cpu"]')" \
-        "$(printf %.2g "$best" | cut -c 1-3)" '64 KiB' 'ddpbench allreduce'
+        "$best" '64 KiB' 'ddpbench allreduce'
     for i in 0 1 2 3 4 5; do # every point stands in the table of times
         ns=$(value a.json "p[$i]['time_us']['median'] * 1e3 if p[$i]['time_us']['median'] < 0.9995 else p[$i]['time_us']['median']")
         file_says page.txt "$ns"

@@ -1,0 +1,71 @@
+/* `ddpbench show` prints stored results again. */
+#include "cmd.h"
+#include "report/report_show.h"
+#include "run/outputs.h"
+
+struct show_values {
+    const char *format, *output;
+    bool edited, wide, verbose, help;
+};
+
+#define AT(member) offsetof(struct show_values, member)
+
+static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Results"),
+    DDP_OPT(FLAG, "edited", 0, AT(edited), NULL, NULL,
+            "accept results that were changed after they were written"),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(STRING, "format", 0, AT(format), "NAME", "table",
+            "output format; see `ddpbench list reporters`"),
+    DDP_OPT(STRING, "output", 'o', AT(output), "FILE", "-", "write to this file (- for stdout)"),
+    DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
+            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
+    DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
+            "say what the columns of the table mean"),
+    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_END,
+};
+
+static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+               struct ddp_err *err)
+{
+    const struct show_values *v = values;
+    const struct ddp_reporter *reporter;
+    (void)app;
+    if (parsed->operand_count == 0) {
+        ddp_fail(err, DDP_EUSAGE, "show takes one or more results");
+        return ddp_hint(err, "ddpbench show result.json");
+    }
+    DDP_TRY(ddp_outputs_find(v->format, &reporter, err));
+    const struct ddp_show_request request = {
+        .paths = parsed->operands,
+        .count = (size_t)parsed->operand_count,
+        .rules = {.accept_edited = v->edited},
+        .reporter = reporter,
+        .output = v->output,
+        .table = {.wide = v->wide, .legend = v->verbose},
+    };
+    return ddp_show(&request, err);
+}
+
+const struct ddp_cmd ddp_cmd_show = {
+    .name = "show",
+    .summary = "print stored results again, in any format",
+    .operands = "FILE...",
+    .details =
+        "A result is what `--json FILE` wrote, of a measurement, a training, a sweep or a\n"
+        "verdict. The table, CSV and Markdown are those that the command itself printed. A\n"
+        "result that was changed after it was written is refused, unless --edited is given.\n"
+        "Several results follow each other. The formats json, junit, gbench and those of\n"
+        "github-action-benchmark take only one. The exit code says nothing about the verdict\n"
+        "of a result.\n"
+        "\n"
+        "Examples:\n"
+        "  ddpbench show result.json\n"
+        "  ddpbench show result.json --format markdown -o result.md\n"
+        "  ddpbench show monday.json friday.json --format csv",
+    .rows = rows,
+    .values_bytes = sizeof(struct show_values),
+    .help_offset = offsetof(struct show_values, help),
+    .run = run,
+};
