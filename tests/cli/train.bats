@@ -190,7 +190,7 @@ PY
     refused 64 "'dense:4'" -- "${job[@]}" --data nowhere --sync dense:4
     refused 64 --momentum "'1.5'" -- "${job[@]}" --data nowhere --momentum 1.5
     refused 64 "'resnet'" -- "${job[@]}" --data nowhere --model resnet
-    message_names singa-cnn
+    message_names "'resnet9'"
 }
 
 @test "--partition weights:3,1 trains as one rank with the same images" {
