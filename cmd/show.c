@@ -13,16 +13,18 @@ struct show_values {
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Results"),
     DDP_OPT(FLAG, "edited", 0, AT(edited), NULL, NULL,
-            "accept results that were changed after they were written"),
+            "accept results that were changed after they were written", .brief = ""),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(STRING, "format", 0, AT(format), "NAME", "table",
-            "output format; see `ddpbench list reporters`"),
-    DDP_OPT(STRING, "output", 'o', AT(output), "FILE", "-", "write to this file (- for stdout)"),
+            "output format; see `ddpbench list reporters`", .brief = ""),
+    DDP_OPT(STRING, "output", 'o', AT(output), "FILE", "-", "write to this file (- for stdout)",
+            .brief = ""),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
-            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
+            "show all columns of the table, as in a pipe, and do not fit it to the terminal",
+            .brief = "show all columns of the table"),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
             "say what the columns of the table mean"),
-    DDP_OPT(FLAG, "help", 'h', AT(help), NULL, NULL, "print this text and exit"),
+    DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
 };
 
@@ -58,12 +60,10 @@ const struct ddp_cmd ddp_cmd_show = {
         "result that was changed after it was written is refused, unless --edited is given.\n"
         "Several results follow each other. The formats json, junit, gbench and those of\n"
         "github-action-benchmark take only one. The exit code says nothing about the verdict\n"
-        "of a result.\n"
-        "\n"
-        "Examples:\n"
-        "  ddpbench show result.json\n"
-        "  ddpbench show result.json --format markdown -o result.md\n"
-        "  ddpbench show monday.json friday.json --format csv",
+        "of a result.\n",
+    .examples = "  ddpbench show result.json\n"
+                "  ddpbench show result.json --format markdown -o result.md\n"
+                "  ddpbench show monday.json friday.json --format csv\n",
     .rows = rows,
     .values_bytes = sizeof(struct show_values),
     .help_offset = offsetof(struct show_values, help),

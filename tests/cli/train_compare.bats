@@ -152,7 +152,7 @@ PY
     refused 64 --seeds 1 -- "${job[@]}" --seeds 1,1
     refused 64 "'densse'" -- "${job[@]}" --compare fp16,densse
     refused 64 "'densse'" -- "${job[@]}" --sync densse
-    message_names "dense, fp16[:CLIP], bf16, topk:D"
+    message_names "'densse'" "'dense'"
     refused 64 "topk:0.0x" -- "${job[@]}" --sync topk:0.0x
     refused 64 --overlap "'local:4'" -- "${job[@]}" --sync local:4 --overlap on
     refused 64 --bucket-bytes "'none'" -- "${job[@]}" --sync none --bucket-bytes 1M
