@@ -66,7 +66,8 @@ static void test_names(void **state)
     refuse("none:1", "'");
     refuse("bf16:1", "'");
     refuse("tpok:0.1", "'topk'");
-    refuse("gzip", "'gzip'|none, fp16[:CLIP], bf16, topk:D, threshold:T, oktopk:D");
+    refuse("gzip", "'gzip'");
+    refuse("gzip", "none, fp16[:CLIP], bf16, topk:D, threshold:T, oktopk:D");
     refuse("", "''");
     refuse("topk:0.010000000000000000000000000000", "topk:0.01");
 }

@@ -172,7 +172,7 @@ static void refused(struct ddp_string_list source, int code, const char *text)
 
 static void test_refused(void **state)
 {
-    refused((struct ddp_string_list){1, {"gauss"}}, DDP_EUSAGE, "heavy-tail|FILE.npy");
+    refused((struct ddp_string_list){1, {"gauss"}}, DDP_EUSAGE, "'gauss'");
     refused((struct ddp_string_list){2, {"normal", "one.npy"}}, DDP_EUSAGE, "'normal'");
     refused((struct ddp_string_list){1, {"absent.npy"}}, DDP_ENOINPUT, "absent.npy");
     record("empty.npy", 0, 5, 0);
