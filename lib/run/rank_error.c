@@ -176,7 +176,9 @@ void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err)
         app->launcher_error.code != 0 && app->launcher_error.code == err->code;
     if (app->launcher.kind == DDP_LAUNCHER_NONE && !shared && !launcher_failed)
         ddp_log_err(&app->log, err);
-    else if (printed || (err->agreed && app->launcher.rank_info.rank > 0))
+    else if (err->agreed && app->launcher.rank_info.rank > 0)
+        usleep(DDP_RANK_ERROR_AGREED_US);
+    else if (printed)
         usleep(DDP_RANK_ERROR_DELAY_US);
     else if (err->agreed || (!shared && !launcher_failed))
         ddp_log_err(&app->log, err);

@@ -13,6 +13,11 @@
  * the other ranks when the first one fails. */
 #define DDP_RANK_ERROR_DELAY_US 300000
 
+/* If all ranks know an error, rank 0 prints it, and the other ranks wait this long before they
+ * exit. The time must be long enough for rank 0 to print on a busy machine. The job rarely takes
+ * longer for it, because launchers end all ranks when rank 0 fails. */
+#define DDP_RANK_ERROR_AGREED_US 1200000
+
 /* The largest number of ranks per host that report the same error. */
 #define DDP_RANK_ERROR_LINES 8
 
