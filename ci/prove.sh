@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts under prove and compares the skipped tests with
-# ci/expected_skips.txt. Three tests run at a time, where ci/prove_rules.yml allows it. Usage: ci/prove.sh FILE...
+# ci/expected_skips.txt. Usage: ci/prove.sh FILE...
+# Three files run at a time where ci/prove_rules.yml allows it.
 # The output of all files is kept in tap/ beside the binary; that of a failing file is also shown.
 # Environment: PROVE_FLAGS is passed to prove. Scripts read DDPBENCH, the binary under test (default
 # build/ddpbench), PYTHON, a Python with jsonschema, and MPI_FLAVOURS, the MPI modules that were built

@@ -137,7 +137,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         if (prints_answer(app))
-            ddp_help_command(cmd, DDP_HELP_SHORT, app->out); /* -qh */
+            ddp_help_command(cmd, DDP_HELP_SHORT, app->out); /* letters such as -qh */
     } else if (rc == 0 && cmd->job) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
         app->log.level = world->quiet     ? DDP_LOG_ERROR

@@ -62,7 +62,7 @@ static void report_no_memory(const struct ddp_launch_run *run, struct ddp_launch
 
 /* Returns whether the rank has used up its processor time. *seconds becomes the limit. The kernel
  * charges a whole clock tick to the process that runs at its end, and compares the sum of the ticks
- * with the limit. This sum may be larger than the true time, so that a rank may end early. */
+ * with the limit. This sum may be larger than the true time, so the kernel may end a rank early. */
 static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
 {
     struct rlimit limit;

@@ -431,3 +431,24 @@ void ddp_stored_release(struct ddp_stored *s)
     cJSON_Delete(s->doc);
     *s = (struct ddp_stored){.doc = NULL};
 }
+
+int ddp_stored_read_all(const char *const *paths, size_t count,
+                        const struct ddp_result_rules *rules, struct ddp_stored **docs,
+                        struct ddp_err *err)
+{
+    size_t read = 0;
+    int rc = 0;
+    DDP_TRY(DDP_NEW(docs, count, err));
+    for (; read < count && rc == 0; read++)
+        rc = ddp_stored_read(paths[read], rules, &(*docs)[read], err);
+    if (rc != 0)
+        ddp_stored_free(*docs, read);
+    return rc;
+}
+
+void ddp_stored_free(struct ddp_stored *docs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ddp_stored_release(&docs[i]);
+    free(docs);
+}

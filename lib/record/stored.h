@@ -39,6 +39,12 @@ int ddp_stored_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_stored *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_stored_release(struct ddp_stored *stored);
+/* Reads files: *docs [count]. Free it with ddp_stored_free. Returns the errors of ddp_stored_read,
+ * and then frees everything. */
+int ddp_stored_read_all(const char *const *paths, size_t count,
+                        const struct ddp_result_rules *rules, struct ddp_stored **docs,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_stored_free(struct ddp_stored *docs, size_t count);
 
 #ifdef __cplusplus
 }

@@ -191,15 +191,8 @@ static int write_documents(const struct ddp_page_request *request, const struct 
 int ddp_page_write(const struct ddp_page_request *request, struct ddp_err *err)
 {
     struct ddp_stored *docs;
-    size_t read = 0;
-    int rc = 0;
-    DDP_TRY(DDP_NEW(&docs, request->count, err));
-    for (; read < request->count && rc == 0; read++)
-        rc = ddp_stored_read(request->paths[read], &request->rules, &docs[read], err);
-    if (rc == 0)
-        rc = write_documents(request, docs, err);
-    for (size_t i = 0; i < read; i++)
-        ddp_stored_release(&docs[i]);
-    free(docs);
+    DDP_TRY(ddp_stored_read_all(request->paths, request->count, &request->rules, &docs, err));
+    const int rc = write_documents(request, docs, err);
+    ddp_stored_free(docs, request->count);
     return rc;
 }

@@ -61,19 +61,12 @@ int ddp_show(const struct ddp_show_request *request, struct ddp_err *err)
 {
     const struct ddp_reporter *reporter = request->reporter;
     struct ddp_stored *docs;
-    size_t read = 0;
-    int rc = 0;
     if (request->count > 1 && reporter->document && !reporter->joins)
         return ddp_fail(err, DDP_EUSAGE,
                         "the format '%s' is for one document, but '%s' is the second one",
                         reporter->name, request->paths[1]);
-    DDP_TRY(DDP_NEW(&docs, request->count, err));
-    for (; read < request->count && rc == 0; read++)
-        rc = ddp_stored_read(request->paths[read], &request->rules, &docs[read], err);
-    if (rc == 0)
-        rc = write_documents(request, docs, err);
-    for (size_t i = 0; i < read; i++)
-        ddp_stored_release(&docs[i]);
-    free(docs);
+    DDP_TRY(ddp_stored_read_all(request->paths, request->count, &request->rules, &docs, err));
+    const int rc = write_documents(request, docs, err);
+    ddp_stored_free(docs, request->count);
     return rc;
 }

@@ -49,7 +49,7 @@ same() {
     same train table csv markdown gbench junit action-bigger
     same sweep "${formats[@]}"
     same verdict table markdown junit github action-smaller
-    for name in points compress train sweep verdict; do # a document of a document is the same one
+    for name in points compress train sweep verdict; do # the format json gives the same bytes
         ok show $name.json --format json -o shown
         cmp $name.json shown
         valid shown
