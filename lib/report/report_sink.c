@@ -374,6 +374,8 @@ int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err)
 {
     if (sink->fd < 0)
         return 0;
+    if (sink->truncate && ftruncate(sink->fd, 0) != 0)
+        return cannot_write(sink, errno, err);
     int failed = !sink->deadline_policy->no_fsync && sync_fd(sink->fd) != 0 ? errno : 0;
     if (sink->kind != DDP_SINK_FD) {
         if (close(sink->fd) != 0 && !failed)

@@ -6,6 +6,7 @@
  * temporary file. The next run removes the file that a killed run left, unless several runs wrote
  * to the target. Symbolic links are followed, never replaced.
  *   - Absent or regular file, stream: the file is truncated at the first write, then appended to.
+ *     If nothing is written, ddp_sink_finish truncates it.
  *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to that descriptor and leaves it
  * open. The same holds if a path names the file that stdout goes to.
  *   - Named pipes and character devices: the sink writes in place.

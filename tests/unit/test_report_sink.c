@@ -29,6 +29,28 @@ static void test_mode_follows_umask(void **state)
     ddp_record_release(&r);
 }
 
+/* A stream that stays empty does not keep what the file had before. */
+static void test_empty_stream_replaces_the_file(void **state)
+{
+    struct ddp_err err;
+    struct ddp_record r;
+    struct stat st;
+    struct ddp_report_set *set = open_set();
+    FILE *old = fopen("old", "w");
+    make_record(&r);
+    r.status = DDP_STATUS_COMPLETE;
+    assert_non_null(old);
+    assert_true(fputs("old text\n", old) >= 0);
+    assert_int_equal(fclose(old), 0);
+    assert_int_equal(add(set, "github", "old", &err), 0);
+    assert_int_equal(ddp_report_begin(set, &r, &err), 0);
+    assert_int_equal(ddp_report_end(set, &r, &err), 0);
+    assert_int_equal(stat("old", &st), 0);
+    assert_int_equal(st.st_size, 0);
+    ddp_report_close(set);
+    ddp_record_release(&r);
+}
+
 static void test_links_are_followed(void **state)
 {
     struct ddp_err err;
@@ -202,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_mode_follows_umask),
+        IN_FOLDER(test_empty_stream_replaces_the_file),
         IN_FOLDER(test_links_are_followed),
         IN_FOLDER(test_bad_targets_fail_at_once),
         IN_FOLDER(test_one_target_once),
