@@ -141,10 +141,9 @@ subsets() {
     run mpi "$1" 4 "$ddpbench" allreduce --size 64 -n 3 --json all.json -q
     [ "$(json all.json 'd["world"]["subset"]')" = None ]
     # Ranks 1 and 3 are idle for longer than the deadline.
-    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 4 -n 10000000 --max-time 3 -T 1 -q --json long.json
+    run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 4 -n 10000000 --max-time 1.5 -T 1 -q --json long.json
     [ "$status" = 0 ] || { echo "$output"; false; }
     [ "$(json long.json 'd["status"], p[0]["ranks"]')" = "('complete', 2)" ]
 }
 
-@test "a subset of the ranks is spread or packed, Open MPI" { subsets openmpi; }
-@test "a subset of the ranks is spread or packed, MPICH" { subsets mpich; }
+@test "a subset of the ranks is spread or packed" { subsets openmpi; }
