@@ -85,7 +85,7 @@ refused() {
 # json FILE EXPRESSION: prints a Python expression over the document d, its points p, its training
 # runs t, its comparison c and its verdict v; m(METHOD) is its last point with that compression.
 json() {
-    "$PYTHON" - "$@" <<'PY'
+    "$PYTHON" -I -S - "$@" <<'PY'
 import json, sys
 with open(sys.argv[1]) as file:
     d = json.load(file)
