@@ -531,15 +531,15 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 }
 
 #define ITERATION                                                                                  \
-    "By default an iteration is one operation after a barrier. Every rank times it, and\n"         \
-    "the slowest rank's time counts.\n"
+    "By default an iteration is one operation after a barrier. Every rank times it,\n"             \
+    "and the slowest rank's time counts.\n"
 #define VERIFIED                                                                                   \
     "Unless --check is off, the result of each point is verified exactly, element by\n"            \
     "element, before and after the point is timed.\n"
 #define SIZE_OF_ARRAY "A size is that of the array on each rank.\n"
 #define SIZE_OF_CHUNKS                                                                             \
-    "A size is that of the full buffer, which has one chunk per rank. It is rounded down\n"        \
-    "to whole chunks.\n"
+    "A size is that of the full buffer, which has one chunk per rank. It is rounded\n"             \
+    "down to whole chunks.\n"
 
 /* The command of the collective that is called `name_`. More members may follow the table. */
 #define COLLECTIVE(symbol, name_, summary_, ...)                                                   \
@@ -568,11 +568,12 @@ COLLECTIVE(allreduce, "allreduce", "sum, average, ... over all ranks; every rank
                        "  ddpbench all_reduce_perf -b 8 -e 128M -f 2 -g 1  # as in nccl-tests\n",
            .details = ITERATION VERIFIED
            "\n"
-           "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain effective`\n"
-           "and `ddpbench explain break-even` say what their figures mean. On GPUs each rank's\n"
-           "sparse list has a fixed capacity. For n values this is D*n (topk, oktopk) or n/8\n"
-           "(threshold; without feedback: n). All lists are gathered in full. The bytes shown are\n"
-           "modelled, and oktopk sends as many bytes as topk.");
+           "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain\n"
+           "effective` and `ddpbench explain break-even` say what their figures mean. On\n"
+           "GPUs each rank's sparse list has a fixed capacity. For n values this is D*n\n"
+           "(topk, oktopk) or n/8 (threshold; without feedback: n). All lists are gathered\n"
+           "in full. The bytes shown are modelled, and oktopk sends as many bytes as\n"
+           "topk.");
 
 COLLECTIVE(reduce_scatter, "reduce-scatter",
            "sum, average, ... over all ranks; each rank gets a chunk", with_op,

@@ -86,28 +86,27 @@ const struct ddp_cmd ddp_cmd_compare = {
     .group = DDP_CMD_JUDGE,
     .summary = "test whether the stored result NEW is slower than the stored result BASE",
     .operands = "BASE NEW [MORE...]",
-    .details =
-        "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
-        "cannot be told: an interval is too wide, a result is incomplete, or BASE has a\n"
-        "training run or a cell that was not judged. Exits with 65 when a result has wrong\n"
-        "data or a point without valid iterations. A cell is slower only if the interval of\n"
-        "its ratio lies above the larger of 10 % and --min-effect (default: this machine's\n"
-        "noise floor). The step time of a training run is a cell. It has an interval from six\n"
-        "epochs or six repetitions on. Accuracies are judged as by `ddpbench gate`: over the\n"
-        "seeds, with --accuracy-margin. Stored results were measured at different times, so\n"
-        "compare cannot tell a change of the code from a change of the machine. `ddpbench\n"
-        "gate` can: it runs pairs.\n"
-        "Results can be compared if they have the same CPU model, usable cores, major version\n"
-        "of the kernel, ranks, backend and MPI library (76 otherwise). Host names and builds\n"
-        "may differ. A fact that a result lacks equals only another missing fact. --vary ranks\n"
-        "and --vary backend allow the ranks, or the backend and MPI library, to differ.\n"
-        "--across compares results of any machines with the first result. It shows ratios,\n"
-        "the ratios that the 95 % intervals of both medians allow, and the facts that differ.\n"
-        "It exits with 0.\n",
-    .examples =
-        "  ddpbench compare yesterday.json today.json\n"
-        "  ddpbench compare --vary algorithm tree.json ring.json\n"
-        "  ddpbench compare --across runner.json laptop.json cluster.json --json ratios.json\n",
+    .details = "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
+               "cannot be told: an interval is too wide, a result is incomplete, or BASE has a\n"
+               "training run or a cell that was not judged. Exits with 65 when a result has\n"
+               "wrong data or a point without valid iterations. A cell is slower only if the\n"
+               "interval of its ratio lies above the larger of 10 % and --min-effect (default:\n"
+               "this machine's noise floor). The step time of a training run is a cell. It has\n"
+               "an interval from six epochs or six repetitions on. Accuracies are judged as by\n"
+               "`ddpbench gate`: over the seeds, with --accuracy-margin. Stored results were\n"
+               "measured at different times, so compare cannot tell a change of the code from a\n"
+               "change of the machine. `ddpbench gate` can: it runs pairs.\n"
+               "Results can be compared if they have the same CPU model, usable cores, major\n"
+               "version of the kernel, ranks, backend and MPI library (76 otherwise). Host names\n"
+               "and builds may differ. A fact that a result lacks equals only another missing\n"
+               "fact. --vary ranks and --vary backend allow the ranks, or the backend and MPI\n"
+               "library, to differ. --across compares results of any machines with the first\n"
+               "result. It shows ratios, the ratios that the 95 % intervals of both medians\n"
+               "allow, and the facts that differ. It exits with 0.\n",
+    .examples = "  ddpbench compare yesterday.json today.json\n"
+                "  ddpbench compare --vary algorithm tree.json ring.json\n"
+                "  ddpbench compare --across runner.json laptop.json cluster.json \\\n"
+                "      --json ratios.json\n",
     .rows = rows,
     .values_bytes = sizeof(struct compare_values),
     .help_offset = offsetof(struct compare_values, help),

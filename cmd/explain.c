@@ -40,11 +40,11 @@ static void explain_busbw(FILE *out)
     double algbw = example_bytes / example_s / 1e9;
     double factor = ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS);
     fputs("Bus bandwidth (busbw) says how fast each rank's link must have been, in GB/s\n"
-          "(1e9 bytes per second), if the collective moved no more data than necessary. It can\n"
-          "be compared with the nominal speed of the link, for any number of ranks.\n"
+          "(1e9 bytes per second), if the collective moved no more data than necessary. It\n"
+          "can be compared with the nominal speed of the link, for any number of ranks.\n"
           "\n"
-          "    algbw = S / t              S: bytes of the full buffer, t: time of one operation\n"
-          "    busbw = algbw * factor(n)  n: ranks\n"
+          "    algbw = S / t              S: bytes of the full buffer\n"
+          "    busbw = algbw * factor(n)  t: time of one operation, n: ranks\n"
           "\n"
           "S is the buffer each rank holds (allreduce, broadcast, reduce, send-recv), or n\n"
           "times the chunk of one rank (reduce-scatter, all-gather, all-to-all, gather,\n"
@@ -53,8 +53,9 @@ static void explain_busbw(FILE *out)
           "Why 2(n-1)/n for allreduce: to sum one element, the values of n-1 ranks must be\n"
           "sent somewhere, and the sum must then be sent to n-1 ranks. That is 2(n-1)\n"
           "transfers per element and 2(n-1) S bytes in all, which n links share.\n"
-          "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of them\n"
-          "needs no transfer for its own. Why 1: all of S crosses the busiest link once.\n"
+          "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of\n"
+          "them needs no transfer for its own. Why 1: all of S crosses the busiest link\n"
+          "once.\n"
           "\n",
           out);
     fprintf(out,
@@ -67,10 +68,10 @@ static void explain_busbw(FILE *out)
             EXAMPLE_RANKS, EXAMPLE_RANKS, factor, algbw, factor, algbw * factor);
     print_factors(out);
     fputs("\n"
-          "With one rank nothing is exchanged, and with 0 bytes nothing is moved. Then neither\n"
-          "algbw nor busbw exists: - in tables, null in JSON. Over shared memory no data\n"
-          "crosses a link: busbw then serves to compare algorithms and is not the speed of a\n"
-          "link.\n"
+          "With one rank nothing is exchanged, and with 0 bytes nothing is moved. Then\n"
+          "neither algbw nor busbw exists: - in tables, null in JSON. Over shared memory no\n"
+          "data crosses a link: busbw then serves to compare algorithms and is not the\n"
+          "speed of a link.\n"
           "Definition: nccl-tests, doc/PERFORMANCE.md.\n",
           out);
 }
@@ -78,72 +79,76 @@ static void explain_busbw(FILE *out)
 static void explain_algbw(FILE *out)
 {
     fprintf(out,
-            "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes per second): the full buffer\n"
-            "divided by the time of one operation. It tells how long S bytes of gradients take:\n"
+            "Algorithm bandwidth (algbw) = S / t in GB/s (1e9 bytes per second): the full\n"
+            "buffer divided by the time of one operation. It tells how long S bytes of\n"
+            "gradients take:\n"
             "\n"
             "    64 MiB in %.1f ms: %.0f / %.4f s = %.2f GB/s\n"
             "\n"
-            "For most collectives algbw falls with the number of ranks even if every link keeps\n"
-            "its speed, so compare different rank counts by busbw: `ddpbench explain busbw`.\n",
+            "For most collectives algbw falls with the number of ranks even if every link\n"
+            "keeps its speed, so compare different rank counts by busbw: `ddpbench explain\n"
+            "busbw`.\n",
             example_s * 1e3, example_bytes, example_s, example_bytes / example_s / 1e9);
 }
 
 static void explain_time(FILE *out)
 {
-    fputs(
-        "The time of one iteration is that of a single operation. After a barrier, every rank\n"
-        "reads a monotonic clock before and after the operation, and the largest of the\n"
-        "ranks' times counts. With --start window the ranks wait for an agreed time instead,\n"
-        "and the time runs from the earliest start to the latest exit, on clocks that the\n"
-        "ranks have synchronised. An iteration that a rank began more than 1 us late is\n"
-        "invalid and is measured again. Rewriting the input and verifying the result are not\n"
-        "timed. From 64 KiB on they begin only when all ranks have finished the operation,\n"
-        "so that they do not slow down a rank that is still timed.\n"
-        "\n"
-        "The table shows the median over the iterations. Its 95 % interval assumes nothing\n"
-        "about the distribution of the times: with n iterations it is bounded by two of the\n"
-        "sorted times, chosen by the binomial distribution (n = 20: the 6th and the 15th).\n"
-        "Below 6 iterations no such pair exists, and the interval is -. Outliers are kept.\n"
-        "Without -n a point is measured until half the interval is within --precision of the\n"
-        "median (checked after 20, 30, 45, ... iterations), --max-time is over, or there are\n"
-        "10000 iterations.\n"
-        "\n"
-        "Documents also say whether slow iterations followed each other (autocorrelated), so that\n"
-        "the interval is too narrow, and how many iterations of --start window were invalid. At\n"
-        "most 1 in 25 independent series counts as drifting or autocorrelated.\n"
-        "\n"
-        "Points are measured in random order (--order, --seed), so that drift of the machine\n"
-        "does not look like an effect of the size. `control` in a result is the speed at\n"
-        "which all ranks together copy private memory. It is measured for each rank count and\n"
-        "each launch. If it changes, the machine has changed.\n"
-        "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
-        "SC15.\n",
-        out);
+    fputs("The time of one iteration is that of a single operation. After a barrier, every\n"
+          "rank reads a monotonic clock before and after the operation, and the largest of\n"
+          "the ranks' times counts. With --start window the ranks wait for an agreed time\n"
+          "instead, and the time runs from the earliest start to the latest exit, on clocks\n"
+          "that the ranks have synchronised. An iteration that a rank began more than 1 us\n"
+          "late is invalid and is measured again. Rewriting the input and verifying the\n"
+          "result are not timed. From 64 KiB on they begin only when all ranks have\n"
+          "finished the operation, so that they do not slow down a rank that is still\n"
+          "timed.\n"
+          "\n"
+          "The table shows the median over the iterations. Its 95 % interval assumes\n"
+          "nothing about the distribution of the times: with n iterations it is bounded by\n"
+          "two of the sorted times, chosen by the binomial distribution (n = 20: the 6th\n"
+          "and the 15th). Below 6 iterations no such pair exists, and the interval is -.\n"
+          "Outliers are kept. Without -n a point is measured until half the interval is\n"
+          "within --precision of the median (checked after 20, 30, 45, ... iterations),\n"
+          "--max-time is over, or there are 10000 iterations.\n"
+          "\n"
+          "Documents also say whether slow iterations followed each other (autocorrelated),\n"
+          "so that the interval is too narrow, and how many iterations of --start window\n"
+          "were invalid. At most 1 in 25 independent series counts as drifting or\n"
+          "autocorrelated.\n"
+          "\n"
+          "Points are measured in random order (--order, --seed), so that drift of the\n"
+          "machine does not look like an effect of the size. `control` in a result is the\n"
+          "speed at which all ranks together copy private memory. It is measured for each\n"
+          "rank count and each launch. If it changes, the machine has changed.\n"
+          "Source: Hoefler & Belli, Scientific Benchmarking of Parallel Computing Systems,\n"
+          "SC15.\n",
+          out);
 }
 
 static void explain_pingpong(FILE *out)
 {
-    fputs("The ping-pong is the round trip of one cache line between ranks 0 and 1, or of one\n"
-          "8-byte message if the ranks do not share memory. It is measured for at most about\n"
-          "1 ms before and after each point. It shows where the two ranks really run: on two\n"
-          "threads of one core, on two cores of one chip, on two chips, or on two hosts. On\n"
-          "shared and virtual machines this placement changes without notice, and it decides\n"
-          "which algorithm is fast. Compare two points only if their ping-pong times agree.\n",
+    fputs("The ping-pong is the round trip of one cache line between ranks 0 and 1, or of\n"
+          "one 8-byte message if the ranks do not share memory. It is measured for at most\n"
+          "about 1 ms before and after each point. It shows where the two ranks really run:\n"
+          "on two threads of one core, on two cores of one chip, on two chips, or on two\n"
+          "hosts. On shared and virtual machines this placement changes without notice, and\n"
+          "it decides which algorithm is fast. Compare two points only if their ping-pong\n"
+          "times agree.\n",
           out);
 }
 
 static void explain_bound(FILE *out)
 {
-    fputs(
-        "The bound is the least time that this machine needs for the collective, and the table\n"
-        "shows it in percent of the median time, so a figure near 100 is as good as this machine\n"
-        "allows. From 64 KiB on in shared memory, it is the time in which all ranks read their\n"
-        "inputs once and write their results once with plain loops that do not wait for each\n"
-        "other; below 64 KiB it is the latency of the algorithm's steps, and with messages it is\n"
-        "the time of as many messages between neighbours. It is measured before and after each\n"
-        "point on the buffers of the point, the faster measurement counts, and a figure above\n"
-        "103 means that other programs disturbed both measurements.\n",
-        out);
+    fputs("The bound is the least time that this machine needs for the collective, and the\n"
+          "table shows it in percent of the median time, so a figure near 100 is as good as\n"
+          "this machine allows. From 64 KiB on in shared memory, it is the time in which\n"
+          "all ranks read their inputs once and write their results once with plain loops\n"
+          "that do not wait for each other; below 64 KiB it is the latency of the\n"
+          "algorithm's steps, and with messages it is the time of as many messages between\n"
+          "neighbours. It is measured before and after each point on the buffers of the\n"
+          "point, the faster measurement counts, and a figure above 103 means that other\n"
+          "programs disturbed both measurements.\n",
+          out);
 }
 
 /* Prints a text in lines of at most 80 columns, indented by `indent`. */
@@ -201,9 +206,10 @@ static void explain_effective(FILE *out)
 {
     struct ddp_point p;
     example_point(&p);
-    fputs("A compressed or partial all-reduce moves fewer bytes than the buffer has, so its bus\n"
-          "bandwidth would mean nothing. Its effective bandwidth (eff, effective_GBps) is the\n"
-          "bus bandwidth that a dense all-reduce would need to finish in the same time:\n"
+    fputs("A compressed or partial all-reduce moves fewer bytes than the buffer has, so its\n"
+          "bus bandwidth would mean nothing. Its effective bandwidth (eff, effective_GBps)\n"
+          "is the bus bandwidth that a dense all-reduce would need to finish in the same\n"
+          "time:\n"
           "\n"
           "    effective = S / t * 2(n-1)/n    S: bytes of the dense f32 buffer, n: ranks,\n"
           "                                    t: encode + exchange + decode\n"
@@ -216,19 +222,19 @@ static void explain_effective(FILE *out)
             EXAMPLE_RANKS, sparse_example_ns / 1e6, (unsigned long long)sparse_example_bytes,
             sparse_example_ns / 1e9, ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS),
             ddp_point_effective_GBps(&p, sparse_example_ns));
-    fputs("Compare it with the busbw (`ddpbench explain busbw`) of a dense all-reduce of the\n"
-          "same size and ranks: the larger one is faster. `x f32` and `x f16` are that\n"
+    fputs("Compare it with the busbw (`ddpbench explain busbw`) of a dense all-reduce of\n"
+          "the same size and ranks: the larger one is faster. `x f32` and `x f16` are that\n"
           "comparison, with dense exchanges that were measured directly beside the point.\n"
           "\n"
-          "phase_us: the times of encode (select or convert, with error feedback), exchange and\n"
-          "decode. Each is the median of the slowest rank's times, so they need not add up to\n"
-          "the total. sent, wire_bytes_per_rank: the bytes of the rank that sent most. They are\n"
-          "counted if an algorithm of ddpbench sends messages. Where ranks read each other's\n"
-          "memory, they are the bytes that other ranks read. On GPUs, and where a library does\n"
-          "the exchange, they are a model of what a ring would send. density: the values that a\n"
-          "rank sent in one exchange, as a fraction of the whole buffer. With --partial K, an\n"
-          "exchange covers one of K chunks. overflows: finite values that became infinite in 16\n"
-          "bits.\n",
+          "phase_us: the times of encode (select or convert, with error feedback), exchange\n"
+          "and decode. Each is the median of the slowest rank's times, so they need not add\n"
+          "up to the total. sent, wire_bytes_per_rank: the bytes of the rank that sent\n"
+          "most. They are counted if an algorithm of ddpbench sends messages. Where ranks\n"
+          "read each other's memory, they are the bytes that other ranks read. On GPUs, and\n"
+          "where a library does the exchange, they are a model of what a ring would send.\n"
+          "density: the values that a rank sent in one exchange, as a fraction of the whole\n"
+          "buffer. With --partial K, an exchange covers one of K chunks. overflows: finite\n"
+          "values that became infinite in 16 bits.\n",
           out);
 }
 
@@ -263,22 +269,23 @@ static void print_densities(FILE *out)
 
 static void explain_break_even(FILE *out)
 {
-    fputs("The break-even density of a sparse exchange (topk, threshold, oktopk) is the share\n"
-          "of values below which the exchange takes less time than a dense one. 0 means that it\n"
-          "is never faster, 1 that it is always faster. There is one density against dense f32\n"
-          "and one against fp16. The one against fp16 is the fairer comparison, because fp16\n"
-          "halves the bytes at almost no cost.\n"
+    fputs("The break-even density of a sparse exchange (topk, threshold, oktopk) is the\n"
+          "share of values below which the exchange takes less time than a dense one. 0\n"
+          "means that it is never faster, 1 that it is always faster. There is one density\n"
+          "against dense f32 and one against fp16. The one against fp16 is the fairer\n"
+          "comparison, because fp16 halves the bytes at almost no cost.\n"
           "\n"
-          "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To send\n"
-          "            every rank's k of N values with their indices to all others takes\n"
-          "            8 k (n-1) bytes per rank, so k/N = 1/n against f32 and 1/(2n) against\n"
-          "            fp16. Above a density of 1/32 a bitmap is smaller than indices, and k/N\n"
-          "            against f32 is about 2/n - 1/32.\n"
-          "estimated   from the times of this point. The assumption is that encode takes the\n"
-          "            same time at every density, and that the times of exchange and decode\n"
-          "            are proportional to the density.\n"
-          "measured    with --break-even. The exchange is timed at densities from 1e-4 to 1.\n"
-          "            Bisection finds the density at which it takes as long as a dense one.\n"
+          "predicted   from bytes alone. A dense ring sends 2 (n-1)/n S bytes per rank. To\n"
+          "            send every rank's k of N values with their indices to all others\n"
+          "            takes 8 k (n-1) bytes per rank, so k/N = 1/n against f32 and 1/(2n)\n"
+          "            against fp16. Above a density of 1/32 a bitmap is smaller than\n"
+          "            indices, and k/N against f32 is about 2/n - 1/32.\n"
+          "estimated   from the times of this point. The assumption is that encode takes\n"
+          "            the same time at every density, and that the times of exchange and\n"
+          "            decode are proportional to the density.\n"
+          "measured    with --break-even. The exchange is timed at densities from 1e-4 to\n"
+          "            1. Bisection finds the density at which it takes as long as a dense\n"
+          "            one.\n"
           "\n",
           out);
     print_densities(out);
@@ -286,10 +293,10 @@ static void explain_break_even(FILE *out)
           "\n"
           "If compression does not pay off, the table names the link speed below which it\n"
           "would. This speed is the number of bytes that compression saves against a dense\n"
-          "ring, divided by the extra time of its arithmetic. The extra time is that of encode\n"
-          "and decode. Over shared memory no data crosses a link, so the extra time is the\n"
-          "difference between the compressed and the dense time. Shared memory is so fast that\n"
-          "compression seldom pays off there.\n"
+          "ring, divided by the extra time of its arithmetic. The extra time is that of\n"
+          "encode and decode. Over shared memory no data crosses a link, so the extra time\n"
+          "is the difference between the compressed and the dense time. Shared memory is so\n"
+          "fast that compression seldom pays off there.\n"
           "Sources: Li & Hoefler, Ok-Topk, PPoPP 2022; Agarwal et al., On the Utility of\n"
           "Gradient Compression, MLSys 2022 (compression won in 6 of 200 set-ups).\n",
           out);

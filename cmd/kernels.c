@@ -115,19 +115,19 @@ const struct ddp_cmd ddp_cmd_kernels = {
     .group = DDP_CMD_MEASURE,
     .summary = "micro-benchmarks of the CPU kernels, by Google Benchmark",
     .operands = "[--benchmark_FLAG=VALUE...]",
-    .details =
-        "Kernels: copy, reduce, convert, threshold and top-k selection with error feedback,\n"
-        "scatter-add and merge of sparse lists, optimiser steps. They run on one core with the\n"
-        "SIMD level that DDPBENCH_SIMD allows. Bytes per second count what a kernel must move:\n"
-        "3n elements to reduce two arrays, 6n bytes to convert and, with error feedback,\n"
-        "12n + 8k bytes for a threshold and 16n + 8k for a top-k (k of n elements are kept).\n\n"
-        "Flags of Google Benchmark are passed on. They need '=':\n"
-        "  --benchmark_list_tests=true         the names\n"
-        "  --benchmark_filter=REGEX            only these\n"
-        "  --benchmark_format=console|json|csv on stdout\n"
-        "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
-        "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
-        "  --benchmark_enable_random_interleaving=true, ...\n",
+    .details = "Kernels: copy, reduce, convert, threshold and top-k selection with error\n"
+               "feedback, scatter-add and merge of sparse lists, optimiser steps. They run on\n"
+               "one core with the SIMD level that DDPBENCH_SIMD allows. Bytes per second count\n"
+               "what a kernel must move: 3n elements to reduce two arrays, 6n bytes to convert\n"
+               "and, with error feedback, 12n + 8k bytes for a threshold and 16n + 8k for a\n"
+               "top-k (k of n elements are kept).\n\n"
+               "Flags of Google Benchmark are passed on. They need '=':\n"
+               "  --benchmark_list_tests=true         the names\n"
+               "  --benchmark_filter=REGEX            only these\n"
+               "  --benchmark_format=console|json|csv on stdout\n"
+               "  --benchmark_out=FILE                to a file too; --benchmark_out_format=\n"
+               "  --benchmark_min_time=S, --benchmark_repetitions=N,\n"
+               "  --benchmark_enable_random_interleaving=true, ...\n",
     .examples = "  ddpbench kernels --size 1M --benchmark_filter=topk --benchmark_format=json\n",
     .rows = rows,
     .values_bytes = sizeof(struct kernels_values),

@@ -7,6 +7,7 @@
 #include "base/cpuinfo.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/terminal.h"
 #include "coll/coll.h"
 #include "coll/sparse/sparse_coll.h"
 #include "compress/compress.h"
@@ -16,6 +17,8 @@
 #include "plain.h"
 #include "report/report.h"
 
+#define TEXT_COLUMN 41 /* The description begins here. */
+
 /* The destination of the entries. */
 struct listing {
     struct ddp_app *app;
@@ -23,14 +26,30 @@ struct listing {
     const char *kind; /* kind of the entries being listed */
 };
 
+/* Prints the line of an entry. On a terminal the description is broken into lines. */
+static void print_entry(const struct listing *l, const char *name, const char *reason,
+                        const char *summary)
+{
+    struct ddp_terminal terminal;
+    struct ddp_strbuf line = DDP_STRBUF_INIT, text = DDP_STRBUF_INIT;
+    bool usable = reason[0] == '\0';
+    ddp_terminal_read(fileno(l->app->out), &terminal);
+    ddp_strbuf_addf(&line, "%-10s %-24s %-4s ", l->kind, name, usable ? "yes" : "no");
+    ddp_strbuf_addf(&text, "%s%s%s", summary, usable ? "" : "; not usable here: ", reason);
+    if (!text.failed)
+        ddp_strbuf_wrap(&line, text.text, (int)line.length, terminal.columns, TEXT_COLUMN);
+    fprintf(l->app->out, "%s\n", line.failed || text.failed ? name : line.text);
+    ddp_strbuf_release(&line);
+    ddp_strbuf_release(&text);
+}
+
 /* Prints or appends one entry. An empty reason means that the entry is usable, or that
  * entries of this kind are not checked. */
 static void entry(struct listing *l, const char *name, const char *reason, const char *summary)
 {
     bool usable = reason[0] == '\0';
     if (!l->json) {
-        fprintf(l->app->out, "%-10s %-24s %-4s %s%s%s\n", l->kind, name, usable ? "yes" : "no",
-                summary, usable ? "" : "; not usable here: ", reason);
+        print_entry(l, name, reason, summary);
         return;
     }
     cJSON *item = ddp_json_append(l->json);

@@ -48,11 +48,14 @@ const struct ddp_exit_row *ddp_exit_rows(void)
 
 void ddp_exit_print(FILE *out)
 {
-    for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++)
-        fprintf(out, "%6d  %s\n", r->code, r->meaning);
     struct ddp_strbuf text = DDP_STRBUF_INIT;
+    for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++) {
+        ddp_strbuf_addf(&text, "%6d  ", r->code);
+        ddp_text_wrap(&text, 8, 8, 80, r->meaning);
+    }
+    ddp_strbuf_add(&text, " 128+n  ended by signal n\n\n");
     ddp_text_wrap(&text, 0, 0, 80, ddp_exit_text);
-    fprintf(out, " 128+n  ended by signal n\n\n%s", text.failed ? "" : text.text);
+    fputs(text.failed ? "" : text.text, out);
     ddp_strbuf_release(&text);
 }
 

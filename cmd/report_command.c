@@ -79,16 +79,16 @@ const struct ddp_cmd ddp_cmd_report = {
     .name = "report",
     .summary = "write a page with plots and tables about stored results",
     .operands = "FILE...",
-    .details =
-        "The HTML page is one file that needs no network and no script. It has a summary in\n"
-        "words, bandwidth and time over size and ranks, compression with its break-even,\n"
-        "accuracy over seconds and bytes, verdicts, and the environment. A table stands under\n"
-        "every plot. Doubtful points are hollow in plots and marked in tables. Several results\n"
-        "are drawn into the same plots, with ratios to the first one.\n"
-        "The Markdown page is for pull requests. It begins with the verdicts and the cells\n"
-        "that changed.\n"
-        "Results are named by their labels or by their files. A result that is partial or has\n"
-        "wrong data is shown, and the page says so.\n",
+    .details = "The HTML page is one file that needs no network and no script. It has a summary\n"
+               "in words, bandwidth and time over size and ranks, compression with its\n"
+               "break-even, accuracy over seconds and bytes, verdicts, and the environment. A\n"
+               "table stands under every plot. Doubtful points are hollow in plots and marked in\n"
+               "tables. Several results are drawn into the same plots, with ratios to the first\n"
+               "one.\n"
+               "The Markdown page is for pull requests. It begins with the verdicts and the\n"
+               "cells that changed.\n"
+               "Results are named by their labels or by their files. A result that is partial or\n"
+               "has wrong data is shown, and the page says so.\n",
     .examples = "  ddpbench report result.json -o report.html\n"
                 "  ddpbench report --vary backend shm.json mpi.json -o report.html --svg plots\n"
                 "  ddpbench report gate.json -o comment.md\n",

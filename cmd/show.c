@@ -54,13 +54,12 @@ const struct ddp_cmd ddp_cmd_show = {
     .name = "show",
     .summary = "print stored results again, in any format",
     .operands = "FILE...",
-    .details =
-        "A result is what `--json FILE` wrote, of a measurement, a training, a sweep or a\n"
-        "verdict. The table, CSV and Markdown are those that the command itself printed. A\n"
-        "result that was changed after it was written is refused, unless --edited is given.\n"
-        "Several results follow each other. The formats json, junit, gbench and those of\n"
-        "github-action-benchmark take only one. The exit code says nothing about the verdict\n"
-        "of a result.\n",
+    .details = "A result is what `--json FILE` wrote, of a measurement, a training, a sweep or a\n"
+               "verdict. The table, CSV and Markdown are those that the command itself printed.\n"
+               "A result that was changed after it was written is refused, unless --edited is\n"
+               "given. Several results follow each other. The formats json, junit, gbench and\n"
+               "those of github-action-benchmark take only one. The exit code says nothing about\n"
+               "the verdict of a result.\n",
     .examples = "  ddpbench show result.json\n"
                 "  ddpbench show result.json --format markdown -o result.md\n"
                 "  ddpbench show monday.json friday.json --format csv\n",

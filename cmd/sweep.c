@@ -140,23 +140,24 @@ const struct ddp_cmd ddp_cmd_sweep = {
     .summary = "many runs from a configuration; continues after an interruption",
     .operands = "CONFIG.json",
     .details =
-        "The configuration is JSON. The keys of a run are options of its command. If values\n"
-        "are lists, every combination is measured.\n"
+        "The configuration is JSON. The keys of a run are options of its command. If\n"
+        "values are lists, every combination is measured.\n"
         "\n"
         "  {\"runs\": [\n"
         "    {\"command\": \"allreduce\", \"ranks\": [1, 2], \"size\": [\"8\", \"64K\"],\n"
         "     \"dtype\": [\"f32\", \"f16\"]},\n"
         "    {\"command\": \"train\", \"sync\": [\"dense\", \"topk:0.01\"], \"epochs\": 2}]}\n"
         "\n"
-        "With --json FILE or --journal FILE, each finished point goes to a journal before it\n"
-        "is shown. The same command line then continues an interrupted sweep, on the same\n"
-        "machine with the same build. An interrupted training run starts over. --seed sets\n"
-        "the order of the runs. It is also the seed of runs that set none. \"ranks\": \"all\"\n"
-        "stands for all ranks of mpiexec, else for the default of --ranks. With backend nccl\n"
-        "a run that sets no number of ranks gets one rank per GPU, at most 8. A run with more\n"
-        "ranks than mpiexec started is left out with a warning. A run that its ranks find\n"
-        "impossible is left out with a warning, too, and the exit code is then 69. Any other\n"
-        "run that is known to be impossible before the ranks start ends the sweep at once.\n",
+        "With --json FILE or --journal FILE, each finished point goes to a journal before\n"
+        "it is shown. The same command line then continues an interrupted sweep, on the\n"
+        "same machine with the same build. An interrupted training run starts over.\n"
+        "--seed sets the order of the runs. It is also the seed of runs that set none.\n"
+        "\"ranks\": \"all\" stands for all ranks of mpiexec, else for the default of --ranks.\n"
+        "With backend nccl a run that sets no number of ranks gets one rank per GPU, at\n"
+        "most 8. A run with more ranks than mpiexec started is left out with a warning. A\n"
+        "run that its ranks find impossible is left out with a warning, too, and the exit\n"
+        "code is then 69. Any other run that is known to be impossible before the ranks\n"
+        "start ends the sweep at once.\n",
     .examples = "  ddpbench sweep configs/quick.json --json today.json\n"
                 "  ddpbench sweep configs/full.json --dry-run\n"
                 "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json\n",

@@ -396,25 +396,25 @@ const struct ddp_cmd ddp_cmd_train = {
     .group = DDP_CMD_TRAIN,
     .summary = "train a real network data-parallel, with a chosen gradient exchange",
     .operands = "",
-    .details =
-        "Every rank holds the whole model and its slice of each global batch. Gradients are\n"
-        "averaged over the global batch, so P ranks with batch B train like one with P*B.\n"
-        "Batch normalisation (resnet9) is the exception: it sees each rank's images alone.\n"
-        "On one machine, the same options give the same losses, bit for bit. Seconds and\n"
-        "images/s cover the training alone, without the evaluation over all images.\n"
-        "\n"
-        "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
-        "oktopk), or each rank uses its own gradients and parameters are averaged from time\n"
-        "to time (partial, local). With --compare or --seeds there are several runs, and a\n"
-        "table compares them. Before these runs, rank 0 trains a few steps alone, as the\n"
-        "baseline of the speed-up.\n",
-    .examples =
-        "  ddpbench train --epochs 10 --json run.json\n"
-        "  ddpbench train --ranks 2 --batch 64 --data ~/mnist --dataset mnist\n"
-        "  ddpbench train --model resnet9 --data ~/cifar-10-batches-py --target-accuracy 0.7\n"
-        "  ddpbench train --model resnet9 --dataset synthetic --images 5000 --epochs 2\n"
-        "  ddpbench train --compare dense,fp16,topk:0.01 --seeds 1,2,3 --format markdown\n"
-        "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K --overlap on\n",
+    .details = "Every rank holds the whole model and its slice of each global batch. Gradients\n"
+               "are averaged over the global batch, so P ranks with batch B train like one with\n"
+               "P*B. Batch normalisation (resnet9) is the exception: it sees each rank's images\n"
+               "alone. On one machine, the same options give the same losses, bit for bit.\n"
+               "Seconds and images/s cover the training alone, without the evaluation over all\n"
+               "images.\n"
+               "\n"
+               "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
+               "oktopk), or each rank uses its own gradients and parameters are averaged from\n"
+               "time to time (partial, local). With --compare or --seeds there are several runs,\n"
+               "and a table compares them. Before these runs, rank 0 trains a few steps alone,\n"
+               "as the baseline of the speed-up.\n",
+    .examples = "  ddpbench train --epochs 10 --json run.json\n"
+                "  ddpbench train --ranks 2 --batch 64 --data ~/mnist --dataset mnist\n"
+                "  ddpbench train --model resnet9 --data ~/cifar-10-batches-py \\\n"
+                "      --target-accuracy 0.7\n"
+                "  ddpbench train --model resnet9 --dataset synthetic --images 5000 --epochs 2\n"
+                "  ddpbench train --compare dense,fp16,topk:0.01 --seeds 1,2,3 --format markdown\n"
+                "  mpiexec -n 16 ddpbench train --sync dense --bucket-bytes 256K --overlap on\n",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),

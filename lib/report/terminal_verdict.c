@@ -150,7 +150,7 @@ static void add_cells(const struct ddp_verdict_record *v, int width, struct ddp_
     for (size_t i = 0; get_row(v, i, id, state, &row); i++) {
         fill_row(&rows, &row, cells);
         if (apart)
-            ddp_terminal_line(out, 0, NULL, "%s", id);
+            ddp_terminal_line(out, width, NULL, "%s", id);
         ddp_columns_row(columns, cells, COLUMNS, out);
     }
 }
@@ -232,7 +232,7 @@ static void add_accuracies(const struct ddp_verdict_record *v, int width, struct
     ddp_columns_fit(columns, count, width);
     ddp_columns_head(columns, count, out);
     for (size_t i = 0; i < v->accuracy_count; i++) {
-        ddp_terminal_line(out, 0, NULL, "%s", v->accuracy[i].name);
+        ddp_terminal_line(out, width, NULL, "%s", v->accuracy[i].name);
         accuracy_row(&v->accuracy[i], cells);
         ddp_columns_row(columns, cells, count, out);
     }

@@ -6,10 +6,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
+#include "base/terminal.h"
 
-#define TAG     1
-#define NAMED   4 /* A line names at most this many hosts or ranks. */
-#define ODD_MAX 8 /* At most this many hosts are reported as different. */
+#define TAG         1
+#define TEXT_COLUMN 6 /* A finding begins here, after its verdict. */
+#define NAMED       4 /* A line names at most this many hosts or ranks. */
+#define ODD_MAX     8 /* At most this many hosts are reported as different. */
 
 /* The facts about a rank that the job report combines. `bytes`: length of its findings as JSON. */
 struct member {
@@ -41,8 +44,18 @@ const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS] = {"FAIL", "WARN", "OK"}
 
 void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 {
-    fprintf(out, "%-4s  %s%s: %s%s%s\n", ddp_doctor_words[f->verdict], where, f->subject, f->fact,
-            f->advice[0] ? "; " : "", f->advice);
+    struct ddp_terminal terminal;
+    struct ddp_strbuf text = DDP_STRBUF_INIT, lines = DDP_STRBUF_INIT;
+    ddp_terminal_read(fileno(out), &terminal);
+    ddp_strbuf_addf(&text, "%s%s: %s%s%s", where, f->subject, f->fact, f->advice[0] ? "; " : "",
+                    f->advice);
+    if (!text.failed)
+        ddp_strbuf_wrap(&lines, text.text, TEXT_COLUMN, terminal.columns, TEXT_COLUMN);
+    /* One call writes the whole finding, because several ranks may write to the same file. */
+    fprintf(out, "%-4s  %s\n", ddp_doctor_words[f->verdict],
+            text.failed || lines.failed ? f->fact : lines.text);
+    ddp_strbuf_release(&text);
+    ddp_strbuf_release(&lines);
 }
 
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f)

@@ -66,10 +66,8 @@ symbols_of() {
     "$ddpbench" allreduce -qh | diff - short-allreduce.txt
     "$ddpbench" all_reduce_perf -b 8 -h | diff - short-allreduce.txt
     for topic in environment units exit-codes; do "$ddpbench" help "$topic" >"short-$topic.txt"; done
-    run grep -nE '^.{81,}' ./short-*.txt
-    [ -z "$output" ] || { echo "$output"; false; }
-    # No line of the long pages may be longer than 85 characters.
-    run grep -nE '^.{86,}' ./long-*.txt
+    "$ddpbench" help >short-program.txt
+    run grep -nE '^.{81,}' ./short-*.txt ./long-*.txt
     [ -z "$output" ] || { echo "$output"; false; }
 }
 
@@ -131,8 +129,6 @@ symbols_of() {
     grep -qE '^broadcast +1\.000 +1\.000 +1\.000$' text
     grep -q '= 5.37 GB/s' text
     grep -q '= 8.05 GB/s' text # 67108864 / 0.0125 * 1.5 = 8.053e9
-    run grep -nE '^.{86,}' text
-    [ -z "$output" ]
 }
 
 @test "explain: every topic it names exists; none, two, or an unknown one is an error" {
@@ -141,7 +137,9 @@ symbols_of() {
     hint_names busbw exit-codes
     topics=$("$ddpbench" completion bash | sed -n 's/^ *explain) .*operands="\([^"]*\)".*/\1/p')
     [ -n "$topics" ]
-    for topic in $topics; do "$ddpbench" explain "$topic" >/dev/null; done
+    for topic in $topics; do "$ddpbench" explain "$topic" >"$topic.txt"; done
+    run grep -nE '^.{81,}' ./*.txt
+    [ -z "$output" ] || { echo "$output"; false; }
     run -64 --separate-stderr "$ddpbench" explain busbw algbw
     run -64 --separate-stderr "$ddpbench" explain busbv
     hint_names "'busbw'"
@@ -151,8 +149,6 @@ symbols_of() {
     for topic in cell baseline exposed auto sync topk; do
         "$ddpbench" explain "$topic" >"$topic.txt"
         [ "$(wc -l <"$topic.txt")" -le 12 ]
-        run grep -nE '^.{81,}' "$topic.txt"
-        [ -z "$output" ] || { echo "$output"; false; }
         # The options that the text names exist.
         for option in $(grep -oE -- '--[a-z][a-z-]+' "$topic.txt"); do
             for command in allreduce train gate; do "$ddpbench" "$command" --help; done | grep -q -- "^ .*${option}[ ,]" ||

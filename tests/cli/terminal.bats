@@ -13,10 +13,10 @@ setup() {
 }
 
 # on COLUMNS ARGUMENT...: runs ddpbench on a terminal of this many columns and 24 rows; options of terminal.py are in
-# terminal_options. What a person sees is in $output.
+# terminal_options, and the expected exit code is in terminal_code. What a person sees is in $output.
 on() {
     run "$PYTHON" "$root/tests/terminal.py" "${terminal_options[@]}" --columns "$1" -- "$ddpbench" "${@:2}"
-    [ "$status" = 0 ] || {
+    [ "$status" = "${terminal_code:-0}" ] || {
         echo "ddpbench ${*:2}: exit $status: $output"
         return 1
     }
@@ -49,6 +49,32 @@ sizes() {
     fits "${two[@]}" --size 64K,1M --overlap-compute
     fits "${two[@]}" --size 8,4K -d f32,bf16 -o sum,max --algorithm flat,direct
     fits allreduce --ranks 1,2,4 --size 4 -n 3 -w 0
+}
+
+@test "no line of the default output of the other commands is broken" {
+    export XDG_STATE_HOME=$PWD/state
+    # Commands are not broken into lines, so a short one stands for a measurement of known times.
+    id=allreduce/shm/auto/f32/sum/r0/in/registered/n2
+    printf '%s\n' '#!/bin/sh' "exec '$PYTHON' -S -E '$root/tests/gate/fake_launch.py' --state count \
+        --points $id/64/none/0=10,$id/4096/topk:0.01/4=20 \"\$@\"" >old
+    cp old new
+    chmod +x old new
+    echo '{"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "4K"], "iters": 3},
+        {"command": "train", "ranks": 2, "sync": ["dense", "topk:0.01"], "dataset": "synthetic", "images": 64, "epochs": 1}]}' >c.json
+    small=(--ranks 2 --dataset synthetic --images 64 --batch 16 --epochs 2)
+    fits version
+    fits list
+    fits doctor
+    fits sweep c.json
+    fits train "${small[@]}"
+    fits train "${small[@]}" --compare dense,fp16,topk:0.01,partial:4 --json t.json
+    fits compare --across t.json t.json
+    fits gate --runs 1 --base ./old --new ./new --json g.json
+    fits show g.json
+    terminal_code=12
+    fits gate --runs 1 --selftest --gates 1,1 --pairs 6 --base ./old
+    ok allreduce --ranks 2 --backend shm -n 3 -w 0 --size 64,1M --json a.json
+    fits compare a.json a.json
 }
 
 @test "the first line has what is constant, the columns what varies" {
