@@ -19,7 +19,7 @@ static const struct ddp_opt rows[] = {
             "accept results that were changed after they were written", .brief = ""),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(STRING, "format", 0, AT(format), "NAME", "table",
-            "output format; see `ddpbench list reporters`", .brief = ""),
+            "output format; see `ddpbench list reporters`", .offer = ddp_offer_format, .brief = ""),
     DDP_OPT(STRING, "output", 'o', AT(output), "FILE", "-", "write to this file (- for stdout)",
             .brief = ""),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
