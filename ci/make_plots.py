@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes results/plots/*.svg, which README.md and results/README.md show: `make plots`.
 
-`ddpbench report --svg` draws the plots of the documents of schema ddpbench/1 in results/. The
+`ddpbench report --svg` draws the plots and the terminal picture of the documents of schema ddpbench/1 in results/. The
 figures of results/peers.json, which tests/bench/peers.py wrote, become one such document for each
 library first. A document that does not exist yet is named on stderr and has no plot.
 
@@ -25,6 +25,7 @@ from canonical_json import canonical_digest  # noqa: E402
 PLOTS = (
     ("bandwidth.json", "allreduce-bus-bandwidth-over-size", "bandwidth-busbw"),
     ("bandwidth.json", "allreduce-time-over-size", "bandwidth-time"),
+    ("bandwidth.json", "screen", "screen"),
     ("convergence.json", "singa-cnn-on-fashion-mnist-accuracy-over-seconds", "accuracy-seconds"),
     ("convergence.json", "singa-cnn-on-fashion-mnist-accuracy-over-bytes", "accuracy-bytes"),
     ("peers.json", "allreduce-bus-bandwidth-over-size", "peers-busbw"),

@@ -16,6 +16,8 @@ extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_
 
 /* For the `offer` of an option (base/opt.h) that takes NAME or NAME:ARG from a list. */
 bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes);
+/* Offers the output formats. */
+bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes);
 /* Offers auto and the algorithms of the collective that the command measures. For train, those are
  * the algorithms of allreduce. */
 bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);

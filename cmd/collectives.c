@@ -14,6 +14,7 @@
 #include "coll/coll_auto.h"
 #include "coll/sparse/sparse_coll.h"
 #include "comm/hosts.h"
+#include "run/outputs.h"
 #include "run/points.h"
 
 #define AT(member) offsetof(struct ddp_collective_values, member)
@@ -180,6 +181,7 @@ static const struct ddp_opt data_rows[] = {
             "iterations as well (all), or nothing; 0, 1 and larger numbers mean off, once and all",
             .choices = ddp_check_names, .spelling = check_number),
     DDP_OPT_INCLUDE(output_rows, 0),
+    DDP_OPT_INCLUDE(ddp_plot_rows, AT(world.plot)),
     DDP_OPT_END,
 };
 
@@ -378,6 +380,12 @@ static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
         v->bench.step_factor = 0;
     if (coll == DDP_BARRIER || !ddp_opt_given(rows, parsed, "memory"))
         v->bench.memory = -1;
+    const bool one_size = v->bench.sizes.n == 1 ||
+                          (v->bench.sizes.n == 0 && v->bench.min_bytes == v->bench.max_bytes);
+    if (v->world.plot > 0 && one_size) {
+        ddp_fail(err, DDP_EUSAGE, "--plot needs several sizes");
+        return ddp_hint(err, "for example -b 8 -e 64M -f 4");
+    }
     return ddp_plan_check(&v->bench, err);
 }
 

@@ -30,7 +30,7 @@ static bool offer_backend(const char *command, int i, char *out, size_t out_byte
     return name != NULL;
 }
 
-static bool offer_format(const char *command, int i, char *out, size_t out_bytes)
+bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes)
 {
     const struct ddp_reporter *reporter = ddp_reporter_all()[i];
     (void)command;
@@ -77,7 +77,7 @@ const struct ddp_opt ddp_world_rows[] = {
             .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats; see `ddpbench list` (default table)",
-            .offer = offer_format, .brief = "table, csv, markdown, ...; also several"),
+            .offer = ddp_offer_format, .brief = "table, csv, markdown, ...; also several"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
@@ -100,7 +100,7 @@ const struct ddp_opt ddp_verdict_rows[] = {
             .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats: junit, markdown, github, ...; see `ddpbench list`",
-            .offer = offer_format, .brief = "table, junit, markdown, github, ..."),
+            .offer = ddp_offer_format, .brief = "table, junit, markdown, github, ..."),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT_END,

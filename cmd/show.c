@@ -1,10 +1,13 @@
 /* `ddpbench show` prints stored results again. */
+#include <string.h>
+
 #include "cmd.h"
 #include "report/report_show.h"
 #include "run/outputs.h"
 
 struct show_values {
     const char *format, *output;
+    int plot;
     bool edited, wide, verbose, help;
 };
 
@@ -16,12 +19,13 @@ static const struct ddp_opt rows[] = {
             "accept results that were changed after they were written", .brief = ""),
     DDP_OPT_HEADING("Output"),
     DDP_OPT(STRING, "format", 0, AT(format), "NAME", "table",
-            "output format; see `ddpbench list reporters`", .brief = ""),
+            "output format; see `ddpbench list reporters`", .offer = ddp_offer_format, .brief = ""),
     DDP_OPT(STRING, "output", 'o', AT(output), "FILE", "-", "write to this file (- for stdout)",
             .brief = ""),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal",
             .brief = "show all columns of the table"),
+    DDP_OPT_INCLUDE(ddp_plot_rows, AT(plot)),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
             "say what the columns of the table mean"),
     DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
@@ -39,13 +43,14 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
         return ddp_hint(err, "ddpbench show result.json");
     }
     DDP_TRY(ddp_outputs_find(v->format, &reporter, err));
+    DDP_TRY(ddp_outputs_check_plot(v->plot, strcmp(reporter->name, "table") == 0, err));
     const struct ddp_show_request request = {
         .paths = parsed->operands,
         .count = (size_t)parsed->operand_count,
         .rules = {.accept_edited = v->edited},
         .reporter = reporter,
         .output = v->output,
-        .table = {.wide = v->wide, .legend = v->verbose},
+        .table = {.wide = v->wide, .legend = v->verbose, .plot = v->plot},
     };
     return ddp_show(&request, err);
 }
@@ -57,10 +62,11 @@ const struct ddp_cmd ddp_cmd_show = {
     .details = "A result is what `--json FILE` wrote, of a measurement, a training, a sweep or a\n"
                "verdict. The table, CSV and Markdown are those that the command itself printed.\n"
                "A result that was changed after it was written is refused, unless --edited is\n"
-               "given. Several results follow each other. The formats json, junit, gbench and\n"
-               "those of github-action-benchmark take only one. The exit code says nothing about\n"
-               "the verdict of a result.\n",
+               "given. Several results follow each other, and their points share the plots. The\n"
+               "formats json, junit, gbench and those of github-action-benchmark take only one.\n"
+               "The exit code says nothing about the verdict of a result.\n",
     .examples = "  ddpbench show result.json\n"
+                "  ddpbench show monday.json friday.json --plot busbw\n"
                 "  ddpbench show result.json --format markdown -o result.md\n"
                 "  ddpbench show monday.json friday.json --format csv\n",
     .rows = rows,

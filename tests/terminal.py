@@ -101,8 +101,8 @@ def run(argv, columns=80, rows=24, term="xterm-256color", colors=False, act=None
             rest += os.read(fd, 65536)
         except OSError:  # the command and its children have ended
             break
-        # An escape code at the end may be incomplete.
-        cut = re.search(rb"(\x1b(\[[0-9;]*)?)?$", rest).start()
+        # An escape code or a character at the end may be incomplete.
+        cut = re.search(rb"(\x1b(\[[0-9;]*)?|[\xc0-\xff][\x80-\xbf]{0,2})?\Z", rest).start()
         text, rest = rest[:cut].decode(errors="replace"), rest[cut:]
         screen.feed(text)
         names["seen"] += text

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -35,4 +36,16 @@ void ddp_terminal_read(int fd, struct ddp_terminal *out)
     out->rows = size.ws_row > 0 ? size.ws_row : USUAL_ROWS;
     out->moves = term && term[0] && strcmp(term, "dumb") != 0;
     out->color = out->moves && !(no_color && no_color[0]);
+}
+
+bool ddp_terminal_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *locale = getenv(names[i]);
+        const char *set = locale ? strchr(locale, '.') : NULL;
+        if (locale && locale[0]) /* The others are of no effect. */
+            return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
+    }
+    return false;
 }

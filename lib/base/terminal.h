@@ -20,6 +20,8 @@ struct ddp_terminal {
 /* Reads the facts about the terminal of a descriptor. All members are 0 if the descriptor is no
  * terminal, or a terminal that does not tell its size. */
 void ddp_terminal_read(int fd, struct ddp_terminal *out);
+/* Returns whether the locale of the environment has the character set UTF-8. */
+bool ddp_terminal_utf8(void);
 
 #ifdef __cplusplus
 }

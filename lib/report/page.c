@@ -80,6 +80,21 @@ static int order_documents(struct ddp_page *page, const struct ddp_stored *docs,
     return 0;
 }
 
+/* Keeps a picture of the table of each document with points. */
+static int keep_screens(struct ddp_page *page)
+{
+    for (int d = 0; d < page->count && page->keeps_files; d++) {
+        struct ddp_strbuf *text;
+        if (page->docs[d]->record.point_count == 0)
+            continue;
+        text = ddp_page_keep_file(page, "screen");
+        if (!text)
+            return DDP_ENOMEM;
+        ddp_svg_screen(&page->docs[d]->record, text);
+    }
+    return 0;
+}
+
 /* Prepares everything that sections need, and builds the page. */
 static int build(struct ddp_page *page, const struct ddp_stored *docs, const char *const *paths,
                  bool markdown)
@@ -100,6 +115,7 @@ static int build(struct ddp_page *page, const struct ddp_stored *docs, const cha
     DDP_TRY(ddp_plot_collect_strategies(page->sources, page->count, &page->strategies, page->err));
     DDP_TRY(build_across(page));
     DDP_TRY(markdown ? ddp_page_markdown(page) : ddp_page_html(page));
+    DDP_TRY(keep_screens(page));
     return page->out->failed ? ddp_fail(page->err, DDP_ENOMEM, "no memory for the page") : 0;
 }
 

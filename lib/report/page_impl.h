@@ -9,7 +9,7 @@
 #include "report/page.h"
 #include "report/plot_svg.h"
 
-/* A plot as a file of its own. */
+/* A plot or a table as a file of its own. */
 struct ddp_page_file {
     char name[80]; /* With ".svg". */
     struct ddp_strbuf text;
@@ -29,7 +29,7 @@ struct ddp_page {
     struct ddp_across across; /* Ratios to the first document. Empty with one document. */
     struct ddp_strbuf *out;
     struct ddp_err *err;
-    bool keeps_files;            /* Plots are also kept as files. */
+    bool keeps_files;            /* Plots and tables are also kept as files. */
     struct ddp_page_file *files; /* [file_count] */
     size_t file_count;
 };
@@ -62,6 +62,9 @@ void ddp_page_link_text(double GBps, char *out, size_t bytes);
 /* Adds marks at the speeds of common links to a plot of rows. */
 void ddp_page_mark_links(struct ddp_plot *plot);
 
+/* Returns the text of a new file with this name and, if there is one already, a number. NULL: no
+ * memory. The pointer is valid until the next call. */
+struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name);
 /* Opens a figure, adds the plot with its legend, and keeps it as a file if files are kept. The
  * caller adds a table and closes the figure. Returns DDP_ENOMEM. */
 int ddp_page_open_figure(struct ddp_page *page, struct ddp_plot *plot) DDP_MUST_CHECK;

@@ -92,21 +92,20 @@ void ddp_page_link_text(double GBps, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", isnan(GBps) ? "-" : isinf(GBps) ? "any link" : "no link");
 }
 
-/* Keeps a plot as a file with a name that no other file has. */
-static int keep_file(struct ddp_page *page, const struct ddp_plot *plot)
+struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name)
 {
-    DDP_TRY(DDP_RESIZE(&page->files, page->file_count + 1, page->err));
+    if (DDP_RESIZE(&page->files, page->file_count + 1, page->err) != 0)
+        return NULL;
     struct ddp_page_file *file = &page->files[page->file_count];
     *file = (struct ddp_page_file){.text = DDP_STRBUF_INIT};
-    snprintf(file->name, sizeof file->name, "%s.svg", plot->name);
+    snprintf(file->name, sizeof file->name, "%.64s.svg", name);
     for (size_t i = 0, copy = 2; i < page->file_count; i++)
         if (strcmp(page->files[i].name, file->name) == 0) {
-            snprintf(file->name, sizeof file->name, "%s-%zu.svg", plot->name, copy++);
+            snprintf(file->name, sizeof file->name, "%.64s-%zu.svg", name, copy++);
             i = (size_t)-1; /* The new name may exist, too. */
         }
     page->file_count++;
-    ddp_svg_file(plot, &file->text);
-    return 0;
+    return &file->text;
 }
 
 /* Adds the names of the series, unless there is only one without a name. */
@@ -128,8 +127,12 @@ static void add_legend(struct ddp_page *page, const struct ddp_plot *plot)
 
 int ddp_page_open_figure(struct ddp_page *page, struct ddp_plot *plot)
 {
-    if (page->keeps_files)
-        DDP_TRY(keep_file(page, plot));
+    if (page->keeps_files) {
+        struct ddp_strbuf *text = ddp_page_keep_file(page, plot->name);
+        if (!text)
+            return DDP_ENOMEM;
+        ddp_svg_file(plot, text);
+    }
     ddp_strbuf_add(page->out, "<figure><figcaption>");
     ddp_markup_text(page->out, plot->title);
     ddp_strbuf_add(page->out, "</figcaption>\n");

@@ -22,6 +22,9 @@ void ddp_svg_markers(struct ddp_strbuf *out);
 void ddp_svg_inline(const struct ddp_plot *plot, const char *label, struct ddp_strbuf *out);
 /* Adds a drawing as a whole file. */
 void ddp_svg_file(const struct ddp_plot *plot, struct ddp_strbuf *out);
+/* Adds the table of a record with points, as it looks on a terminal of 80 columns, as a whole file
+ * (screen_svg.c). */
+void ddp_svg_screen(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds the drawing of a legend's key: a piece of the line and the marker. */
 void ddp_svg_key(const struct ddp_plot_series *series, struct ddp_strbuf *out);
 /* Adds text in which the characters that are special in SVG and HTML are escaped. Control

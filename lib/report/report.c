@@ -4,10 +4,15 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "report/plot_terminal.h"
 #include "report/report.h"
 #include "report/report_parts.h"
 #include "report/report_sink.h"
 #include "report/terminal_table.h"
+
+/* The room for a plot in a pipe or a file. */
+#define USUAL_COLUMNS 80
+#define USUAL_ROWS    24
 
 #define DDP_REPORTER(symbol) extern const struct ddp_reporter ddp_reporter_##symbol;
 #include "report/report_list.h"
@@ -81,6 +86,14 @@ bool ddp_report_has_stdout(const struct ddp_report_set *set)
         if (is_stdout(&set->outputs[i]))
             return true;
     }
+    return false;
+}
+
+bool ddp_report_has_table(const struct ddp_report_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->outputs[i].reporter->measured_order)
+            return true;
     return false;
 }
 
@@ -392,13 +405,38 @@ static int print_name(struct ddp_report_set *set, const char *name, bool first, 
     return 0;
 }
 
+/* Writes the plots below a table if they are asked for. */
+static int print_plots(const struct ddp_report_set *set, struct output *o,
+                       const struct ddp_plot_source *sources, int count, struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    struct ddp_terminal now;
+    if (!o->reporter->measured_order || set->table.plot == 0)
+        return 0;
+    ddp_terminal_read(o->sink.fd, &now);
+    const struct ddp_plot_look look = {.columns = now.columns > 0 ? now.columns : USUAL_COLUMNS,
+                                       .rows = now.rows > 0 ? now.rows : USUAL_ROWS,
+                                       .utf8 = ddp_terminal_utf8()};
+    const int rc = ddp_plot_text_over_size(
+        sources, count, (enum ddp_plot_metric)(set->table.plot - 1), &look, &text, err);
+    if (rc != 0) {
+        ddp_strbuf_release(&text);
+        return rc;
+    }
+    if (text.length == 0)
+        ddp_terminal_line(&text, look.columns, DDP_YELLOW,
+                          "no plot: no points of several sizes have the figure '%s'",
+                          ddp_plot_choices[set->table.plot]);
+    return flush_text(o, &text, false, err);
+}
+
 /* Writes the documents of all records, one after the other. */
-static int write_documents(struct output *o, const struct ddp_record *const *records, int count,
+static int write_documents(struct output *o, const struct ddp_plot_source *sources, int count,
                            struct ddp_err *err)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     for (int r = 0; r < count; r++) {
-        const int rc = o->reporter->render(records[r], &text, err);
+        const int rc = o->reporter->render(sources[r].record, &text, err);
         if (rc != 0) {
             ddp_strbuf_release(&text);
             return rc;
@@ -407,8 +445,8 @@ static int write_documents(struct output *o, const struct ddp_record *const *rec
     return flush_text(o, &text, true, err);
 }
 
-int ddp_report_show(struct ddp_report_set *set, const struct ddp_record *const *records,
-                    const char *const *names, int count, struct ddp_err *err)
+int ddp_report_show(struct ddp_report_set *set, const struct ddp_plot_source *sources, int count,
+                    struct ddp_err *err)
 {
     set->begun = true;
     for (int i = 0; i < set->count; i++) {
@@ -416,15 +454,17 @@ int ddp_report_show(struct ddp_report_set *set, const struct ddp_record *const *
         DDP_TRY(ddp_sink_open(&o->sink, err));
         look_at_terminal(set, o);
         if (o->reporter->document)
-            DDP_TRY(write_documents(o, records, count, err));
+            DDP_TRY(write_documents(o, sources, count, err));
     }
     for (int r = 0; r < count; r++) {
         if (count > 1)
-            DDP_TRY(print_name(set, names[r], r == 0, err));
-        DDP_TRY(print_record(set, records[r], r == 0, err));
+            DDP_TRY(print_name(set, sources[r].name, r == 0, err));
+        DDP_TRY(print_record(set, sources[r].record, r == 0, err));
     }
-    for (int i = 0; i < set->count; i++)
+    for (int i = 0; i < set->count; i++) {
+        DDP_TRY(print_plots(set, &set->outputs[i], sources, count, err));
         DDP_TRY(ddp_sink_finish(&set->outputs[i].sink, err));
+    }
     return 0;
 }
 
@@ -464,7 +504,10 @@ int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record, 
         first = printed;
     for (int i = 0; i < set->count; i++) {
         struct output *o = &set->outputs[i];
+        const struct ddp_plot_source source = {.name = "", .record = record};
         int rc = o->reporter->document ? 0 : print_piece(o, record, PIECE_END, 0, 0, false, err);
+        if (rc == 0)
+            rc = print_plots(set, o, &source, 1, err);
         if (rc == 0)
             rc = ddp_sink_finish(&o->sink, err);
         if (first == 0)

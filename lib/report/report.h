@@ -67,6 +67,7 @@ void ddp_report_set_write_deadline(struct ddp_report_set *set,
 struct ddp_table_options {
     bool wide;   /* All columns on a terminal, too, as in a pipe or a file. */
     bool legend; /* Say what the columns mean. */
+    int plot;    /* The plot below the table: index of ddp_plot_choices (plot_terminal.h). */
 };
 /* Sets the options of tables that are added later. The struct is copied. */
 void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options);
@@ -80,6 +81,8 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
+/* Returns true if an output is the table. */
+bool ddp_report_has_table(const struct ddp_report_set *set);
 /* Returns true if a table is drawn on a terminal. Known after ddp_report_begin. */
 bool ddp_report_on_screen(const struct ddp_report_set *set);
 /* Opens the outputs and writes the first (partial) documents. Call this when the facts about the
@@ -95,11 +98,12 @@ int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes complete records to the outputs instead of _begin, _point, _epoch and _end. names [count]:
- * shown by a table if there are several records. Every reporter must show several (`document` only
- * with `joins`) if there are. */
-int ddp_report_show(struct ddp_report_set *set, const struct ddp_record *const *records,
-                    const char *const *names, int count, struct ddp_err *err) DDP_MUST_CHECK;
+struct ddp_plot_source;
+/* Writes complete records with their names to the outputs instead of _begin, _point, _epoch and
+ * _end. A table shows the names if there are several records. Every reporter must show several
+ * (`document` only with `joins`) if there are. */
+int ddp_report_show(struct ddp_report_set *set, const struct ddp_plot_source *sources, int count,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Prepares for a message on the terminal of a table: erases the rows that may still change. Errors
  * are ignored. */
 void ddp_report_pause(struct ddp_report_set *set);

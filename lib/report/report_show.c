@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "report/plot_terminal.h"
 
 /* Returns the kinds of figures of a record. An empty record has all, because every format can show
  * that it is empty. */
@@ -30,17 +31,41 @@ static int check_document(const struct ddp_show_request *request, const char *pa
     return ddp_hint(err, "--format table shows every document");
 }
 
+/* Refuses a document without a plot, if plots are asked for. */
+static int check_plot(const struct ddp_show_request *request, const struct ddp_plot_source *source,
+                      struct ddp_err *err)
+{
+    const int plot = request->table.plot;
+    const struct ddp_plot_look look = {.columns = 80, .rows = 24};
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    int rc = 0;
+    if (plot == 0)
+        return 0;
+    rc = ddp_plot_text_over_size(source, 1, (enum ddp_plot_metric)(plot - 1), &look, &text, err);
+    if (rc == 0 && text.length == 0)
+        rc = ddp_fail(err, DDP_EUSAGE,
+                      "'%s' has nothing to plot: no points of several sizes have the figure '%s'",
+                      source->name, ddp_plot_choices[plot]);
+    ddp_strbuf_release(&text);
+    return rc;
+}
+
 /* Writes documents that were read. */
 static int write_documents(const struct ddp_show_request *request, const struct ddp_stored *docs,
                            struct ddp_err *err)
 {
-    const struct ddp_record **records;
+    struct ddp_plot_source *sources;
     struct ddp_report_set *set = NULL;
     int rc = 0;
-    DDP_TRY(DDP_NEW(&records, request->count, err));
+    DDP_TRY(DDP_NEW(&sources, request->count, err));
     for (size_t i = 0; i < request->count && rc == 0; i++) {
-        records[i] = &docs[i].record;
-        rc = check_document(request, request->paths[i], records[i], err);
+        sources[i] = (struct ddp_plot_source){.name = request->paths[i],
+                                              .record = &docs[i].record,
+                                              .result = &docs[i].result,
+                                              .merged = docs[i].merged};
+        rc = check_document(request, request->paths[i], &docs[i].record, err);
+        if (rc == 0)
+            rc = check_plot(request, &sources[i], err);
     }
     if (rc == 0)
         rc = ddp_report_open(&set, err);
@@ -51,9 +76,9 @@ static int write_documents(const struct ddp_show_request *request, const struct 
     for (size_t i = 0; i < request->count && rc == 0; i++)
         rc = ddp_report_protect(set, request->paths[i], err);
     if (rc == 0)
-        rc = ddp_report_show(set, records, request->paths, (int)request->count, err);
+        rc = ddp_report_show(set, sources, (int)request->count, err);
     ddp_report_close(set);
-    free(records);
+    free(sources);
     return rc;
 }
 

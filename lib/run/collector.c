@@ -82,8 +82,11 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
     DDP_TRY(ddp_report_open(&w->reports, err));
     set_write_deadline(w, INT64_MAX);
     ddp_report_set_table(w->reports, &(struct ddp_table_options){.wide = w->options->wide,
-                                                                 .legend = w->options->verbose});
+                                                                 .legend = w->options->verbose,
+                                                                 .plot = w->options->plot});
     int rc = ddp_outputs_add(w->reports, w->options->json, &w->options->formats, err);
+    if (rc == 0)
+        rc = ddp_outputs_check_plot(w->options->plot, ddp_report_has_table(w->reports), err);
     if (rc == 0)
         rc = protect_files(w, err);
     if (rc != 0) {

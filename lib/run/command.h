@@ -50,6 +50,7 @@ struct ddp_world_options {
     int protected_count;
     bool quiet, verbose, help;
     bool wide; /* show all columns of the table on a terminal */
+    int plot;  /* index of ddp_plot_choices; only collectives have the option */
 };
 
 /* Returns true in the process that prints notes before the run begins. This is the parent of the

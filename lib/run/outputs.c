@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "record/provenance.h"
 #include "record/vary.h"
+#include "report/plot_terminal.h"
 
 static const char *reporter_name(const void *ctx, int i)
 {
@@ -45,6 +46,24 @@ int ddp_outputs_add(struct ddp_report_set *set, const char *json,
     if (formats->n == 0 && !ddp_report_has_stdout(set))
         DDP_TRY(ddp_report_add(set, ddp_reporter_find("table"), "-", err));
     return 0;
+}
+
+const struct ddp_opt ddp_plot_rows[] = {
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(ENUM, "plot", 0, 0, "WHAT", "none",
+            "draw bus bandwidth or time over size below the table; each collective and number of "
+            "ranks has a plot",
+            .choices = ddp_plot_choices, .brief = "draw busbw or time over size below the table"),
+    DDP_OPT_END,
+};
+
+int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err)
+{
+    if (plot == 0 || has_table)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "--plot %s draws below the table, which is not printed",
+             ddp_plot_choices[plot]);
+    return ddp_hint(err, "--format table prints it");
 }
 
 const struct ddp_opt ddp_vary_rows[] = {

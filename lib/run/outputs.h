@@ -11,6 +11,10 @@
 /* Finds the reporter of this name. Returns DDP_EUSAGE, with the nearest name as a hint. */
 int ddp_outputs_find(const char *name, const struct ddp_reporter **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
+/* The option --plot, for an int. */
+extern const struct ddp_opt ddp_plot_rows[];
+/* Returns DDP_EUSAGE if --plot is given, but no table is printed. */
+int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
  * table on stdout if no format was given and stdout is free. Checks the targets but does not create
  * them. Returns DDP_EUSAGE or DDP_ECREATE. */

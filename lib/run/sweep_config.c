@@ -12,7 +12,7 @@
 /* Options that a run may not set. They concern the whole sweep or work only outside a sweep. */
 static const char *const sweep_options[] = {
     "json",    "format",  "progress",     "quiet", "verbose", "help", "launch",
-    "timeout", "dry-run", "explain-auto", "label", "subset",  NULL};
+    "timeout", "dry-run", "explain-auto", "label", "subset",  "plot", NULL};
 
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {

@@ -337,6 +337,8 @@ cases() {
     echo "ddpbench allreduce --compress |$(names compressor | all)"
     echo "ddpbench allreduce --backend |$({ echo auto; names backend; } | all)"
     echo "ddpbench allreduce --format |$(names reporter | all)"
+    echo "ddpbench show file.json --format |$(names reporter | all)"
+    echo "ddpbench show --plot |busbw none time"
     echo "ddpbench train --sync |$(names sync | all)"
     echo "ddpbench train --compare dense,loc|dense,local:"
     echo "ddpbench train --model |$(names model | all)"

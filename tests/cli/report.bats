@@ -179,6 +179,27 @@ value() {
     run ! ls ./.*.tmp
 }
 
+@test "--svg writes the table as a terminal of 80 columns shows it, with its colours" {
+    for document in a.json "$root/results/bandwidth.json"; do
+        ok report "$document" t.json --svg screens
+        "$PYTHON" - screens/screen.svg >drawn <<'PY'
+import sys, xml.etree.ElementTree as e
+names = {"t1": "<1>", "t2": "<2>", "t31": "<31>", "t32": "<32>", "t33": "<33>"}
+for line in e.parse(sys.argv[1]).getroot().iter("{http://www.w3.org/2000/svg}text"):
+    text = line.text or ""
+    for span in line:
+        text += names[span.get("class")] + span.text + "<>" + (span.tail or "")
+    print(text.rstrip().removesuffix("<>"))
+PY
+        env -u NO_COLOR -u COLUMNS "$PYTHON" "$root/tests/terminal.py" --columns 80 --colors -- "$ddpbench" show "$document" >seen
+        [ "$(head -c 6 drawn)" = '<1>$ '"$(json "$document" 'd["command"]["argv"][0][0]')" ]
+        diff <(tail -n "$(wc -l <seen)" drawn) seen
+        [ ! -e screens/screen-2.svg ] # the training has no points
+    done
+    ok report a.json c.json --svg two
+    [ -e two/screen-2.svg ]
+}
+
 @test "--svg writes each plot once, under the name of its title" {
     ok report a.json t.json --svg plots
     [ "$(ls plots)" = "$(printf '%s\n' allreduce-bus-bandwidth-over-size.svg allreduce-time-over-size.svg \
@@ -190,6 +211,7 @@ value() {
     edited a.json 'd["points"] = [dict(q, algorithm=a, id=q["id"].replace("auto", a)) for a in "abcdefghij" for q in p]'
     ok report --edited a.json -o page.html --svg again # ten algorithms, in and out of place
     page page.html
+    rm again/screen.svg
     [ "$(ls again | wc -l)" = "$(grep -c '<figure>' page.html)" ]
 }
 

@@ -92,6 +92,61 @@ same() {
     says 'x f32' 'fdbk'
 }
 
+# plots TEXT: the number of plots in it.
+plots() { grep -c ': \(bus bandwidth\|time\) over size$' <<<"$1"; }
+
+@test "plots are drawn below the table, in the characters of the locale" {
+    LC_ALL=C.UTF-8 ok show points.json --plot busbw
+    diff <(sed '/^$/,$d' <<<"$output") points.table
+    [ "$(plots "$output")" = 2 ] # in place and out of place; one rank has no bus bandwidth
+    grep -qP '[\x{2801}-\x{28ff}]' <<<"$output"
+    run ! grep -qP '\x1b' <<<"$output"
+    for locale in C en_US.ISO-8859-1 ''; do
+        LC_ALL=$locale LANG=C ok show points.json --plot time
+        [ "$(plots "$output")" = 4 ]
+        says 'o algorithm flat' 'x algorithm' '95 % interval' '32 KiB'
+        run ! env LC_ALL=C grep -q '[^ -~]' <<<"$output"
+    done
+    LC_ALL='' LC_CTYPE=C.utf8 LANG=C ok show points.json --plot time -o shown
+    grep -qP '[\x{2801}-\x{28ff}]' shown
+    ok allreduce --ranks 2 --size 8,1K,64K --max-time 0.01 -q --plot busbw
+    [ "$(plots "$output")" = 1 ]
+}
+
+@test "documents share a plot, which fits the terminal and has colours there" {
+    sed 's/"label": null/"label": "other"/' points.json >other.json
+    ok show --edited points.json other.json --plot time
+    says points.json other.json
+    for columns in 80 120; do
+        run --separate-stderr env -u NO_COLOR LC_ALL=C.UTF-8 "$PYTHON" "$root/tests/terminal.py" --columns $columns --rows 20 --colors -- \
+            "$ddpbench" show --edited points.json other.json --plot time
+        [ "$status" = 0 ]
+        says '<36>' '<35>'
+        run ! grep -q WRAPPED <<<"$output"
+        last=$(sed 's/<[0-9]*>//g' <<<"$output" | tac | sed '/: time over size$/q')
+        [ "$(wc -l <<<"$last")" -lt 20 ]
+    done
+    run --separate-stderr env NO_COLOR=1 "$PYTHON" "$root/tests/terminal.py" --colors -- "$ddpbench" show points.json --plot time
+    run ! grep -q '<[0-9]*>' <<<"$output"
+}
+
+@test "what has no plot is refused by name" {
+    refused 64 verdict.json time -- show verdict.json --plot time
+    refused 64 train.json busbw -- show points.json train.json --plot busbw
+    refused 64 compress.json time -- show compress.json --plot time # one size
+    refused 64 --plot -- show points.json --format csv --plot time
+    hint_names '--format table'
+    refused 64 --plot speed -- show points.json --plot speed
+    hint_names busbw
+    refused 64 --plot -- allreduce --json - --plot time
+    refused 64 --plot -- allreduce --size 8 --plot time
+    refused 64 --plot -- barrier --plot time
+    echo '{"runs": [{"command": "allreduce", "plot": "time"}]}' >plot.conf
+    refused 78 plot -- sweep plot.conf
+    ok allreduce --ranks 1 --backend self --size 8,1K --max-time 0.01 -q --plot busbw
+    says 'no plot' busbw
+}
+
 @test "a partial document is shown with its reason" {
     sed -i 's/"status": "complete",/"status": "partial",/; s/"reason": null,/"reason": "interrupted by hand",/' points.json
     ok show --edited points.json

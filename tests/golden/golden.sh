@@ -45,6 +45,25 @@ def walk(path, value):
     else: print(path or ".")
 walk("", json.load(sys.stdin))'
 }
+# Measures two algorithms, replaces the times by fixed ones, and draws them. $1: the metric.
+plot() {
+    local document
+    document=$(mktemp) || return
+    "$DDPBENCH" allreduce --ranks 2 -n 7 -w 1 --placement in --size 8,1K,32K,1M --algorithm ring,direct -q --json "$document" >/dev/null
+    "$PYTHON" - "$document" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for p in d["points"]:
+    us = (0.5 + p["size_bytes"] / 2e4) * (3 if p["algorithm"] == "ring" else 1)
+    p["time_us"].update(median=us, ci95=[0.7 * us, 1.5 * us], min=0.6 * us, p25=0.7 * us, p75=1.5 * us, p95=2 * us, p99=2 * us, max=2 * us)
+    p["bound"].update(us=us / 5, fraction=0.2)
+    p["busbw_ci95_GBps"] = [p["size_bytes"] / us / 1.5e3, p["size_bytes"] / us / 0.7e3]
+    p["algbw_GBps"] = p["busbw_GBps"] = p["size_bytes"] / us / 1e3
+json.dump(d, open(sys.argv[1], "w"))
+PY
+    "$DDPBENCH" show --edited "$document" --plot "$1" | sed -n '/^$/,$p'
+    rm "$document"
+}
 export quick="allreduce --ranks 1 --backend self -n 7 -w 1 --size 0,4,1000003"
 
 # name | command
@@ -68,6 +87,8 @@ terminal-compressed-80 | on_terminal 80 "$DDPBENCH" $quick --compress none,bf16,
 terminal-compressed-120 | on_terminal 120 "$DDPBENCH" $quick --compress none,bf16,topk:0.01
 terminal-overlap-80 | on_terminal 80 "$DDPBENCH" $quick --overlap-compute
 terminal-overlap-120 | on_terminal 120 "$DDPBENCH" $quick --overlap-compute
+plot-braille | LC_ALL=C.UTF-8 plot busbw
+plot-ascii | plot time
 json-self | "$DDPBENCH" $quick --json - | shape
 END
 )

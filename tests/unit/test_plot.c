@@ -15,6 +15,8 @@
 #include "record/quality.h"
 #include "report/plot.h"
 #include "report/plot_svg.h"
+#include "report/plot_terminal.h"
+#include "report/screen.h"
 
 static struct ddp_err err;
 
@@ -135,6 +137,89 @@ static void test_quantities(void **state)
         ddp_quantity_text(cases[i].quantity, cases[i].value, text, sizeof text);
         assert_string_equal(text, cases[i].text);
     }
+}
+
+/* Draws a plot, and returns its line [index] without the newline. */
+static const char *line_of(const struct ddp_plot *plot, const struct ddp_plot_look *look, int index,
+                           char out[512])
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    ddp_plot_text(plot, look, &text);
+    assert_false(text.failed);
+    const char *line = text.text;
+    for (; index > 0; index--) {
+        line = strchr(line, '\n') + 1;
+        assert_true(*line != '\0');
+    }
+    snprintf(out, 512, "%.*s", (int)strcspn(line, "\n"), line);
+    ddp_strbuf_release(&text);
+    return out;
+}
+
+static void test_values_are_drawn_at_their_places(void **state)
+{
+    /* The scale leaves 4 % of room, so the values have the positions 0.04, 0.5 and 0.96. */
+    const double x[] = {1, 1024, 1 << 20}, y[] = {1, 1000, 1e6};
+    const struct ddp_plot_look ascii = {.columns = 60, .rows = 22};
+    const struct ddp_plot_look braille = {.columns = 60, .rows = 22, .utf8 = true};
+    struct ddp_plot plot = plot_of(x, y, 3, true);
+    char text[512];
+    (void)state;
+    plot.series[0].color = -1; /* no escape codes */
+    plot.series[0].values[1].low = 20;
+    plot.series[0].values[1].high = 50000;
+    /* 22 rows are the title, the label, 16 rows, the axis, its labels, the legend and the cursor.
+     */
+    assert_string_equal(line_of(&plot, &ascii, 2, text),
+                        "1e+06 +                                                  o");
+    assert_string_equal(line_of(&plot, &ascii, 6, text),
+                        "      |                          |          .''");
+    assert_string_equal(line_of(&plot, &ascii, 10, text), "      |                        ..o");
+    assert_string_equal(line_of(&plot, &ascii, 17, text), "    1 +  o");
+    assert_string_equal(line_of(&plot, &ascii, 18, text),
+                        "      +--+-------------+--------------+-------------+-------");
+    assert_string_equal(line_of(&plot, &ascii, 19, text),
+                        "        1 B          64 B           4 KiB        256 KiB");
+    assert_string_equal(line_of(&plot, &ascii, 20, text), "  o s   | 95 % interval");
+    assert_string_equal(line_of(&plot, &braille, 2, text),
+                        "1e+06 ┤                                                 ⢀o");
+    assert_string_equal(line_of(&plot, &braille, 6, text),
+                        "      │                          ⢸         ⢀⡠⠔⠉");
+    assert_string_equal(line_of(&plot, &braille, 10, text), "      │                        ⡠⠔o");
+    assert_string_equal(line_of(&plot, &braille, 17, text), "    1 ┤  o⠁");
+    assert_string_equal(line_of(&plot, &braille, 18, text),
+                        "      └──┬─────────────┬──────────────┬─────────────┬───────");
+    assert_string_equal(line_of(&plot, &braille, 20, text), "  o s   ⡇ 95 % interval");
+    ddp_plot_release(&plot);
+}
+
+static void test_a_text_plot_fits_its_room(void **state)
+{
+    const double x[] = {8, 64 << 20}, y[] = {0.001, 30};
+    struct ddp_plot plot = plot_of(x, y, 2, true);
+    (void)state;
+    for (int i = 1; i < DDP_PLOT_SERIES_MAX; i++) {
+        assert_non_null(ddp_plot_add_series(
+            &plot, "a name that is longer than a line of a narrow terminal", i, i, &err));
+        for (int k = 0; k < 2; k++) {
+            const struct ddp_plot_value v = {x[k], y[k] * i, y[k] * i / 2, y[k] * i * 2, false};
+            assert_int_equal(ddp_plot_add_value(&plot, v, &err), 0);
+        }
+    }
+    snprintf(plot.title, sizeof plot.title, "%s", "title");
+    for (int columns = 40; columns <= 300; columns += 20)
+        for (int rows = 24; rows <= 100; rows += 38) {
+            const struct ddp_plot_look look = {columns, rows, columns % 40 != 0};
+            struct ddp_strbuf text = DDP_STRBUF_INIT;
+            int lines = 0;
+            ddp_plot_text(&plot, &look, &text);
+            for (const char *c = text.text; *c; c++)
+                lines += *c == '\n';
+            assert_int_equal(ddp_screen_rows(text.text, text.length, columns), lines);
+            assert_true(lines < rows);
+            ddp_strbuf_release(&text);
+        }
+    ddp_plot_release(&plot);
 }
 
 static void add(struct ddp_record *r, int ranks, uint64_t bytes, enum ddp_placement placement,
@@ -348,6 +433,8 @@ int main(void)
         cmocka_unit_test(test_a_single_value_has_a_scale),
         cmocka_unit_test(test_values_without_a_place_are_left_out),
         cmocka_unit_test(test_quantities),
+        cmocka_unit_test(test_values_are_drawn_at_their_places),
+        cmocka_unit_test(test_a_text_plot_fits_its_room),
         cmocka_unit_test(test_settings_that_vary_name_the_series),
         cmocka_unit_test(test_many_series_are_divided),
         cmocka_unit_test(test_sources_are_series_with_colours_of_their_own),

@@ -1,0 +1,37 @@
+/* Draws plots with characters, for terminals and pipes. Lines and intervals are dots of braille
+ * characters or, where the locale has no UTF-8, quotes, dots and bars. Each series has a marker of
+ * its own, so that a plot without colours can be read. Colours are escape codes, which report.c
+ * removes where they are not allowed. */
+#ifndef DDP_REPORT_PLOT_TERMINAL_H
+#define DDP_REPORT_PLOT_TERMINAL_H
+
+#include "base/strbuf.h"
+#include "report/plot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The room for a plot, and its characters. */
+struct ddp_plot_look {
+    int columns, rows;
+    bool utf8;
+};
+
+/* The choices of the option --plot. Choice i > 0 is the enum ddp_plot_metric i - 1. */
+extern const char *const ddp_plot_choices[];
+
+/* Adds a plot over size with its title, axes and legend. No line is longer than look->columns,
+ * unless that is less than 40. The plot has as many rows as look->rows leaves room for. */
+void ddp_plot_text(const struct ddp_plot *plot, const struct ddp_plot_look *look,
+                   struct ddp_strbuf *out);
+/* Adds a plot of the metric over size for each collective and number of ranks, each after a blank
+ * line. Adds nothing if no cells of different sizes have the metric. Returns DDP_ENOMEM. */
+int ddp_plot_text_over_size(const struct ddp_plot_source *sources, int count,
+                            enum ddp_plot_metric metric, const struct ddp_plot_look *look,
+                            struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
