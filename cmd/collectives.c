@@ -98,8 +98,8 @@ static const struct ddp_opt time_rows[] = {
             "timed from the earliest start to the latest exit on synchronised clocks",
             .choices = ddp_start_names),
     DDP_OPT(INT, "block", 0, AT(bench.block), "K", "1",
-            "time K calls in a row as one iteration, as nccl-tests does; the record is labelled "
-            "and has no interval",
+            "time K calls in a row as one iteration, as nccl-tests does; the record gets a "
+            "note and has no interval",
             .min = 1, .max = 1000000),
     DDP_OPT(ENUM, "order", 0, AT(bench.order), "HOW", "random",
             "measure points in random order (see --seed) or as given; terminals and documents show "
@@ -107,7 +107,7 @@ static const struct ddp_opt time_rows[] = {
             .choices = order_names),
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "
-            "record is labelled"),
+            "record gets a note"),
     DDP_OPT(FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
             "run the operation in a progress thread beside a compute loop of the same length; "
             "report how much of the operation is hidden"),
@@ -265,13 +265,13 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels the record if a delay is injected or blocks are timed, because the times are then not
- * those of single calls. */
-static void label(struct ddp_collective_values *v)
+/* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
+ * not those of single calls. */
+static void add_note(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
-    char *out = v->world.label;
-    const size_t bytes = sizeof v->world.label;
+    char *out = v->world.note;
+    const size_t bytes = sizeof v->world.note;
     if (o->inject_id[0])
         snprintf(out, bytes, "injected delay of %g %%", o->inject_percent);
     if (o->block > 1) {
@@ -282,8 +282,8 @@ static void label(struct ddp_collective_values *v)
 
 /* Turns the parsed options into bench options. With -n or --block the number of iterations is
  * exact, unless --precision or --max-time is given as well. Without -n and --block, --precision and
- * --max-time apply with their defaults. Labels the record if a delay is injected or blocks are
- * timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
+ * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
+ * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -301,7 +301,7 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
                         (long long)o->block);
     if (v->inject)
         DDP_TRY(parse_inject(v->inject, o, err));
-    label(v);
+    add_note(v);
     return 0;
 }
 

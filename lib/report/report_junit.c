@@ -128,7 +128,13 @@ static void open_suite(const struct ddp_record *r, const struct counts *n, struc
                     "hostname=\"",
                     r->command, n->tests, n->failures, n->skipped, n->seconds, r->started);
     escaped(out, r->host_count > 0 ? r->hosts[0].name : "localhost");
-    ddp_strbuf_add(out, "\">\n    <properties></properties>\n");
+    ddp_strbuf_add(out, "\">\n    <properties>");
+    if (r->label[0]) {
+        ddp_strbuf_add(out, "<property name=\"label\" value=\"");
+        escaped(out, r->label);
+        ddp_strbuf_add(out, "\"/>");
+    }
+    ddp_strbuf_add(out, "</properties>\n");
 }
 
 static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)

@@ -48,11 +48,11 @@ measured() {
     [ "$(json r.json 'p[0]["skew_us"]["start"]')" = None ]
 }
 
-@test "--block: labelled, without interval; options that have no meaning in a block are refused" {
+@test "--block: a note, without interval; options that have no meaning in a block are refused" {
     measured "${two[@]}" --size 8 --block 16
     [ "$(json r.json 'p[0]["block"], p[0]["iterations"], p[0]["time_us"]["ci95"]')" = "(16, 20, None)" ]
-    label=$(json r.json 'd["label"]')
-    [[ $label == *16* && $output == *"$label"* ]]
+    note=$(json r.json 'd["note"]')
+    [[ $note == *16* && $output == *"$note"* ]]
     for more in "--check all" "--overlap-compute" "--compress fp16" "--precision 5"; do
         # shellcheck disable=SC2086 # words
         refused 64 --block "${more%% *}" -- "${two[@]}" --size 8 --block 16 $more
@@ -86,8 +86,8 @@ measured() {
         before=$(json r.json '[q["time_us"]["min"] for q in p]')
         measured allreduce --ranks 1 --backend self --size 16M,32M --placement out -n 15 --inject-delay "100@$id"
         [ "$(json r.json '[q["injected_percent"] for q in p]')" = "[None, 100]" ]
-        label=$(json r.json 'd["label"]')
-        [[ $label == *100* && $output == *"$label"* ]]
+        note=$(json r.json 'd["note"]')
+        [[ $note == *100* && $output == *"$note"* ]]
         found=$(json r.json "p[1]['time_us']['min'] / ($before)[1] > 1.6 and p[0]['time_us']['min'] / ($before)[0] < 1.6")
         [ "$found" != True ] || break
     done
