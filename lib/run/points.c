@@ -264,6 +264,8 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
         return rc;
     }
     rc = ddp_sampler_create(comm, &v->bench, &plan, &sampler, err);
+    /* The baseline comes first, so that the cores have left their idle clock when the first point
+     * begins. */
     if (rc == 0)
         rc = ddp_emit_baseline(rank, err);
     if (rc == 0)

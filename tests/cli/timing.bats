@@ -76,6 +76,13 @@ measured() {
     [ "$(json r.json '[q["order"] for q in p]')" = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" ]
 }
 
+@test "the row of a point is written before the next point begins" {
+    "$ddpbench" allreduce --ranks 2 --size 1K,64K,1M -n 6 --progress always >out 2>&1
+    # The line of progress is written before a point is measured.
+    events=$(tr '\r' '\n' <out | sed 's/\x1b\[K//' | awk '/ of 6\)$/ { printf "p" } /^ +[0-9]+ +[0-9]+ / { printf "r" }')
+    [ "$events" = prprprprprpr ] || { echo "$events"; cat out; false; }
+}
+
 @test "--inject-delay slows one point by a percentage of its own time, and marks the record" {
     "$ddpbench" allreduce --ranks 1 --backend self --size 16M,32M --placement out --dry-run >plan
     id=$(grep 33554432 plan)
