@@ -220,10 +220,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
             "f32",
             .offer = offer_compressor, .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
-    DDP_OPT(ENUM, "feedback", 0, AT(bench.feedback), "WHEN", "auto",
-            "error feedback: add the values that were not sent to the next gradient; auto: on for "
-            "the sparse methods",
-            .choices = ddp_feedback_names),
+    DDP_OPT_INCLUDE(ddp_feedback_rows, AT(bench.feedback)),
     DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
             .max = DDP_PLAN_PARTIAL_MAX),

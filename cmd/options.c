@@ -8,7 +8,7 @@
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
-const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
+static const char *const feedback_names[] = {"auto", "on", "off", NULL};
 
 bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes)
 {
@@ -42,6 +42,14 @@ const struct ddp_opt ddp_help_rows[] = {
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "help", 'h', 0, NULL, NULL, "-h prints a short page of help, --help all of it",
             .brief = "-h prints this page, --help all options"),
+    DDP_OPT_END,
+};
+
+const struct ddp_opt ddp_feedback_rows[] = {
+    DDP_OPT(ENUM, "feedback", 0, 0, "WHEN", "auto",
+            "error feedback: add the values that were not sent to the next gradient; auto: on for "
+            "the sparse methods",
+            .choices = feedback_names),
     DDP_OPT_END,
 };
 
@@ -85,7 +93,8 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
             "show progress on stderr; auto: on a terminal, and elsewhere every 30 s",
             .choices = progress_names),
-    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
+    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL,
+            "print nothing but errors on stderr; what goes to stdout stays the same"),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
             "print more on stderr, and say what the columns of the table mean"),
     DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),

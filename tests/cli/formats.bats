@@ -240,6 +240,17 @@ assert suite.get("failures") == "1" and '/no/<lib>"&' in failure.get("message") 
 END
 }
 
+@test "junit: training runs have different names, with the settings that differ" {
+    echo '{"runs": [{"command": "train", "ranks": [1, 2], "dataset": "synthetic", "images": 64, "epochs": 1, "lr": [0.01, 0.02]}]}' >c.json
+    "$ddpbench" sweep c.json --launches 2 --format junit=r.txt -q
+    "$PYTHON" - <<'END'
+import xml.etree.ElementTree as tree
+names = [c.get("name") for c in tree.parse("r.txt").iter("testcase")]
+assert len(set(names)) == len(names) >= 8, names
+assert sum("lr 0.01" in n for n in names) == sum("lr 0.02" in n for n in names) == 4, names
+END
+}
+
 @test "gbench: as Google Benchmark's compare.py reads it" {
     measure gbench --samples
     mv r.txt a.json
