@@ -9,8 +9,7 @@
 
 extern const struct ddp_opt ddp_help_rows[]; /* --help, for a bool */
 extern const struct ddp_opt ddp_world_rows[];
-/* The choices of --feedback: auto, on, off. */
-extern const char *const ddp_feedback_names[];
+extern const struct ddp_opt ddp_feedback_rows[];    /* --feedback, for an int */
 extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor, for a const char * */
 extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_outputs */
 

@@ -99,8 +99,8 @@ static const struct ddp_opt time_rows[] = {
             "timed from the earliest start to the latest exit on synchronised clocks",
             .choices = ddp_start_names),
     DDP_OPT(INT, "block", 0, AT(bench.block), "K", "1",
-            "time K calls in a row as one iteration, as nccl-tests does; the record is labelled "
-            "and has no interval",
+            "time K calls in a row as one iteration, as nccl-tests does; the record gets a "
+            "note and has no interval",
             .min = 1, .max = 1000000),
     DDP_OPT(ENUM, "order", 0, AT(bench.order), "HOW", "random",
             "measure points in random order (see --seed) or as given; terminals and documents show "
@@ -108,7 +108,7 @@ static const struct ddp_opt time_rows[] = {
             .choices = order_names),
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "
-            "record is labelled"),
+            "record gets a note"),
     DDP_OPT(FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
             "run the operation in a progress thread beside a compute loop of the same length; "
             "report how much of the operation is hidden"),
@@ -222,10 +222,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
             "f32",
             .offer = offer_compressor, .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
-    DDP_OPT(ENUM, "feedback", 0, AT(bench.feedback), "WHEN", "auto",
-            "error feedback: add the values that were not sent to the next gradient; auto: on for "
-            "the sparse methods",
-            .choices = ddp_feedback_names),
+    DDP_OPT_INCLUDE(ddp_feedback_rows, AT(bench.feedback)),
     DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
             .max = DDP_PLAN_PARTIAL_MAX),
@@ -267,13 +264,13 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Labels the record if a delay is injected or blocks are timed, because the times are then not
- * those of single calls. */
-static void label(struct ddp_collective_values *v)
+/* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
+ * not those of single calls. */
+static void add_note(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
-    char *out = v->world.label;
-    const size_t bytes = sizeof v->world.label;
+    char *out = v->world.note;
+    const size_t bytes = sizeof v->world.note;
     if (o->inject_id[0])
         snprintf(out, bytes, "injected delay of %g %%", o->inject_percent);
     if (o->block > 1) {
@@ -284,8 +281,8 @@ static void label(struct ddp_collective_values *v)
 
 /* Turns the parsed options into bench options. With -n or --block the number of iterations is
  * exact, unless --precision or --max-time is given as well. Without -n and --block, --precision and
- * --max-time apply with their defaults. Labels the record if a delay is injected or blocks are
- * timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
+ * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
+ * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -303,7 +300,7 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
                         (long long)o->block);
     if (v->inject)
         DDP_TRY(parse_inject(v->inject, o, err));
-    label(v);
+    add_note(v);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "model/dataset.h"
 #include "doctor_child.h"
 #include "plain.h"
+#include "record/quality.h"
 #include "run/rank_error.h"
 #include "run/training.h"
 
@@ -265,15 +266,13 @@ static void check_cores(struct doctor *d)
 static void check_noise(struct doctor *d)
 {
     const double load = d->info.load;
-    const bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
-    /* A launcher may have bound this process to the cores of one rank. */
-    const int cores = launched ? d->info.machine_cores : d->info.cores;
+    const int cores = d->info.machine_cores;
     if (isnan(load))
         find(d, DDP_DOCTOR_FINE, "load", "", "unknown");
-    else if (load > cores * 0.5)
+    else if (load > DDP_QUALITY_LOAD_PER_CORE * cores)
         find(d, DDP_DOCTOR_WARN, "load", "wait, or stop other programs",
-             "load average %.2f on %d core%s: times will be noisy", load, cores,
-             cores == 1 ? "" : "s");
+             "load average %.2f on %d core%s: all points will be doubtful (%s)", load, cores,
+             cores == 1 ? "" : "s", ddp_quality_names[DDP_QUALITY_BUSY]);
     else
         find(d, DDP_DOCTOR_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])

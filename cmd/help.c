@@ -97,18 +97,23 @@ static void add_examples(struct ddp_strbuf *out, const char *examples, int most)
 static void add_short_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
 {
     struct ddp_opt row;
-    int count = 0;
-    while (ddp_opt_get(cmd->rows, count, &row))
-        count++;
+    char text[200];
+    int count = 0, shown = 0;
+    for (; ddp_opt_get(cmd->rows, count, &row); count++)
+        shown += row.brief != NULL;
     ddp_strbuf_add(out, "Options:\n");
     ddp_opt_help_brief(cmd->rows, out);
     if (cmd->examples)
         add_examples(out, cmd->examples, 2);
-    ddp_strbuf_addf(out, "\n`ddpbench %s --help` ", cmd->name);
-    if (count > 1)
-        ddp_strbuf_addf(out, "has all %d options and more.\n", count);
+    if (shown < count)
+        snprintf(text, sizeof text,
+                 "This page shows %d of %d options. `ddpbench %s --help` shows all.", shown, count,
+                 cmd->name);
     else
-        ddp_strbuf_add(out, "has more.\n");
+        snprintf(text, sizeof text,
+                 "This page shows every option. `ddpbench %s --help` has the details.", cmd->name);
+    ddp_strbuf_add(out, "\n");
+    ddp_text_wrap(out, 0, 0, 80, text);
 }
 
 /* Appends what the long page has below the head. */

@@ -8,7 +8,7 @@
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
-const char *const ddp_feedback_names[] = {"auto", "on", "off", NULL};
+static const char *const feedback_names[] = {"auto", "on", "off", NULL};
 
 bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes)
 {
@@ -45,6 +45,14 @@ const struct ddp_opt ddp_help_rows[] = {
     DDP_OPT_END,
 };
 
+const struct ddp_opt ddp_feedback_rows[] = {
+    DDP_OPT(ENUM, "feedback", 0, 0, "WHEN", "auto",
+            "error feedback: add the values that were not sent to the next gradient; auto: on for "
+            "the sparse methods",
+            .choices = feedback_names),
+    DDP_OPT_END,
+};
+
 #define AT(member) offsetof(struct ddp_world_options, member)
 
 const struct ddp_opt ddp_world_rows[] = {
@@ -78,12 +86,15 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats; see `ddpbench list` (default table)",
             .offer = ddp_offer_format, .brief = "table, csv, markdown, ...; also several"),
+    DDP_OPT(STRING, "label", 0, AT(label), "TEXT", NULL,
+            "name of this run, which every output shows; 1 to 63 bytes of UTF-8"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
             "show progress on stderr; auto: on a terminal, and elsewhere every 30 s",
             .choices = progress_names),
-    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL, "print only errors on stderr"),
+    DDP_OPT(FLAG, "quiet", 'q', AT(quiet), NULL, NULL,
+            "print nothing but errors on stderr; what goes to stdout stays the same"),
     DDP_OPT(FLAG, "verbose", 'v', AT(verbose), NULL, NULL,
             "print more on stderr, and say what the columns of the table mean"),
     DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
@@ -101,6 +112,8 @@ const struct ddp_opt ddp_verdict_rows[] = {
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats: junit, markdown, github, ...; see `ddpbench list`",
             .offer = ddp_offer_format, .brief = "table, junit, markdown, github, ..."),
+    DDP_OPT(STRING, "label", 0, AT(label), "TEXT", NULL,
+            "name of this run, which every output shows; 1 to 63 bytes of UTF-8"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
             "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
     DDP_OPT_END,

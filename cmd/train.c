@@ -85,10 +85,7 @@ static const struct ddp_opt rows[] = {
             "train once with each seed, instead of --seed; runs of the same seed are consecutive; "
             "synthetic images stay those of seed 1",
             .max = 9007199254740991.0, .brief = "train once with each seed"),
-    DDP_OPT(ENUM, "feedback", 0, AT(feedback), "WHEN", "auto",
-            "error feedback: add the values that were not sent to the next gradient; auto: on for "
-            "the sparse methods",
-            .choices = ddp_feedback_names),
+    DDP_OPT_INCLUDE(ddp_feedback_rows, AT(feedback)),
     DDP_OPT(ENUM, "aggregate", 0, AT(aggregate), "WHERE", "allreduce",
             "where dense gradients are summed: on all ranks, on rank 0, on each tensor's owner, or "
             "within hosts first",

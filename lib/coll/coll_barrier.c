@@ -46,7 +46,7 @@ static int dissemination_run(struct ddp_comm *comm, const struct ddp_coll_args *
 const struct ddp_coll_alg ddp_alg_barrier_dissemination = {
     .name = "dissemination",
     .coll = DDP_BARRIER,
-    .summary = "empty messages to partners 1, 2, 4, ... ranks away: log2(n) steps",
+    .summary = "empty messages to partners 1, 2, 4, ... ranks away: ceil(log2 n) steps",
     .needs = DDP_NEEDS_MESSAGES,
     .run = dissemination_run,
     .path = ddp_path_log,

@@ -271,12 +271,12 @@ static void reduce_path(int ranks, const struct ddp_coll_shape *shape, struct dd
                                                   .path = path_,                                   \
                                                   __VA_ARGS__}
 BINOMIAL(broadcast_binomial, DDP_BROADCAST, broadcast_run, ddp_path_log,
-         "down a binomial tree: log2(n) steps; for small messages");
-BINOMIAL(reduce_binomial, DDP_REDUCE, reduce_run, reduce_path, "up a binomial tree: log2(n) steps",
-         .scratch_bytes = reduce_scratch_bytes);
+         "down a binomial tree: ceil(log2 n) steps; for small messages");
+BINOMIAL(reduce_binomial, DDP_REDUCE, reduce_run, reduce_path,
+         "up a binomial tree: ceil(log2 n) steps", .scratch_bytes = reduce_scratch_bytes);
 BINOMIAL(gather_binomial, DDP_GATHER, gather_run, gather_path,
-         "up a binomial tree, larger towards the root: log2(n) steps",
+         "up a binomial tree, larger towards the root: ceil(log2 n) steps",
          .scratch_bytes = subtree_scratch_bytes);
 BINOMIAL(scatter_binomial, DDP_SCATTER, scatter_run, ddp_path_log,
-         "down a binomial tree, smaller towards the leaves: log2(n) steps",
+         "down a binomial tree, smaller towards the leaves: ceil(log2 n) steps",
          .scratch_bytes = subtree_scratch_bytes);

@@ -12,7 +12,8 @@
  *
  * The trainer calls end_epoch before an evaluation and at the end of the run. Strategies
  * communicate only through lib/coll and lib/exchange. Nothing that they compute depends on a
- * measured time. The same seed therefore gives the same bits, with and without overlap.
+ * measured time. The same seed therefore gives the same bits, with and without overlap, under the
+ * conditions that train/trainer.h names.
  *
  * dense and the compressors are gradient strategies. They exchange gradients in buckets (bucket.h).
  * All ranks then take the same step, so their parameters stay bit-identical. partial and local are

@@ -431,8 +431,11 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
 static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EMISMATCH, "'%s' belongs to another run: %s was '%.120s', now '%.120s'",
-             j->path, key, then, now);
+    /* A command line has quotes of its own. */
+    const char *quote = strchr(then, '\'') || strchr(now, '\'') ? "`" : "'";
+    ddp_fail(err, DDP_EMISMATCH,
+             "'%s' belongs to another run: %s was %s%.120s%s, and is now %s%.120s%s", j->path, key,
+             quote, then, quote, quote, now, quote);
     return ddp_hint(err, "repeat the command that began it, or use --restart to discard it");
 }
 

@@ -41,8 +41,8 @@ enum ddp_quality {
  * the rank waits for the time slice of the other program, typically about 3 ms. */
 #define DDP_QUALITY_SWITCHES_PER_S 20
 #define DDP_QUALITY_SWITCHES_LEAST 3
-/* busy: load average per core of a host at the start of the run. Earlier runs of ddpbench can by
- * themselves cause a load of up to 1 per core. */
+/* busy: load average per core of a host at the start of the run, which the doctor warns of, too.
+ * Earlier runs of ddpbench can by themselves cause a load of up to 1 per core. */
 #define DDP_QUALITY_LOAD_PER_CORE 1.5
 
 /* By enum ddp_quality, ending with NULL. */

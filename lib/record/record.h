@@ -296,7 +296,9 @@ struct ddp_build;
 
 struct ddp_record {
     enum ddp_status status;
-    char reason[1024], label[64];
+    char reason[1024];
+    char label[64]; /* The user's name for the run (--label). */
+    char note[64];  /* Why the times are not those of ordinary single operations. */
     /* The build that measured it, borrowed. NULL: this program. See ddp_record_build. */
     const struct ddp_build *build;
     char simd[16];

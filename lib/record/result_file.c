@@ -20,7 +20,7 @@
 static const char *const top_keys[] = {
     "schema",   "status",  "reason",     "label",       "tool",     "command", "started",
     "finished", "seed",    "world",      "environment", "points",   "train",   "verdict",
-    "digest",   "control", "comparison", "timer",       "left_out", NULL};
+    "digest",   "control", "comparison", "timer",       "left_out", "note",    NULL};
 
 static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
 {
@@ -56,13 +56,19 @@ static const cJSON *object_of(const cJSON *doc, const char *key)
     return cJSON_IsObject(item) ? item : NULL;
 }
 
+/* Copies the string at doc[key] to out [bytes]. Copies nothing if the key is missing. */
+static void copy_text(const cJSON *doc, const char *key, char *out, size_t bytes)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(doc, key);
+    if (cJSON_IsString(item))
+        ddp_printable(item->valuestring, out, bytes);
+}
+
 /* Stores the reason of the status. Status "failed" means wrong data, because no other failure gets
  * this status. */
 static void note_status(const cJSON *doc, struct ddp_result *out)
 {
-    const cJSON *reason = cJSON_GetObjectItemCaseSensitive(doc, "reason");
-    if (cJSON_IsString(reason))
-        ddp_printable(reason->valuestring, out->reason, sizeof out->reason);
+    copy_text(doc, "reason", out->reason, sizeof out->reason);
     if (strcmp(out->status, "failed") != 0)
         return;
     out->wrong_data = true;
@@ -86,6 +92,7 @@ static int read_outline(const cJSON *doc, const char *name, unsigned vary, struc
     DDP_TRY(text_of(doc, "status", name, out->status, sizeof out->status, err));
     note_status(doc, out);
     DDP_TRY(text_of(doc, "label", name, out->label, sizeof out->label, err));
+    copy_text(doc, "note", out->note, sizeof out->note);
     if (!tool)
         return ddp_fail(err, DDP_EINPUT, "'%s': 'tool' is missing", name);
     DDP_TRY(text_of(tool, "version", name, version, sizeof version, err));

@@ -71,7 +71,7 @@ struct ddp_result {
     /* status: "complete", "partial" or "failed". fingerprint: the facts except those that --vary
      * leaves out. Results with equal fingerprints can be compared. build: version, commit and
      * compiler flags. hosts: names of the hosts, which are not part of the fingerprint. */
-    char status[12], label[64], fingerprint[512], build[256], hosts[256];
+    char status[12], label[64], note[64], fingerprint[512], build[256], hosts[256];
     char fact[DDP_FACT_COUNT][256];
     bool edited; /* The digest is missing or wrong. */
     /* Why the status is not "complete". "" if it is complete. */

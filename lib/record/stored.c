@@ -369,6 +369,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
                                                           : DDP_STATUS_PARTIAL;
     ddp_stored_text(doc, "reason", r->reason, sizeof r->reason);
     ddp_stored_text(doc, "label", r->label, sizeof r->label);
+    ddp_stored_text(doc, "note", r->note, sizeof r->note);
     ddp_stored_text(doc, "started", r->started, sizeof r->started);
     ddp_stored_text(doc, "finished", r->finished, sizeof r->finished);
     r->seed = ddp_stored_count(doc, "seed", 9007199254740991.0, -1);

@@ -13,6 +13,11 @@ static void label(const struct ddp_stored *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, s->record.label);
 }
 
+static void note(const struct ddp_stored *s, struct ddp_strbuf *out)
+{
+    ddp_strbuf_add(out, s->record.note);
+}
+
 static void status(const struct ddp_stored *s, struct ddp_strbuf *out)
 {
     const char *reason = s->record.reason;
@@ -116,6 +121,7 @@ static const struct {
     void (*text)(const struct ddp_stored *stored, struct ddp_strbuf *out);
 } facts[] = {
     {"label", label},
+    {"note", note},
     {"status", status},
     {"command", command},
     {"measured", measured},

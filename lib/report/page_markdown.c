@@ -110,7 +110,7 @@ int ddp_page_markdown(struct ddp_page *page)
 {
     for (int d = 0; d < page->count; d++)
         if (page->docs[d]->record.verdict)
-            ddp_markdown_verdict(page->docs[d]->record.verdict, page->out);
+            ddp_markdown_verdict(&page->docs[d]->record, page->out);
     ddp_page_summary(page, true);
     ddp_strbuf_add(page->out, "\n");
     add_comparison(page);

@@ -1,7 +1,7 @@
 /* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times, and time
  * ratios and accuracy losses of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each
- * is an array of {name, unit, value, range, extra}. extra has the commit, and the codes of a
- * doubtful point. */
+ * is an array of {name, unit, value, range, extra}. extra has the commit, the label of the run,
+ * and the codes of a doubtful point. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 static void entry(const struct ddp_record *r, cJSON *list, const char *name, const char *unit,
                   double value, double lo, double hi, unsigned quality)
 {
-    char range[64], codes[160], extra[320];
+    char range[64], codes[160], extra[400];
     if (!isfinite(value))
         return;
     cJSON *item = ddp_json_append(list);
@@ -27,8 +27,8 @@ static void entry(const struct ddp_record *r, cJSON *list, const char *name, con
         ddp_json_str(item, "range", range);
     }
     ddp_quality_list(quality, ",", codes, sizeof codes);
-    snprintf(extra, sizeof extra, "%s%s%s", ddp_record_build(r)->commit,
-             codes[0] ? ", doubtful: " : "", codes);
+    snprintf(extra, sizeof extra, "%s%s%s%s%s", ddp_record_build(r)->commit,
+             r->label[0] ? ", label: " : "", r->label, codes[0] ? ", doubtful: " : "", codes);
     ddp_json_str(item, "extra", extra);
 }
 

@@ -1,7 +1,8 @@
 /* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
- * variable. If strategies are compared, a row of kind "comparison" per strategy comes last. Cells
- * that do not apply or have no value are empty. A text that a spreadsheet would take for a formula
- * gets a leading apostrophe. An interrupted run has fewer rows. */
+ * variable. The last column is the label of the run. If strategies are compared, a row of kind
+ * "comparison" per strategy comes last. Cells that do not apply or have no value are empty. A text
+ * that a spreadsheet would take for a formula gets a leading apostrophe. An interrupted run has
+ * fewer rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,9 +36,9 @@ static const char *next_first(const char *at, char column[64])
 }
 
 /* The objects of a row. A column belongs to the first object whose table has it. The tables have no
- * column "kind", and that of epochs has no "backend". */
+ * columns "kind" and "label", and that of epochs has no "backend". */
 struct row {
-    const char *kind, *backend;
+    const char *kind, *backend, *label;
     struct {
         const struct ddp_fields *fields;
         const void *object;
@@ -167,6 +168,10 @@ static void add_row(const struct row *row, struct ddp_strbuf *out)
             if (column && !is_first(column) && !is_in_first(tables, t, column))
                 column_cells(column, row, out);
         }
+    if (row)
+        text_cell(out, row->label);
+    else
+        ddp_strbuf_add(out, "label,");
     if (!out->failed && out->length > 0)
         out->text[--out->length] = '\0'; /* The comma after the last cell. */
     ddp_strbuf_add(out, "\r\n");
@@ -180,8 +185,10 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 {
-    const struct row row = {
-        .kind = "point", .backend = "", .part = {{&ddp_point_fields, &r->points[index]}}};
+    const struct row row = {.kind = "point",
+                            .backend = "",
+                            .label = r->label,
+                            .part = {{&ddp_point_fields, &r->points[index]}}};
     add_row(&row, out);
 }
 
@@ -191,6 +198,7 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     const struct row row = {
         .kind = "epoch",
         .backend = r->world_backend,
+        .label = r->label,
         .part = {{&ddp_epoch_fields, &t->epochs[index]}, {&ddp_train_fields, t}}};
     add_row(&row, out);
 }
@@ -206,6 +214,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     for (int i = 0; i < count; i++) {
         const struct row row = {.kind = "comparison",
                                 .backend = r->world_backend,
+                                .label = r->label,
                                 .part = {{&ddp_strategy_fields, &rows[i]}}};
         add_row(&row, out);
     }

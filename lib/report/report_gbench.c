@@ -32,6 +32,8 @@ static void context(const struct ddp_record *r, cJSON *doc)
     ddp_json_str(c, "library_version", ddp_record_build(r)->version);
     ddp_json_str(c, "library_build_type", "release");
     ddp_json_count(c, "json_schema_version", 1);
+    if (r->label[0])
+        ddp_json_str(c, "label", r->label);
     if (r->status != DDP_STATUS_COMPLETE)
         ddp_json_str(c, "cut_off", r->reason);
 }

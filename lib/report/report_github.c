@@ -18,17 +18,30 @@ static void data(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "%", by);
 }
 
-/* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
-static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state state,
-                     const char *level, const char *what, struct ddp_strbuf *out)
+/* Adds the begin of an annotation, with the label of the record. GitHub also decodes %3A and %2C in
+ * a title. */
+static void title(const struct ddp_record *r, const char *level, struct ddp_strbuf *out)
 {
+    static const char *const by[] = {"%25", "%3A", "%2C"};
+    ddp_strbuf_addf(out, "::%s title=ddpbench %s", level,
+                    r->verdict ? r->verdict->kind : r->command);
+    ddp_strbuf_add(out, r->label[0] ? " " : "");
+    ddp_escaped_text(out, r->label, "%:,", by);
+    ddp_strbuf_add(out, "::");
+}
+
+/* Adds one annotation, for example "::error title=...::3 of 9 cells slower: a 1.10 (...); b ..." */
+static void cells_of(const struct ddp_record *r, enum ddp_cell_state state, const char *level,
+                     const char *what, struct ddp_strbuf *out)
+{
+    const struct ddp_verdict_record *v = r->verdict;
     size_t count = 0;
     for (size_t i = 0; i < v->count; i++)
         count += v->cells[i].cell.state == state;
     if (count == 0)
         return;
-    ddp_strbuf_addf(out, "::%s title=ddpbench %s::%zu of %zu cells %s:", level, v->kind, count,
-                    v->count, what);
+    title(r, level, out);
+    ddp_strbuf_addf(out, "%zu of %zu cells %s:", count, v->count, what);
     size_t named = 0;
     for (size_t i = 0; i < v->count && named < NAMED; i++) {
         char ratio[96];
@@ -46,14 +59,16 @@ static void cells_of(const struct ddp_verdict_record *v, enum ddp_cell_state sta
 
 /* Adds an annotation with the cells and training runs of base that were not judged. The notice in
  * end() names those that only new has. */
-static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
 {
+    const struct ddp_verdict_record *v = r->verdict;
     size_t count = 0, named = 0;
     for (size_t i = 0; i < v->unjudged.count; i++)
         count += v->unjudged.items[i].base;
     if (count == 0)
         return;
-    ddp_strbuf_addf(out, "::warning title=ddpbench %s::%zu of base not judged:", v->kind, count);
+    title(r, "warning", out);
+    ddp_strbuf_addf(out, "%zu of base not judged:", count);
     for (size_t i = 0; i < v->unjudged.count && named < NAMED; i++) {
         const struct ddp_unjudged *item = &v->unjudged.items[i];
         if (!item->base)
@@ -68,16 +83,18 @@ static void unjudged(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 }
 
 /* Adds an annotation with the accuracies of one state. */
-static void accuracies_of(const struct ddp_verdict_record *v, enum ddp_noninferior_state state,
+static void accuracies_of(const struct ddp_record *r, enum ddp_noninferior_state state,
                           const char *level, struct ddp_strbuf *out)
 {
+    const struct ddp_verdict_record *v = r->verdict;
     size_t count = 0, named = 0;
     for (size_t i = 0; i < v->accuracy_count; i++)
         count += v->accuracy[i].test.state == state;
     if (count == 0)
         return;
-    ddp_strbuf_addf(out, "::%s title=ddpbench %s::%zu of %zu accuracies %s:", level, v->kind, count,
-                    v->accuracy_count, ddp_noninferior_name(state));
+    title(r, level, out);
+    ddp_strbuf_addf(out, "%zu of %zu accuracies %s:", count, v->accuracy_count,
+                    ddp_noninferior_name(state));
     for (size_t i = 0; i < v->accuracy_count && named < NAMED; i++) {
         char text[160];
         if (v->accuracy[i].test.state != state)
@@ -100,7 +117,8 @@ static void doubtful(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_quality_summary(r, summary, sizeof summary);
     if (!summary[0])
         return;
-    ddp_strbuf_addf(out, "::warning title=ddpbench %s::%s;", r->command, summary);
+    title(r, "warning", out);
+    ddp_strbuf_addf(out, "%s;", summary);
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         if (p->quality == 0 || count++ >= NAMED)
@@ -118,20 +136,20 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
     if (v) {
-        cells_of(v, DDP_CELL_SLOWER, "error", "slower", out);
-        cells_of(v, DDP_CELL_UNCERTAIN, "warning", "uncertain", out);
-        cells_of(v, DDP_CELL_MISSING, "warning", "missing in new", out);
-        unjudged(v, out);
-        accuracies_of(v, DDP_WORSE, "error", out);
-        accuracies_of(v, DDP_ACCURACY_UNCERTAIN, "warning", out);
-        ddp_strbuf_addf(out, "::notice title=ddpbench %s::%s: ", v->kind,
-                        ddp_verdict_name(v->outcome));
+        cells_of(r, DDP_CELL_SLOWER, "error", "slower", out);
+        cells_of(r, DDP_CELL_UNCERTAIN, "warning", "uncertain", out);
+        cells_of(r, DDP_CELL_MISSING, "warning", "missing in new", out);
+        unjudged(r, out);
+        accuracies_of(r, DDP_WORSE, "error", out);
+        accuracies_of(r, DDP_ACCURACY_UNCERTAIN, "warning", out);
+        title(r, "notice", out);
+        ddp_strbuf_addf(out, "%s: ", ddp_verdict_name(v->outcome));
         data(out, v->reason);
         ddp_strbuf_add(out, "\n");
     }
     doubtful(r, out);
     if (r->status != DDP_STATUS_COMPLETE) {
-        ddp_strbuf_addf(out, "::error title=ddpbench %s::", r->command);
+        title(r, "error", out);
         data(out, r->reason);
         ddp_strbuf_add(out, "\n");
     }

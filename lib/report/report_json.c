@@ -95,6 +95,7 @@ static void add_head(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(doc, "status", ddp_status_name(r->status));
     ddp_json_str(doc, "reason", r->reason);
     ddp_json_str(doc, "label", r->label);
+    ddp_json_str(doc, "note", r->note);
     add_tool(doc, r);
     cJSON *command = ddp_json_obj(doc, "command");
     ddp_json_str(command, "name", r->command);

@@ -9,10 +9,14 @@
  * them as passed. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "record/accuracy.h"
 #include "record/provenance.h"
 #include "record/quality.h"
+#include "record/strategy_table.h"
 #include "report/report_parts.h"
 
 /* Adds text escaped for XML 1.0, valid inside and outside of attributes. */
@@ -27,14 +31,17 @@ struct counts {
     double seconds;
 };
 
+/* number: is added to the name of a case if it is above 1. */
 static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind, const char *name,
-                      double seconds)
+                      int number, double seconds)
 {
     const double known = isfinite(seconds) ? seconds : 0.0;
     n->tests++;
     n->seconds += known;
     ddp_strbuf_addf(out, "    <testcase classname=\"ddpbench.%s\" name=\"", kind);
     escaped(out, name);
+    if (number > 1)
+        ddp_strbuf_addf(out, " (%d)", number);
     ddp_strbuf_addf(out, "\" time=\"%.9f\">", known);
 }
 
@@ -66,7 +73,7 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
                               : c.cell.state == DDP_CELL_MISSING   ? "skipped"
                                                                    : NULL;
         ddp_verdict_ratio_text(&c.cell, message, sizeof message);
-        open_case(out, n, v->kind, c.id, c.next_ns * 1e-9);
+        open_case(out, n, v->kind, c.id, 1, c.next_ns * 1e-9);
         close_case(out, n, element, "slower", judged ? message : state);
     }
     for (size_t i = 0; i < v->accuracy_count; i++) {
@@ -75,7 +82,7 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
                               : found == DDP_ACCURACY_UNCERTAIN ? "skipped"
                                                                 : NULL;
         ddp_accuracy_text(&v->accuracy[i], message, sizeof message);
-        open_case(out, n, "accuracy", v->accuracy[i].name, NAN);
+        open_case(out, n, "accuracy", v->accuracy[i].name, 1, NAN);
         close_case(out, n, element, "worse", message);
     }
 }
@@ -88,13 +95,44 @@ static void point_name(const struct ddp_point *p, char *out, size_t out_bytes)
         ddp_text_append(out, out_bytes, " launch %d", p->launch);
 }
 
-/* Writes the name of a training run's case, for example "singa-cnn fp16 n2 seed 1". */
-static void train_name(const struct ddp_train_run *t, char *out, size_t out_bytes)
+#define TRAIN_NAME_BYTES 256
+
+/* Writes the name of a training run's case, for example "singa-cnn fp16, lr 0.01 n2 seed 1". The
+ * row of the run [count] names the settings in which its strategy has several rows. */
+static void train_name(const struct ddp_train_run *t, const struct ddp_strategy_row *rows,
+                       int count, char out[TRAIN_NAME_BYTES])
 {
-    snprintf(out, out_bytes, "%s %s n%d seed %llu%s", t->model, t->sync, t->ranks,
+    const char *sync = t->sync;
+    for (int i = 0; i < count; i++)
+        if (ddp_strategy_has_run(&rows[i], t))
+            sync = rows[i].sync;
+    snprintf(out, TRAIN_NAME_BYTES, "%s %s n%d seed %llu%s", t->model, sync, t->ranks,
              (unsigned long long)t->seed, t->baseline ? " baseline" : "");
     if (t->launch > 0)
-        ddp_text_append(out, out_bytes, " launch %d", t->launch);
+        ddp_text_append(out, TRAIN_NAME_BYTES, " launch %d", t->launch);
+}
+
+/* Adds a case for each training run. Names that are still equal, for example those of baselines,
+ * get numbers. */
+static int train_cases(const struct ddp_record *r, struct ddp_strbuf *out, struct counts *n,
+                       struct ddp_err *err)
+{
+    struct ddp_strategy_row *rows = NULL;
+    char(*names)[TRAIN_NAME_BYTES];
+    int count;
+    DDP_TRY(DDP_NEW(&names, (size_t)r->train_count, err));
+    const int rc = ddp_strategy_rows(r, &rows, &count, err);
+    for (int i = 0; rc == 0 && i < r->train_count; i++) {
+        int equal = 1;
+        train_name(&r->train[i], rows, count, names[i]);
+        for (int k = 0; k < i; k++)
+            equal += strcmp(names[k], names[i]) == 0;
+        open_case(out, n, "train", names[i], equal, r->train[i].total_seconds);
+        close_case(out, n, NULL, NULL, NULL);
+    }
+    free(rows);
+    free(names);
+    return rc;
 }
 
 static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, struct counts *n)
@@ -105,17 +143,11 @@ static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, stru
         const char *element = p->check_wrong > 0 ? "failure" : NULL;
         point_name(p, id, sizeof id);
         snprintf(message, sizeof message, "%lld elements are wrong", (long long)p->check_wrong);
-        open_case(out, n, "point", id, p->time_ns.median * 1e-9);
+        open_case(out, n, "point", id, 1, p->time_ns.median * 1e-9);
         ddp_quality_list(p->quality, ",", codes, sizeof codes);
         if (codes[0])
             ddp_strbuf_addf(out, "\n      <system-out>doubtful: %s</system-out>\n    ", codes);
         close_case(out, n, element, "wrong-data", message);
-    }
-    for (int i = 0; i < r->train_count; i++) {
-        char name[160];
-        train_name(&r->train[i], name, sizeof name);
-        open_case(out, n, "train", name, r->train[i].total_seconds);
-        close_case(out, n, NULL, NULL, NULL);
     }
 }
 
@@ -128,20 +160,28 @@ static void open_suite(const struct ddp_record *r, const struct counts *n, struc
                     "hostname=\"",
                     r->command, n->tests, n->failures, n->skipped, n->seconds, r->started);
     escaped(out, r->host_count > 0 ? r->hosts[0].name : "localhost");
-    ddp_strbuf_add(out, "\">\n    <properties></properties>\n");
+    ddp_strbuf_add(out, "\">\n    <properties>");
+    if (r->label[0]) {
+        ddp_strbuf_add(out, "<property name=\"label\" value=\"");
+        escaped(out, r->label);
+        ddp_strbuf_add(out, "\"/>");
+    }
+    ddp_strbuf_add(out, "</properties>\n");
 }
 
 static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp_err *err)
 {
     struct ddp_strbuf cases = DDP_STRBUF_INIT;
     struct counts n = {0};
-    (void)err;
-    if (r->verdict)
+    int rc = 0;
+    if (r->verdict) {
         verdict_cases(r->verdict, &cases, &n);
-    else
+    } else {
         point_cases(r, &cases, &n);
+        rc = train_cases(r, &cases, &n, err);
+    }
     if (r->status != DDP_STATUS_COMPLETE) {
-        open_case(&cases, &n, "run", r->command, 0);
+        open_case(&cases, &n, "run", r->command, 1, 0);
         close_case(&cases, &n, "failure", ddp_status_name(r->status), r->reason);
     }
     open_suite(r, &n, out);
@@ -156,7 +196,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     ddp_strbuf_add(out,
                    "</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n");
     ddp_strbuf_release(&cases);
-    return 0;
+    return rc;
 }
 
 const struct ddp_reporter ddp_reporter_junit = {

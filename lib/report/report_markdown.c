@@ -16,7 +16,12 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
     struct ddp_strbuf command = DDP_STRBUF_INIT;
     for (int i = 0; i < r->argc; i++)
         ddp_strbuf_addf(&command, "%s%s", i > 0 ? " " : "", r->argv[i]);
-    ddp_strbuf_addf(out, "# ddpbench %s\n\n", r->command);
+    ddp_strbuf_addf(out, "# ddpbench %s", r->command);
+    if (r->label[0]) {
+        ddp_strbuf_add(out, ": ");
+        ddp_markdown_code(out, r->label);
+    }
+    ddp_strbuf_add(out, "\n\n");
     ddp_markdown_code(out, command.text ? command.text : "");
     ddp_strbuf_release(&command);
     ddp_strbuf_addf(out, "\n\nddpbench %s (%s), %d rank%s, backend %s, launcher %s, SIMD %s",
@@ -35,6 +40,10 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(
             out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "interrupted, partial");
         ddp_markdown_code(out, r->reason);
+    }
+    if (r->note[0]) {
+        ddp_strbuf_add(out, "; **note**: ");
+        ddp_markdown_code(out, r->note);
     }
     ddp_strbuf_add(out, "\n\n");
 }
@@ -115,7 +124,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 {
     (void)err;
     if (r->verdict) {
-        ddp_markdown_verdict(r->verdict, out);
+        ddp_markdown_verdict(r, out);
         ddp_markdown_fold(out, "How this was measured");
     }
     head(r, out);

@@ -52,6 +52,7 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
     const struct ddp_build *build = ddp_record_build(r);
     ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
                     build->version, build->commit);
+    ddp_comment_label(r, out);
 }
 
 /* Reads domain, bus and device of a PCI bus id such as "0000:1b:00.0" or "00000000:1B:00.0". */

@@ -155,6 +155,7 @@ const struct ddp_reporter ddp_reporter_osu = {
     .name = "osu",
     .summary = "columns of the OSU micro-benchmarks, for programs that parse them",
     .shows = DDP_RECORD_POINTS,
+    .begin = ddp_comment_label,
     .point = point,
     .epoch = ddp_comment_epoch,
     .end = end,

@@ -18,6 +18,8 @@ extern "C" {
 #define DDP_YELLOW "\033[33m" /* doubtful */
 #define DDP_GREEN  "\033[32m" /* good */
 #define DDP_PLAIN  "\033[0m"
+/* Adds a comment with the label of the record, or nothing if it has none. */
+void ddp_comment_label(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Add a comment on an epoch, and the reason if the run did not complete, for formats that other
  * programs defined. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
@@ -87,9 +89,10 @@ void ddp_markdown_fold(struct ddp_strbuf *out, const char *summary);
 void ddp_markdown_unfold(struct ddp_strbuf *out);
 /* Adds a number as a cell, or '-' if the number is missing. */
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value);
-/* Adds the outcome and the cells that changed. The other cells, the commands and the settings are
- * folded. For a self-test, a table has the results of its gates instead of cells. */
-void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
+/* Adds the outcome of the verdict, the label of the record, and the cells that changed. The other
+ * cells, the commands and the settings are folded. For a self-test, a table has the results of its
+ * gates instead of cells. */
+void ddp_markdown_verdict(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus
 }

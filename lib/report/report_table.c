@@ -15,6 +15,15 @@
 #include "report/legend.h"
 #include "report/report_parts.h"
 
+void ddp_comment_label(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    if (!r->label[0])
+        return;
+    ddp_strbuf_add(out, "# label: ");
+    ddp_table_text(out, r->label);
+    ddp_strbuf_add(out, "\n");
+}
+
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
     const struct ddp_epoch *e = &r->train[run].epochs[index];
@@ -207,10 +216,11 @@ static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
     struct ddp_strbuf facts = DDP_STRBUF_INIT;
     ddp_table_facts(r, &facts);
     ddp_strbuf_add(out, DDP_DIM);
+    ddp_comment_label(r, out);
     for (const char *line = facts.text, *end; line && (end = strchr(line, '\n')); line = end + 1)
         ddp_strbuf_addf(out, "# %.*s\n", (int)(end - line), line);
-    if (r->label[0])
-        ddp_strbuf_addf(out, "# NOTE: %s\n", r->label);
+    if (r->note[0])
+        ddp_strbuf_addf(out, "# NOTE: %s\n", r->note);
     ddp_strbuf_add(out, DDP_PLAIN);
     out->failed |= facts.failed;
     ddp_strbuf_release(&facts);

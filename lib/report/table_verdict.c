@@ -388,9 +388,13 @@ static void markdown_settings(const struct ddp_verdict_record *v, struct ddp_str
     ddp_strbuf_add(out, "\n");
 }
 
-void ddp_markdown_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
+void ddp_markdown_verdict(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "## %s\n\n", ddp_verdict_name(v->outcome));
+    const struct ddp_verdict_record *v = r->verdict;
+    ddp_strbuf_addf(out, "## %s%s", ddp_verdict_name(v->outcome), r->label[0] ? ": " : "");
+    if (r->label[0])
+        ddp_markdown_code(out, r->label);
+    ddp_strbuf_add(out, "\n\n");
     ddp_markdown_code(out, v->reason);
     ddp_strbuf_add(out, "\n\n");
     if (v->across) {

@@ -430,6 +430,8 @@ void ddp_terminal_table_begin(struct ddp_terminal_table *t, const struct ddp_ter
                               const struct ddp_record *r, struct ddp_strbuf *out)
 {
     resize(t, terminal);
+    if (r->label[0])
+        ddp_terminal_line(out, terminal->columns, DDP_BOLD, "label: %s", r->label);
     if (t->legend) {
         struct ddp_strbuf facts = DDP_STRBUF_INIT;
         ddp_table_facts(r, &facts);
@@ -440,8 +442,8 @@ void ddp_terminal_table_begin(struct ddp_terminal_table *t, const struct ddp_ter
         out->failed |= facts.failed;
         ddp_strbuf_release(&facts);
     }
-    if (r->label[0])
-        ddp_terminal_line(out, terminal->columns, DDP_YELLOW, "NOTE: %s", r->label);
+    if (r->note[0])
+        ddp_terminal_line(out, terminal->columns, DDP_YELLOW, "NOTE: %s", r->note);
     if (r->point_count > 0)
         draw(t, r, terminal->moves ? ddp_record_settled(r) : r->point_count, NULL, out);
 }

@@ -163,8 +163,9 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
         set_text(r->launch, sizeof r->launch, ddp_launch_names[w->options->launch]);
     list_counts(w, r->rank_counts, sizeof r->rank_counts);
     name_subset(w, r->subset, sizeof r->subset);
-    set_text(r->label, sizeof r->label,
-             w->options->share_gpu ? "correctness-only" : w->options->label);
+    set_text(r->label, sizeof r->label, w->options->label);
+    set_text(r->note, sizeof r->note,
+             w->options->share_gpu ? "correctness-only" : w->options->note);
     read_gpus(r);
     fill_features(w);
     set_text(r->reason, sizeof r->reason, "still running");

@@ -42,10 +42,11 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
-    int subset; /* enum ddp_subset (comm/hosts.h) */
-    /* Not options: a command's check() may label the whole record, and name files that the outputs
-     * must not overwrite, because the command reads or keeps them. */
-    char label[64];
+    int subset;        /* enum ddp_subset (comm/hosts.h) */
+    const char *label; /* the user's name for the run, or NULL */
+    /* Not options: a command's check() may set the note of the record, and name files that the
+     * outputs must not overwrite, because the command reads or keeps them. */
+    char note[64];
     const char *protected_path[DDP_OPT_LIST_MAX];
     int protected_count;
     bool quiet, verbose, help;

@@ -173,12 +173,12 @@ static int choose_effect(double asked, const char *noise_file, const struct ddp_
     return 0;
 }
 
-/* Writes "a.json", or "a.json (partial, edited, injected delay of 10 %)" for a result that is
- * incomplete, edited or labelled. */
+/* Writes "a.json" or, for example, "a.json (new build, partial, edited, injected delay of 10 %)"
+ * for a result with a label that is incomplete, was edited, and has a note. */
 static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
 {
-    const char *const marks[] = {strcmp(r->status, "complete") != 0 ? r->status : "",
-                                 r->edited ? "edited" : "", r->label};
+    const char *const marks[] = {r->label, strcmp(r->status, "complete") != 0 ? r->status : "",
+                                 r->edited ? "edited" : "", r->note};
     const char *before = " (";
     snprintf(out, bytes, "%s", path);
     for (size_t i = 0; i < DDP_COUNT_OF(marks); i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/strbuf.h"
 #include "record/provenance.h"
 #include "record/vary.h"
 #include "report/plot_terminal.h"
@@ -66,6 +67,20 @@ int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err)
     return ddp_hint(err, "--format table prints it");
 }
 
+int ddp_outputs_check_label(const char *label, struct ddp_err *err)
+{
+    char clean[sizeof((struct ddp_record *)NULL)->label];
+    const size_t bytes = label ? strlen(label) : 1;
+    if (bytes == 0 || bytes >= sizeof clean)
+        return ddp_fail(err, DDP_EUSAGE, "--label takes 1 to %zu bytes, not %zu", sizeof clean - 1,
+                        bytes);
+    ddp_printable(label ? label : "", clean, sizeof clean);
+    if (label && strcmp(clean, label) != 0)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--label '%s' has a control character, or is not valid UTF-8", clean);
+    return 0;
+}
+
 const struct ddp_opt ddp_vary_rows[] = {
     DDP_OPT(ENUM_LIST, "vary", 0, 0, "KEY[,KEY]", NULL,
             "match cells that differ in these keys, which are then no part of a cell's id",
@@ -86,6 +101,7 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
                       struct ddp_report_set **reports, struct ddp_err *err)
 {
     int rc;
+    DDP_TRY(ddp_outputs_check_label(outputs->label, err));
     ddp_record_init(record);
     DDP_TRY(ddp_report_open(reports, err));
     ddp_report_set_table(*reports, &(struct ddp_table_options){.wide = outputs->wide});
@@ -94,6 +110,8 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
         DDP_TRY_GOTO(ddp_report_protect(*reports, *protected_paths, err), err_reports);
     DDP_TRY_GOTO(ddp_provenance_fill(record, app->cmd->name, app->argc, app->argv, 1, err),
                  err_reports);
+    if (outputs->label)
+        ddp_printable(outputs->label, record->label, sizeof record->label);
     record->seed = seed;
     record->world_ranks = 1;
     snprintf(record->world_backend, sizeof record->world_backend, "none");

@@ -21,11 +21,16 @@ int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err) DDP_MU
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Checks the value of --label, which may be NULL. Returns DDP_EUSAGE if it is empty, too long for
+ * the label of a record, not UTF-8, or has control characters. */
+int ddp_outputs_check_label(const char *label, struct ddp_err *err) DDP_MUST_CHECK;
+
 /* The output options of gate and compare, a member of their values. */
 struct ddp_verdict_outputs {
     const char *json;
     struct ddp_string_list formats;
-    bool wide; /* show all columns of the table on a terminal */
+    const char *label; /* the user's name for the run, or NULL */
+    bool wide;         /* show all columns of the table on a terminal */
 };
 
 /* The option --vary of gate and compare, for a struct ddp_int_list. */

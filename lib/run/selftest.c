@@ -35,7 +35,7 @@ static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_jour
     for (int i = 0; setup->env && setup->env[i]; i++)
         env = ddp_fnv1a(env, setup->env[i], strlen(setup->env[i]) + 1);
     facts->count = 0;
-    ddp_journal_fact(facts, "self-test of", "%s", setup->command);
+    ddp_journal_fact(facts, "the command", "%s", setup->command);
     ddp_journal_fact(facts, "environment", "%016llx", (unsigned long long)env);
     ddp_journal_fact(facts, setup->gate.looks.count > 1 ? "--max-pairs" : "--pairs", "%d",
                      ddp_gate_max_pairs(&setup->gate));

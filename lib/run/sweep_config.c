@@ -336,8 +336,8 @@ static int open_items(const struct ddp_app *app, struct ddp_sweep_values *v, str
         const struct ddp_world_options *world = item->values;
         if (item->cmd->job->gpu(item->values, &item->gpu, &ignored) != 0)
             item->gpu = (struct ddp_gpu_options){.share = false};
-        if (world->label[0])
-            memcpy(v->world.label, world->label, sizeof v->world.label);
+        if (world->note[0])
+            memcpy(v->world.note, world->note, sizeof v->world.note);
     }
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "base/sysinfo.h"
 #include "comm/gpu_share.h"
 #include "launch/segment.h"
+#include "run/outputs.h"
 #include "run/sweep.h"
 
 const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name)
@@ -455,7 +456,9 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         app->log.progress_every_ns = 0;
     ddp_record_init(&w->record);
     ddp_conf_module_dir(app->binary_dir, w->module_dir, sizeof w->module_dir);
-    int rc = ddp_backend_check(err);
+    int rc = ddp_outputs_check_label(w->options->label, err);
+    if (rc == 0)
+        rc = ddp_backend_check(err);
     if (rc == 0)
         rc = choose_backend(w, err);
     if (rc == 0)

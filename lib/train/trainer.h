@@ -3,8 +3,11 @@
  * With DDP_PARTITION_BATCH each global batch is split over the ranks (partition.h). If the strategy
  * averages the complete gradients over the global batch in each step, P ranks with batch B
  * therefore train like one rank with batch P*B, except for rounding. Models with batch
- * normalisation differ, because each rank normalises only its own images. The same seed gives the
- * same bits, because no choice depends on a measurement at run time.
+ * normalisation differ, because each rank normalises only its own images.
+ *
+ * No choice depends on a measurement at run time. The same seed therefore gives the same bits if
+ * the options, the ranks and their hosts, the processor or GPU, and the libraries of the matrix
+ * products and of the exchange are the same. Others add in another order, and round differently.
  *
  * Before an evaluation, the running statistics of batch normalisation are averaged over the ranks.
  * The weight of a rank is the number of images that it trained on in the epoch. If the ranks have

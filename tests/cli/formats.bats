@@ -240,6 +240,17 @@ assert suite.get("failures") == "1" and '/no/<lib>"&' in failure.get("message") 
 END
 }
 
+@test "junit: training runs have different names, with the settings that differ" {
+    echo '{"runs": [{"command": "train", "ranks": [1, 2], "dataset": "synthetic", "images": 64, "epochs": 1, "lr": [0.01, 0.02]}]}' >c.json
+    "$ddpbench" sweep c.json --launches 2 --format junit=r.txt -q
+    "$PYTHON" - <<'END'
+import xml.etree.ElementTree as tree
+names = [c.get("name") for c in tree.parse("r.txt").iter("testcase")]
+assert len(set(names)) == len(names) >= 8, names
+assert sum("lr 0.01" in n for n in names) == sum("lr 0.02" in n for n in names) == 4, names
+END
+}
+
 @test "gbench: as Google Benchmark's compare.py reads it" {
     measure gbench --samples
     mv r.txt a.json
@@ -348,6 +359,57 @@ tree.parse("junit.txt")
 [json.loads(line) for line in open("jsonl.txt")]
 END
     ! grep -q '<' markdown.txt
+}
+
+@test "--label: every format shows the user's name for the run, and a wrong one is refused" {
+    label='Büro <7>, "a|b"'
+    outputs=()
+    for format in $(formats); do
+        outputs+=(--format "$format=$format.txt")
+    done
+    "$ddpbench" allreduce --ranks 2 -n 6 --size 4 --block 2 --label "$label" "${outputs[@]}" -q
+    mv json.txt r.json
+    run "$ddpbench" compare r.json r.json --label "$label" --format github=github.txt,markdown=verdict.txt,table=compare.txt
+    [ "$status" = 12 ] # blocks have no interval
+    "$ddpbench" report r.json -o page.txt
+    "$PYTHON" "$root/tests/terminal.py" --columns 80 -- "$ddpbench" show r.json >terminal.txt
+    "$PYTHON" - "$label" "$(formats)" <<'END'
+import csv, html, json, sys, xml.etree.ElementTree as tree
+label, code = sys.argv[1], f"`{sys.argv[1].replace('<', '?').replace('|', chr(92) + '|')}`"
+def of_actions(text):
+    entries = json.loads(text)
+    return len(entries) == 2 and all(f"label: {label}" in e["extra"] for e in entries)
+checks = {
+    "table": lambda text: f"# label: {label}\n" in text and "# NOTE: blocks of 2 calls\n" in text,
+    "jsonl": lambda text: json.loads(text.splitlines()[0])["label"] == label,
+    "csv": lambda text: [row["label"] for row in csv.DictReader(text.splitlines(), strict=True)] == [label] * 2,
+    "markdown": lambda text: text.startswith(f"# ddpbench allreduce: {code}\n"),
+    "nccl-tests": lambda text: f"# label: {label}\n" in text,
+    "osu": lambda text: text.startswith(f"# label: {label}\n"),
+    "gbench": lambda text: json.loads(text)["context"]["label"] == label,
+    "junit": lambda text: [p.attrib for p in tree.fromstring(text).iter("property")] == [{"name": "label", "value": label}],
+    "github": lambda text: f" title=ddpbench compare {label.replace(',', '%2C')}::" in text,
+    "action-smaller": of_actions,
+    "action-bigger": of_actions,
+}
+d = json.load(open("r.json"))
+assert (d["label"], d["note"]) == (label, "blocks of 2 calls")
+assert sorted([*checks, "json"]) == sorted(sys.argv[2].split())
+checks |= {
+    "verdict": lambda text: text.startswith(f"## INCONCLUSIVE: {code}\n"),
+    "compare": lambda text: f"# label: {label}\n" in text and f"r.json ({label}, blocks of 2 calls)" in text,
+    "page": lambda text: f"<h1>{html.escape(label, quote=False)}</h1>" in text.replace("&quot;", '"'),
+    "terminal": lambda text: f"label: {label}" in text and "NOTE: blocks of 2 calls" in text,
+}
+for name, check in checks.items():
+    text = open(f"{name}.txt", encoding="utf-8", newline="").read()
+    assert check(text.replace("\r\n", "\n")), (name, text)
+END
+    for wrong in '' "$(printf '%064d' 0)" $'a\nb' $'a\177' $'a\302\205' $'a\377'; do
+        refused 64 --label -- allreduce --ranks 1 --size 4 --dry-run --label "$wrong"
+        refused 64 --label -- compare r.json r.json --label "$wrong"
+    done
+    ok allreduce --ranks 1 --size 4 --dry-run --label "$(printf '%063d' 0)"
 }
 
 @test "a secret in the environment is in no output" {

@@ -55,8 +55,17 @@ symbols_of() {
         grep -qF "ddpbench $name --help" "short-$command.txt"
         for page in short long; do grep -q '^  -h, --help' "$page-$command.txt"; done
         # Every option of the short page is on the long page, too.
-        grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "short-$command.txt" >options
-        grep -qvxFf <(grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' "long-$command.txt") options && false
+        for page in short long; do
+            grep -oE '^  (-[a-zA-Z], |    )--[a-z0-9-]+' "$page-$command.txt" | sort -u >"$page-options"
+        done
+        [ "$(comm -23 short-options long-options)" = "" ]
+        # The short page says how many of the options it shows.
+        shown=$(wc -l <short-options) all=$(grep -vc -- '--benchmark$' long-options)
+        if [ "$shown" = "$all" ]; then
+            grep -q '^This page shows every option\. ' "short-$command.txt"
+        else
+            grep -q "^This page shows $shown of $all options\. " "short-$command.txt"
+        fi || { echo "$command: $shown of $all; $(tail -1 "short-$command.txt")"; false; }
     done
     [ "$(wc -l <long-allreduce.txt)" -gt 100 ]
     grep -q -- --inject-delay long-allreduce.txt
@@ -228,6 +237,21 @@ PY
         DDPBENCH_BLAS_LIB=$PWD/dies.so ok doctor
         grep -q '^WARN  BLAS: ' <<<"$output"
     done
+}
+
+@test "doctor warns of the load average from which points are busy" {
+    printf '#include <stdlib.h>\nint getloadavg(double *load, int n) { load[0] = atof(getenv("LOAD")); return n > 0; }\n' >load.c
+    "${CC:-cc}" -shared -fPIC -o load.so load.c
+    LOAD=0 LD_PRELOAD=$PWD/load.so "$ddpbench" --version >/dev/null 2>&1 || skip "nothing can be preloaded into this binary"
+    export LD_PRELOAD=$PWD/load.so
+    LOAD=0 "$ddpbench" allreduce --ranks 1 --size 4 -n 1 --json r.json -q >/dev/null
+    export LOAD
+    LOAD=$(json r.json '1.4 * d["world"]["hosts"][0]["cores"]')
+    "$ddpbench" doctor | grep -q '^OK    load: '
+    LOAD=$(json r.json '1.6 * d["world"]["hosts"][0]["cores"]')
+    "$ddpbench" doctor | grep '^WARN  load: ' | grep -q busy
+    "$ddpbench" allreduce --ranks 1 --size 4 -n 1 --json r.json -q >/dev/null
+    holds r.json '"busy" in p[0]["quality"]'
 }
 
 @test "doctor --json says the same" {

@@ -270,6 +270,14 @@ PY
     measure
     edit r.json "[(q.pop('pays_below_GBps'), q.pop('verdict')) for q in p]" >e.json
     valid e.json
+    # The label of older documents was the note. Now it is the user's, who may write anything.
+    none="[q.update(dict.fromkeys(('algbw_GBps', 'busbw_GBps', 'effective_GBps', 'busbw_ci95_GBps'))) for q in p]"
+    edit r.json "del d['note']; d['label'] = 'correctness-only'; $none" >e.json
+    valid e.json
+    edit r.json "d['label'] = 'correctness-only'" >e.json
+    valid e.json
+    edit r.json "d['label'] = 'correctness-only'; $none" >e.json
+    invalid e.json GBps
 }
 
 @test "every property of every schema has a description of one sentence with its unit" {

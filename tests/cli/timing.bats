@@ -48,11 +48,11 @@ measured() {
     [ "$(json r.json 'p[0]["skew_us"]["start"]')" = None ]
 }
 
-@test "--block: labelled, without interval; options that have no meaning in a block are refused" {
+@test "--block: a note, without interval; options that have no meaning in a block are refused" {
     measured "${two[@]}" --size 8 --block 16
     [ "$(json r.json 'p[0]["block"], p[0]["iterations"], p[0]["time_us"]["ci95"]')" = "(16, 20, None)" ]
-    label=$(json r.json 'd["label"]')
-    [[ $label == *16* && $output == *"$label"* ]]
+    note=$(json r.json 'd["note"]')
+    [[ $note == *16* && $output == *"$note"* ]]
     for more in "--check all" "--overlap-compute" "--compress fp16" "--precision 5"; do
         # shellcheck disable=SC2086 # words
         refused 64 --block "${more%% *}" -- "${two[@]}" --size 8 --block 16 $more
@@ -76,6 +76,13 @@ measured() {
     [ "$(json r.json '[q["order"] for q in p]')" = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" ]
 }
 
+@test "the row of a point is written before the next point begins" {
+    "$ddpbench" allreduce --ranks 2 --size 1K,64K,1M -n 6 --progress always >out 2>&1
+    # The line of progress is written before a point is measured.
+    events=$(tr '\r' '\n' <out | sed 's/\x1b\[K//' | awk '/ of 6\)$/ { printf "p" } /^ +[0-9]+ +[0-9]+ / { printf "r" }')
+    [ "$events" = prprprprprpr ] || { echo "$events"; cat out; false; }
+}
+
 @test "--inject-delay slows one point by a percentage of its own time, and marks the record" {
     "$ddpbench" allreduce --ranks 1 --backend self --size 16M,32M --placement out --dry-run >plan
     id=$(grep 33554432 plan)
@@ -86,8 +93,8 @@ measured() {
         before=$(json r.json '[q["time_us"]["min"] for q in p]')
         measured allreduce --ranks 1 --backend self --size 16M,32M --placement out -n 15 --inject-delay "100@$id"
         [ "$(json r.json '[q["injected_percent"] for q in p]')" = "[None, 100]" ]
-        label=$(json r.json 'd["label"]')
-        [[ $label == *100* && $output == *"$label"* ]]
+        note=$(json r.json 'd["note"]')
+        [[ $note == *100* && $output == *"$note"* ]]
         found=$(json r.json "p[1]['time_us']['min'] / ($before)[1] > 1.6 and p[0]['time_us']['min'] / ($before)[0] < 1.6")
         [ "$found" != True ] || break
     done

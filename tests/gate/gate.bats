@@ -381,12 +381,12 @@ END
 
 @test "compare: a base that was cut off gives no PASS, and marks of a result are reported" {
     eval "$fake --points a=10 --noise 0 --status partial --json part.json"
-    eval "$fake --points a=10,b=20 --noise 0 --label 'injected delay of 10 %' --json whole.json"
+    eval "$fake --points a=10,b=20 --noise 0 --label 'the new build' --json whole.json"
     eval "$fake --points a=15,b=20 --noise 0 --json slow.json"
     run "$ddpbench" compare part.json whole.json --json gate.json --format table
     [ "$status" = 12 ]
     grep -q '^# .*part.json (partial)' <<<"$output"
-    grep -q '^# .*whole.json (injected delay of 10 %)' <<<"$output"
+    grep -q '^# .*whole.json (the new build)' <<<"$output"
     grep -q '^INCONCLUSIVE: .*1 cell' <<<"$output"
     "$PYTHON" "$root/ci/validate_json.py" gate.json
     [ "$(json gate.json 'v["outcome"]')" = INCONCLUSIVE ]

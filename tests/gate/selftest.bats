@@ -117,6 +117,8 @@ END
     # another command is another self-test
     selftest --base "$fake --points a=10,b=20"
     [ "$status" = 76 ]
+    error_names "the command was \`'$PYTHON' "
+    [[ $stderr != *"''"* ]]
     selftest --base "$fake --points a=10,b=20 --exit 11 --exit-after 30"
     [ "$status" = 12 ]
     [[ "$stderr" == *".journal'"*" 2 gates"* ]]

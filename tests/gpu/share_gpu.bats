@@ -22,7 +22,7 @@ all_correct() {
         for c in allreduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv; do
             timeout --kill-after=5 120 "$ddpbench" "$c" --share-gpu --ranks "$1" --size 4,64K,4M \
                 -d f32,bf16 -n 3 -w 1 -T 60 -q --json out.json >/dev/null
-            [ "$(json out.json 'd["status"], d["label"], sum(q["check"]["wrong"] for q in p)')" = \
+            [ "$(json out.json 'd["status"], d["note"], sum(q["check"]["wrong"] for q in p)')" = \
                 "('complete', 'correctness-only', 0)" ]
             [ "$(json out.json '{q["busbw_GBps"] for q in p}')" = "{None}" ]
         done

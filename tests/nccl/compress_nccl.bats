@@ -43,7 +43,7 @@ measured() {
     measured --ranks 2 --size 16K --compress topk:0.01 --break-even
     [ "$(json out.json 'p[0]["break_even"]["f32"]["measured"] is not None')" = True ]
     FAKE_GPUS=1 fake allreduce --share-gpu --ranks 2 --size 16K --compress topk:0.01 -n 3 -q --json out.json
-    [ "$(json out.json 'd["label"], p[0]["effective_GBps"], p[0]["break_even"]')" = "('correctness-only', None, None)" ]
+    [ "$(json out.json 'd["note"], p[0]["effective_GBps"], p[0]["break_even"]')" = "('correctness-only', None, None)" ]
     valid out.json
 }
 

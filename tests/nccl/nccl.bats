@@ -114,7 +114,7 @@ correct() {
     error_names "--ranks 4" GPU 1
     FAKE_GPUS=1 run fake allreduce --share-gpu --ranks 4 --size 4,64K -n 5 -q --json out.json
     [ "$status" = 0 ]
-    [ "$(json out.json 'd["label"]')" = correctness-only ]
+    [ "$(json out.json 'd["note"]')" = correctness-only ]
     [ "$(json out.json '{q[k] for q in p for k in ("algbw_GBps", "busbw_GBps", "effective_GBps")}')" = "{None}" ]
     valid out.json
     [ "$(json out.json 'd["environment"]["NCCL_P2P_DISABLE"], d["environment"]["NCCL_ALGO"]')" = "('1', 'Ring')" ]

@@ -47,7 +47,7 @@ END
 
 @test "shared GPUs; an option that a GPU does not support is reported with its run" {
     FAKE_GPUS=1 fake sweep plain.json --share-gpu -q --json out.json
-    [ "$(json out.json 'd["label"], {q["algbw_GBps"] for q in p}')" = "('correctness-only', {None})" ]
+    [ "$(json out.json 'd["note"], {q["algbw_GBps"] for q in p}')" = "('correctness-only', {None})" ]
     sed 's/"nccl", "shm"/"shm"/' train.json >cpu.json
     run fake sweep cpu.json --share-gpu
     [ "$status" = 64 ] || [ "$status" = 78 ]

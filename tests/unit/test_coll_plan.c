@@ -260,6 +260,29 @@ static void test_costs(void **state)
     assert_false(cost.modelled);
 }
 
+/* A summary that names a logarithm names the number of steps that the cost has. */
+static void test_summaries(void **state)
+{
+    (void)state;
+    struct ddp_coll_cost cost;
+    int found = 0;
+    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
+        const char *text = (*a)->summary;
+        const struct ddp_coll_shape shape = {.coll = (*a)->coll, .count = 240, .dtype = DDP_F32};
+        if (strstr(text, "log2") == NULL)
+            continue;
+        assert_non_null(strstr(text, "ceil(log2 n) steps"));
+        for (int n = 2, log = 1; n <= 17; n++) {
+            log += n > 1 << log;
+            const int more = strstr(text, "1 more unless n is a power of 2") && n != 1 << log;
+            ddp_coll_cost_of(*a, n, &shape, &cost);
+            assert_float_equal(cost.steps, (strstr(text, " 2 ceil") ? 2 * log : log) + more, 0);
+        }
+        found++;
+    }
+    assert_true(found >= 7);
+}
+
 static void test_self(void **state)
 {
     (void)state;
@@ -288,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_message_bytes),
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_summaries),
         cmocka_unit_test(test_self),
     };
     return cmocka_run_group_tests_name("coll plan", tests, NULL, NULL);

@@ -121,6 +121,7 @@ static void make_hostile(struct ddp_record *r, struct ddp_verdict_record *v,
     r->argv = hostile_argv;
     FILL(r->reason);
     CLEAN(r->label);
+    CLEAN(r->note);
     CLEAN(r->feature_mpi);
     CLEAN(r->feature_blas);
     make_hostile_hosts(r);

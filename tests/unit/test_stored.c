@@ -138,6 +138,7 @@ static void fill(struct ddp_record *r)
     struct ddp_err err = DDP_ERR_INIT;
     make_record(r);
     strcpy(r->label, "a <label> & more");
+    strcpy(r->note, "blocks of 2 calls");
     strcpy(r->finished, "2026-01-01T00:00:00Z");
     r->comm_init_ns = 26058;
     add_point(r, 4096, 50);

@@ -144,7 +144,9 @@ static void rd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_co
 const struct ddp_coll_alg ddp_alg_allreduce_rd = {
     .name = "rd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive doubling: log2(n) steps; for small messages",
+    .summary =
+        "messages, recursive doubling: ceil(log2 n) steps, 1 more unless n is a power of 2; for "
+        "small messages",
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,

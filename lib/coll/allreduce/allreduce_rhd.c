@@ -174,7 +174,8 @@ static void rhd_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_c
 const struct ddp_coll_alg ddp_alg_allreduce_rhd = {
     .name = "rhd",
     .coll = DDP_ALLREDUCE,
-    .summary = "messages, recursive halving and doubling: 2 log2(n) steps, any number of ranks",
+    .summary =
+        "messages, recursive halving and doubling: 2 ceil(log2 n) steps, any number of ranks",
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rhd_scratch_bytes,
     .run = rhd_run,

@@ -311,7 +311,8 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
 
 const struct ddp_sparse_alg ddp_sparse_alg_rd = {
     .name = "rd",
-    .summary = "recursive doubling of sorted lists, dense where that is shorter: 2 log2(P) steps",
+    .summary = "recursive doubling of sorted lists, dense where that is shorter: at most "
+               "2 ceil(log2 P) + 2 steps",
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rd_scratch_bytes,
     .run = rd_run,
