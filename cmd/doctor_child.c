@@ -157,10 +157,12 @@ static void meet(void)
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
 {
     const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
-    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : ddp_doctor_linger_us(app));
     /* Ranks of other hosts may have a FAIL. MPICH's launcher would report 1 for this rank, instead
-     * of their exit code, if this rank ended first, so it stays even if its child has ended. */
+     * of their exit code, if this rank ended first, so it stays even if its child has ended. On a
+     * busy machine the other hosts may start some seconds later. */
     const bool stay = child > 0 && !done && rank_info->local_size < rank_info->size;
+    const int64_t linger_us = (stay ? 2 : 1) * ddp_doctor_linger_us(app);
+    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : linger_us);
     while (child > 0 && ddp_now_ns() / 1000 < until) {
         if (waitpid(child, NULL, WNOHANG) != 0 && !stay)
             break;
