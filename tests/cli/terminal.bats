@@ -131,6 +131,24 @@ sizes() {
     [[ $output != *ESCAPE* && $output != *'<'[0-9]* ]]
     on 80 list
     [[ $output != *ESCAPE* ]]
+    on 80 doctor
+    [[ $output != *ESCAPE* && $output != *'<'[0-9]* ]]
+}
+
+@test "list and doctor mark good, doubtful and bad by colours" {
+    terminal_options=(--colors)
+    DDPBENCH_SIMD=scalar on 80 list simd
+    grep -qE '^simd +scalar +<32>yes' <<<"$output"
+    grep -qE '^simd +avx512 +<33>no' <<<"$output"
+    on 80 doctor
+    says '<32>OK'
+    DDPBENCH_DATA_DIR=/nonexist on 80 doctor
+    says '<33>WARN'
+    NO_COLOR=1 on 80 doctor
+    [[ $output == *WARN* || $output == *OK* ]]
+    [[ $output != *'<'[0-9]* ]]
+    ok doctor
+    [[ $output != *$'\033'* ]]
 }
 
 @test "rows are in the order of the plan, whatever the order of measurement" {
