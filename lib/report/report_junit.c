@@ -31,7 +31,8 @@ struct counts {
     double seconds;
 };
 
-/* number: is added to the name of a case if it is above 1. */
+/* number: is added to the name of a case if it is above 1. Times have 12 decimals: medians are
+ * often half nanoseconds, which a stored document does not keep to the last bit. */
 static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind, const char *name,
                       int number, double seconds)
 {
@@ -42,7 +43,7 @@ static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind
     escaped(out, name);
     if (number > 1)
         ddp_strbuf_addf(out, " (%d)", number);
-    ddp_strbuf_addf(out, "\" time=\"%.9f\">", known);
+    ddp_strbuf_addf(out, "\" time=\"%.12f\">", known);
 }
 
 /* element: "failure", "skipped" or NULL. type: of a failure. */
@@ -153,12 +154,13 @@ static void point_cases(const struct ddp_record *r, struct ddp_strbuf *out, stru
 
 static void open_suite(const struct ddp_record *r, const struct counts *n, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out,
-                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-                    "  <testsuite id=\"0\" package=\"ddpbench\" name=\"ddpbench %s\" tests=\"%d\" "
-                    "failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.9f\" timestamp=\"%.19s\" "
-                    "hostname=\"",
-                    r->command, n->tests, n->failures, n->skipped, n->seconds, r->started);
+    ddp_strbuf_addf(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+        "  <testsuite id=\"0\" package=\"ddpbench\" name=\"ddpbench %s\" tests=\"%d\" "
+        "failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.12f\" timestamp=\"%.19s\" "
+        "hostname=\"",
+        r->command, n->tests, n->failures, n->skipped, n->seconds, r->started);
     escaped(out, r->host_count > 0 ? r->hosts[0].name : "localhost");
     ddp_strbuf_add(out, "\">\n    <properties>");
     if (r->label[0]) {
