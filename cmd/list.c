@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "plain.h"
 #include "report/report.h"
+#include "report/report_parts.h"
 
 #define TEXT_COLUMN 41 /* The description begins here. */
 
@@ -34,10 +35,14 @@ static void print_entry(const struct listing *l, const char *name, const char *r
     struct ddp_strbuf line = DDP_STRBUF_INIT, text = DDP_STRBUF_INIT;
     bool usable = reason[0] == '\0';
     ddp_terminal_read(fileno(l->app->out), &terminal);
-    ddp_strbuf_addf(&line, "%-10s %-24s %-4s ", l->kind, name, usable ? "yes" : "no");
+    const char *style = !terminal.color ? "" : usable ? DDP_GREEN : DDP_YELLOW;
+    const char *plain = terminal.color ? DDP_PLAIN : "";
+    ddp_strbuf_addf(&line, "%-10s %-24s %s%-4s%s ", l->kind, name, style, usable ? "yes" : "no",
+                    plain);
+    const size_t used = line.length - strlen(style) - strlen(plain);
     ddp_strbuf_addf(&text, "%s%s%s", summary, usable ? "" : "; not usable here: ", reason);
     if (!text.failed)
-        ddp_strbuf_wrap(&line, text.text, (int)line.length, terminal.columns, TEXT_COLUMN);
+        ddp_strbuf_wrap(&line, text.text, (int)used, terminal.columns, TEXT_COLUMN);
     fprintf(l->app->out, "%s\n", line.failed || text.failed ? name : line.text);
     ddp_strbuf_release(&line);
     ddp_strbuf_release(&text);

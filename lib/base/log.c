@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <math.h>
 #include <poll.h>
 #include <string.h>
 
@@ -109,6 +110,29 @@ void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
     fprintf(log->stream, "\r\033[K%.*s", columns > 0 ? columns - 1 : (int)sizeof text, text);
     fflush(log->stream);
     log->progress_shown = true;
+}
+
+/* Appends a time with as many digits as an estimate deserves. */
+static void add_time(char *text, size_t text_bytes, double s)
+{
+    if (s < 89.5)
+        ddp_text_append(text, text_bytes, "%.0f s", s);
+    else if (s < 89.5 * 60)
+        ddp_text_append(text, text_bytes, "%.0f min", s / 60);
+    else
+        ddp_text_append(text, text_bytes, "%.1f h", s / 3600);
+}
+
+void ddp_log_progress_times(char *text, size_t text_bytes, double elapsed_s, const char *quality,
+                            double left_s)
+{
+    ddp_text_append(text, text_bytes, ", ");
+    add_time(text, text_bytes, elapsed_s);
+    if (!isfinite(left_s))
+        return;
+    ddp_text_append(text, text_bytes, ", %s ", quality);
+    add_time(text, text_bytes, fmax(left_s, 0));
+    ddp_text_append(text, text_bytes, " left");
 }
 
 void ddp_log_clear_progress(struct ddp_log *log)

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /* Escape codes for the style of the text that follows, until DDP_PLAIN. report.c removes them where
- * colour is not allowed. */
+ * colour is not allowed. Code that writes without report.c uses them only if struct ddp_terminal
+ * allows colour. */
 #define DDP_DIM    "\033[2m"
 #define DDP_BOLD   "\033[1m"
 #define DDP_RED    "\033[31m" /* bad */

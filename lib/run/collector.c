@@ -433,11 +433,11 @@ int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event, s
 
 static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_list args)
 {
-    char text[512];
+    char text[512] = "";
     struct ddp_err ignored = DDP_ERR_INIT; /* a lost line of progress must not fail a run */
-    const char *prefix = type == DDP_MESSAGE_PROGRESS && rank->sweep ? rank->sweep->prefix : "";
-    size_t bytes = strlen(prefix); /* less than half of the text, see sweep.h */
-    memcpy(text, prefix, bytes);
+    if (type == DDP_MESSAGE_PROGRESS && rank->sweep)
+        ddp_sweep_progress(rank->sweep, text);
+    size_t bytes = strlen(text); /* less than half of the text, see sweep.h */
     int n = vsnprintf(text + bytes, sizeof text - bytes, fmt, args);
     bytes = n < 0 ? bytes : DDP_MIN(bytes + (size_t)n, sizeof text - 1);
     if (emit(rank, type, text, bytes, &ignored) != 0)

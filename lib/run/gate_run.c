@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/provenance.h"
@@ -174,21 +175,31 @@ static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_valu
 struct progress {
     struct ddp_log *log;
     bool quiet;
-    int pair, pairs, side; /* pair: index of the pair that runs */
+    int pair, pairs, side;     /* pair: index of the pair that runs */
+    int64_t since_ns, pair_ns; /* when the gate and the pair began */
 };
 
 static void on_wait(void *arg)
 {
     const struct progress *p = arg;
+    const int64_t now_ns = ddp_now_ns();
+    const double before_s = (double)(p->pair_ns - p->since_ns) / 1e9;
+    const double in_pair_s = (double)(now_ns - p->pair_ns) / 1e9;
+    const double left_s = p->pair > 0 ? before_s / p->pair * (p->pairs - p->pair) - in_pair_s : NAN;
+    char text[160] = "";
     if (p->quiet)
         return;
-    ddp_log_progress(p->log, "gate: pair %d of at most %d, %s", p->pair + 1, p->pairs,
-                     p->side == DDP_BASE ? "base" : "new");
+    ddp_text_append(text, sizeof text, "gate: pair %d of at most %d, %s", p->pair + 1, p->pairs,
+                    p->side == DDP_BASE ? "base" : "new");
+    ddp_log_progress_times(text, sizeof text, before_s + in_pair_s, "at most", left_s);
+    ddp_log_progress(p->log, "%s", text);
 }
 
 static void on_child(void *arg, int pair, int pairs, int side)
 {
     struct progress *p = arg;
+    if (pair != p->pair)
+        p->pair_ns = ddp_now_ns();
     p->pair = pair;
     p->pairs = pairs;
     p->side = side;
@@ -239,7 +250,9 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
 {
     struct ddp_gate_setup setup = *given;
     struct ddp_gate_data data = {.count = 0};
-    struct progress progress = {.log = &app->log, .quiet = v->quiet};
+    const int64_t now_ns = ddp_now_ns();
+    struct progress progress = {
+        .log = &app->log, .quiet = v->quiet, .since_ns = now_ns, .pair_ns = now_ns};
     setup.on_child = on_child;
     setup.on_wait = on_wait;
     setup.arg = &progress;

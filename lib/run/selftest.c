@@ -238,18 +238,16 @@ struct progress {
 static void show(void *arg)
 {
     struct progress *p = arg;
-    char left[32] = "";
+    char text[160] = "";
     const double gates = p->done - p->first + (double)p->pair / p->pairs;
+    const double took_s = (double)(ddp_now_ns() - p->since_ns) / 1e9;
     if (!p->log)
         return;
-    if (gates > 0) {
-        const double took = (double)(ddp_now_ns() - p->since_ns);
-        char time[24];
-        ddp_format_ns(took / gates * (p->all - p->first - gates), time, sizeof time);
-        snprintf(left, sizeof left, ", about %s left", time);
-    }
-    ddp_log_progress(p->log, "self-test: gate %d of %d (%s), pair %d of %d%s", p->done + 1, p->all,
-                     p->injected ? "delay injected" : "A/A", p->pair + 1, p->pairs, left);
+    ddp_text_append(text, sizeof text, "self-test: gate %d of %d (%s), pair %d of %d", p->done + 1,
+                    p->all, p->injected ? "delay injected" : "A/A", p->pair + 1, p->pairs);
+    ddp_log_progress_times(text, sizeof text, took_s, "about",
+                           gates > 0 ? took_s / gates * (p->all - p->first - gates) : NAN);
+    ddp_log_progress(p->log, "%s", text);
 }
 
 static void begin_gate(struct progress *p, int done, int all, bool injected)

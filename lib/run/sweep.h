@@ -110,9 +110,17 @@ struct ddp_sweep_position {
     int item;               /* index in v->items */
     int finished, measured; /* items finished in the group, points measured in the repetition */
     double seconds;         /* estimated duration of the finished items */
-    char prefix[96];        /* of progress lines */
-    bool has_control;       /* these ranks have measured the memory-copy baseline */
+    /* v->ended and v->seconds_done when the group began. Both grow during the group if rank 0 is
+     * the collector. */
+    int ended_before;
+    double done_before;
+    int64_t item_ns;  /* when the item began */
+    bool has_control; /* these ranks have measured the memory-copy baseline */
 };
+#define DDP_SWEEP_PROGRESS_BYTES 96
+/* Writes the begin of a line of progress: the number of the item, the elapsed time and the time
+ * left, for example "[2/5, 40 s, about 3 min left] ". */
+void ddp_sweep_progress(const struct ddp_sweep_position *at, char out[DDP_SWEEP_PROGRESS_BYTES]);
 /* Returns true if an earlier run has measured the point with this id. */
 bool ddp_sweep_has(const struct ddp_sweep_position *at, const char *id);
 /* Replaces a point's position within its item by its position within the sweep. */

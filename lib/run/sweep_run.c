@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/unit.h"
 #include "run/sweep.h"
 
 bool ddp_sweep_has(const struct ddp_sweep_position *at, const char *id)
@@ -27,18 +26,21 @@ void ddp_sweep_set_place(struct ddp_sweep_position *at, struct ddp_point *point)
     point->of = at->v->points;
 }
 
-/* Writes the prefix of progress lines, with the time left. The time left is the estimate for the
- * remaining items, multiplied by the ratio of real to estimated time of the finished items. */
-static void describe(struct ddp_sweep_position *at)
+void ddp_sweep_progress(const struct ddp_sweep_position *at, char out[DDP_SWEEP_PROGRESS_BYTES])
 {
     const struct ddp_sweep_values *v = at->v;
-    const double done = v->seconds_done + at->seconds;
-    const double took = (double)(ddp_now_ns() - v->started_ns) / 1e9;
-    const double worth = done > 0 ? took / done : 1;
-    char left[24];
-    ddp_format_ns(DDP_MAX(v->seconds_todo - done, 0) * worth * 1e9, left, sizeof left);
-    snprintf(at->prefix, sizeof at->prefix, "[%d/%d, about %s left] ", v->ended + at->finished + 1,
-             v->count * (int)v->launches, left);
+    const double done = at->done_before + at->seconds;
+    const double item = v->items[at->item].estimate.seconds;
+    const double took = (double)(at->item_ns - v->started_ns) / 1e9;
+    const double in_item = (double)(ddp_now_ns() - at->item_ns) / 1e9;
+    /* Seconds per second of the estimates. The first item may already have taken longer. */
+    const double factor = done > 0 ? took / done : DDP_MAX(in_item / item, 1);
+    const double others = DDP_MAX(v->seconds_todo - done - item, 0) * factor;
+    snprintf(out, DDP_SWEEP_PROGRESS_BYTES, "[%d/%d", at->ended_before + at->finished + 1,
+             v->count * (int)v->launches);
+    ddp_log_progress_times(out, DDP_SWEEP_PROGRESS_BYTES, took + in_item, "about",
+                           others + DDP_MAX(item * factor - in_item, 0));
+    ddp_text_append(out, DDP_SWEEP_PROGRESS_BYTES, "] ");
 }
 
 static int send_event(struct ddp_rank *rank, const struct ddp_sweep_position *at,
@@ -72,13 +74,16 @@ static bool can_go_on(int rc, const struct ddp_err *err)
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_sweep_values *v = values;
-    struct ddp_sweep_position at = {.v = v, .stage = &v->stages[v->current]};
+    struct ddp_sweep_position at = {.v = v,
+                                    .stage = &v->stages[v->current],
+                                    .ended_before = v->ended,
+                                    .done_before = v->seconds_done};
     at.measured = v->measured[at.stage->launch - 1];
     for (int i = 0; i < at.stage->count; i++) {
         at.item = at.stage->items[i];
         if (ddp_sweep_has(&at, DDP_SWEEP_END))
             continue;
-        describe(&at);
+        at.item_ns = ddp_now_ns();
         int rc = run_item(rank, &at, err);
         if (can_go_on(rc, err)) {
             struct ddp_err cause = *err;

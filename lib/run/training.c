@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
@@ -17,6 +18,9 @@
 /* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
  * compared with a training run. */
 #define BASELINE_STEPS 60
+
+/* The part of the steps of a run after which its time is estimated. */
+#define LEAST_PART 0.05
 
 /* Used to estimate the time of a run. */
 #define START_S    0.1
@@ -319,6 +323,12 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
     return 0;
 }
 
+/* The times of the runs with several strategies and seeds. */
+struct run_times {
+    int64_t all_ns, run_ns;           /* when all runs, and the present run, began */
+    double seconds[DDP_OPT_LIST_MAX]; /* of the last run with each strategy; 0: none has ended */
+};
+
 /* The argument of the functions that the trainer calls. During the baseline on rank 0, `all` is not
  * NULL, and on_step calls share_more, in which the other ranks wait. */
 struct observer {
@@ -326,6 +336,10 @@ struct observer {
     char *all; /* [ranks] */
     struct ddp_err err;
     int code;
+    /* The following members are not set during a baseline. */
+    const struct ddp_train_values *v;
+    struct run_times *times;
+    int job, seed;
 };
 
 static int on_start(void *arg, const struct ddp_train_run *run, struct ddp_err *err)
@@ -360,11 +374,54 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
     return ddp_emit_train(o->rank, run, true, err);
 }
 
+/* Returns how many seconds the present run and the later ones will take, if the present one has
+ * done the part `done` of its steps. A strategy that has ended a run takes as long again. Another
+ * one takes as long as the mean of those that are known. Returns NaN if the present run has no
+ * predecessor and has done too little. */
+static double seconds_left(const struct observer *o, double done)
+{
+    const struct ddp_train_values *v = o->v;
+    const double in_run = (double)(ddp_now_ns() - o->times->run_ns) / 1e9;
+    double each[DDP_OPT_LIST_MAX], sum = 0, left = 0;
+    int known = 0;
+    memcpy(each, o->times->seconds, sizeof each);
+    if (done >= LEAST_PART)
+        each[o->job] = in_run / done;
+    for (int job = 0; job < v->job_count; job++) {
+        sum += each[job];
+        known += each[job] > 0;
+    }
+    if (known == 0)
+        return NAN;
+    for (int job = 0; job < v->job_count; job++) {
+        const int runs = v->seeds.n - o->seed - (job < o->job);
+        left += runs * (each[job] > 0 ? each[job] : sum / known);
+    }
+    return left - in_run;
+}
+
+/* Returns which part of the steps of a run is done. */
+static double part_done(const struct ddp_train_values *v, int epoch, int64_t step, int64_t steps)
+{
+    const double all = (double)v->epochs * (double)steps;
+    const double most = v->max_steps > 0 ? fmin(all, (double)v->max_steps) : all;
+    return ((double)(epoch - 1) * (double)steps + (double)step) / fmax(most, 1);
+}
+
 static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, double loss,
                         double images_per_second)
 {
     const struct observer *o = arg;
-    ddp_emit_progress(o->rank, "epoch %d, step %lld of %lld, loss %.4f, %.0f images/s", epoch,
+    const struct ddp_train_values *v = o->v;
+    char text[256] = "";
+    ddp_text_append(text, sizeof text, "strategy %s", v->jobs[o->job].text);
+    if (v->seeds.n > 1)
+        ddp_text_append(text, sizeof text, ", seed %d of %d", o->seed + 1, v->seeds.n);
+    ddp_text_append(text, sizeof text, ", epoch %d of %lld", epoch, (long long)v->epochs);
+    if (!o->rank->sweep) /* else the line begins with the times of the sweep */
+        ddp_log_progress_times(text, sizeof text, (double)(ddp_now_ns() - o->times->all_ns) / 1e9,
+                               "about", seconds_left(o, part_done(v, epoch, step, steps)));
+    ddp_emit_progress(o->rank, "%s, step %lld of %lld, loss %.4f, %.0f images/s", text,
                       (long long)step, (long long)steps, loss, images_per_second);
 }
 
@@ -426,7 +483,8 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;
-    struct observer observer = {.rank = rank, .err = DDP_ERR_INIT};
+    struct run_times times = {.all_ns = ddp_now_ns()};
+    struct observer observer = {.rank = rank, .err = DDP_ERR_INIT, .v = v, .times = &times};
     const bool several = v->job_count * v->seeds.n > 1;
     DDP_TRY(ddp_emit_baseline(rank, err));
     for (int seed = 0; seed < v->seeds.n; seed++) {
@@ -435,7 +493,11 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
         for (int job = 0; job < v->job_count; job++) {
             struct ddp_train_options o;
             options_of(v, job, seed, &o);
+            observer.job = job;
+            observer.seed = seed;
+            times.run_ns = ddp_now_ns();
             DDP_TRY(train(rank->comm, &o, &observer, err));
+            times.seconds[job] = (double)(ddp_now_ns() - times.run_ns) / 1e9;
         }
     }
     return ddp_emit_baseline(rank, err);

@@ -131,6 +131,24 @@ sizes() {
     [[ $output != *ESCAPE* && $output != *'<'[0-9]* ]]
     on 80 list
     [[ $output != *ESCAPE* ]]
+    on 80 doctor
+    [[ $output != *ESCAPE* && $output != *'<'[0-9]* ]]
+}
+
+@test "list and doctor mark good, doubtful and bad by colours" {
+    terminal_options=(--colors)
+    DDPBENCH_SIMD=scalar on 80 list simd
+    grep -qE '^simd +scalar +<32>yes' <<<"$output"
+    grep -qE '^simd +avx512 +<33>no' <<<"$output"
+    on 80 doctor
+    says '<32>OK'
+    DDPBENCH_DATA_DIR=/nonexist on 80 doctor
+    says '<33>WARN'
+    NO_COLOR=1 on 80 doctor
+    [[ $output == *WARN* || $output == *OK* ]]
+    [[ $output != *'<'[0-9]* ]]
+    ok doctor
+    [[ $output != *$'\033'* ]]
 }
 
 @test "rows are in the order of the plan, whatever the order of measurement" {
@@ -168,6 +186,37 @@ if seen.count("KiB") > 3 and not state:
     [[ $output != *"ddpbench: left out"* ]]
     ok "${two[@]}" --size 4K,64K --algorithm all --launch threads
     [[ $stderr == *"left out: "* && $output == *"# left out: "* ]]
+}
+
+# progress_of PATTERN ARGUMENT...: the lines of progress of a command on a terminal match the pattern, and none of them
+# remains on the screen, although rows were printed where they stood.
+progress_of() {
+    terminal_options=(--act 'open("seen", "w").write(seen)')
+    on 100 "${@:2}"
+    tr '\r' '\n' <seen | grep -aqE "$1" || {
+        echo "ddpbench ${*:2}: no progress like $1: $(cat -v seen)"
+        return 1
+    }
+    [[ $output != *" left"* ]] || {
+        echo "ddpbench ${*:2}: progress remains: $output"
+        return 1
+    }
+}
+
+@test "long commands show the elapsed and the remaining time, and erase them" {
+    export XDG_STATE_HOME=$PWD/state
+    progress_of 'strategy fp16, seed 2 of 2, epoch 1 of 2, [0-9]+ s, about [0-9]+ s left' \
+        train --ranks 2 --dataset synthetic --images 512 --batch 16 --epochs 2 --compare dense,fp16 --seeds 1,2
+    progress_of 'gate: pair 2 of at most 8, (base|new), [0-9]+ s, at most [0-9]+ s left' \
+        gate --metric wall --base 'sleep 0.01' --new 'sleep 0.01' --runs 1 --pairs 8 --min-effect 1000
+    terminal_code=12
+    progress_of 'self-test: gate 2 of 2 \(delay injected\), pair 1 of 6, [0-9]+ s, about [0-9]+ s left' \
+        gate --selftest --restart --gates 1,1 --metric wall --base 'sleep 0.01' --runs 1 --pairs 6
+    terminal_code=0
+    echo '{"runs": [{"command": "allreduce", "size": [8, "4K"], "iters": 3}, {"command": "reduce", "size": 8, "iters": 3}]}' >c.json
+    progress_of '\[2/2, [0-9]+ s, about [0-9]+ s left\] ' sweep c.json --ranks 2
+    ok sweep c.json --ranks 2
+    [[ $stderr != *left* ]]
 }
 
 @test "Ctrl-C between two rows leaves whole lines, usual colours and the result" {

@@ -110,6 +110,8 @@ END
     [ "$(json r.json 'len(t), [(l["ranks"], l["points"]) for l in d["left_out"]]')" = "(1, [(4, None), (9, None)])" ]
     [ "$(grep -c '^# left out: .* 4 ranks' <<<"$output")" = 1 ]
     [ "$(grep -c 'warning: left out' <<<"$output")" = 2 ]
+    run mpi "$1" 3 "$ddpbench" sweep all.json --progress always
+    [ "$(grep -aoE '\[[0-9]+/[0-9]+, ' <<<"$output" | uniq | tr -d '[,\n')" = "1/4 2/4 3/4 4/4 " ]
     run mpi "$1" 2 "$ddpbench" sweep all.json --dry-run
     [ "$status" = 0 ]
     [ "$(grep -c '^# left out' <<<"$output")" = 4 ]

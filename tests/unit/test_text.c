@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -126,6 +127,26 @@ static void test_log(void **state)
     ddp_log_err(NULL, &err);
 }
 
+static void test_progress_times(void **state)
+{
+    static const struct {
+        double elapsed_s, left_s;
+        const char *text;
+    } cases[] = {
+        {0, NAN, "x, 0 s"},
+        {40.4, 89.4, "x, 40 s, about 89 s left"},
+        {90, 180, "x, 2 min, about 3 min left"},
+        {3600, 7200, "x, 60 min, about 2.0 h left"},
+        {5, -1, "x, 5 s, about 0 s left"}, /* the estimate is used up */
+        {5, INFINITY, "x, 5 s"},
+    };
+    for (size_t i = 0; i < DDP_COUNT_OF(cases); i++) {
+        char text[64] = "x";
+        ddp_log_progress_times(text, sizeof text, cases[i].elapsed_s, "about", cases[i].left_s);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 static void test_memory(void **state)
 {
     size_t out = 7;
@@ -218,15 +239,11 @@ static void test_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_exhaustion_stays),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_log),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_new),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_pages_leave_nothing),
+        cmocka_unit_test(test_append), cmocka_unit_test(test_exhaustion_stays),
+        cmocka_unit_test(test_utf8),   cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_log),    cmocka_unit_test(test_progress_times),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_new),
+        cmocka_unit_test(test_pages),  cmocka_unit_test(test_pages_leave_nothing),
         cmocka_unit_test(test_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
