@@ -7,7 +7,6 @@
 #include "base/cpuinfo.h"
 #include "base/fault.h"
 #include "base/mem.h"
-#include "base/terminal.h"
 #include "coll/coll.h"
 #include "coll/sparse/sparse_coll.h"
 #include "compress/compress.h"
@@ -17,6 +16,7 @@
 #include "plain.h"
 #include "report/report.h"
 #include "report/report_parts.h"
+#include "report/terminal_table.h"
 
 #define TEXT_COLUMN 41 /* The description begins here. */
 
@@ -27,24 +27,18 @@ struct listing {
     const char *kind; /* kind of the entries being listed */
 };
 
-/* Prints the line of an entry. On a terminal the description is broken into lines. */
+/* Prints the line of an entry. */
 static void print_entry(const struct listing *l, const char *name, const char *reason,
                         const char *summary)
 {
-    struct ddp_terminal terminal;
-    struct ddp_strbuf line = DDP_STRBUF_INIT, text = DDP_STRBUF_INIT;
-    bool usable = reason[0] == '\0';
-    ddp_terminal_read(fileno(l->app->out), &terminal);
-    const char *style = !terminal.color ? "" : usable ? DDP_GREEN : DDP_YELLOW;
-    const char *plain = terminal.color ? DDP_PLAIN : "";
-    ddp_strbuf_addf(&line, "%-10s %-24s %s%-4s%s ", l->kind, name, style, usable ? "yes" : "no",
-                    plain);
-    const size_t used = line.length - strlen(style) - strlen(plain);
+    struct ddp_strbuf head = DDP_STRBUF_INIT, text = DDP_STRBUF_INIT;
+    const bool usable = reason[0] == '\0';
+    ddp_strbuf_addf(&head, "%-10s %-24s ", l->kind, name);
     ddp_strbuf_addf(&text, "%s%s%s", summary, usable ? "" : "; not usable here: ", reason);
-    if (!text.failed)
-        ddp_strbuf_wrap(&line, text.text, (int)used, terminal.columns, TEXT_COLUMN);
-    fprintf(l->app->out, "%s\n", line.failed || text.failed ? name : line.text);
-    ddp_strbuf_release(&line);
+    ddp_terminal_entry(l->app->out, head.failed ? name : head.text, usable ? "yes" : "no",
+                       usable ? DDP_GREEN : DDP_YELLOW, TEXT_COLUMN,
+                       text.failed ? summary : text.text);
+    ddp_strbuf_release(&head);
     ddp_strbuf_release(&text);
 }
 

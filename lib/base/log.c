@@ -112,7 +112,8 @@ void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
     log->progress_shown = true;
 }
 
-/* Appends a time with as many digits as an estimate deserves. */
+/* Appends a time in whole seconds or minutes, or in tenths of an hour. ddp_format_ns has more
+ * digits than an estimate can be sure of. */
 static void add_time(char *text, size_t text_bytes, double s)
 {
     if (s < 89.5)

@@ -43,9 +43,8 @@ bool ddp_log_ready(FILE *stream, int timeout_ms);
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
 /* Appends to a line of progress the time since its command began and the time that is left, for
- * example ", 40 s, about 3 min left". quality: "about" or "at most". left_s: NaN if it is not
- * known.
- */
+ * example ", 40 s, about 3 min left". quality: "about" or "at most". left_s: NaN if the time left
+ * is not known. */
 void ddp_log_progress_times(char *text, size_t text_bytes, double elapsed_s, const char *quality,
                             double left_s);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". Leaves out "error: " if err->interrupted is

@@ -44,7 +44,7 @@ bool ddp_terminal_utf8(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *locale = getenv(names[i]);
         const char *set = locale ? strchr(locale, '.') : NULL;
-        if (locale && locale[0]) /* The others are of no effect. */
+        if (locale && locale[0]) /* It decides; the variables after it have no effect. */
             return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
     }
     return false;

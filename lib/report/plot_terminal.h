@@ -12,6 +12,10 @@
 extern "C" {
 #endif
 
+/* The room for a plot in a pipe or a file. */
+#define DDP_PLOT_COLUMNS 80
+#define DDP_PLOT_ROWS    24
+
 /* The room for a plot, and its characters. */
 struct ddp_plot_look {
     int columns, rows;

@@ -10,10 +10,6 @@
 #include "report/report_sink.h"
 #include "report/terminal_table.h"
 
-/* The room for a plot in a pipe or a file. */
-#define USUAL_COLUMNS 80
-#define USUAL_ROWS    24
-
 #define DDP_REPORTER(symbol) extern const struct ddp_reporter ddp_reporter_##symbol;
 #include "report/report_list.h"
 #undef DDP_REPORTER
@@ -414,8 +410,8 @@ static int print_plots(const struct ddp_report_set *set, struct output *o,
     if (!o->reporter->measured_order || set->table.plot == 0)
         return 0;
     ddp_terminal_read(o->sink.fd, &now);
-    const struct ddp_plot_look look = {.columns = now.columns > 0 ? now.columns : USUAL_COLUMNS,
-                                       .rows = now.rows > 0 ? now.rows : USUAL_ROWS,
+    const struct ddp_plot_look look = {.columns = now.columns > 0 ? now.columns : DDP_PLOT_COLUMNS,
+                                       .rows = now.rows > 0 ? now.rows : DDP_PLOT_ROWS,
                                        .utf8 = ddp_terminal_utf8()};
     const int rc = ddp_plot_text_over_size(
         sources, count, (enum ddp_plot_metric)(set->table.plot - 1), &look, &text, err);

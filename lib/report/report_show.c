@@ -36,7 +36,7 @@ static int check_plot(const struct ddp_show_request *request, const struct ddp_p
                       struct ddp_err *err)
 {
     const int plot = request->table.plot;
-    const struct ddp_plot_look look = {.columns = 80, .rows = 24};
+    const struct ddp_plot_look look = {.columns = DDP_PLOT_COLUMNS, .rows = DDP_PLOT_ROWS};
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     int rc = 0;
     if (plot == 0)

@@ -26,9 +26,8 @@ static void add_screen(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(&command, " %s", r->argv[i]);
     if (command.length > 0)
         ddp_terminal_line(out, COLUMNS, DDP_BOLD, "$%s", command.text);
-    if (r->label[0])
-        ddp_terminal_line(out, COLUMNS, DDP_YELLOW, "NOTE: %s", r->label);
     ddp_terminal_table_init(&table, false);
+    ddp_terminal_table_begin(&table, &terminal, r, out);
     ddp_terminal_table_end(&table, &terminal, r, out);
     ddp_terminal_table_release(&table);
     out->failed |= command.failed;

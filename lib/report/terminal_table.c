@@ -416,6 +416,21 @@ static void draw(struct ddp_terminal_table *t, const struct ddp_record *r, int f
     ddp_strbuf_release(&open);
 }
 
+void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
+                        int column, const char *text)
+{
+    struct ddp_terminal terminal;
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    ddp_terminal_read(fileno(out), &terminal);
+    ddp_strbuf_addf(&line, "%s%s%-4s%s ", head, terminal.color ? style : "", mark,
+                    terminal.color ? DDP_PLAIN : "");
+    const int used = ddp_text_columns(head, strlen(head)) + 5;
+    ddp_strbuf_pad(&line, column > used ? (size_t)(column - used) : 0);
+    ddp_strbuf_wrap(&line, text, DDP_MAX(used, column), terminal.columns, column);
+    fprintf(out, "%s\n", line.failed ? text : line.text);
+    ddp_strbuf_release(&line);
+}
+
 /* Notes the size of the terminal. If its width has changed, the next row begins a new table. */
 static void resize(struct ddp_terminal_table *t, const struct ddp_terminal *terminal)
 {

@@ -1,11 +1,14 @@
 /* The table on a terminal: it fits the width of the terminal, and it shows each point as soon as
- * the point is measured, in the order of the plan. Used by report.c and its test only.
+ * the point is measured, in the order of the plan. Only report.c and its test use the table;
+ * ddp_terminal_entry is for every command.
  *
  * Above the columns that vary, one line has everything that is constant. After the rows, one line
  * has the best figure, one says how much was verified, and one follows for each thing that needs
  * attention. All functions append to `out` what the terminal is to receive. */
 #ifndef DDP_REPORT_TERMINAL_TABLE_H
 #define DDP_REPORT_TERMINAL_TABLE_H
+
+#include <stdio.h>
 
 #include "base/terminal.h"
 #include "record/record.h"
@@ -58,6 +61,11 @@ void ddp_terminal_table_pause(struct ddp_terminal_table *t, const struct ddp_ter
 /* Adds a text in a style (NULL: none), broken at spaces. */
 void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, const char *fmt, ...)
     DDP_PRINTF(4, 5);
+/* Prints an entry of a list with one call, because several ranks may write to the same file: the
+ * head, the mark of at most four columns, and the text from `column` on. On a terminal the mark has
+ * the style, and the text is broken at spaces. */
+void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
+                        int column, const char *text);
 /* Adds the head of a training run, and a row of it. *task: struct ddp_terminal_table. */
 void ddp_terminal_train_head(const struct ddp_train_run *run, int width, char task[512],
                              struct ddp_strbuf *out);

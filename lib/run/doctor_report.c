@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "base/terminal.h"
 #include "report/report_parts.h"
+#include "report/terminal_table.h"
 
 #define TAG         1
 #define TEXT_COLUMN 6 /* A finding begins here, after its verdict. */
@@ -46,19 +46,12 @@ const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS] = {"FAIL", "WARN", "OK"}
 void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 {
     static const char *const styles[DDP_DOCTOR_VERDICTS] = {DDP_RED, DDP_YELLOW, DDP_GREEN};
-    struct ddp_terminal terminal;
-    struct ddp_strbuf text = DDP_STRBUF_INIT, lines = DDP_STRBUF_INIT;
-    ddp_terminal_read(fileno(out), &terminal);
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_strbuf_addf(&text, "%s%s: %s%s%s", where, f->subject, f->fact, f->advice[0] ? "; " : "",
                     f->advice);
-    if (!text.failed)
-        ddp_strbuf_wrap(&lines, text.text, TEXT_COLUMN, terminal.columns, TEXT_COLUMN);
-    /* One call writes the whole finding, because several ranks may write to the same file. */
-    fprintf(out, "%s%-4s%s  %s\n", terminal.color ? styles[f->verdict] : "",
-            ddp_doctor_words[f->verdict], terminal.color ? DDP_PLAIN : "",
-            text.failed || lines.failed ? f->fact : lines.text);
+    ddp_terminal_entry(out, "", ddp_doctor_words[f->verdict], styles[f->verdict], TEXT_COLUMN,
+                       text.failed ? f->fact : text.text);
     ddp_strbuf_release(&text);
-    ddp_strbuf_release(&lines);
 }
 
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f)

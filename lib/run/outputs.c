@@ -70,12 +70,14 @@ int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err)
 int ddp_outputs_check_label(const char *label, struct ddp_err *err)
 {
     char clean[sizeof((struct ddp_record *)NULL)->label];
-    const size_t bytes = label ? strlen(label) : 1;
+    if (!label)
+        return 0;
+    const size_t bytes = strlen(label);
     if (bytes == 0 || bytes >= sizeof clean)
         return ddp_fail(err, DDP_EUSAGE, "--label takes 1 to %zu bytes, not %zu", sizeof clean - 1,
                         bytes);
-    ddp_printable(label ? label : "", clean, sizeof clean);
-    if (label && strcmp(clean, label) != 0)
+    ddp_printable(label, clean, sizeof clean);
+    if (strcmp(clean, label) != 0)
         return ddp_fail(err, DDP_EUSAGE,
                         "--label '%s' has a control character, or is not valid UTF-8", clean);
     return 0;

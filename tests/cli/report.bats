@@ -180,7 +180,8 @@ value() {
 }
 
 @test "--svg writes the table as a terminal of 80 columns shows it, with its colours" {
-    for document in a.json "$root/results/bandwidth.json"; do
+    ok allreduce --ranks 2 --size 8,1K -n 3 -w 0 --label mine --block 2 --json l.json
+    for document in a.json l.json "$root/results/bandwidth.json"; do
         ok report "$document" t.json --svg screens
         "$PYTHON" - screens/screen.svg >drawn <<'PY'
 import sys, xml.etree.ElementTree as e
