@@ -18,8 +18,8 @@ static void data(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "%", by);
 }
 
-/* Adds the begin of an annotation, with the label of the record. GitHub also decodes %3A and %2C in
- * a title. */
+/* Adds the beginning of an annotation, with the label of the record. GitHub also decodes %3A and
+ * %2C in a title. */
 static void title(const struct ddp_record *r, const char *level, struct ddp_strbuf *out)
 {
     static const char *const by[] = {"%25", "%3A", "%2C"};

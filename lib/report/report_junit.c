@@ -98,8 +98,9 @@ static void point_name(const struct ddp_point *p, char *out, size_t out_bytes)
 
 #define TRAIN_NAME_BYTES 256
 
-/* Writes the name of a training run's case, for example "singa-cnn fp16, lr 0.01 n2 seed 1". The
- * row of the run [count] names the settings in which its strategy has several rows. */
+/* Writes the name of a training run's case, for example "singa-cnn fp16, lr 0.01 n2 seed 1". rows
+ * [count]: those of the comparison. If a strategy has several, each row names the settings that
+ * differ. */
 static void train_name(const struct ddp_train_run *t, const struct ddp_strategy_row *rows,
                        int count, char out[TRAIN_NAME_BYTES])
 {

@@ -48,7 +48,7 @@ static void add_piece(const char *text, size_t bytes, int style, struct ddp_strb
         ddp_strbuf_add(out, "</tspan>");
 }
 
-/* Adds a line. *style: that of the text before and after the line. */
+/* Adds a line. *style: the style at its beginning, and afterwards that at its end. */
 static void add_line(const char *line, size_t bytes, int y, int *style, struct ddp_strbuf *out)
 {
     ddp_strbuf_addf(out, "<text x=\"%d\" y=\"%d\">", MARGIN, y);

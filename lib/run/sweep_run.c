@@ -33,7 +33,7 @@ void ddp_sweep_progress(const struct ddp_sweep_position *at, char out[DDP_SWEEP_
     const double item = v->items[at->item].estimate.seconds;
     const double took = (double)(at->item_ns - v->started_ns) / 1e9;
     const double in_item = (double)(ddp_now_ns() - at->item_ns) / 1e9;
-    /* Seconds per second of the estimates. The first item may already have taken longer. */
+    /* The real seconds per estimated second. The first item may already have taken longer. */
     const double factor = done > 0 ? took / done : DDP_MAX(in_item / item, 1);
     const double others = DDP_MAX(v->seconds_todo - done - item, 0) * factor;
     snprintf(out, DDP_SWEEP_PROGRESS_BYTES, "[%d/%d", at->ended_before + at->finished + 1,

@@ -375,9 +375,9 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 }
 
 /* Returns how many seconds the present run and the later ones will take, if the present one has
- * done the part `done` of its steps. A strategy that has ended a run takes as long again. Another
- * one takes as long as the mean of those that are known. Returns NaN if the present run has no
- * predecessor and has done too little. */
+ * done the part `done` of its steps. The estimate for a strategy with a finished run is the time of
+ * that run. The estimate for the others is the mean of the known times. Returns NaN if no run has
+ * finished and the present one has done too little. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;

@@ -7,7 +7,8 @@
  *
  * No choice depends on a measurement at run time. The same seed therefore gives the same bits if
  * the options, the ranks and their hosts, the processor or GPU, and the libraries of the matrix
- * products and of the exchange are the same. Others add in another order, and round differently.
+ * products and of the exchange are the same. Another library or processor may add in another order
+ * and round differently.
  *
  * Before an evaluation, the running statistics of batch normalisation are averaged over the ranks.
  * The weight of a rank is the number of images that it trained on in the epoch. If the ranks have
