@@ -5,6 +5,7 @@
  * print its findings. */
 #include "doctor_child.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/unit.h"
 #include "comm/comm.h"
 #include "run/rank_error.h"
 #include "run/world.h"
@@ -25,8 +27,8 @@
 #define RANK_US    20000
 #define REPORT_US  2000000
 #define POLL_US    10000
-#define MEET_US                                                                                    \
-    2000000 /* longer than the time between the first and the last rank of a host to arrive */
+/* The launcher has FINALIZE_US to answer finalize_pmi. */
+#define FINALIZE_US 1000000
 
 static int64_t connect_us(const struct ddp_app *app)
 {
@@ -146,35 +148,38 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
     return done;
 }
 
-/* Sleeps until the next instant that is a multiple of MEET_US on the monotonic clock, which all
- * ranks of the host share. */
-static void meet(void)
+/* MPICH's launcher takes the end of a process that has called MPI_Init but not MPI_Finalize for a
+ * crash. It then kills the other ranks of the host and reports 1. This rank's child was killed in
+ * MPI, so the rank sends the message of MPI_Finalize in its place and waits for the answer
+ * (PMI version 1, "finalize"). */
+static void finalize_pmi(void)
 {
-    const int64_t now = ddp_now_ns() / 1000;
-    usleep((useconds_t)(MEET_US - now % MEET_US));
+    static const char message[] = "cmd=finalize\n";
+    const char *text = getenv("PMI_FD");
+    struct ddp_err err = DDP_ERR_INIT;
+    int64_t fd;
+    if (!text || ddp_parse_int(text, 0, INT_MAX, &fd, &err) != 0)
+        return;
+    struct pollfd answer = {.fd = (int)fd, .events = POLLIN};
+    if (write(answer.fd, message, strlen(message)) > 0)
+        (void)poll(&answer, 1, FINALIZE_US / 1000);
 }
 
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
 {
-    const struct ddp_rank_info *rank_info = &app->launcher.rank_info;
-    /* Ranks of other hosts may have a FAIL. MPICH's launcher would report 1 for this rank, instead
-     * of their exit code, if this rank ended first, so it stays even if its child has ended. On a
-     * busy machine the other hosts may start some seconds later. */
-    const bool stay = child > 0 && !done && rank_info->local_size < rank_info->size;
-    const int64_t linger_us = (stay ? 2 : 1) * ddp_doctor_linger_us(app);
-    const int64_t until = ddp_now_ns() / 1000 + (done ? REPORT_US : linger_us);
-    while (child > 0 && ddp_now_ns() / 1000 < until) {
-        if (waitpid(child, NULL, WNOHANG) != 0 && !stay)
+    const bool hydra = app->launcher.kind == DDP_LAUNCHER_HYDRA;
+    const int64_t limit_us = done ? REPORT_US : hydra ? 0 : ddp_doctor_linger_us(app);
+    const int64_t until = ddp_now_ns() / 1000 + limit_us;
+    if (child <= 0)
+        return;
+    while (waitpid(child, NULL, WNOHANG) == 0) {
+        if (ddp_now_ns() / 1000 >= until) {
+            kill(child, SIGKILL);
+            (void)waitpid(child, NULL, 0);
+            if (hydra)
+                finalize_pmi();
             break;
+        }
         usleep(POLL_US);
     }
-    if (child > 0 && waitpid(child, NULL, WNOHANG) == 0) {
-        kill(child, SIGKILL);
-        (void)waitpid(child, NULL, 0);
-    }
-    /* MPICH's launcher kills the ranks of a host when the first of them ends without MPI_Finalize.
-     * It would report these kills instead of the exit code of the rank that has a FAIL. All ranks
-     * of the host therefore end at about the same time. */
-    if (child > 0 && !done)
-        meet();
 }
