@@ -381,11 +381,12 @@ KERNELS(u8, DDP_U8)
 KERNEL(i32_mean, DDP_I32, DDP_AVG)
 KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
-/* Kernels for the most frequent shapes of dense gradient exchange: f32 sums of two arrays into one
- * or two, and of four into four. With constant counts the compiler keeps every pointer in a
- * register and unrolls the loops. The pointers are copied to local arrays, so that the compiler
- * knows that no store changes the pointers. */
-INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_count)
+/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four f32 arrays
+ * into four. With constant counts the compiler keeps every pointer in a register and unrolls the
+ * loops. The pointers are copied to local arrays, so that the compiler knows that no store changes
+ * the pointers. */
+INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_count,
+                      int dst_count)
 {
     const void *src[4];
     void *dst[4];
@@ -396,7 +397,7 @@ INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_cou
     fixed.dst = dst;
     fixed.src_count = src_count;
     fixed.dst_count = dst_count;
-    fixed.dtype = DDP_F32;
+    fixed.dtype = dtype;
     fixed.op = DDP_SUM;
     const struct ddp_finish f = ddp_finish_of(r->divisor);
     if (f.how == DDP_FINISH_NONE)
@@ -405,18 +406,17 @@ INLINE void f32_sum_fixed(const struct ddp_reduce *r, int src_count, int dst_cou
         reduce_all(&fixed, f);
 }
 
-OUT_OF_LINE void f32_sum_2_1(const struct ddp_reduce *r)
-{
-    f32_sum_fixed(r, 2, 1);
-}
-OUT_OF_LINE void f32_sum_2_2(const struct ddp_reduce *r)
-{
-    f32_sum_fixed(r, 2, 2);
-}
-OUT_OF_LINE void f32_sum_4_4(const struct ddp_reduce *r)
-{
-    f32_sum_fixed(r, 4, 4);
-}
+#define SUM_FIXED(name, dtype, src_count, dst_count)                                               \
+    OUT_OF_LINE void name##_sum_##src_count##_##dst_count(const struct ddp_reduce *r)              \
+    {                                                                                              \
+        sum_fixed(r, dtype, src_count, dst_count);                                                 \
+    }
+
+SUM_FIXED(f32, DDP_F32, 2, 1)
+SUM_FIXED(f32, DDP_F32, 2, 2)
+SUM_FIXED(f32, DDP_F32, 4, 4)
+SUM_FIXED(f64, DDP_F64, 2, 1)
+SUM_FIXED(f64, DDP_F64, 2, 2)
 
 static void f32_sum_any(const struct ddp_reduce *r)
 {
@@ -431,6 +431,16 @@ static void f32_sum_any(const struct ddp_reduce *r)
         f32_sum(r);
 }
 
+static void f64_sum_any(const struct ddp_reduce *r)
+{
+    if (r->src_count == 2 && r->dst_count == 1)
+        f64_sum_2_1(r);
+    else if (r->src_count == 2 && r->dst_count == 2)
+        f64_sum_2_2(r);
+    else
+        f64_sum(r);
+}
+
 void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
 {
     typedef void kernel(const struct ddp_reduce *r);
@@ -438,7 +448,7 @@ void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
         [DDP_F32] = {f32_sum_any, f32_sum_any, f32_prod, f32_min, f32_max},
         [DDP_F16] = {f16_sum, f16_sum, f16_prod, f16_min, f16_max},
         [DDP_BF16] = {bf16_sum, bf16_sum, bf16_prod, bf16_min, bf16_max},
-        [DDP_F64] = {f64_sum, f64_sum, f64_prod, f64_min, f64_max},
+        [DDP_F64] = {f64_sum_any, f64_sum_any, f64_prod, f64_min, f64_max},
         [DDP_I32] = {i32_sum, i32_mean, i32_prod, i32_min, i32_max},
         [DDP_U8] = {u8_sum, u8_mean, u8_prod, u8_min, u8_max},
     };
