@@ -21,10 +21,10 @@
  * per rank. It is at most the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
  * ROUNDS_MAX. The fastest round counts. Messages move fewer bytes, because networks are slower than
  * memory. */
-#define LOOP_BYTES    ((size_t)256 << 20)
+#define LOOP_BYTES    ((size_t)1 << 30)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
-#define ROUNDS_MAX    100
+#define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
 /* A round of loops that reads and writes at least twice this many bytes per rank is cut into slices
  * of at least this many bytes. The fastest round of each slice counts, so an interruption spoils
@@ -33,7 +33,7 @@
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
-#define TIMES_MAX (SLICES_MAX * ROUNDS_MIN)
+#define TIMES_MAX DDP_MAX(SLICES_MAX *ROUNDS_MIN, ROUNDS_MAX)
 /* Loops with several sources or destinations, except add_plain, process blocks of this size, which
  * stay in the L1 or L2 cache. */
 #define BLOCK_BYTES ((size_t)16 << 10)

@@ -2,6 +2,7 @@
 # Under the mpiexec of each MPI: every type and operation, groups, and more elements than one MPI call
 # can count.
 # shellcheck disable=SC2154 # root, ddpbench, modules: mpi.bash
+# jobs: 2
 bats_require_minimum_version 1.5.0
 
 setup() {
