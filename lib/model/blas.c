@@ -13,10 +13,11 @@
 #include "base/conf.h"
 #include "base/mem.h"
 
-/* OpenBLAS reserves a buffer of 128 MiB per process at its first large product, and retries for
- * ever if the system refuses. The limit includes the library's own alignment. */
+/* OpenBLAS reserves a buffer of 128 MiB per process at its first large product (with its kernels
+ * for some processors, at its first product), and retries for ever if the system refuses. The limit
+ * includes the library's own alignment. */
 #define OPENBLAS_BUFFER_BYTES ((size_t)129 << 20)
-/* Small products need no buffer: OpenBLAS has separate code for m * n * k up to 100^3. */
+/* Small products may need no buffer: OpenBLAS can have separate code for m * n * k up to 100^3. */
 #define LARGE_PRODUCT 128
 
 /* cblas_sgemm as the reference CBLAS declares it, with 32-bit integer arguments (LP64). A C enum
@@ -91,20 +92,12 @@ static int multiplies(cblas_sgemm_fn *sgemm)
     return same;
 }
 
-/* Makes OpenBLAS reserve its buffer now, so that a later allocation of this process cannot take the
- * memory. Other libraries are left alone. Returns DDP_ENOMEM if the system refuses the memory. */
-static int reserve_buffer(void *lib, const char *file, cblas_sgemm_fn *sgemm, struct ddp_err *err)
+/* Returns DDP_ENOMEM if the system refuses the memory of OpenBLAS's buffer. */
+static int check_buffer(const char *file, struct ddp_err *err)
 {
-    const int n = LARGE_PRODUCT;
-    const size_t square = (size_t)n * (size_t)n;
-    float *abc;
-    if (dlsym(lib, "openblas_get_config") == NULL)
-        return 0;
-    DDP_TRY(DDP_NEW(&abc, 3 * square, err));
     void *probe = mmap(NULL, OPENBLAS_BUFFER_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (probe == MAP_FAILED) {
-        free(abc);
         ddp_fail(err, DDP_ENOMEM,
                  "the system refuses the buffer of 128 MiB that the BLAS library '%s' needs in "
                  "every rank",
@@ -112,6 +105,17 @@ static int reserve_buffer(void *lib, const char *file, cblas_sgemm_fn *sgemm, st
         return ddp_hint(err, "raise ulimit -v and ulimit -d, or name another library with --blas");
     }
     (void)munmap(probe, OPENBLAS_BUFFER_BYTES);
+    return 0;
+}
+
+/* Makes OpenBLAS reserve its buffer now, so that a later allocation of this process cannot take the
+ * memory. */
+static int reserve_buffer(cblas_sgemm_fn *sgemm, struct ddp_err *err)
+{
+    const int n = LARGE_PRODUCT;
+    const size_t square = (size_t)n * (size_t)n;
+    float *abc;
+    DDP_TRY(DDP_NEW(&abc, 3 * square, err));
     sgemm(CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_NO_TRANS, n, n, n, 1.0f, abc, n, abc + square, n,
           0.0f, abc + 2 * square, n);
     free(abc);
@@ -148,11 +152,12 @@ static int open_library(const char *file, struct ddp_err *err)
         return ddp_fail(err, DDP_EUNAVAIL, "'%s' has no cblas_sgemm", file);
     }
     set_one_thread(lib);
-    if (!multiplies(sgemm)) {
-        dlclose(lib);
-        return ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' computes a wrong product", file);
-    }
-    int rc = reserve_buffer(lib, file, sgemm, err);
+    const bool openblas = dlsym(lib, "openblas_get_config") != NULL;
+    int rc = openblas ? check_buffer(file, err) : 0;
+    if (rc == 0 && !multiplies(sgemm))
+        rc = ddp_fail(err, DDP_EUNAVAIL, "cblas_sgemm of '%s' computes a wrong product", file);
+    if (rc == 0 && openblas)
+        rc = reserve_buffer(sgemm, err);
     if (rc) {
         dlclose(lib);
         return rc;
