@@ -5,7 +5,6 @@
  * print its findings. */
 #include "doctor_child.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/unit.h"
 #include "comm/comm.h"
 #include "run/rank_error.h"
 #include "run/world.h"
@@ -27,8 +25,6 @@
 #define RANK_US    20000
 #define REPORT_US  2000000
 #define POLL_US    10000
-/* The launcher has FINALIZE_US to answer finalize_pmi. */
-#define FINALIZE_US 1000000
 
 static int64_t connect_us(const struct ddp_app *app)
 {
@@ -148,23 +144,6 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
     return done;
 }
 
-/* MPICH's launcher takes the end of a process that has called MPI_Init but not MPI_Finalize for a
- * crash. It then kills the other ranks of the host and reports 1. This rank's child was killed in
- * MPI, so the rank sends the message of MPI_Finalize in its place and waits for the answer
- * (PMI version 1, "finalize"). */
-static void finalize_pmi(void)
-{
-    static const char message[] = "cmd=finalize\n";
-    const char *text = getenv("PMI_FD");
-    struct ddp_err err = DDP_ERR_INIT;
-    int64_t fd;
-    if (!text || ddp_parse_int(text, 0, INT_MAX, &fd, &err) != 0)
-        return;
-    struct pollfd answer = {.fd = (int)fd, .events = POLLIN};
-    if (write(answer.fd, message, strlen(message)) > 0)
-        (void)poll(&answer, 1, FINALIZE_US / 1000);
-}
-
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
 {
     const bool hydra = app->launcher.kind == DDP_LAUNCHER_HYDRA;
@@ -176,8 +155,7 @@ void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done)
         if (ddp_now_ns() / 1000 >= until) {
             kill(child, SIGKILL);
             (void)waitpid(child, NULL, 0);
-            if (hydra)
-                finalize_pmi();
+            ddp_launcher_finalize_pmi(&app->launcher);
             break;
         }
         usleep(POLL_US);

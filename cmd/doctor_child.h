@@ -12,8 +12,8 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
                     const struct ddp_finding *findings, int count, bool json, pid_t *child);
 /* Waits for the child process that ddp_doctor_job has started, and kills it after a time limit.
  * `done`: the result of ddp_doctor_job. If the ranks could not be connected, the child still waits
- * in MPI. Open MPI's launcher would end the job when the child ends, so the rank waits until the
- * other hosts have printed. */
+ * in MPI. Under Hydra the rank kills it at once. Other launchers would end the job when the child
+ * ends, so the rank waits until the other hosts have printed. */
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done);
 /* Returns how long a rank that cannot take part in ddp_doctor_job waits for the others before it
  * exits, in us. A launcher ends the job when the first rank fails. */

@@ -33,7 +33,7 @@
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
-#define TIMES_MAX DDP_MAX(SLICES_MAX *ROUNDS_MIN, ROUNDS_MAX)
+#define TIMES_MAX DDP_MAX(ROUNDS_MAX, SLICES_MAX *ROUNDS_MIN)
 /* Loops with several sources or destinations, except add_plain, process blocks of this size, which
  * stay in the L1 or L2 cache. */
 #define BLOCK_BYTES ((size_t)16 << 10)

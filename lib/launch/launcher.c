@@ -9,6 +9,7 @@
 #include "launch/launcher.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/unit.h"
+
+/* Time that the launcher has to answer ddp_launcher_finalize_pmi. */
+#define FINALIZE_MS 1000
 
 /* The variables and their names. NONE: the launcher has no such variable. */
 enum variable {
@@ -374,4 +378,16 @@ int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
     }
     *out = m;
     return 0;
+}
+
+void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher)
+{
+    static const char message[] = "cmd=finalize\n";
+    struct ddp_err err = DDP_ERR_INIT;
+    struct pollfd answer = {.events = POLLIN};
+    if (launcher->kind != DDP_LAUNCHER_HYDRA || value_of(PMI_FD) == NULL ||
+        read_number(PMI_FD, &answer.fd, &err) != 0)
+        return;
+    if (write(answer.fd, message, strlen(message)) > 0)
+        (void)poll(&answer, 1, FINALIZE_MS);
 }

@@ -43,6 +43,11 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
  * missing or illegal, and DDP_EUSAGE if `port` is not a port. */
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
+/* Sends the message of MPI_Finalize for a child process that was killed in MPI, and waits for the
+ * answer. MPICH's launcher takes the end of a process that has called MPI_Init but not MPI_Finalize
+ * for a crash: it kills the other ranks of the host and reports 1. Does nothing under other
+ * launchers. Source: PMI version 1, "finalize". */
+void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher);
 /* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the
  * record. */
 const char *const *ddp_launcher_variables(void);

@@ -26,7 +26,7 @@ limited() {
     file_says out.json '"partial"'
     limited -d 131072 "${train[@]}"
     [ "$status" = 71 ]
-    # OpenBLAS's kernels for this processor need the buffer for small products, too.
+    # With its kernels for Haswell, OpenBLAS needs the buffer for small products, too.
     OPENBLAS_CORETYPE=Haswell limited -v 614400 "${train[@]}"
     [ "$status" = 71 ]
 }

@@ -343,9 +343,11 @@ static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
     return 0;
 }
 
-/* memcpy is the fastest copy loop. On AMD processors, glibc uses other instructions from the size
- * of the L2 cache on. They are faster for arrays that exceed all caches and slower for smaller
- * ones, so messages of at most PIECES_BYTES are copied in pieces (results/notes/kernels.md). */
+/* memcpy is the fastest copy loop. From the size of the L2 cache on, glibc uses other instructions
+ * on AMD processors. Those are faster for arrays that exceed all caches, and slower for arrays that
+ * do not. Messages of at most PIECES_BYTES are therefore copied in pieces
+ * (results/notes/kernels.md).
+ */
 #define PIECES_BYTES ((size_t)4 << 20)
 #define PIECE_BYTES  ((size_t)256 << 10)
 

@@ -381,8 +381,8 @@ KERNELS(u8, DDP_U8)
 KERNEL(i32_mean, DDP_I32, DDP_AVG)
 KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
-/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four f32 arrays
- * into four. With constant counts the compiler keeps every pointer in a register and unrolls the
+/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four into four.
+ * With constant counts the compiler keeps every pointer in a register and unrolls the
  * loops. The pointers are copied to local arrays, so that the compiler knows that no store changes
  * the pointers. */
 INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_count,
@@ -411,39 +411,37 @@ INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_
     {                                                                                              \
         sum_fixed(r, dtype, src_count, dst_count);                                                 \
     }
+#define SUMS(name, dtype)                                                                          \
+    SUM_FIXED(name, dtype, 2, 1)                                                                   \
+    SUM_FIXED(name, dtype, 2, 2)                                                                   \
+    SUM_FIXED(name, dtype, 4, 4)                                                                   \
+    static void name##_sum_any(const struct ddp_reduce *r)                                         \
+    {                                                                                              \
+        sum_any(r, name##_sum_2_1, name##_sum_2_2, name##_sum_4_4, name##_sum);                    \
+    }
 
-SUM_FIXED(f32, DDP_F32, 2, 1)
-SUM_FIXED(f32, DDP_F32, 2, 2)
-SUM_FIXED(f32, DDP_F32, 4, 4)
-SUM_FIXED(f64, DDP_F64, 2, 1)
-SUM_FIXED(f64, DDP_F64, 2, 2)
+typedef void kernel(const struct ddp_reduce *r);
 
-static void f32_sum_any(const struct ddp_reduce *r)
+/* Calls the kernel for the numbers of sources and destinations. */
+INLINE void sum_any(const struct ddp_reduce *r, kernel *sum_2_1, kernel *sum_2_2, kernel *sum_4_4,
+                    kernel *sum)
 {
     const int nsrc = r->src_count, ndst = r->dst_count;
     if (nsrc == 2 && ndst == 1)
-        f32_sum_2_1(r);
+        sum_2_1(r);
     else if (nsrc == 2 && ndst == 2)
-        f32_sum_2_2(r);
+        sum_2_2(r);
     else if (nsrc == 4 && ndst == 4)
-        f32_sum_4_4(r);
+        sum_4_4(r);
     else
-        f32_sum(r);
+        sum(r);
 }
 
-static void f64_sum_any(const struct ddp_reduce *r)
-{
-    if (r->src_count == 2 && r->dst_count == 1)
-        f64_sum_2_1(r);
-    else if (r->src_count == 2 && r->dst_count == 2)
-        f64_sum_2_2(r);
-    else
-        f64_sum(r);
-}
+SUMS(f32, DDP_F32)
+SUMS(f64, DDP_F64)
 
 void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
 {
-    typedef void kernel(const struct ddp_reduce *r);
     static kernel *const table[DDP_DTYPE_COUNT][DDP_OP_COUNT] = {
         [DDP_F32] = {f32_sum_any, f32_sum_any, f32_prod, f32_min, f32_max},
         [DDP_F16] = {f16_sum, f16_sum, f16_prod, f16_min, f16_max},
