@@ -25,12 +25,14 @@
 #include "comm/waiter.h"
 #include "launch/segment.h"
 
-/* Number of polls before a wait sleeps. They take less time than going to sleep and waking up. */
+/* A wait polls this many times before it sleeps. The polls take less time than going to sleep and
+ * waking up. */
 #define POLLS_BEFORE_SLEEP 64
 
 struct ddp_async {
     struct ddp_comm *parent, *comm;
-    /* flight: the progress thread's recorder, which is either in `block` or own_flight. */
+    /* flight: the progress thread's recorder, which is block->progress or own_flight. block: this
+     * rank's block in the segment, or NULL if own_flight is used. */
     struct ddp_flight *flight, own_flight;
     struct ddp_segment_rank *block;
     pthread_t thread;
@@ -44,10 +46,11 @@ struct ddp_async {
     struct ddp_err failed;
 };
 
-/* Widens the affinity mask of the progress thread. Our launcher pins a rank to a core, on which the
- * progress thread could run only while the rank does not compute. The thread may therefore also use
- * the cores of the process (if the rank is a thread) or of the launcher, its parent process. Under
- * other launchers the user chooses the mask, so it does not change. */
+/* Adds cores to the affinity mask of the progress thread. Our launcher pins each rank to one core.
+ * On that core the progress thread could run only while the rank does not compute. The progress
+ * thread may therefore also use the launcher's cores. If the rank is a process, the launcher is its
+ * parent process. If the rank is a thread, the launcher is the main thread of this process. Outside
+ * launchers let the user choose the mask, so the function does not change it. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;
@@ -108,7 +111,7 @@ static void *progress(void *arg)
 
 static int start_thread(struct ddp_async *async, struct ddp_err *err)
 {
-    /* The new thread blocks all signals, so that the existing threads handle them. */
+    /* The new thread inherits a mask that blocks all signals, so that other threads handle them. */
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -119,9 +122,10 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the recorder for the progress thread. If there is a shared segment, the first progress
- * thread of a rank uses a recorder in the segment. Other processes can read this recorder after the
- * rank has died. Other progress threads use private memory. */
+/* Returns the recorder for the progress thread. The shared segment has one such recorder per rank,
+ * which other processes can read after the rank has died. The progress thread uses this recorder if
+ * there is a segment and no other progress thread of the rank uses it. Otherwise it uses private
+ * memory. */
 static struct ddp_flight *find_recorder(struct ddp_async *async)
 {
     const struct ddp_comm *comm = async->parent;
@@ -157,8 +161,9 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
     int rc = ddp_comm_group(parent, ranks, parent->size, &async->comm, err);
     free(ranks);
     DDP_TRY(rc);
-    /* The thread gets its own recorder, because two threads must not write to the same one. The
-     * thread competes with its rank for cores, so its waits yield early. */
+    /* The progress thread gets its own recorder, because two threads must not write to the same
+     * recorder. The progress thread competes with its rank for cores, so waits of the progress
+     * thread yield early. */
     struct ddp_comm *local = async->comm->hosts != NULL ? async->comm->hosts->local : NULL;
     struct ddp_comm *const all[] = {async->comm, local, async->comm->control};
     async->flight = find_recorder(async);
@@ -171,9 +176,9 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->spin = DDP_SPIN_SHARED;
             all[i]->shm->oversubscribed = true;
         } else {
-            /* Without shared memory, waits sleep, so that the rank can use the core. Waits of
-             * comm->control do not sleep, because a communicator that has it uses a GPU, which
-             * leaves a core for each thread. */
+            /* Without shared memory, waits of the progress thread sleep, so that the rank can
+             * compute on the core. Only backend nccl has a side channel (comm->control). Waits on
+             * the side channel need not sleep, because the ranks compute on GPUs. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }
@@ -298,8 +303,9 @@ static int collect(const struct ddp_async_request *req, struct ddp_err *err)
     return req->code;
 }
 
-/* Enters the request into the parent's recorder and returns its number there. The caller does this
- * once per request, so the recorded sequence is the same on all ranks. */
+/* Enters the request into the parent's recorder. Returns the index of the entry for
+ * ddp_flight_leave. ddp_async_wait calls this function at most once per post. Ranks that wait for
+ * their requests in the same order therefore record the same sequence. */
 static uint64_t report_to_parent(struct ddp_async_request *req)
 {
     const struct ddp_async *async = req->async;
@@ -337,7 +343,8 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     ddp_format_ns((double)timeout_ns, time, sizeof time);
     ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
-    /* In shared memory the progress thread notices the abort and stops. Wait for that. */
+    /* If the ranks share memory, the progress thread notices the abort and ends the request. Wait
+     * until it has done so. */
     if (async->comm->shm != NULL && sleep_until_done(req, 0))
         (void)!collect(req, NULL);
     return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",

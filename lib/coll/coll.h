@@ -15,10 +15,12 @@
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
- * All ranks must create a plan with the same arguments. They must also agree on whether the arrays
- * are registered and, in calls without a root, whether the call is in place. If a rank does not
- * need an array (see above), the pointer to this array is ignored. After success, all ranks that
- * receive the same result hold the same bits. */
+ * All ranks must create a plan with the same arguments, apart from the pointers. They must also
+ * agree on whether the arrays are registered and, in calls without a root, whether the call is in
+ * place. Registered arrays of an all-reduce must have the same offsets in registered memory on all
+ * ranks. If the table lists no array for a rank, the rank's pointer to this array is ignored. After
+ * success, all ranks that receive the same result hold the same bits, except with algorithm
+ * "native". */
 #ifndef DDP_COLL_COLL_H
 #define DDP_COLL_COLL_H
 
@@ -44,21 +46,21 @@ struct ddp_coll_shape {
 };
 
 /* Cost of one call. If a value differs between ranks, the largest value is stored. On a network
- * without other traffic the call takes about ddp_cost_seconds(). A simulation (tests/sim) agrees
- * within 25 %. */
+ * without other traffic the call takes about ddp_cost_seconds(). tests/sim compares this time with
+ * a simulation. */
 struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
     double sent_bytes; /* bytes that one rank passes to ddp_comm_isend */
-    /* Bytes that are sent one after the other on the slowest path. 0 means sent_bytes. The path can
-     * have more bytes, because a rank receives more than it sends or ranks wait for each other. */
+    /* Bytes that the slowest path transfers one after the other. 0 means sent_bytes. The number
+     * exceeds sent_bytes if a rank receives more than it sends, or if ranks wait for each other. */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */
 };
 
-/* Returns the expected seconds of a call. alpha_s: seconds for an empty message. beta_s: seconds
- * per byte. */
+/* Returns the expected duration of a call in seconds. alpha_s: seconds for an empty message.
+ * beta_s: seconds per byte. */
 static inline double ddp_cost_seconds(const struct ddp_coll_cost *cost, double alpha_s,
                                       double beta_s)
 {
@@ -76,10 +78,10 @@ enum ddp_coll_needs {
 
 /* How the cost of an algorithm is found (coll_cost.c). */
 enum ddp_cost_model {
-    /* run() is called on a communicator that counts. `path` sets steps and path_bytes. */
+    /* run() is called on a communicator that only counts. `path` sets steps and path_bytes. */
     DDP_COST_COUNTED,
     DDP_COST_FORMULA, /* `path` sets all members */
-    /* The formula of a family of algorithms in shared memory, or of "self". */
+    /* The formula that coll_cost.c has for "flat", "direct", "staged" or "self". */
     DDP_COST_FLAT,
     DDP_COST_DIRECT,
     DDP_COST_STAGED,
@@ -93,7 +95,7 @@ struct ddp_coll_alg {
     const char *summary;
     unsigned needs; /* enum ddp_coll_needs */
     /* NULL, or a check in addition to `needs`. Returns 0 if the algorithm can run this call, or
-     * DDP_EUNAVAIL with the reason in err. Callers use ddp_coll_supports. */
+     * DDP_EUNAVAIL with the reason in err. Callers call ddp_coll_supports instead. */
     int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                     struct ddp_err *err);
     /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
@@ -104,7 +106,8 @@ struct ddp_coll_alg {
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     enum ddp_cost_model cost_model;
-    /* See cost_model. *cost is zeroed. Callers use ddp_coll_cost_of. */
+    /* Sets the members of *cost that cost_model names. On entry they are 0. Callers call
+     * ddp_coll_cost_of instead. */
     void (*path)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 };
 
@@ -131,8 +134,9 @@ const struct ddp_coll_alg *ddp_coll_auto_own(const struct ddp_comm *comm,
                                              const struct ddp_coll_shape *shape,
                                              struct ddp_err *err);
 
-/* Like ddp_coll_supports, but needs no communicator. Applies to `ranks` ranks on one host and to a
- * backend that needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in err. */
+/* Like ddp_coll_supports, but needs no communicator. Assumes that all `ranks` ranks run on one host
+ * and that the backend needs no outside launcher. Returns 0, or DDP_EUNAVAIL with the reason in
+ * err. */
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape,
                            struct ddp_err *err) DDP_MUST_CHECK;
@@ -146,8 +150,8 @@ struct ddp_coll_plan {
     size_t scratch_bytes;
     uint64_t bytes; /* message size that the flight recorder shows */
 };
-/* Checks args, chooses the algorithm and allocates scratch. alg may be NULL for `auto`. Not
- * collective. The plan stores the array pointers of args, so other arrays need a new plan. */
+/* Checks args and allocates scratch. If alg is NULL, uses the algorithm of `auto`. Not collective.
+ * The plan stores the array pointers of args, so other arrays need a new plan. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;
@@ -160,8 +164,9 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
  * nothing. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* True for a collective of zero elements (or bytes). Such a call returns at once, without waiting
- * for other ranks. A barrier has no elements but does wait, so this function returns false. */
+/* True for a collective of zero elements. `count` may also be a number of bytes. Such a call
+ * returns at once, without waiting for other ranks. A barrier has no elements but does wait, so
+ * this function returns false. */
 static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
 {
     return count == 0 && coll != DDP_BARRIER;

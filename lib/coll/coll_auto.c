@@ -25,19 +25,21 @@ enum need {
 #define ANY_BYTES SIZE_MAX
 #define ANY_RANKS INT_MAX
 
-/* A row of the table. `auto` uses the first row that fits the call and whose algorithm supports it.
- * A row fits message sizes of up to bytes_max (ddp_coll_message_bytes) and up to ranks_max ranks.
- * All thresholds of this file come from timings (results/notes/collectives.md).
+/* A row of the table. `auto` uses the first row that fits the call and whose algorithm supports the
+ * call. A row fits if `need` is met, if the message has at most bytes_max bytes
+ * (ddp_coll_message_bytes), and if there are at most ranks_max ranks. All thresholds of this file
+ * come from timings (results/notes/collectives.md).
  *
  * "flat" takes one step, but is neither zero-copy like "direct" (registered memory) nor pipelined
  * like "staged" (private memory). flat is therefore faster only for small messages. With more ranks
- * than cores, all ranks of a core run in turn at each step, so flat is faster up to larger sizes.
- * The limits of broadcast, gather, scatter and send-recv are not larger.
+ * than cores, the ranks of a core take turns in each step. Every step then takes long, so flat,
+ * with its single step, is faster up to larger sizes. For broadcast, gather, scatter and send-recv
+ * this did not change the limits.
  *
  * No row uses all-reduce "rd" or "tree". Both can be named with --algorithm. rd takes about half
  * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
- * No timing on a network shows the size from which on rhd is faster. Across hosts tree was slower
- * than "ring" at the sizes for which `auto` uses ring (results/notes/auto-across-hosts.md). */
+ * No timing on a network shows up to which size rd is faster. Across hosts tree was slower than
+ * "ring" at the sizes for which `auto` uses ring (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -71,9 +73,9 @@ static const char why_only[] = "messages: any backend, any memory";
 #define LAST(coll, symbol)   ROW(coll, MESSAGES, ANY_BYTES, symbol, why_only)
 
 /* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer ones
- * use "hier", which sends the fewest bytes between hosts. The limit is cautious, because the
- * measured hosts were simulated on shared cores and do not show how long hier waits for short
- * messages (results/notes/collectives.md). */
+ * use "hier", which sends the fewest bytes between hosts. The limit is a cautious guess. The
+ * timings used hosts that were simulated on shared cores, so they do not show how long hier waits
+ * for short messages on real hosts (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
 /* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages
@@ -162,7 +164,8 @@ static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shap
            (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
 }
 
-/* Returns the first algorithm that fits. own: skip the backend library's collectives. */
+/* Returns the first algorithm that fits. If `own` is true, skips the collectives of the backend's
+ * library. */
 static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, bool own,
                                          struct ddp_err *err)

@@ -14,13 +14,13 @@ extern "C" {
 struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
-    /* hosts: number of hosts that the ranks run on. world_hosts: number of hosts of the world, if
-     * the ranks are a part of the world; 0 means 1. If the world has several hosts, its groups do
-     * not use shared memory. */
+    /* hosts: number of hosts that the ranks run on. world_hosts: number of hosts of the world if
+     * the ranks are a group of it; 0 means 1. If the world has several hosts, a group does not use
+     * shared memory, even if all its ranks are on one host. */
     int ranks, hosts, world_hosts;
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */
-    /* There are more ranks than cores. A waiting rank then yields its core, and a step takes
+    /* There are more ranks than cores. A waiting rank then yields its core, so a step takes
      * microseconds. Oversubscription affects the choice of the algorithm, but not the order in
      * which values are summed. */
     bool oversubscribed;

@@ -1,8 +1,8 @@
 /* Algorithm "binomial" of broadcast, reduce, gather and scatter. Messages move along the edges of a
  * binomial tree.
  *
- * The tree consists of virtual ranks, counted from the root (pattern.h), so a subtree is a range of
- * consecutive ranks. A call takes ceil(log2 n) steps on n ranks.
+ * The tree consists of virtual ranks (pattern.h). They are counted from the root, so a subtree is a
+ * range of consecutive virtual ranks. A call takes ceil(log2 n) steps on n ranks.
  *
  * A rank sends to its children one after another, because the farthest leaf would wait longer if
  * all messages were sent at once. The child with the largest subtree comes first. */
@@ -32,10 +32,10 @@ static int broadcast_run(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* Gather and scatter. A message holds the chunks of the child's subtree. The root has all chunks in
- * rank order in its recv or send buffer. If a subtree wraps from the last rank to rank 0, the root
- * exchanges it as two messages. An inner rank has the chunks of its subtree in scratch. A leaf uses
- * its own buffer. */
+/* Gather and scatter. A parent and a child exchange the chunks of the child's subtree. The root has
+ * all chunks in rank order in its recv or send buffer. If a subtree wraps from the last rank to
+ * rank 0, the root exchanges the subtree as two messages. A rank between the root and the leaves
+ * has the chunks of its subtree in scratch. A leaf uses its send or recv buffer. */
 static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
@@ -43,7 +43,8 @@ static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct dd
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* The messages between v and its parent. A message may be empty. */
+/* The messages that hold v's subtree, between v and its parent. The second message is empty unless
+ * the subtree wraps. */
 struct subtree {
     int peer;
     struct {
@@ -52,7 +53,7 @@ struct subtree {
     } part[2];
 };
 
-/* v is this rank, and chunks holds its subtree. */
+/* Returns the messages between this rank (v) and its parent. `chunks` holds this rank's subtree. */
 static struct subtree own_subtree(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                   int v, const void *chunks)
 {
@@ -68,7 +69,8 @@ static struct subtree own_subtree(const struct ddp_comm *comm, const struct ddp_
     };
 }
 
-/* v is a child of this rank. chunks holds this rank's subtree, or all chunks on the root. */
+/* Returns the messages between this rank and its child v. `chunks` holds this rank's subtree, or
+ * all chunks if this rank is the root. */
 static struct subtree child_subtree(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                     int v, const void *chunks)
 {
@@ -92,7 +94,7 @@ static int send_subtree(struct ddp_comm *comm, const struct subtree *subtree, st
     return 0;
 }
 
-/* Posts the receives, and adds their number to *posted. */
+/* Posts the receives of a subtree, and adds their number to *posted. */
 static int post_subtree(struct ddp_comm *comm, const struct subtree *subtree,
                         struct ddp_request *req, int *posted, struct ddp_err *err)
 {
@@ -138,7 +140,7 @@ static int gather_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return send_subtree(comm, &own, err);
 }
 
-/* The root receives all chunks. */
+/* The root is the slowest rank. It receives the chunks of all other ranks. */
 static void gather_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const double chunk = (double)shape->count * (double)ddp_dtype_size(shape->dtype);
@@ -183,12 +185,11 @@ static int scatter_run(struct ddp_comm *comm, const struct ddp_coll_args *args, 
 
 /* Reduce. A rank combines its input with its children's partial sums, the nearest child first, and
  * sends the sum to its parent. Values are therefore combined in the rank order root, root+1, ...,
- * root-1. Other ranks than the root do not use recv. 16-bit floats are rounded once per combine, at
- * most ceil(log2 n) times on the path of a value. Averages are computed as struct ddp_reduction
- * describes. */
+ * root-1. Only the root uses recv. 16-bit floats are rounded once per combine, at most ceil(log2 n)
+ * times on the path of a value. Averages are computed as struct ddp_reduction describes. */
 
 /* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without
- * children needs none. The partial sums follow if recv cannot hold them. */
+ * children needs none. If recv cannot hold the partial sums, they follow in scratch. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -254,7 +255,7 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return 0;
 }
 
-/* The root receives from its children one after another. */
+/* The root is the slowest rank. It receives from its children one after another. */
 static void reduce_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);

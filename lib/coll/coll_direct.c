@@ -1,11 +1,12 @@
 /* Algorithm "direct": zero-copy on registered memory. Data moves straight from one rank's buffer to
  * another's.
  *
- * A call has two *steps*. In each step a rank posts its flag in slot DDP_FLAGS_DIRECT. *Enter*
- * announces that the rank's send buffer is ready and that its recv buffer may be overwritten.
- * Except in all-reduce, the offsets of both buffers are stored beside the flag, so the offsets may
- * differ between ranks. After that, ranks copy or combine data straight from send buffers to recv
- * buffers. *Leave* announces that the rank no longer accesses the memory of other ranks.
+ * A call has two *steps*, enter and leave. In each step a rank posts its flag in slot
+ * DDP_FLAGS_DIRECT. *Enter* announces that the rank's send buffer is ready and that its recv buffer
+ * may be overwritten. Except in all-reduce, the offsets of both buffers are stored beside the flag,
+ * so the offsets may differ between ranks. Between the steps, ranks copy or combine data straight
+ * from send buffers to recv buffers. *Leave* announces that the rank no longer accesses the memory
+ * of other ranks.
  *
  * Two rules make these accesses safe. A rank accesses the memory of a peer only after the peer has
  * entered. A rank returns only after every rank that accesses its memory or reads its offsets has
@@ -32,8 +33,8 @@ static struct place place_of(const struct ddp_comm *comm, int rank)
 }
 
 /* Return the addresses of the send and recv buffers of `rank` in this process. The rank must have
- * entered. A rank does not read its own offsets, because reading them just after they were written
- * takes longer. */
+ * entered. For its own buffers, a rank uses args. Reading its own offsets just after they were
+ * written would take longer. */
 static const unsigned char *send_of(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                     int rank)
 {
@@ -168,8 +169,9 @@ static int send_recv_run(struct ddp_comm *comm, const struct ddp_coll_args *args
     return wait_for(comm, after, err);
 }
 
-/* Broadcast, gather and scatter move one chunk between the root and each rank. Return the address
- * of the chunk of `rank` at the rank that sends it, and at the rank that receives it. */
+/* Broadcast, gather and scatter move one chunk between the root and each rank. chunk_from returns
+ * the address of the chunk of `rank` at the sending rank. chunk_to returns its address at the
+ * receiving rank. */
 static const unsigned char *chunk_from(struct ddp_comm *comm, const struct ddp_coll_args *args,
                                        int rank)
 {
@@ -198,9 +200,10 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
 /* Returns the offset at which the root's part of each peer's chunk begins. bytes: size of a chunk.
- * In place, the root has nothing to copy for itself. It copies the last n-th of each chunk, so that
- * n ranks share the work of n-1. Returns `bytes` if the root copies no part. This is the case out
- * of place, and for chunks for which the additional wait would take longer than the copy. */
+ * In place, the root has nothing to copy for itself, so it helps the other ranks and copies the
+ * last 1/n of each chunk. Returns `bytes` if the root copies no part. This is the case out of
+ * place. It is also the case for short chunks, for which the additional wait would take longer than
+ * the copy. */
 static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
     if (bytes < ROOT_COPIES_FROM_BYTES ||
@@ -301,7 +304,7 @@ static int direct_lookup(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* The work of one rank: its chunk of all ranks' arrays. */
+/* One rank's chunk of the arrays of all ranks. */
 struct direct_chunk {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];

@@ -1,5 +1,5 @@
-/* Exchanges of data as one message, or in fragments, where each received fragment is combined with
- * own data. See coll_p2p.h. */
+/* Exchanges of data as one message, or in fragments that are combined with own data on arrival. See
+ * coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
 #include "base/dtype_info.h"
@@ -155,7 +155,8 @@ static int post_recv(struct combine_state *x, size_t k, struct ddp_err *err)
                           fragment_bytes(x->in_bytes, k), &x->recv[k % 2], err);
 }
 
-/* Sends fragment k. Its request was used for fragment k - 2, so wait for that send first. */
+/* Sends fragment k. Fragment k - 2 used the same request, so the function first waits for that
+ * send. */
 static int send_fragment(struct combine_state *x, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(x->comm, &x->send[k % 2], 1, err));
@@ -181,7 +182,7 @@ static int combine_fragment(struct combine_state *x, size_t k, struct ddp_err *e
     return 0;
 }
 
-/* Counts what ddp_p2p_combine would do, because counting fragment by fragment takes seconds for
+/* Counts the traffic of ddp_p2p_combine in one step. Counting each fragment would take seconds for
  * long messages of thousands of ranks. */
 static void count_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, size_t out_bytes,
                           size_t in_bytes)
@@ -196,7 +197,7 @@ static void count_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c
 /* ddp_p2p_combine cannot deadlock. In round k a rank waits first for its send of fragment k - 2 and
  * then for the arrival of fragment k. Consider the ranks in the earliest round k. Their targets are
  * in round k or later and have posted the receive of fragment k - 2, so the first wait ends. Their
- * sources then send fragment k, so the second wait ends. */
+ * sources are also in round k or later and therefore send fragment k, so the second wait ends. */
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c, struct ddp_err *err)
 {
     const size_t elem = c->reduction->acc_elem;

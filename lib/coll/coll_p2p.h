@@ -4,7 +4,8 @@
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
  * of a message, so empty messages are not sent. If the arriving data is combined, it is sent in
  * *fragments*. One fragment is combined while it is in the cache and the next one is in transit.
- * Other data is sent as one message, except in all-to-all "pairwise" in place.
+ * Other data is sent as one message, except in all-reduce "tree" and "hier" and in all-to-all
+ * "pairwise" in place.
  *
  * The cost of an algorithm that sends messages, except "hier", is counted (coll_cost.c): run() is
  * called on a communicator that moves no data. An algorithm whose cost is counted must therefore
@@ -25,8 +26,8 @@ extern "C" {
  * ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest fragment, a multiple of every element size. This size is fast through shared memory. Open
- * MPI is faster with larger messages (results/notes/collectives.md). */
+/* Largest size of a fragment in bytes, a multiple of every element size. This size is fast through
+ * shared memory. Open MPI is faster with larger messages (results/notes/collectives.md). */
 #define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
 static inline size_t ddp_fragment_count(size_t bytes)
@@ -46,13 +47,13 @@ static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
     return args->count * ddp_dtype_size(args->dtype);
 }
 
-/* Returns DDP_EUNAVAIL if the group has several ranks and the backend cannot send messages. name:
- * the algorithm, for the message. */
+/* Returns DDP_EUNAVAIL if the group has several ranks and the backend cannot send messages. `name`
+ * is the algorithm's name for the error message. */
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The backend of a communicator that only counts. Its state is a double, the bytes of memory
- * traffic. */
+/* The backend of a communicator that only counts. comm->state points to a double that adds up the
+ * bytes of memory traffic. */
 extern const struct ddp_backend ddp_backend_counting;
 
 /* If the communicator only counts, adds `bytes` to its memory traffic and returns true. */
@@ -64,8 +65,8 @@ static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
     return true;
 }
 
-/* Copies, unless bytes is 0 or dst and src are the same. past_cache: use non-temporal stores
- * (ddp_coll_past_cache in coll_shm.h). */
+/* Copies `bytes` bytes. Does nothing if bytes is 0 or dst == src. past_cache: use non-temporal
+ * stores (ddp_coll_past_cache in coll_shm.h). */
 static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const void *src,
                                  size_t bytes, bool past_cache)
 {
@@ -83,21 +84,21 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* The arithmetic of a reduction whose partial results are sent. ddp_reduction_of() sets it up once
- * per call.
+/* The arithmetic of a reduction whose partial results are sent. An algorithm calls
+ * ddp_reduction_of() once per call.
  *
- * An average of integers is the exact sum, divided and truncated once. A sum of i32 or u8 values
- * over the ranks may not fit its type. Partial sums of such averages are therefore computed and
- * sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8. All other
- * operations and types use the type of the data.
+ * An average of integers is the exact sum, divided and truncated once. The sum of i32 or u8 values
+ * over the ranks may not fit the type of the values. Partial sums of such averages are therefore
+ * computed and sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8.
+ * All other operations and types use the type of the data.
  *
  * An average of 16-bit floats over more than 2 ranks divides each input before the first sum,
  * because a partial sum could overflow although the average does not. The division rounds each
  * input. Two ranks do not divide the inputs, because their only combine adds and divides in f32. */
 struct ddp_reduction {
-    enum ddp_dtype dtype, acc_dtype; /* type of the data, and of partial results */
+    enum ddp_dtype dtype, acc_dtype; /* types of the data and of partial results */
     enum ddp_op op;
-    size_t elem, acc_elem; /* bytes of an element of these types */
+    size_t elem, acc_elem; /* bytes of an element of each type */
     bool wider_acc;        /* the types differ: inputs and results are converted */
     bool pre_scale;        /* inputs are divided by the number of ranks */
     int divisor;           /* the last combine divides by this number; 1 means no division */
@@ -105,17 +106,18 @@ struct ddp_reduction {
 };
 struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op);
 
-/* Returns the input of the first combine. This is src [count] if inputs are neither converted nor
- * divided. Otherwise the function stores the converted or divided values in `to` [count of
- * acc_dtype] and returns `to`, which may be src if nothing is converted. */
+/* Returns the input of the first combine. If inputs are neither converted nor divided, this is src
+ * [count]. Otherwise the function stores the converted or divided values in `to` [count of
+ * acc_dtype] and returns `to`. If nothing is converted, `to` may be the same array as src. */
 const void *ddp_reduction_input(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
                                 void *to, const void *src, size_t count);
-/* If results are converted, stores the averages src [count of acc_dtype], truncated toward zero, in
- * dst [count]. The arrays must not overlap. Otherwise does nothing. */
+/* Does nothing if results are not converted (wider_acc is false). Otherwise truncates the averages
+ * src [count of acc_dtype] toward zero and stores them in dst [count]. The arrays must not overlap.
+ */
 void ddp_reduction_output(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
                           void *dst, const void *src, size_t count);
-/* Combines src [src_count] arrays of `count` elements of acc_dtype into dst. last: divides by the
- * divisor. */
+/* Combines the arrays src[0] to src[src_count - 1], each with `count` elements of acc_dtype, into
+ * dst. If `last` is true, also divides by reduction->divisor. */
 void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
                            void *dst, const void *const *src, int src_count, size_t count,
                            bool last);
@@ -135,8 +137,8 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* An exchange in fragments that combines the arriving data. It computes sum[i] = own[i] op
- * arriving[i]. The arrays have elements of acc_dtype. The rank on the other side must call
- * ddp_p2p_combine or ddp_p2p_send_fragments. */
+ * arriving[i]. The arrays have elements of acc_dtype. Rank src must send with ddp_p2p_combine or
+ * ddp_p2p_send_fragments. Rank dst must receive with ddp_p2p_combine. */
 struct ddp_p2p_combine {
     int dst;
     const void *out; /* [out_count], must not overlap sum */
@@ -146,8 +148,8 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* own still has to be divided if the reduction divides its inputs */
-    bool last;       /* this is the last combine of the elements */
+    bool divide_own; /* own is an input that is divided first if pre_scale is set */
+    bool last;       /* these elements are complete after this combine */
     /* reduction->landing receives the fragments. It has ddp_p2p_landing_bytes() bytes and is
      * aligned to 64. It is not used if in_count is 0. */
     const struct ddp_reduction *reduction;
@@ -157,30 +159,31 @@ int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
 int ddp_p2p_send_fragments(struct ddp_comm *comm, const struct ddp_reduction *reduction, int dst,
                            const void *out, size_t count, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Called by a folded rank (pattern.h). Sends own [args->count], its input in the accumulator type,
- * to its neighbour. Receives the result in args->recv. */
+/* Called by a folded rank (pattern.h). Sends own [args->count], the rank's input in the accumulator
+ * type, to the next rank. Then receives the result in args->recv. */
 int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_reduction *reduction,
                     const struct ddp_coll_args *args, const void *own,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Called by the neighbour of a folded rank. Sends the result in args->recv to the folded rank. */
+/* Called by the rank after a folded rank. Sends the result in args->recv to the folded rank. */
 int ddp_p2p_fold_out(struct ddp_comm *comm, const struct ddp_coll_args *args,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the bytes of two fragments. One fragment arrives while the other is combined. */
+/* Returns the size of the landing buffers for an array of in_bytes bytes. There are two buffers,
+ * because one fragment arrives while the other is combined. */
 static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
 {
     return 2 * DDP_MIN(DDP_FRAGMENT_BYTES, ddp_round_to_line(in_bytes));
 }
 
-/* Bytes of memory traffic per byte of data, as costs count them. A message (MOVE) is read by one
- * rank and written by another. Copies inside a backend are not counted. A copy reads one array and
- * writes one. Combining reads two arrays and writes one. */
+/* Bytes of memory traffic per byte of data in the cost model. MOVE is a message, which one rank
+ * reads and another rank writes. Copies inside a backend are not counted. A copy reads one array
+ * and writes one. Combining reads two arrays and writes one. */
 #define DDP_COST_MOVE    2.0
 #define DDP_COST_COPY    2.0
 #define DDP_COST_COMBINE 3.0
 
-/* Functions for the member `path` of struct ddp_coll_alg. _log counts ceil(log2 n) steps, _ring
- * counts n - 1 steps. */
+/* Functions for the member `path` of struct ddp_coll_alg. ddp_path_log sets steps to ceil(log2 n),
+ * and ddp_path_ring to n - 1. */
 void ddp_path_log(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 void ddp_path_ring(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 

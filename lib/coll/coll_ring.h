@@ -13,17 +13,18 @@
 extern "C" {
 #endif
 
-/* The combining ring. At the end rank r holds chunk r of all inputs, combined in the rank order
- * r+1, r+2, ..., r. The last step divides an average, unless the inputs are divided (struct
- * ddp_reduction). */
+/* The combining ring. At the end, rank r holds chunk r of the result. The inputs were combined in
+ * the rank order r+1, r+2, ..., r. The last step divides an average, unless the inputs were divided
+ * (struct ddp_reduction). */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
-    const struct ddp_reduction *reduction; /* landing buffers: for the longest chunk */
-    const void *input;                     /* [chunks.count], converted if necessary */
+    const struct ddp_reduction *reduction; /* `landing` must fit the longest chunk */
+    const void *input;                     /* [chunks.count], in the accumulator type */
     void *result;                          /* [count of chunk r]; may be chunk r of input */
-    /* whole [chunks.count]: partial sums of chunk c are stored in its chunk c. It may be `input`.
-     * If it is NULL, partial sums are stored alternately in spare[0] and spare[1], which are as
-     * long as the longest chunk. With two ranks, whole and spare are not used. */
+    /* whole [chunks.count]: the partial sum of chunk c is stored in chunk c of this array. `whole`
+     * may be `input`. If `whole` is NULL, partial sums are stored alternately in spare[0] and
+     * spare[1], which are as long as the longest chunk. With two ranks, whole and spare are not
+     * used. */
     void *whole;
     void *spare[2];
 };

@@ -17,7 +17,7 @@ extern "C" {
  * slot 0 for barriers and all-gathers of bytes. Algorithms may share a slot, because every call
  * raises the slot's sequence number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
-    DDP_FLAGS_FLAT = 2, /* also 3; even calls use 2, odd calls use 3 */
+    DDP_FLAGS_FLAT = 2, /* also 3; calls use 2 and 3 in turn */
     DDP_FLAGS_DIRECT = 4,
     DDP_FLAGS_STAGED_IN = 5,
     DDP_FLAGS_STAGED_SUM = 6,
@@ -29,23 +29,25 @@ enum ddp_coll_flag_slot {
     DDP_FLAGS_HIER_OUT
 };
 
-/* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. name: the
- * algorithm, for the message. */
+/* Returns DDP_EUNAVAIL, with the reason, if the ranks of the group do not share memory. `name` is
+ * the algorithm's name for the error message. */
 int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 
 /* True if a copy of `bytes` bytes should use non-temporal stores, which do not read the destination
- * first. They are faster if the data does not fit the cache (results/notes/collectives.md).
- * touched: bytes of all arrays that a rank accesses in the call, or 0 if unknown. If they exceed
- * the rank's share of the cache, copies of 64 KiB or more use non-temporal stores. Their fence
- * slows down shorter copies. Copies of 16 MiB or more always use them. */
+ * first. Such stores are faster if the data does not fit the cache (results/notes/collectives.md).
+ * `touched` is the size of all arrays that a rank accesses in the call, or 0 if it is unknown.
+ * Copies of 16 MiB or more always use non-temporal stores. Copies of 64 KiB or more use them if
+ * `touched` exceeds the rank's share of the cache. Shorter copies never use them, because the fence
+ * after the stores would take too long. */
 static inline bool ddp_coll_past_cache(const struct ddp_comm *comm, size_t bytes, size_t touched)
 {
     return bytes >= (size_t)16 << 20 || (bytes >= (size_t)64 << 10 && touched > comm->cache_share);
 }
 
-/* Sets *reduce to the combination of all ranks' arrays src [comm->size] into *dst, which are
- * borrowed. It is not returned by value, because the copy delays short messages by 20 ns. */
+/* Sets up *reduce, which combines the arrays src [comm->size] of all ranks into *dst. The arrays of
+ * pointers, src and dst, are borrowed. The struct is not returned by value, because copying it
+ * delays short messages. */
 static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_comm *comm,
                                   const struct ddp_coll_args *args, void *const *dst,
                                   const void *const *src, size_t count)
@@ -64,9 +66,10 @@ static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_co
 }
 
 /* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
- * chunk. For r == ranks it returns `bytes`. Chunks except the first begin at cache lines of memory.
- * If `base` is not a multiple of the element size, they begin at multiples of a cache line from
- * `base`. Ranks compute the same offset if their bases are equal modulo a cache line. */
+ * chunk. For r == ranks it returns `bytes`. All chunks except the first begin at a cache line of
+ * memory. If `base` is not a multiple of the element size, all chunks begin at a multiple of the
+ * cache line size from `base` instead. Ranks compute the same offset if their bases are equal
+ * modulo a cache line. */
 static inline size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r,
                                             int ranks)
 {

@@ -2,15 +2,15 @@
  * private memory moves through ring buffers in shared memory.
  *
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
- * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers. A rank may
- * do both. All chunks have the same length and are cut at the same offsets. In round t every
- * publisher copies fragment t of each of its chunks into its ring buffer and posts its flag IN.
- * Every reader waits for IN, takes fragment t of each chunk that it reads, and posts its flag DONE.
- * A ring buffer holds the slots of DEPTH rounds. A publisher writes a slot again only when all
- * readers are done with it.
+ * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers, which means
+ * that it copies or combines them. A rank may both publish and read. All chunks have the same
+ * length and are cut at the same offsets. In round t every publisher copies fragment t of each of
+ * its chunks into its ring buffer and posts its flag IN. Every reader waits for IN, takes fragment
+ * t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of DEPTH
+ * rounds. A publisher writes a slot again only when all readers are done with it.
  *
- * Reduce-scatter and reduce combine the taken fragments with the own fragment in rank order. The
- * other collectives copy them to recv.
+ * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
+ * The other collectives copy the taken fragments to recv.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
  * any more. A call begins by waiting until all ranks have entered. This wait is needed, because
@@ -29,9 +29,10 @@ enum flow {
 /* The properties of one collective. */
 struct staging {
     enum flow flow;
-    /* personal: a publisher has one chunk per rank, in rank order in send, and does not publish its
-     * own. Otherwise it has one chunk for all readers. recv_chunks: recv holds one chunk from each
-     * rank in rank order, otherwise one chunk. combines: the chunks are combined. */
+    /* personal: a publisher has one chunk per rank, in rank order in send. It does not publish the
+     * chunk for itself. If personal is false, it has one chunk for all readers. recv_chunks: recv
+     * holds one chunk from each rank, in rank order. If recv_chunks is false, recv holds one chunk.
+     * combines: readers combine the chunks. */
     bool personal, recv_chunks, combines;
 };
 
@@ -47,14 +48,14 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
 };
 
 /* Number of rounds that a ring buffer holds. A slot should have left the reader's cache before it
- * is written again. Therefore a call continues after the slots of the previous call, and DEPTH is
- * not smaller (results/notes/collectives.md). */
+ * is written again. Therefore DEPTH is not smaller, and a call begins with the slots after those of
+ * the previous call (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
  * moves only to or from a root, a chunk is cut into about OVERLAP fragments or more, so that
- * publishers and readers copy at the same time. A fragment does not become shorter than
- * FRAGMENT_MIN_BYTES for this reason. */
+ * publishers and readers copy at the same time. This rule makes no fragment shorter than
+ * FRAGMENT_MIN_BYTES. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
 #define OVERLAP            8
@@ -153,7 +154,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
 }
 
 /* For each rank r from which this rank reads, copies the fragment data[r] to recv. All-to-all in
- * place has just read recv, so recv is in the cache. */
+ * place has just read recv. As recv is then in the cache, it uses no non-temporal stores. */
 static void take_copies(const struct staging_call *call, const unsigned char *const *data, size_t t)
 {
     const struct ddp_coll_args *args = call->args;

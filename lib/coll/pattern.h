@@ -23,16 +23,16 @@ struct ddp_chunks {
 size_t ddp_chunk_begin(const struct ddp_chunks *p, int i);
 size_t ddp_chunk_count(const struct ddp_chunks *p, int i);
 
-/* Returns (rank + distance) mod n, for any distance > -n. */
+/* Returns (rank + distance) mod n, for rank + distance >= -n. */
 static inline int ddp_rank_at(int rank, int distance, int n)
 {
     return (rank + distance + n) % n;
 }
 
-/* Return the chunk that a rank sends in a step (0..n-2) of a ring. The rank receives the chunk that
- * the rank before it sends. In the combining ring (_summed), chunk c starts at rank c+1, passes
- * through all ranks and ends at rank c. In the copying ring (_copied), chunk c starts at rank c and
- * ends at rank c-1. */
+/* Return the chunk that a rank sends in a step (0..n-2) of a ring. In the same step, the rank
+ * receives the chunk that the rank before it sends. In the combining ring (_summed), chunk c starts
+ * at rank c+1, passes through all ranks and ends at rank c. In the copying ring (_copied), chunk c
+ * starts at rank c and ends at rank c-1. */
 static inline int ddp_ring_chunk_summed(int rank, int step, int n)
 {
     return ddp_rank_at(rank, -1 - step, n);
@@ -55,9 +55,9 @@ static inline int ddp_mirror_partner(int rank, int step, int n)
 int ddp_rounds(int n);
 
 /* A binomial tree over virtual ranks v = (rank - root) mod n, so the root has v = 0. The parent of
- * v is v without its lowest set bit. The subtree of v is the contiguous range [v, v + span). The
- * children of v are v + 1, v + 2, v + 4, ..., all below v + span. ddp_binomial_children returns the
- * number of children. */
+ * v is v without its lowest set bit. The subtree of v is the contiguous range [v, v + span), where
+ * ddp_binomial_span returns span. The children of v are v + 1, v + 2, v + 4, ..., all below v +
+ * span. ddp_binomial_children returns the number of children. */
 static inline int ddp_virtual_rank(int rank, int root, int n)
 {
     return ddp_rank_at(rank, -root, n);
@@ -104,8 +104,9 @@ int ddp_fold_real(struct ddp_fold fold, int new_rank);
 bool ddp_fold_holds(struct ddp_fold fold, int rank);
 
 /* Splits a range for one level of recursive halving. A new rank and its partner at distance 2^level
- * hold the same range. If bit `level` of new_rank is 0, the rank keeps the first half and gives the
- * second half to its partner. Otherwise the rank keeps the second half and gives the first half. */
+ * both hold the range `whole`. If bit `level` of new_rank is 0, the rank keeps the first half and
+ * gives the second half to its partner. Otherwise the rank keeps the second half and gives the
+ * first half. */
 struct ddp_range {
     size_t begin, end;
 };

@@ -1,8 +1,8 @@
 /* Send-recv "p2p": each rank sends one message to the next rank and receives one from the rank
  * before.
  *
- * Works only out of place, because a rank sends and receives at the same time. A single rank copies
- * its buffer.
+ * The algorithm works only out of place, because a rank sends and receives at the same time. A
+ * single rank copies its buffer.
  *
  * Cost for S bytes on n ranks: 1 step. A rank sends one message of S bytes. Memory traffic
  * (DDP_COST_MOVE in coll_p2p.h): n S bytes move. */
