@@ -34,7 +34,7 @@ enum need {
  * like "staged" (private memory). flat is therefore faster only for small messages. With more ranks
  * than cores, the ranks of a core take turns in each step. Every step then takes long, so flat,
  * with its single step, is faster up to larger sizes. For broadcast, gather, scatter and send-recv
- * this did not change the limits.
+ * the limits are nevertheless the same.
  *
  * No row uses all-reduce "rd" or "tree". Both can be named with --algorithm. rd takes about half
  * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
@@ -73,9 +73,9 @@ static const char why_only[] = "messages: any backend, any memory";
 #define LAST(coll, symbol)   ROW(coll, MESSAGES, ANY_BYTES, symbol, why_only)
 
 /* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer ones
- * use "hier", which sends the fewest bytes between hosts. The limit is a cautious guess. The
- * timings used hosts that were simulated on shared cores, so they do not show how long hier waits
- * for short messages on real hosts (results/notes/collectives.md). */
+ * use "hier", which sends the fewest bytes between hosts. The limit is cautious: the timings used
+ * hosts that were simulated on shared cores, so they do not show how long hier waits for short
+ * messages on real hosts (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
 /* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages

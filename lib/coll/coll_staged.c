@@ -154,7 +154,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
 }
 
 /* For each rank r from which this rank reads, copies the fragment data[r] to recv. All-to-all in
- * place has just read recv. As recv is then in the cache, it uses no non-temporal stores. */
+ * place has just read recv. recv is then in the cache, so it is written with plain stores. */
 static void take_copies(const struct staging_call *call, const unsigned char *const *data, size_t t)
 {
     const struct ddp_coll_args *args = call->args;

@@ -13,31 +13,32 @@
  * leader's input of this chunk, which only the summing rank reads. In registered memory the result
  * buffer is the fragment's place in the leader's recv buffer.
  *
- * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG). Several fragments are in
- * transit between the leaders at a time. A leader advances its messages whenever it waits.
+ * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG), where LAG is HIER_DEPTH -
+ * 1. Several fragments are in transit between the leaders at a time. A leader advances its messages
+ * whenever it waits.
  *
- * The slot of fragment k is used again for fragment k + DEPTH. Before that, its rank has done
- * out(k). The result of fragment k existed then, so all ranks of the host had read the inputs of k.
- * The leader also waits until all other ranks of the host have done out(k), because its slot is the
- * result buffer.
+ * The slot of fragment k is used again for fragment k + HIER_DEPTH. Before that, the rank that owns
+ * the slot has done out(k). At that time the result of fragment k existed, so all ranks of the host
+ * had read their inputs of fragment k. The leader also waits until all other ranks of the host have
+ * done out(k), because the leader's slot is the result buffer.
  *
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
- * of the hosts. If the message is spread (below), it is combined in the order of the hosts.
- * Each element is computed on one leader, or on all leaders in the same order, so all ranks get the
- * same bits. An average is divided once. Averages of 16-bit floats are divided in the sum over a
- * host, before the sum is rounded, so that no partial sum overflows. Averages on one host are
- * divided there, too. Other averages are divided in the last combination between hosts. 16-bit
- * floats are rounded once in the sum over a host, and H - 1 times between hosts (once if spread).
- * Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
+ * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
+ * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
+ * average is divided once. Averages of 16-bit floats are divided in the sum over a host, before the
+ * sum is rounded, so that no partial sum overflows. Averages on one host are divided there, too.
+ * Other averages are divided in the last combination between hosts. 16-bit floats are rounded once
+ * in the sum over a host, and H - 1 times between hosts (once if spread). Averages of integers are
+ * exact, because sums are sent in a wider type (coll_p2p.h).
  *
- * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size in the accumulator type.
- * It equals S except for averages of integers. Steps: 2 inside a host, and m - 1 for the pipeline.
- * If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside a host. In total a
- * leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the message is spread,
- * a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing. Memory: the stage `in`
- * takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In registered memory there is no
- * stage `in`, and only the n - H ranks that are not leaders do `out`. The messages and combines of
- * the leaders need memory traffic in addition. */
+ * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
+ * accumulator type. It equals S except for averages of integers. Steps: 2 inside a host, and m - 1
+ * for the pipeline. If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside
+ * a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the
+ * message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing.
+ * Memory: the stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
+ * registered memory there is no stage `in`, and leaders copy nothing in `out`, which leaves n - H
+ * ranks. The messages and combines of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
@@ -47,18 +48,19 @@
  *
  * A fragment is started when its sum over the host is ready. Its chunks then go around a ring of
  * the leaders (pattern.h). For H hosts, this takes H - 1 combining and H - 1 copying steps. Up to
- * DEPTH fragments are in transit at a time. Each has its own message tag, so that fragments do not
- * wait for each other.
+ * HIER_DEPTH fragments are in transit at a time. Each fragment has its own message tag, so that
+ * fragments do not wait for each other.
  *
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */
 
-/* Bytes of a fragment in the type in which it is sent (coll_p2p.h), and the largest number of
- * fragments in transit. This many fragments fill the ring buffer of a rank (comm_shm.h). */
+/* HIER_FRAGMENT_BYTES: bytes of a fragment in the type in which it is sent (coll_p2p.h).
+ * HIER_DEPTH: largest number of fragments in transit. HIER_DEPTH fragments fill the ring buffer of
+ * a rank (comm_shm.h). */
 #define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define HIER_DEPTH          8
-/* A message is spread if a leader then sends at most this many bytes in total, and if there are at
- * most this many hosts. */
+/* A message is spread on two conditions: a leader then sends at most HIER_SPREAD_BYTES in total,
+ * and there are at most HIER_SPREAD_HOSTS hosts. */
 #define HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define HIER_SPREAD_HOSTS 64
 
@@ -80,13 +82,14 @@ struct hier {
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
     unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
-    size_t begun,
-        finished; /* fragments started; fragments finished before the first unfinished one */
+    /* begun: number of fragments started. finished: number of fragments before the first
+     * unfinished fragment. */
+    size_t begun, finished;
     struct hier_fragment fragment[HIER_DEPTH];
 };
 
-/* Returns the number of elements of every fragment except the last. dtype: the type in which it is
- * sent. */
+/* Returns the number of elements of every fragment except the last. dtype: the type in which
+ * fragments are sent. */
 static inline size_t hier_fragment_count(enum ddp_dtype dtype)
 {
     return HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
@@ -135,8 +138,8 @@ static void *landing_of(const struct hier *x, size_t index)
     return x->scratch + index % HIER_DEPTH * chunk_stride(x->hosts, SIZE_MAX, x->dtype);
 }
 
-/* Return the chunk that this leader sends, or the chunk that it receives, in step 0 .. 2(H - 1) -
- * 1. */
+/* chunk_given returns the chunk that this leader sends in step 0 .. 2(H - 1) - 1. chunk_taken
+ * returns the chunk that it receives. */
 static int chunk_given(const struct hier *x, int step)
 {
     const int turns = x->hosts - 1;
@@ -192,8 +195,8 @@ static void combine_step(struct hier *x, size_t index)
         x->comm->device->reduce(&reduce);
 }
 
-/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than DEPTH fragments
- * must be in transit. */
+/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than HIER_DEPTH
+ * fragments must be in transit. */
 static int hier_begin(struct hier *x, void *data, size_t count, struct ddp_err *err)
 {
     struct hier_fragment *fragment = &x->fragment[x->begun % HIER_DEPTH];
@@ -245,7 +248,7 @@ static int hier_waits_for(const struct hier *x)
     return neighbour(x, oldest->recv.active ? -1 : 1);
 }
 
-/* Starts and finishes the only fragment of a short message. Blocks. */
+/* Exchanges and combines the only fragment of a spread message. Blocks. */
 static int hier_spread(struct hier *x, void *data, size_t count, struct ddp_err *err)
 {
     const size_t bytes = count * ddp_dtype_size(x->dtype), stride = ddp_round_to_line(bytes);
@@ -530,11 +533,10 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 }
 
 /* The stages cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks
- * are at step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or out(i-DEPTH)
- * of other ranks, which belong to step i-1. The stage `out` waits for fragment i-LAG to go around
- * the leaders. All hosts have summed that fragment, and leaders advance its messages while they
- * wait.
- */
+ * are at step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or
+ * out(i-HIER_DEPTH) of other ranks, which belong to step i-1. The stage `out` waits until the
+ * leaders have summed fragment i-LAG. Every host has already summed this fragment, and leaders
+ * advance its messages while they wait. */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i < call->fragments + LAG; i++) {

@@ -1,13 +1,13 @@
 /* All-reduce "rd": recursive doubling, in which every step exchanges the whole message.
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
- * number of ranks that run the levels. The first n - pow2 pairs of ranks are *folded* (pattern.h).
- * The even rank of a pair sends its input to the odd rank at the start, runs no level, and receives
- * the result at the end. At level 0 to log2(pow2)-1, partners at distance 2^level exchange their
- * partial sums, and both partners combine the two partial sums. Compared with "rhd", this takes
- * about half the steps and sends about log2(pow2)/2 times the bytes. rd is therefore for small
- * messages. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective communication
- * operations in MPICH, IJHPCA 19 (2005), section 4.5.
+ * number of ranks that run the levels below. The first n - pow2 pairs of ranks are *folded*
+ * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, runs no level,
+ * and receives the result at the end. At level 0 to log2(pow2)-1, partners at distance 2^level
+ * exchange their partial sums, and both partners combine the two partial sums. Compared with "rhd",
+ * rd takes about half the steps and sends about log2(pow2)/2 times the bytes. It is therefore for
+ * small messages. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective
+ * communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
  * Levels alternate between two buffers, *result* and *spare*. Each level combines from one buffer
  * into the other, so that it does not overwrite data that is still being sent. The last level
@@ -19,10 +19,10 @@
  * divide each input first (struct ddp_reduction), which adds one rounding. Averages of integers are
  * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
- * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size in
- * the accumulator type. It equals S except for averages of integers. A rank sends log2(pow2) S'
- * bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a folded pair sends S bytes more. The
- * even rank sends only S' bytes. */
+ * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size of
+ * the message in the accumulator type. It equals S except for averages of integers. A rank sends
+ * log2(pow2) S' bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a folded pair sends S
+ * bytes more. The even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 /* The state of one call on this rank. */

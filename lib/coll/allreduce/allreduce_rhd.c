@@ -3,8 +3,8 @@
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
  * number of ranks that run halving and doubling. The first n - pow2 pairs of ranks are *folded*
- * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, runs no level,
- * and receives the result at the end.
+ * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, takes no part
+ * in halving and doubling, and receives the result at the end.
  *
  * *Halving*: at level 0 to log2(pow2)-1, partners at distance 2^level hold partial sums of the same
  * range. Each rank sends one half of the range to its partner, and combines the half that it keeps
@@ -21,10 +21,10 @@
  * wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
- * in the accumulator type. It equals S except for averages of integers. Halving sends (pow2-1)/pow2
- * S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends (pow2-1)/pow2 S bytes per
- * rank, in one message per step. The odd rank of a folded pair sends S bytes more. The even rank
- * sends only S' bytes. */
+ * of the message in the accumulator type. It equals S except for averages of integers. Halving
+ * sends (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends
+ * (pow2-1)/pow2 S bytes per rank, in one message per step. The odd rank of a folded pair sends S
+ * bytes more. The even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 #define LEVELS_MAX 31
@@ -36,15 +36,15 @@ struct rhd_call {
     struct ddp_reduction reduction;
     struct ddp_fold fold;
     int levels, new_rank;
-    /* range[l]: the elements that this rank holds before level l. range[levels]: the elements that
-     * it holds after halving. */
+    /* range[l]: the range that this rank holds before level l. range[levels]: the range that it
+     * holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
     const void *own; /* this rank's partial sums; at first its input, then sum */
     void *sum;       /* buffer for combined values; recv, or scratch for averages of integers */
 };
 
 /* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank
- * receives and combines. If ranks are folded, that is the whole message. */
+ * receives and combines. If ranks are folded, this array is the whole message. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;
@@ -65,8 +65,8 @@ static size_t range_count(const struct ddp_range *range)
     return range->end - range->begin;
 }
 
-/* Receives the range `in` of the partner's partial sums and combines it with this rank's. Sends the
- * range `out` of this rank's partial sums to the partner. */
+/* Receives the range `in` of the partner's partial sums and combines it with the same range of this
+ * rank's partial sums. Sends the range `out` of this rank's partial sums to the partner. */
 static int combine(struct rhd_call *call, int partner, const struct ddp_range *out,
                    const struct ddp_range *in, bool last, struct ddp_err *err)
 {

@@ -2,20 +2,20 @@
  *
  * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
  * fragment p of every round. Each rank runs three stages per round:
- *   in    From its send buffer, the rank copies the fragments that other ranks combine to *slots*
- *         of its own ring buffer. It then posts its flag IN.
+ *   in    The rank copies the other ranks' fragments from its send buffer to *slots* of its own ring
+ *         buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
  *         rank order. It stores the result in its recv buffer and in its *result slot*. The result
  *         slot is the slot in the next rank's ring buffer that held the next rank's input for this
  *         fragment. The rank then posts its flag SUM.
  *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
- * A result overwrites an input that has just been read. Compared with separate result slots, this
- * halves the memory in use and keeps its cache lines in the writer's cache
+ * A result overwrites an input that the same rank has just read. Compared with separate result
+ * slots, this halves the memory in use, and the cache lines are already in the writer's cache
  * (results/notes/collectives.md).
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-2), so the flags that a rank
- * waits for are usually posted already. The slots of round t are used again in round t + 5 (DEPTH),
- * without an additional wait. Before in(t+5), this rank's sum(t+3) waits until every peer has
+ * waits for are usually posted already. The slots of round t are used again in round t + 5 (DEPTH).
+ * This needs no additional wait. Before in(t+5), this rank's sum(t+3) waits until every peer has
  * posted IN of round t+3. A peer posts that flag after its out(t).
  *
  * Calls alternate between the two halves of each ring buffer, so a half was last used two calls
@@ -43,8 +43,8 @@ struct staged_call {
     uint64_t in_base, sum_base; /* sequence numbers of the flags IN and SUM before this call */
 };
 
-/* Chooses the smallest number of rounds, all of about the same size, because a short last round
- * would take as long as a full one. */
+/* Chooses the smallest number of rounds. All rounds have about the same size, because a short last
+ * round would take as long as a full round. */
 static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;

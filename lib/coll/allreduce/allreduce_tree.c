@@ -2,8 +2,8 @@
  *
  * Rank 0 is the root, and the children of rank v are 2v+1 and 2v+2 (pattern.h). The message is cut
  * into *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums,
- * in the order own, first child, second child. It sends the sum to its parent. The root's sum is
- * complete. *Down*: a rank receives the complete fragment from its parent and sends it to its
+ * in the order own, first child, second child. It sends the sum to its parent. The sum at the root
+ * is complete. *Down*: a rank receives the complete fragment from its parent and sends it to its
  * children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
@@ -15,14 +15,14 @@
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
  * root, except for averages of 16-bit floats over more than 2 ranks. These divide each input first
  * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per combine (of
- * up to three values), at most `depth` times on the path of a value. Averages of integers are
+ * up to three values), at most floor(log2 n) times on the path of a value. Averages of integers are
  * exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
- * S' is the size in the accumulator type. It equals S except for averages of integers. A rank sends
- * S' bytes to its parent and S bytes to each child, each in m messages. Memory traffic
- * (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children also reads its
- * own and its children's S' bytes, and writes S' bytes. */
+ * S' is the size of the message in the accumulator type. It equals S except for averages of
+ * integers. A rank sends S' bytes to its parent and S bytes to each child, each in m messages.
+ * Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children
+ * also reads its own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 
 /* Bytes of a fragment in the accumulator type. This size is fast through shared memory. Open MPI is
@@ -39,7 +39,8 @@ struct tree_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_reduction reduction;
-    /* fragment: elements of every fragment except the last; fragments: number of fragments. */
+    /* fragment: elements of every fragment except the last; fragments: number of fragments; lag:
+     * twice the rank's depth in the tree. */
     size_t elem, acc_elem, fragment, fragments;
     int parent, first_child, children, lag;
     /* sum: [count] partial sums in the accumulator type, stored in recv, or in scratch for averages
@@ -119,7 +120,7 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
     }
-    if (call->parent >= 0) /* post_down has waited for the previous send of this request */
+    if (call->parent >= 0) /* post_down has waited for the send that used this request before */
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
     ddp_reduction_output(call->comm, &call->reduction, ddp_at(call->args->recv, at, call->elem),
@@ -209,8 +210,8 @@ static int tree_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 }
 
 /* If there are at least 5 ranks, the slowest rank is rank 1, which has a parent and two children.
- * In each step it receives two partial sums, one after the other, and then sends two results. A
- * single fragment moves in only one direction at a time. */
+ * In each step it receives two partial sums, one after the other, and then sends two results. If
+ * the message is a single fragment, it moves in only one direction at a time. */
 static void tree_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(ranks, shape->dtype, shape->op);

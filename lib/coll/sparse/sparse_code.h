@@ -2,8 +2,9 @@
  * For lib/coll's sparse_*.c and their tests.
  *
  * Both sides know the number of entries (count) and the *span*, the range of indices that the
- * entries may have. The coding is the shortest of the following, where length is the length of the
- * span:
+ * entries may have. `length` is the length of the span. The coding is the shortest of the
+ * following:
+ *   name      number of words                 contents
  *   indices   2 count                         indices, then values
  *   bitmap    ceil(length / 32) + count       one bit per index of the span, then values
  *   full      count, if it equals the length  values
@@ -35,8 +36,7 @@ size_t ddp_sparse_code_words(size_t count, size_t length);
  */
 size_t ddp_sparse_code_bound(size_t most, size_t length);
 
-/* True if the coding contains no indices. ddp_sparse_decode then needs `room` to write the indices
- * to. */
+/* True if the coding contains no indices. ddp_sparse_decode then writes the indices to `room`. */
 bool ddp_sparse_code_needs_room(size_t count, size_t length);
 
 /* Encodes list to words [ddp_sparse_code_words]. Every index of list must lie in the span. */
@@ -44,8 +44,8 @@ void ddp_sparse_encode(const struct ddp_sparse *list, struct ddp_sparse_span spa
 
 /* Decodes words [ddp_sparse_code_words(count, span.length)]. out->value points into words.
  * out->index points into words or into room [count]. Returns DDP_EDATA and an empty list if count >
- * length, or if the words do not contain `count` ascending indices inside the span. No contents of
- * words can cause an access outside the arrays. */
+ * span.length, or if the words do not contain `count` ascending indices inside the span. Invalid
+ * words cannot cause an access outside the arrays. */
 int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span, uint32_t *room,
                       struct ddp_sparse *out, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -2,9 +2,9 @@
  * To add an algorithm, write one file and add one line to sparse_list.h.
  *
  * A list is sent as 4-byte words, normally one index and one value per entry. If a bitmap of the
- * index range and the values are shorter, they are sent instead. Both sides know the number of
- * entries and derive the coding from it (sparse_code.h). Messages have no header and no padding. If
- * the numbers of entries are not known in advance, they are sent first, 4 bytes each. The caller
+ * index range is shorter than the indices, it is sent instead of them. Both sides know the number
+ * of entries and derive the coding from it (sparse_code.h). Messages have no header and no padding.
+ * If the numbers of entries are not known in advance, they are sent first, 4 bytes each. The caller
  * selects the entries that a rank sends. */
 #ifndef DDP_COLL_SPARSE_SPARSE_COLL_H
 #define DDP_COLL_SPARSE_SPARSE_COLL_H
@@ -18,18 +18,19 @@ extern "C" {
 
 /* The arguments of one call. */
 struct ddp_sparse_args {
-    /* This rank's entries, with index < n. They are only read. `direct` needs them in registered
-     * memory. */
+    /* This rank's entries, with index < n. The call only reads them. Algorithm `direct` needs them
+     * in registered memory. */
     struct ddp_sparse mine;
     float *result; /* [n]: set to the dense sum, which is zero if no rank has an entry */
-    /* n: number of elements. most: largest number of entries of any rank, equal on all ranks. k:
-     * number of sums that are kept. Only algorithms with `selects` use k, rejected and scale. */
+    /* n: number of elements. most: upper limit for the number of entries of a rank, equal on all
+     * ranks. k: number of sums that are kept. Only algorithms with `selects` use k, rejected and
+     * scale. */
     size_t n, most, k;
     bool fixed; /* every rank has exactly `most` entries */
-    /* Optional, [n]: this rank's residual. This rank's contributions to sums that are not kept are
-     * added to it. */
+    /* Optional, [n]: this rank's residual. If a sum is not kept, this rank's entry of the sum is
+     * added to the residual. */
     float *rejected;
-    float scale; /* factor of the sums that are kept; rejected contributions are not multiplied */
+    float scale; /* factor of the kept sums, but not of what is added to `rejected` */
 };
 
 struct ddp_sparse_alg {
@@ -38,12 +39,13 @@ struct ddp_sparse_alg {
     unsigned needs;             /* DDP_NEEDS_SHARED or DDP_NEEDS_MESSAGES (coll.h) */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
     /* Runs the call. Collective. scratch has scratch_bytes() bytes for the same n and most, and is
-     * aligned to 64. It is zeroed before the first call and keeps its contents between calls. */
+     * aligned to 64. The caller zeroes it before the first call and keeps its contents between
+     * calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                struct ddp_err *err);
     /* Sets *cost to the cost for exactly k entries on every rank (fixed). If a value differs
-     * between ranks, the largest is stored. *exact: true if a run has exactly this cost; false if
-     * the cost is an upper bound. */
+     * between ranks, the largest value is stored. Sets *exact to true if a run has exactly this
+     * cost, and to false if the cost is an upper bound. */
     void (*cost)(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact);
 };
 

@@ -6,7 +6,8 @@
  * every rank announces that it no longer reads any list.
  *
  * In dense "direct" each rank sums one chunk and stores it to all ranks. Chunks would not be better
- * here, because a rank would still write 4n bytes, most of them to cache lines of other cores.
+ * here: a rank would still write 4n bytes, and most of these bytes would lie in cache lines of
+ * other cores.
  *
  * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
  * No messages are sent. */
@@ -22,8 +23,8 @@ struct direct_place {
 
 /* The scratch, which keeps its contents between calls (sparse_coll.h). */
 struct direct {
-    const void *checked; /* indices that were last checked to lie in registered memory */
-    struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* [size] */
+    const void *checked; /* the index array that was last checked to lie in registered memory */
+    struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* one per rank */
 };
 
 static size_t direct_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t most)

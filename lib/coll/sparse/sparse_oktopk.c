@@ -3,16 +3,16 @@
  * PPoPP 2022.
  *
  * The index range is split into one *region* per rank, so that every rank has about k/P entries in
- * each region. The rank is the *owner* of its region. A call has three parts. *Split and reduce*:
- * each rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks
- * agree on a threshold that about k sums reach. *Balanced gather*: the kept sums are sent to all
- * ranks. If a sum is not kept, each rank adds its own contribution to this sum to its residual. The
- * result plus all residuals is therefore the sum of the inputs, apart from rounding and the scale.
+ * each region. Rank r is the *owner* of region r. A call has three parts. *Split and reduce*: each
+ * rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks agree on
+ * a threshold that about k sums reach. *Balanced gather*: the kept sums are sent to all ranks. If a
+ * sum is not kept, each rank adds its own contribution to this sum to its residual. The result plus
+ * all residuals is therefore the sum of the inputs, apart from rounding and the scale.
  *
  * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
- * into P equal parts. Rank r computes the average of the r-th index of all ranks. Owner r adds its
- * own entries first, and then those of ranks r-1, r-2, ... Only the owner computes a sum, so all
- * ranks get the same bits.
+ * into P equal parts. Rank r computes the average of the r-th index of all ranks. Region r begins
+ * at this average. Owner r adds its own entries first, and then those of ranks r-1, r-2, ... Only
+ * the owner computes a sum, so all ranks get the same bits.
  *
  * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
  * Each rank sends at most 8k bytes.
@@ -22,18 +22,18 @@
  * A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
  * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
- * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
- * oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64
- * calls, the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every
- * 32 calls, or if the old threshold cannot be used, there is an exact selection. It takes at most
- * 512(P - 1) bytes in up to 8 rounds of log2 P steps. */
+ * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct oktopk_note),
+ * from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls, the regions
+ * take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32 calls, or if the
+ * old threshold cannot be used, there is an exact selection. It takes at most 512(P - 1) bytes in
+ * up to 8 rounds of log2 P steps. */
 #include <string.h>
 
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
-/* Number of calls that use the same regions, and largest number of calls that use the same
- * threshold (Ok-Topk, section 3). */
+/* REGION_STEPS: number of calls that use the same regions. THRESHOLD_STEPS: largest number of calls
+ * that use the same threshold (Ok-Topk, section 3). */
 #define REGION_STEPS    64
 #define THRESHOLD_STEPS 32
 
@@ -248,8 +248,8 @@ static int post_entries(struct oktopk *x, int distance, struct ddp_err *err)
                           &x->req[distance % 2], err);
 }
 
-/* Sends the entries of one region to their owner. All messages lie one after the other in x->out
- * and take at most 2 words per entry. */
+/* Sends the entries of one region to the owner of the region. All messages lie one after the other
+ * in x->out and take at most 2 words per entry. */
 static int send_entries(struct oktopk *x, int distance, struct ddp_err *err)
 {
     const int dst = ddp_rank_at(x->comm->rank, distance, x->comm->size);
@@ -277,7 +277,8 @@ static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
     return 0;
 }
 
-/* Largest number of sends in transit. It limits the number of pending messages on many ranks. */
+/* Largest number of sends of a rank that are in transit. It limits the number of pending messages
+ * if there are many ranks. */
 #define SEND_WINDOW 16
 
 /* Sends this rank's entries to their owners, and sums the entries of this rank's region. Rank r
@@ -287,8 +288,8 @@ static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
  *
  * This order cannot deadlock. Consider the waiting ranks with the smallest distance. All their
  * partners are at this distance or a larger one. If such a rank waits for an earlier send, the
- * target has already posted the receive. If no such rank waits for a send, the messages that they
- * wait for have been sent. */
+ * target has already posted the receive. If no such rank waits for a send, all of them have sent
+ * their messages of this distance, so the messages that they wait for have been sent. */
 static int reduce(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -311,11 +312,11 @@ static int reduce(struct oktopk *x, struct ddp_err *err)
     return ddp_comm_wait(x->comm, x->req + 2, ranks - 1, err);
 }
 
-/* Selects the sums that are kept. If there are at most k sums, all are kept. Otherwise every 32nd
- * call keeps exactly the k sums of largest magnitude of all regions. Among ties, it keeps the
- * lowest indices. Other calls keep all sums that reach the previous threshold. If these are too few
- * or too many, such a call also selects exactly k sums. The decision depends only on the notes, so
- * all ranks make the same one. */
+/* The functions from here to oktopk_select select the sums that are kept. If there are at most k
+ * sums, all are kept. Otherwise every 32nd call keeps exactly the k sums of largest magnitude of
+ * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
+ * previous threshold. If these are too few or too many, such a call also selects exactly k sums.
+ * The decision depends only on the notes, so all ranks decide the same. */
 
 static size_t count_sums(const struct oktopk *x, uint32_t threshold, uint32_t *selected)
 {
@@ -388,8 +389,8 @@ static void count_digits(const struct oktopk *x, uint32_t prefix, int shift, uin
 }
 
 /* Returns the digit of the k-th largest sum, or -1 if there are fewer than k sums. Uses the counts
- * of all ranks in x->digits. Adds the number of sums with larger digits to *above. Sets *tied to
- * the number of sums with the returned digit. */
+ * of all ranks in x->digits. Adds the number of sums with larger digits to *above, and the number
+ * of each rank to x->above. Sets *tied to the number of sums with the returned digit. */
 static int find_digit(struct oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
 {
     for (int digit = DIGITS - 1; digit >= 0; digit--) {
@@ -419,8 +420,8 @@ static void distribute_ties(struct oktopk *x, uint64_t quota)
 }
 
 /* Finds the threshold for exactly k sums by a radix selection over all ranks, most significant
- * digit first. It ends early if a digit separates exactly k sums. All ranks compute the same result
- * from the same counts. */
+ * digit first. The selection ends early if a digit separates exactly k sums. All ranks compute the
+ * same result from the same counts. */
 static int find_threshold(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -477,7 +478,8 @@ static int oktopk_select(struct oktopk *x, struct ddp_err *err)
     return 0;
 }
 
-/* Sends the kept sums to all ranks, and adds the rejected contributions to the residual.
+/* The functions from here to oktopk_gather send the kept sums to all ranks, and add the rejected
+ * contributions to the residual.
  *
  * Normally the kept sums of each owner are one chunk of a ring that copies (coll_ring.h), coded for
  * the owner's region (sparse_code.h).
@@ -486,8 +488,8 @@ static int oktopk_select(struct oktopk *x, struct ddp_err *err)
  * ring waits for a long chunk. The kept sums in index order are cut into equal chunks, one per
  * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
  * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
- * rank would exceed the bound of words that it may send (oktopk_within). The notes tell all
- * ranks how many words each rank has sent, so all make the same decision. */
+ * rank would exceed the bound of words that it may send (oktopk_within). The notes tell all ranks
+ * how many words each rank has sent, so all ranks make the same decision. */
 
 /* A kept sum in a balanced message. */
 struct pair {
@@ -663,9 +665,9 @@ static int oktopk_gather(struct oktopk *x, struct ddp_err *err)
     return 0;
 }
 
-/* Finishes the call on one or two ranks from the lists of all ranks. Every rank selects among the
- * same sums. x->own holds the sums, x->gathered is scratch of the selection, and x->out and x->room
- * hold the kept sums. */
+/* Finishes a call on one or two ranks, after each rank has got the lists of all ranks. Every rank
+ * selects among the same sums. x->own holds the sums, x->gathered is scratch of the selection, and
+ * x->out and x->room hold the kept sums. */
 static int run_alone(struct oktopk *x, const struct ddp_sparse *first,
                      const struct ddp_sparse *second)
 {

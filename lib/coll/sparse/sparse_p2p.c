@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Before each step, room holds the words of the ranks rank, rank + 1, ..., rank + have - 1. */
+/* Before each step, room holds the words of `have` ranks: this rank and the have - 1 ranks after
+ * it. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err)
 {
@@ -46,8 +47,8 @@ static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in
     return n == 1 ? 0 : ddp_comm_wait(comm, req + 1, 2 * (n - 1), err);
 }
 
-/* room[i] holds a word whose target is i ranks after its source. Before the step of `bit`, the word
- * has moved (i mod bit) ranks. */
+/* room[i] holds a word whose target rank is i ranks after its source rank. Before the step of
+ * `bit`, the word has moved (i mod bit) ranks. */
 static int swap_by_bits(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                         struct ddp_err *err)
 {
@@ -85,8 +86,9 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uin
                                            : swap_by_bits(comm, out, in, room, err);
 }
 
-/* Elements of a block (64 KiB). Zeroing the whole result first and then adding whole lists takes
- * longer if the result does not fit the cache (results/notes/collectives.md). */
+/* Number of elements of a block (64 KiB). Without blocks, the whole result would be zeroed before
+ * the lists are added. This takes longer if the result does not fit the cache
+ * (results/notes/collectives.md). */
 #define BLOCK ((size_t)16 << 10)
 
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,

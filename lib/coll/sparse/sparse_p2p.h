@@ -20,10 +20,10 @@ static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
     return at;
 }
 
-/* All-gathers mine [words] of every rank into all [size * words], in rank order. room: scratch, as
- * long as `all`. Uses Bruck's algorithm, which takes ceil(log2 P) steps for P ranks. A rank sends
- * one message per step, and 4 * words * (P - 1) bytes in total. Source: J. Bruck et al., IEEE TPDS
- * 8 (1997), section 3. */
+/* All-gathers mine [words] of every rank into all [size * words], in rank order. `room` is scratch
+ * that is as long as `all`. Uses Bruck's algorithm, which takes ceil(log2 P) steps for P ranks. A
+ * rank sends one message per step, and 4 * words * (P - 1) bytes in total. Source: J. Bruck et al.,
+ * IEEE TPDS 8 (1997), section 3. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err) DDP_MUST_CHECK;
 /* Largest number of ranks for which ddp_words_swap sends all words at once. */
@@ -48,9 +48,9 @@ static inline int ddp_words_swap_messages(int ranks)
     return ranks <= DDP_WORDS_AT_ONCE ? ranks - 1 : ddp_rounds(ranks);
 }
 
-/* Computes result [n] as the sum of the lists list[0..count-1], added in this order. Afterwards the
- * list structs are empty. Each block of the result is zeroed and added to while it is in the cache.
- */
+/* Computes result [n] as the sum of the lists list[0..count-1], added in this order. Empties the
+ * list structs. Processes the result in blocks: each block is zeroed and then added to while it is
+ * in the cache. */
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
                     float *result, size_t n);
 
