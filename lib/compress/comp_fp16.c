@@ -2,8 +2,8 @@
  * CLIP limits gradients to [-CLIP, CLIP], as in SINGA (opt.py, backward_and_update_half).
  *
  * For an average the values are divided by the number of ranks P before they are encoded. The limit
- * of the encoded values is then CLIP / P, so averages do not overflow. A sum can overflow if CLIP *
- * P is above 65,504. */
+ * of the encoded values is then CLIP / P. The sum of P such values is at most CLIP, so averages do
+ * not overflow. A sum can overflow if CLIP * P is above 65,504. */
 #include <float.h>
 #include <math.h>
 

@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 
-/* `bound` of a compressor that may send every element. */
+/* Implements `bound` of compressors that may send every element. */
 size_t ddp_comp_bound_all(const struct ddp_compress_spec *spec, size_t n);
 
-/* `check`, `bound` (k entries), `state_bytes`, `encode` and `reference` of the top-K compressors,
- * whose argument is a density in (0, 1]. */
+/* Implement `check`, `bound` (k entries), `state_bytes`, `encode` and `reference` of the top-K
+ * compressors, whose argument is a density in (0, 1]. */
 int ddp_comp_density_check(double argument, struct ddp_err *err);
 size_t ddp_comp_density_bound(const struct ddp_compress_spec *spec, size_t n);
 size_t ddp_comp_topk_state_bytes(const struct ddp_compress_spec *spec, size_t n);
@@ -20,11 +20,11 @@ void ddp_comp_topk_encode(struct ddp_encode *e);
 void ddp_comp_topk_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                              uint64_t calls, bool *sent);
 
-/* `reference` of a compressor whose argument is the smallest magnitude that it sends. */
+/* Implements `reference` of compressors whose argument is the smallest magnitude that they send. */
 void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                                   uint64_t calls, bool *sent);
 
-/* `rounded` of the 16-bit compressors. An argument is a clip. */
+/* Implements `rounded` of the 16-bit compressors. If there is an argument, it is a clip. */
 void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
                            size_t n, float *sent);
 

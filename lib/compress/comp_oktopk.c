@@ -1,5 +1,5 @@
-/* Compressor "oktopk": the first part of Ok-Topk. Each rank selects its top-K like "topk". The
- * sparse all-reduce does the second part and selects among the sums (coll/sparse/sparse_oktopk.c).
+/* Compressor "oktopk": the first part of Ok-Topk. Each rank selects its top-K as with "topk". In
+ * the second part, the sparse all-reduce selects among the sums (coll/sparse/sparse_oktopk.c).
  * Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning, PPoPP
  * 2022. */
 #include "compress/comp_impl.h"

@@ -19,9 +19,10 @@ static uint32_t magnitude_of(float x)
     return bits & 0x7fffffffu;
 }
 
-/* Returns the k-th largest magnitude. Each pass finds its next digit: the pass counts the digits of
- * all elements that agree with the digits found before. *equal: how many of the k largest elements
- * have exactly the returned magnitude. 0 < k <= n. */
+/* Returns the k-th largest magnitude. Each pass finds its next digit. For this, the pass counts the
+ * next digits of all elements whose higher digits equal the digits that were found before. Sets
+ * *equal to the number of elements among the k largest that have exactly the returned magnitude. k
+ * must be from 1 to n. */
 static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)
 {
     uint32_t found = 0;
@@ -67,9 +68,10 @@ void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const fl
 }
 
 /* Returns x rounded to nearest even in a format with `digits` significant bits, whose smallest
- * normal number is 2^least and whose largest finite number is `largest`. In double, a number of the
- * magnitude 2^52 steps has no fraction, so adding and subtracting 1.5 * 2^52 steps rounds x to a
- * multiple of the step. */
+ * normal number is 2^least and whose largest finite number is `largest`. Near x, neighbouring
+ * numbers of the format differ by one *step*. A double of magnitude 2^52 steps has no bits below
+ * one step. Adding and then subtracting 1.5 * 2^52 steps therefore rounds x to a multiple of the
+ * step. */
 static float round_to(float x, int digits, int least, double largest)
 {
     if (!isfinite(x))

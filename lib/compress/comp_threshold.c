@@ -1,4 +1,4 @@
-/* Compressor "threshold": sends all elements with |x| >= T, including NaN and infinity. */
+/* Compressor "threshold": sends all elements with |x| >= T, and all NaNs. */
 #include <float.h>
 
 #include "compress/comp_impl.h"

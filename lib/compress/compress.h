@@ -8,7 +8,8 @@
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
- *                       all-reduce sums the lists. `reference` says which entries the list has. */
+ *                       all-reduce sums the lists. `reference` computes which entries a correct
+ *                       list has. */
 #ifndef DDP_COMPRESS_COMPRESS_H
 #define DDP_COMPRESS_COMPRESS_H
 
@@ -25,8 +26,8 @@ extern "C" {
 
 enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_GATHER };
 
-/* Error feedback: keep the values that were not sent and add them to the next gradient. AUTO: the
- * default of the compressor. */
+/* Error feedback keeps the values that were not sent and adds them to the next gradient. AUTO
+ * stands for the default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_compressor;
@@ -35,7 +36,7 @@ struct ddp_compressor;
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
     double argument; /* a density in (0, 1], a threshold > 0 or a clip > 0; NaN if absent */
-    char text[32];   /* as the user typed it */
+    char text[32];   /* as the user typed it, or made by ddp_compress_with */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 
@@ -53,9 +54,9 @@ struct ddp_encode {
      * by `scale`. The residual of a sparse compressor is not. */
     float *residual;
     size_t n;
-    /* Factor of the encoded values, for example 1/P for an average over P ranks. 16-bit compressors
-     * multiply before they round. Sparse compressors multiply after the selection, so that
-     * thresholds and residuals have the unit of the input. */
+    /* Factor that the encoded values are multiplied by, for example 1/P for an average over P
+     * ranks. 16-bit compressors multiply before they round. Sparse compressors multiply after the
+     * selection, so that thresholds and residuals have the unit of the input. */
     float scale;
     /* Factor that `in` has already been multiplied by, or 0 for none. A clip is multiplied by this
      * factor too, because the user gives the clip in the unit of the gradient. */
@@ -72,10 +73,10 @@ struct ddp_encode {
 
 struct ddp_compressor {
     const char *name, *summary;
-    const char *train_summary; /* as a strategy of `train --sync`; NULL if it is lossless */
-    const char *argument_help; /* "D", "T" or "[CLIP]" (optional); NULL if there is none */
+    const char *train_summary; /* summary as a strategy of `train --sync`; NULL if lossless */
+    const char *argument_help; /* "D", "T" or, if optional, "[CLIP]"; NULL: no argument */
     enum ddp_combine combine;
-    enum ddp_dtype wire_dtype; /* for SUM */
+    enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
     bool feedback_default;     /* true for sparse compressors: error feedback is on by default */
     bool fuses_feedback;       /* encode() updates the residual itself */
     bool fixed_count;          /* GATHER: a list always has exactly `bound` entries */
@@ -89,12 +90,14 @@ struct ddp_compressor {
     /* GATHER: computes what a correct encode() sends. bench/verify_exchange.c compares the result
      * of every verified exchange with it, so it must not share code with encode() and the kernels.
      * acc [n]: the sums of input and residual. calls: number of earlier encodings with this state.
-     * Sets each sent[i] to whether the list must contain acc[i]. NULL for SUM. */
+     * Sets sent[i] to true if the list must contain acc[i], and to false otherwise. NULL for SUM.
+     */
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
     /* SUM: computes the values sent [n] that a correct encode() sends for acc [n], the sums of
-     * scaled input and residual. scale: the factor of the input, which also applies to a clip. Must
-     * not share code with encode() and the kernels. NULL for GATHER, and if nothing is rounded. */
+     * scaled input and residual. scale: the factor of the input, which also applies to a clip.
+     * rounded() must not share code with encode() and the kernels. NULL for GATHER, and if nothing
+     * is rounded. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -108,10 +111,11 @@ const struct ddp_compressor *const *ddp_compressors(void);
 /* Parses text such as "topk:0.01". Returns DDP_EUSAGE if the text is not valid. */
 int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses every text of a list. Returns DDP_EUSAGE also if a text is given twice. */
+/* Parses every text of a list. Returns DDP_EUSAGE if a text is not valid or is given twice. */
 int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_compress_list *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the same compressor with another argument, which must be legal. NaN: no argument. */
+/* Returns the specification of a compressor with this argument, which must be legal. NaN stands for
+ * no argument. */
 struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor,
                                            double argument);
 /* Returns the compressor of this name, or NULL. */
@@ -141,16 +145,17 @@ struct ddp_named {
 };
 /* Stores the i-th compressor in *out. Returns false past the end. */
 bool ddp_compressor_at(int i, struct ddp_named *out);
-/* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. *index receives the position in the
- * list, *argument the text behind the colon, or NULL without a colon. Returns DDP_EUSAGE if the
- * name is unknown, or if an argument is missing or not allowed. `what`, for example "compressor",
- * names the list in the message, which lists the legal names and suggests the nearest one. */
+/* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. Sets *index to the position in the
+ * list. Sets *argument to the text behind the colon, or to NULL if there is no colon. Returns
+ * DDP_EUSAGE if the name is unknown, or if an argument is missing or not allowed. `what`, for
+ * example "compressor", names the list in the message, which lists the legal names and suggests the
+ * nearest one. */
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
                    int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the form in which the user gives an entry, for example "topk:D", "fp16[:CLIP]" or "none".
  */
 void ddp_named_form(const struct ddp_named *entry, char *out, size_t out_bytes);
-/* Returns k = ceil(density * n), at least 1 if n > 0. */
+/* Returns k = ceil(density * n), at least 1 if n > 0 and at most n. */
 size_t ddp_compress_k(double density, size_t n);
 
 #ifdef __cplusplus

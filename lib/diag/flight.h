@@ -1,10 +1,10 @@
-/* The flight recorder: the last operations of a rank, which another process can read after the rank
- * has died.
+/* The flight recorder holds the last operations of a rank. If it lies in a shared segment, another
+ * process can read it after the rank has died.
  *
  * A rank writes only its own recorder. Recorders lie in the shared segment if there is one, else in
  * the heap of the process. The supervisor or a watchdog thread reads them. Recording takes a few
- * stores, without locks, clock reads or function calls. An operation is counted in `entered` after
- * all members of its entry are stored. ddp_flight_at() returns false if the entry was overwritten
+ * stores, without locks, clock reads or function calls. All members of an entry are stored before
+ * the operation is counted in `entered`. ddp_flight_at() returns false if the entry was overwritten
  * during the read. */
 #ifndef DDP_DIAG_FLIGHT_H
 #define DDP_DIAG_FLIGHT_H
@@ -35,7 +35,7 @@ struct ddp_flight_op {
 #define DDP_FLIGHT_NO_SEQ UINT64_MAX
 
 /* One recorded operation. All members are atomics, because another thread may read while the owner
- * writes. All but `state` are stored with relaxed order, so these are plain stores. */
+ * writes. All members but `state` are stored with relaxed order, which compiles to plain stores. */
 struct ddp_flight_entry {
     _Atomic(uint64_t) group, seq, bytes;
     _Atomic(uint16_t) ranks;
@@ -54,8 +54,8 @@ struct ddp_flight {
     /* Number of calls of ddp_flight_beat, and of matrix products (model/blas.h). */
     _Atomic(uint32_t) beats;
     _Atomic(uint64_t) entered; /* number of operations so far; operation i is ring[i % DEPTH] */
-    /* Number of phases so far. Its lowest bit selects the current text of `phase`. The owner writes
-     * a new text into the other half. */
+    /* Number of phases so far. The lowest bit of this number selects the half of `phase` that holds
+     * the current text. The owner writes a new text into the other half. */
     _Atomic(uint32_t) phase_version;
     /* NUL-terminated text that says what part of the run the rank is in ("init",
      * "allreduce/shm/.../67108864", "epoch 3 step 41"). */
@@ -100,7 +100,7 @@ static inline void ddp_flight_leave(struct ddp_flight *f, uint64_t index, int fa
                           failed ? DDP_FLIGHT_FAILED : DDP_FLIGHT_DONE, memory_order_release);
 }
 
-/* Records that a rank which computes makes progress. */
+/* Records that a computing rank makes progress. */
 static inline void ddp_flight_beat(struct ddp_flight *f)
 {
     uint32_t beats = atomic_load_explicit(&f->beats, memory_order_relaxed);
@@ -129,11 +129,11 @@ void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Writes one line for users. During an operation, or if it failed: "allreduce seq 41 (64 MiB, f32)
  * in phase 'epoch 3 step 41'". Between operations: "phase 'epoch 3 step 41', after allreduce seq 41
- * (64 MiB, f32)". Before the first operation: "phase 'init', no operation yet". Safe while the
- * owner writes and after its death. */
+ * (64 MiB, f32)". Before the first operation: "phase 'init', no operation yet". May be called while
+ * the owner writes and after the owner has died. */
 void ddp_flight_describe(const struct ddp_flight *f, char *out, size_t out_bytes);
-/* Returns whether the rank is in an operation, that is, has entered it and not left it. Sets *index
- * to the index of the newest operation if there is one. */
+/* Returns true if the rank has entered an operation and not left it. Sets *index to the index of
+ * the newest operation if there is one. */
 bool ddp_flight_busy(const struct ddp_flight *f, uint64_t *index);
 /* Reads the newest operation and its state; returns false if there is none. */
 bool ddp_flight_newest(const struct ddp_flight *f, struct ddp_flight_op *op,

@@ -1,8 +1,9 @@
-/* Compares all ranks at one operation: the newest operation of the rank that reports. Group and
- * sequence number identify it. Each rank has one of five states (enum standing). OUTSIDE: not known
- * to be in the group. NEVER: has not entered the operation. OTHER: has entered another operation,
- * or another size or type, under the same number, so the ranks run different programs. INSIDE: is
- * in the operation, or failed in it. LEFT: has left the operation. */
+/* Compares all ranks at one operation, which is the newest operation of the rank that reports. The
+ * group and the sequence number identify this operation. Each rank has one of five states (enum
+ * standing). OUTSIDE: not known to be in the group. NEVER: has not entered the operation. OTHER:
+ * has entered another operation, or another size or type, under the same number, so the ranks run
+ * different programs. INSIDE: is in the operation, or failed in it. LEFT: has left the operation.
+ */
 #include "diag/flight_report.h"
 
 #include "base/coll_kind.h"

@@ -2,9 +2,9 @@
  * order.
  *
  * The ranks first exchange the numbers of entries, unless these are fixed. The lists then go around
- * a ring (coll_ring.h). Their coding is that of the range of all n indices (sparse_code.h). Every
- * rank adds the lists to a zeroed result, rank 0's list first. All ranks use the same order, so
- * they get the same bits.
+ * a ring (coll_ring.h). They are coded for a span of all n indices (sparse_code.h). Every rank adds
+ * the lists to a zeroed result, rank 0's list first. All ranks use the same order, so they get the
+ * same bits.
  *
  * Cost for k entries per rank on P ranks: P - 1 steps. Let w(k) be the number of words for k
  * entries (sparse_code.h). Every rank sends 4 w(k) (P - 1) bytes in P - 1 messages. Below a density

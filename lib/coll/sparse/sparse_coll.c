@@ -46,9 +46,9 @@ int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm 
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* Returns the estimated time. The number of entries that a rank processes is estimated from its
- * share of memory_bytes. The 4n bytes of the result are subtracted, and the rest is divided by 8
- * bytes per entry. */
+/* Returns the estimated time. The number of entries that a rank processes is estimated from one
+ * rank's share of memory_bytes. The 4n bytes of the result are subtracted, and the rest is divided
+ * by 8 bytes per entry. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;

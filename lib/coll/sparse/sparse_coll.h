@@ -27,8 +27,8 @@ struct ddp_sparse_args {
      * scale. */
     size_t n, most, k;
     bool fixed; /* every rank has exactly `most` entries */
-    /* Optional, [n]: this rank's residual. If a sum is not kept, this rank's entry of the sum is
-     * added to the residual. */
+    /* Optional, [n]: this rank's residual. If a sum is not kept, this rank's entry with the same
+     * index is added to the residual. */
     float *rejected;
     float scale; /* factor of the kept sums, but not of what is added to `rejected` */
 };

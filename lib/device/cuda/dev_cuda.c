@@ -126,12 +126,13 @@ static void cuda_free(void *ptr, size_t bytes)
 }
 
 /* cuda_copy, cuda_fill and cuda_reduce cannot return an error. Their first error is kept here, and
- * the next call on a stream that can fail reports it. Like CUDA's last error, each thread has one.
- */
+ * the next stream function that can fail reports it. As with CUDA's last error, each thread has its
+ * own variable. */
 static _Thread_local struct ddp_stream unreported;
 
 /* Waits for the default stream. cudaMemcpy may return before a copy from pageable memory, or a copy
- * within a device, is complete, and other streams do not wait for such a copy. */
+ * within a device, is complete. Our streams do not wait for the default stream, so they would not
+ * wait for such a copy. */
 static void finish_default(struct ddp_stream *now)
 {
     ddp_cuda_note(now, cudaStreamSynchronize(NULL), "cudaStreamSynchronize");

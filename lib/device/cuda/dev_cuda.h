@@ -17,7 +17,7 @@ struct ddp_stream {
     int failed;                 /* the first error (a cudaError_t), or 0 */
     const char *call;           /* the call that failed */
     int device;                 /* index of the GPU */
-    int processors;             /* number of multiprocessors; limits the size of grids */
+    int processors;             /* number of multiprocessors; some kernels limit their grid by it */
 };
 
 extern const struct ddp_stream_ops ddp_cuda_streams;
@@ -25,8 +25,8 @@ extern const struct ddp_stream_kernels ddp_cuda_kernels;
 
 /* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
-/* Fails with an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)", and
- * clears CUDA's last error. */
+/* Sets err to an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)", and
+ * clears CUDA's last error. Returns DDP_ENOMEM if memory is short, else DDP_EUNAVAIL. */
 int ddp_cuda_fail(struct ddp_err *err, int code, const char *call);
 
 #ifdef __cplusplus

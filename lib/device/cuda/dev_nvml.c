@@ -65,8 +65,8 @@ static const struct {
     {"nvmlDeviceGetCurrentClocksThrottleReasons", offsetof(struct nvml, throttle), false},
 };
 
-/* Returns 1 if the library was opened, 0 if dlopen() fails, or a negative code. Without the library
- * there is no driver either, so this is no error. */
+/* Returns 1 if the library was opened, 0 if dlopen() fails, or a negative code. If dlopen() fails,
+ * there is no driver either, which is not an error. */
 static int open_library(struct nvml *n, struct ddp_err *err)
 {
     memset(n, 0, sizeof *n);

@@ -1,6 +1,7 @@
-/* Kernels of device cuda on index-sorted lists. The lengths of the lists are in device memory.
- * Therefore the host chooses the number of blocks by the capacity of a list, but at most as many as
- * fill the GPU. The threads loop until they have processed `count` entries. */
+/* Kernels of device cuda on index-sorted lists. The lengths of the lists are in device memory. The
+ * host does not know them, so it chooses the number of blocks by the capacity of a list. It
+ * launches at most as many blocks as fill the GPU. The threads loop until they have processed
+ * `count` entries. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -79,8 +80,8 @@ static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32
 }
 
 /* Merging two lists: an entry of b is *new* if its index does not occur in a. The output position
- * of entry i of a is i plus the number of new entries before it. Therefore the new entries are
- * counted first. Then each thread computes the position of its entry. */
+ * of entry i of a is i plus the number of new entries with a smaller index. Therefore the new
+ * entries are counted first. Then each thread computes the output position of its entry. */
 
 /* Sets offset_in_block[j] to the number of new entries before entry j of b within its block of
  * THREADS entries. Sets block_offset[i] to the number of new entries in block i. */

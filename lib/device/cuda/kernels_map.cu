@@ -55,8 +55,8 @@ static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t
 }
 
 /* Runs a Step on n elements. load() reads the values of one share. store() computes and writes the
- * results of the share, and returns a count. end() receives the sum of the counts of the thread;
- * all threads of a warp call it. */
+ * results of the share, and returns a count. end() receives the sum of the counts of a thread. All
+ * threads of a warp call end(). */
 template <class Step>
 static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vectors, Step step)
 {

@@ -1,9 +1,10 @@
-/* The reduction of device cuda: combines arrays element by element, in index order.
+/* The reduction of device cuda. It combines the source arrays element by element, in the order of
+ * the sources.
  *
- * A thread takes a *share* of 16 bytes. It takes one element at the end of the arrays, or if an
- * array is not aligned to 16 bytes. A thread loads the shares of BATCH sources before it combines
- * these shares. A type_* class defines the memory type of an element, the accumulator type and the
- * conversion between the two. */
+ * A *share* is the part of each array that one thread processes. Usually a share has 16 bytes. At
+ * the end of the arrays, and if any array is not aligned to 16 bytes, a share has one element. A
+ * thread loads the shares of BATCH sources before it combines these shares. A type_* class defines
+ * the memory type of an element, the accumulator type and the conversion between the two. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -40,7 +41,8 @@ static __device__ uint8_t combine(uint8_t a, uint8_t b, ddp_op op)
     return ddp_combine_u8(a, b, op);
 }
 
-/* Elements in memory of type Raw, accumulated in type Sum without a change of value. */
+/* An element has type Raw in memory and type Sum in the accumulator. Sum can represent every Raw.
+ */
 template <class Raw, class Sum> struct type_exact {
     typedef Raw raw;
     typedef Sum sum;
@@ -113,7 +115,8 @@ static __device__ void combine_all(typename Type::sum (&acc)[N],
         acc[j] = combine(acc[j], Type::widen(x.at[j]), op);
 }
 
-/* Combines a share. The operation is tested once per share and not once per element. */
+/* Combines a share of one source with acc. The operation is tested once per share and not once per
+ * element. */
 template <class Type, int N>
 static __device__ void combine_share(typename Type::sum (&acc)[N],
                                      const share<typename Type::raw, N> &x, ddp_op op)

@@ -5,17 +5,18 @@
  *
  * Top-K works in three steps:
  *
- * 1. A sample gives a *floor*, a magnitude that slightly more than k elements reach.
+ * 1. A sample gives a *floor*. Slightly more than k elements probably have at least this magnitude.
  *
  * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there is a
- * residual, the pass also stores in + residual there.
+ * residual, the pass also adds `in` to it.
  *
  * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass sends
- * the k candidates that the cut selects (struct ddp_cut) and sets them to 0 in the residual.
+ * the k candidates that the cut selects (struct ddp_cut), and sets their elements of the residual
+ * to 0.
  *
  * If fewer than k candidates reach the floor, or if the candidates do not fit, step 3 reads the
- * whole array instead. The kernels decide this, so that nothing waits for the host. Small arrays
- * and large k always use the whole array. */
+ * whole array instead. The kernels make this decision, so that the stream does not wait for the
+ * host. Small arrays and large k always use the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/kernels_cuda.h"
@@ -51,8 +52,9 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* Returns the sum of the counts of all tiles before `tile`. `own` holds the counts of this tile.
- * All lanes of one warp call the function together. */
+/* Returns the sum of the counts of all tiles before `tile`, and publishes the word of `tile`
+ * (select_ops.h). `own` holds the counts of `tile`. All lanes of one warp call the function
+ * together. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -89,8 +91,8 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
     const int thread = (int)threadIdx.x;
     const uint32_t tiles = ddp_tiles(a.n);
     for (;;) {
-        /* The threads have read `next` and the totals of the previous tile before its last barrier,
-         * so these can be overwritten now. */
+        /* The threads have read `next` and the totals before the last barrier of the previous tile.
+         * These variables can therefore be overwritten now. */
         if (thread == 0)
             next = atomicAdd(ticket, 1);
         __syncthreads();
@@ -180,7 +182,7 @@ static __device__ bool reads_array(const topk_source &from, uint32_t found)
 }
 
 /* Adds 1 to bins[digit] for each lane with a digit >= 0. Lanes with the same digit do one addition
- * together, because most values share a few digits and separate additions would collide. */
+ * together. Most values have one of a few digits, so separate additions would collide. */
 static __device__ void count_digit(uint32_t *bins, int digit)
 {
     if (!__any_sync(ALL, digit >= 0))
@@ -210,8 +212,8 @@ static __device__ void count_digits(uint32_t *bins, const float *x, uint32_t n, 
     }
 }
 
-/* One radix pass. Pass 0 starts with the wanted rank; later passes continue from the state. The
- * block that finishes last determines the digit. */
+/* One radix pass. Pass 0 starts with `rank`, the wanted rank. Later passes continue from the state.
+ * The block that finishes last determines the digit. */
 static __global__ void __launch_bounds__(THREADS)
     radix_kernel(topk_source from, select_state *state, int pass, uint32_t rank)
 {
@@ -250,8 +252,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sends the values that the cut selects. Sets them to 0 in the residual (a.zero) if there is one.
- */
+/* Sends the values that the cut selects. If there is a residual (a.zero), sets their elements of
+ * the residual to 0. */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
@@ -378,8 +380,7 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates to the scratch memory. The residual, if there is one, becomes in +
- * residual. */
+/* Copies the candidates to the scratch memory. If there is a residual, adds x->in to it. */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {

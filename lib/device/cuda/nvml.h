@@ -3,8 +3,8 @@
  *
  * Unlike CUDA, NVML may be called before ranks are forked. NVML reports all GPUs of the host,
  * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver. ddp_nvml_read
- * opens and closes it. Without the library no GPUs are reported. These functions change no setting.
- */
+ * opens and closes the library. If there is no library, ddp_nvml_read reports no GPUs. These
+ * functions change no setting. */
 #ifndef DDP_DEVICE_CUDA_NVML_H
 #define DDP_DEVICE_CUDA_NVML_H
 
