@@ -46,11 +46,11 @@ struct ddp_async {
     struct ddp_err failed;
 };
 
-/* Adds cores to the affinity mask of the progress thread. Our launcher pins each rank to one core.
- * On that core the progress thread could run only while the rank does not compute. The progress
- * thread may therefore also use the launcher's cores. If the rank is a process, the launcher is its
- * parent process. If the rank is a thread, the launcher is the main thread of this process. Outside
- * launchers let the user choose the mask, so the function does not change it. */
+/* Adds cores to the affinity mask of the progress thread. If our launcher has pinned the rank to a
+ * core, the progress thread could run on this core only while the rank does not compute. The
+ * progress thread may therefore also use the launcher's cores. If the rank is a process, the
+ * launcher is its parent process. If the rank is a thread, the launcher is the main thread of this
+ * process. Outside launchers let the user choose the mask, so the function does not change it. */
 static void leave_core_of_rank(const struct ddp_comm *comm, bool rank_is_thread)
 {
     cpu_set_t all, more;

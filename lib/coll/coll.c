@@ -69,8 +69,8 @@ int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *com
 int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_backend *backend,
                            int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* For a world on one host, ddp_coll_supports reads only these members and `hosts`, which is
-     * NULL here (comm.h). No collective runs on this communicator. */
+    /* For a world on one host, ddp_coll_supports reads only the members that are set here, and
+     * `hosts`, which stays NULL (comm.h). No collective runs on this communicator. */
     struct ddp_comm_shm mapped = {.spin = 0};
     const struct ddp_comm comm = {
         .backend = backend,

@@ -1,5 +1,5 @@
-/* Algorithm "flat". Every rank stores the data that it sends in shared memory, and then reads the
- * data that it needs.
+/* Algorithm "flat". Every rank that has data to send stores the data in shared memory. Then every
+ * rank reads the data that it needs.
  *
  * The algorithm is for small messages in any memory. Each rank that has data to send copies its
  * send buffer into its *data slot* in shared memory. Then every rank posts its flag and waits for

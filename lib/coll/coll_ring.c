@@ -1,12 +1,13 @@
 /* Algorithm "ring" of all-reduce, reduce-scatter and all-gather, and the two rings that it consists
  * of (coll_ring.h).
  *
- * Reduce-scatter: in n-1 steps every chunk passes through all ranks, and each rank combines it with
- * its own input. Rank r then holds the complete chunk r. All-gather: in n-1 steps the chunks go
- * around the ring once, and each chunk is one message that is received at its place in recv.
- * All-reduce: the message is cut into n *chunks*. A reduce-scatter of the chunks is followed by an
- * all-gather. No algorithm sends fewer bytes per rank than these three. Source: P. Patarasuk and X.
- * Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69 (2009).
+ * Reduce-scatter: in n-1 steps every chunk passes through all ranks, and each rank combines the
+ * chunk with its own input. Rank r then holds the complete chunk r. All-gather: in n-1 steps the
+ * chunks go around the ring once, and each chunk is one message that is received at its place in
+ * recv. All-reduce: the message is cut into n *chunks*. A reduce-scatter of the chunks is followed
+ * by an all-gather. No algorithm sends fewer bytes per rank than these three. Source: P. Patarasuk
+ * and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69
+ * (2009).
  *
  * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes its result, so
  * all ranks get the same bits. 16-bit floats are rounded once per combine, n-1 times in total.

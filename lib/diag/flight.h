@@ -107,9 +107,9 @@ static inline void ddp_flight_beat(struct ddp_flight *f)
     atomic_store_explicit(&f->beats, beats + 1, memory_order_relaxed);
 }
 
-/* Records that the rank begins or ends a computation outside operations. From the begin to the end
- * the rank must enter an operation, set a phase or call ddp_flight_beat at least once per timeout,
- * else the supervisor or the watchdog ends the run. */
+/* Records that the rank begins or ends a computation outside operations. Between the two calls, the
+ * rank must enter an operation, set a phase or call ddp_flight_beat at least once per timeout, else
+ * the supervisor or the watchdog ends the run. */
 static inline void ddp_flight_compute(struct ddp_flight *f, bool begin)
 {
     ddp_flight_beat(f);

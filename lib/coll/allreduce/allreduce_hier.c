@@ -37,8 +37,8 @@
  * a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the
  * message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing.
  * Memory: the stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
- * registered memory there is no stage `in`, and leaders copy nothing in `out`, which leaves n - H
- * ranks. The messages and combines of the leaders need memory traffic in addition. */
+ * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
+ * in `out`. The messages and combines of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"

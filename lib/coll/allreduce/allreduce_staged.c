@@ -2,8 +2,8 @@
  *
  * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
  * fragment p of every round. Each rank runs three stages per round:
- *   in    The rank copies the other ranks' fragments from its send buffer to *slots* of its own ring
- *         buffer. It then posts its flag IN.
+ *   in    The rank copies the other ranks' fragments from its send buffer to *slots* of its own
+ *         ring buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
  *         rank order. It stores the result in its recv buffer and in its *result slot*. The result
  *         slot is the slot in the next rank's ring buffer that held the next rank's input for this

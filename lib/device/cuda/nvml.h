@@ -1,5 +1,5 @@
-/* The GPUs of this host as NVIDIA's management library (NVML) reports them: names, clocks, limits.
- * The result record and `ddpbench doctor` use these facts.
+/* Describes the GPUs of this host as NVIDIA's management library (NVML) reports them: names,
+ * clocks, limits. The result record and `ddpbench doctor` use these facts.
  *
  * Unlike CUDA, NVML may be called before ranks are forked. NVML reports all GPUs of the host,
  * including those that CUDA_VISIBLE_DEVICES hides. The library comes with the driver. ddp_nvml_read
