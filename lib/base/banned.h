@@ -4,7 +4,8 @@
 #ifndef DDP_BASE_BANNED_H
 #define DDP_BASE_BANNED_H
 
-/* The headers that declare these functions come first, because they name them. */
+/* The headers that declare these functions come first, because after the pragma each use of these
+ * names is an error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

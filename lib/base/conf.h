@@ -49,9 +49,9 @@ void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the environment for a child process. It consists of this process's environment and the
- * entries "NAME=value" of `more` (NULL-terminated, or NULL), and an entry of `more` replaces a
- * variable of the same name. The caller frees the array but not its entries. Returns NULL if memory
- * is exhausted. */
+ * entries "NAME=value" of `more` (NULL-terminated, or NULL). An entry of `more` replaces a variable
+ * of the same name. The caller frees the array but not its entries. Returns NULL if memory is
+ * exhausted. */
 char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus

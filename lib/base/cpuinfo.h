@@ -1,5 +1,5 @@
-/* The SIMD levels, the number of cores and the cache that this process can use. A processor with
- * one SIMD level also has all lower levels. */
+/* The SIMD levels, the number of cores and the cache that this process can use. A processor that
+ * supports a SIMD level also supports all lower levels. */
 #ifndef DDP_BASE_CPUINFO_H
 #define DDP_BASE_CPUINFO_H
 

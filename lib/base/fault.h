@@ -42,7 +42,7 @@ struct ddp_fault_row {
     bool data;      /* action flip is possible here */
 };
 
-/* As `rank` of DDP_FAULT: no fault applies to the caller. */
+/* Value of `rank` for a caller to which no fault applies. */
 #define DDP_FAULT_NOBODY (-2)
 
 /* Passes the point `DDP_AT_<symbol>`. `rank` is the world rank, -1 for the collector, or

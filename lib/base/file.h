@@ -23,8 +23,8 @@ bool ddp_file_is_unread(int fd);
  * cannot be opened for another reason. */
 int ddp_file_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads `bytes` bytes from fd into new memory at *data, and appends a '\0'. `path` is used only in
- * messages. The caller frees *data. Returns DDP_EIO, DDP_ENOMEM, or DDP_EINPUT if there are fewer
- * bytes. */
+ * messages. The caller frees *data. Returns DDP_EIO if reading fails, DDP_ENOMEM if memory is
+ * exhausted, and DDP_EINPUT if the file has fewer bytes. */
 int ddp_file_read_from(int fd, const char *path, size_t bytes, char **data,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads a whole file. Returns the errors of ddp_file_open and ddp_file_read_from, and DDP_EINPUT if

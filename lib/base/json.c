@@ -17,7 +17,7 @@
 #define DIGEST_PREFIX      "jcs-fnv1a64:"
 #define BYTE_DIGEST_PREFIX "fnv1a64:" /* digests of earlier versions */
 #define DIGEST_BYTES       32         /* bytes that suffice for a digest, with its NUL */
-/* Value of `valueint` that marks an object or array as incomplete (added). */
+/* Value of `valueint` that marks an object or array as incomplete; see added(). */
 #define INCOMPLETE (-1)
 /* Largest number of values in one document. cJSON needs about 64 bytes per value, so the values of
  * a document need at most about 1 GiB. */

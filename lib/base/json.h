@@ -59,9 +59,10 @@ int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out,
 /* Like ddp_json_print, but adds the member "digest" at the end. `doc` is a non-empty object. */
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses a document and checks its digest. If the digest is missing or wrong: returns DDP_EINPUT if
- * `changed` is NULL. If `changed` is not NULL, accepts the document and sets *changed to true. If
- * the digest is correct, *changed becomes false. The caller releases *out with cJSON_Delete. */
+/* Parses a document and checks its digest. If `changed` is NULL, a missing or wrong digest is the
+ * error DDP_EINPUT. If `changed` is not NULL, such a document is accepted, and *changed becomes
+ * true if the digest is missing or wrong, else false. The caller releases *out with
+ * cJSON_Delete. */
 int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
                           cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Prints `doc` to `out`. Always releases `doc`. Returns DDP_ENOMEM if `doc` is NULL or incomplete,

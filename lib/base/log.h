@@ -52,7 +52,7 @@ void ddp_log_progress_times(char *text, size_t text_bytes, double elapsed_s, con
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". Leaves out "error: " if err->interrupted is
  * set. Writes nothing if the code is DDP_ECLOSED. */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
-/* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, writes neither. */
+/* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, neither is written. */
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -40,9 +40,9 @@ enum ddp_opt_kind {
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
     DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices of choices; "all" gives every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
-    /* Rows that are no option: */
+    /* Kinds of rows that are not options: */
     DDP_OPT_GROUP, /* `name` is the heading in help of the rows that follow in this table */
-    DDP_OPT_ROWS   /* stands for the rows of `include`; their offsets begin at `offset` */
+    DDP_OPT_ROWS   /* stands for the rows of `include`, each moved by `offset` */
 };
 
 /* The lists. `n` must be the first member. */

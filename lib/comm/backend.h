@@ -38,8 +38,8 @@ enum ddp_backend_cap {
  * shapes, the meaning of `count` and in-place calls. */
 struct ddp_coll_args {
     enum ddp_coll coll;
-    const void *send; /* [count_in] */
-    void *recv;       /* [count_out] */
+    const void *send; /* input; coll.h defines its size */
+    void *recv;       /* output; coll.h defines its size */
     size_t count;     /* number of elements; see coll.h for each collective */
     enum ddp_dtype dtype;
     enum ddp_op op;

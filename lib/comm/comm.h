@@ -147,10 +147,10 @@ int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
  * deadline there. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
-/* Allocates registered memory, which the backend moves without copies if it can. Backends without
- * registered memory return private pages. The memory is not zeroed. It is aligned to 4096 bytes, or
- * to 2 MiB if it has 4 MiB or more. Collective over the world: all ranks make the same calls in the
- * same order. */
+/* Allocates registered memory. If the backend can, it sends from and receives into such memory
+ * without extra copies. Backends without registered memory return private pages. The memory is not
+ * zeroed. It is aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective over the
+ * world: all ranks make the same calls in the same order. */
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);

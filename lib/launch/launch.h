@@ -83,9 +83,9 @@ struct ddp_launch_outcome {
     char report_text[1024]; /* one line about the failure */
 };
 
-/* Runs the job to its end. Returns 0 if all ranks were started, even if ranks failed later. In this
- * case *outcome is the result, and *err holds the error of the first rank that failed. If a rank
- * could not be started, returns an error code. */
+/* Runs the job to its end. Fails if a rank could not be started. Otherwise succeeds, even if ranks
+ * failed later. In this case *outcome is the result, and *err holds the error of the first rank
+ * that failed. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -13,7 +13,7 @@
 #define CGROUP_MEMBERSHIP "/proc/self/cgroup"
 #define CGROUP_MOUNT      "/sys/fs/cgroup"
 #define CPU_SLACK_NS      250000000
-#define CPU_SLACK_SHARE   16 /* of the limit */
+#define CPU_SLACK_SHARE   16 /* 1/16 of the limit; see used_up_cpu_time */
 
 int64_t ddp_launch_oom_kills(void)
 {

@@ -2,10 +2,10 @@
  * and MPICH 4.0.2 (Hydra), or are documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux
  * (flux-environment(7)) and PyTorch's torchrun.
  *
- * Launchers nest. For example, mpiexec inside an allocation of Slurm starts its daemons by srun.
- * The launchers that may start ranks inside another launcher are therefore checked first. The
- * variables of the outer launcher may have other values. This is an error only if the two launchers
- * are Open MPI's and Hydra's mpiexec (check_nesting). */
+ * A launcher may run inside another launcher. For example, mpiexec inside an allocation of Slurm
+ * starts its daemons by srun. The launchers that may start ranks inside another launcher are
+ * therefore checked first. The variables of the outer launcher may have other values. This is an
+ * error only if the two launchers are Open MPI's and Hydra's mpiexec (check_nesting). */
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -155,8 +155,8 @@ static int slurm_local_size(void)
     return slurm_tasks_on(value_of(SLURM_TASKS), (long)node);
 }
 
-/* Returns the number of cores for the ranks of this host. Uses the core mask of the parent process,
- * because this process may be bound to the cores of one rank. */
+/* Returns the number of cores for the ranks of this host. Also considers the core mask of the
+ * parent process, because this process may be bound to the cores of one rank. */
 static int host_cores(void)
 {
     cpu_set_t set;
@@ -216,7 +216,8 @@ static bool matches(const struct row *row)
         if (value_of(row->needs[i]) == NULL)
             return false;
     }
-    /* srun starts shells as job steps of one task. Such a step has no other ranks. */
+    /* srun starts shells as job steps of one task. Such a step has no other ranks, so the row does
+     * not match. */
     return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of(SLURM_SIZE), "1") != 0;
 }
 

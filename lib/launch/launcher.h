@@ -1,6 +1,6 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
- * Hydra/MPICH), srun, torchrun, or none. ddpbench cannot join other launchers. If a known one of
- * them (launcher.c) started this process, this is an error. */
+ * Hydra/MPICH), srun, torchrun, or none. ddpbench cannot join other launchers. If this process was
+ * started by another launcher that ddpbench knows (launcher.c), this is an error. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
 
@@ -26,8 +26,9 @@ struct ddp_launcher {
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
     /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
-    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than the affinity
-     * mask of this process, or the one of its parent, has cores; the larger mask counts. */
+    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
+     * number of cores is that of the affinity mask of this process or of its parent, whichever is
+     * larger. */
     struct ddp_rank_info rank_info;
 };
 

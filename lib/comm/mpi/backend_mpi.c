@@ -302,8 +302,9 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
 #include "comm/mpi/backend_mpi_native.inc.h"
 
 /* Returns whether a call failed because MPICH has no free communicator. MPICH has 2048
- * communicators, but no error class for this case, so the text decides (**toomanycomm in
- * src/mpi/errhan/errnames.txt). All members of the group get the same error and can continue. */
+ * communicators, but no error class for this case, so this function checks the error text
+ * (**toomanycomm in src/mpi/errhan/errnames.txt). All members of the group get the same error and
+ * can continue. */
 static bool is_full(int mpi_rc)
 {
     char text[MPI_MAX_ERROR_STRING] = "";

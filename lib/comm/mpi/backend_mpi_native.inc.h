@@ -270,7 +270,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* An array of 0 elements takes one call, too. */
+    /* An array of 0 elements also needs one call. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,

@@ -22,8 +22,8 @@
 extern "C" {
 #endif
 
-/* One group's area, seen from one rank. `slots` are two buffers per rank for small messages, and
- * `rings` are one staging ring per rank (segment.h). */
+/* The shared memory of one group, as one rank sees it. `slots` are two buffers per rank for small
+ * messages, and `rings` are one staging ring per rank (segment.h). */
 struct ddp_comm_shm {
     struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS], in one of the areas */
     unsigned char *areas;                 /* [DDP_SHM_FLAG_AREAS][area_bytes] */

@@ -41,7 +41,7 @@ void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generat
     comm->shm = &state->shm;
 }
 
-/* Makes the group use the flag slots of the area that follows after `moves` calls of
+/* Sets shm->flag_slots to the area that the group uses after `moves` calls of
  * ddp_shm_move_flags. */
 static void use_area(struct ddp_comm_shm *shm, unsigned moves)
 {
