@@ -26,9 +26,11 @@ extern "C" {
 struct ddp_launch_program {
     char *const *argv, *const *env;
     const sigset_t *mask; /* signals that the program blocks */
-    bool keep_stdout;     /* if `output` is 0: inherit stdout instead of using /dev/null */
-    int output;           /* descriptor that becomes stdout; 0: none */
-    int errors;           /* descriptor that becomes stderr; -1: inherit stderr */
+    /* If `output` is greater than 0, this descriptor becomes the program's stdout. If not, the
+     * program inherits stdout if `keep_stdout` is true, and otherwise gets /dev/null. */
+    bool keep_stdout;
+    int output;
+    int errors; /* descriptor that becomes stderr; -1: inherit stderr */
 };
 /* Starts the program and does not wait for it. The caller passes *pid to waitpid. Returns
  * DDP_EUNAVAIL if the program cannot be executed or no process can be made. */

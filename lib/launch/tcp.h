@@ -27,8 +27,8 @@ struct ddp_tcp_address {
 
 /* Resolves a host name or address. Writes the addresses to out [DDP_TCP_ADDRESSES_MAX] and their
  * number to *count. Retries until the deadline while the name server does not answer. The last
- * attempt may end after the deadline. Returns DDP_EMISMATCH if the name cannot be resolved, also if
- * the name server has not answered by then. */
+ * attempt may end after the deadline. Returns DDP_EMISMATCH if the host is not found or the name
+ * server does not answer in time. */
 int ddp_tcp_resolve(const char *host, int64_t deadline_ns, struct ddp_tcp_address *out, int *count,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the name always means this host: "localhost", 127.x.y.z or ::1. */
@@ -47,8 +47,8 @@ int ddp_tcp_connect(const struct ddp_tcp_address *to, int port, int64_t deadline
 int ddp_tcp_send(int fd, const void *data, size_t bytes, int64_t deadline_ns);
 int ddp_tcp_receive(int fd, void *data, size_t bytes, int64_t deadline_ns);
 /* Receives a message of `bytes` bytes in several calls. *got is the number of bytes that earlier
- * calls have stored in `data`; the function adds the bytes that have arrived since. Returns 0 once
- * the message is complete, EAGAIN before, or another errno value. */
+ * calls have stored in `data`. Each call appends the bytes that have arrived since, and increases
+ * *got. Returns EAGAIN until the message is complete. */
 int ddp_tcp_receive_some(int fd, void *data, size_t bytes, size_t *got);
 /* Returns the timeout for poll(2): the milliseconds until the deadline, rounded up, but at most
  * `most`. */
