@@ -1,10 +1,11 @@
-/* Functions that no file of ours may call, because they cannot be used safely. Using one is an
- * error of the compiler. The build includes this header before every C file of lib/ and cmd/.
- * unit.h and strbuf.h have the functions to use instead. */
+/* Functions that no file of ours may call, because they cannot be used safely. A use of one of them
+ * is a compile-time error. The build includes this header before every C file of lib/ and cmd/.
+ * unit.h, strbuf.h and rng.h have functions to use instead. */
 #ifndef DDP_BASE_BANNED_H
 #define DDP_BASE_BANNED_H
 
-/* The headers that declare these functions come first, because they name them. */
+/* The headers that declare these functions come first, because after the pragma each use of these
+ * names is an error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Monotonic time in integer nanoseconds. Its resolution and the cost of a call are measured and
- * recorded. */
+/* Monotonic time in integer nanoseconds. The result record contains the resolution of the clock and
+ * the cost of a call. */
 #ifndef DDP_BASE_CLOCK_H
 #define DDP_BASE_CLOCK_H
 
@@ -18,10 +18,11 @@ static inline int64_t ddp_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Writes the current UTC time as "2026-11-21T04:05:06Z". out must have at least 21 bytes. */
+/* Writes the current UTC time as "2026-11-21T04:05:06Z". The buffer `out` needs at least 21
+ * bytes. */
 void ddp_clock_iso8601(char *out, unsigned long out_bytes);
 
-/* Measures ddp_now_ns(). *cost_ns becomes the cost per call (the median over batches of calls).
+/* Measures ddp_now_ns(). *cost_ns becomes the time per call (the median over batches of calls).
  * *resolution_ns becomes the smallest non-zero step between two calls, or NaN if there was none. */
 void ddp_clock_measure(double *cost_ns, double *resolution_ns);
 

@@ -55,7 +55,7 @@ static int same_letters(const char *a, const char *b)
 int ddp_coll_parse(const char *name)
 {
     size_t n = strlen(name);
-    /* a dash or underscore at either end is a typing error */
+    /* A dash or underscore at the start or the end is a typing error. */
     if (n == 0 || strchr("-_", name[0]) || strchr("-_", name[n - 1]))
         return -1;
     for (int i = 0; i < DDP_COLL_COUNT; i++)

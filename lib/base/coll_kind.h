@@ -3,7 +3,7 @@
  * algbw = S / t. t is the time in seconds. S is the size of the full buffer in bytes. For
  * collectives that split the buffer, S is n times the part of one rank.
  *
- * busbw = algbw * factor(n). busbw is the rate that each rank's link must carry if an optimal
+ * busbw = algbw * factor(n). busbw is the data rate on the link of each rank if an optimal
  * algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md). The factors
  * are:
  *   allreduce                    2(n-1)/n: every rank sends this multiple of S

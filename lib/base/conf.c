@@ -131,7 +131,7 @@ char **ddp_conf_environment(const char *const *more)
     return all;
 }
 
-/* Returns true if the folder holds a backend module or the helper of `ddpbench kernels`. */
+/* Returns whether the folder holds a backend module or the helper of `ddpbench kernels`. */
 static bool has_module(const char *dir)
 {
     bool found = false;

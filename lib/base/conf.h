@@ -1,6 +1,6 @@
 /* Settings from the environment. Every DDPBENCH_* variable is a row of one table, which `ddpbench
- * help environment`, `ddpbench list` and the result record use. An unknown DDPBENCH_* variable is
- * an error. */
+ * help environment` and the reference pages (cmd/reference.c) show. An unknown DDPBENCH_* variable
+ * is an error. */
 #ifndef DDP_BASE_CONF_H
 #define DDP_BASE_CONF_H
 
@@ -38,9 +38,10 @@ const char *ddp_conf_get(enum ddp_conf_key key);
 /* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
- * kernels`. This is DDPBENCH_MODULE_DIR if that is set. Otherwise it is the first of `dir` (the
- * folder of the program or library), dir/ddpbench and dir/../lib/ddpbench that holds one of these
- * files. If none does, it is the last, where `make install` puts the files. */
+ * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
+ * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
+ * one that holds one of these files is chosen. If no candidate does, the last one is chosen,
+ * because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
  * is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or if DDPBENCH_FAULT is set
@@ -48,8 +49,9 @@ void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the environment for a child process. It consists of this process's environment and the
- * entries "NAME=value" of `more` (NULL-terminated, or NULL), which replace variables of the same
- * name. The caller frees the array but not its entries. Returns NULL if memory is exhausted. */
+ * entries "NAME=value" of `more` (NULL-terminated, or NULL). An entry of `more` replaces a variable
+ * of the same name. The caller frees the array but not its entries. Returns NULL if memory is
+ * exhausted. */
 char **ddp_conf_environment(const char *const *more);
 
 #ifdef __cplusplus

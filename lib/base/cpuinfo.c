@@ -60,7 +60,8 @@ int ddp_simd_parse(const char *name)
 
 int ddp_cpu_usable_cores(void)
 {
-    /* Linux refuses a mask shorter than its own, so grow the mask until it fits. */
+    /* Linux refuses a mask with fewer bits than the kernel's own mask, so the mask grows until
+     * Linux accepts it. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set)
@@ -78,8 +79,8 @@ int ddp_cpu_usable_cores(void)
 #define INDICES 8 /* maximum number of caches read per processor; four is usual */
 #define WORD    4096
 
-/* Stores the first word of an attribute file of a cache in `out`, cut to out_bytes. Stores "" if
- * the file cannot be read. */
+/* Reads an attribute file of a cache and stores its first word in `out`, cut to out_bytes. Stores
+ * "" if the file cannot be read. */
 static void read_word(const char *sys, int cpu, int index, const char *file, char *out,
                       size_t out_bytes)
 {

@@ -1,5 +1,5 @@
-/* The SIMD levels, the number of cores and the cache that this process can use. A processor with
- * one SIMD level also has all lower levels. */
+/* The SIMD levels, the number of cores and the cache that this process can use. A processor that
+ * supports a SIMD level also supports all lower levels. */
 #ifndef DDP_BASE_CPUINFO_H
 #define DDP_BASE_CPUINFO_H
 
@@ -22,14 +22,14 @@ int ddp_simd_parse(const char *name);
 /* Returns the number of cores that this process may run on (sched_getaffinity), at least 1. */
 int ddp_cpu_usable_cores(void);
 
-/* The last-level cache, as Linux reports it. A copy that fits in the cache is not done by stores
- * that bypass the cache. Only caches of level 3 or above count, because a virtual machine that
- * reports only lower levels hides the last level of its processor. */
+/* The last-level cache, as Linux reports it. Its size decides whether a copy uses stores that
+ * bypass the cache. Only caches of level 3 or above count, because a virtual machine that reports
+ * only lower levels hides the last level of its processor. */
 struct ddp_cache {
     size_t bytes;
     int sharers; /* processors that share the cache, at least 1 */
 };
-/* Reads the last-level cache of processor `cpu`. sys is "/sys", except in tests. If Linux reports
+/* Reads the last-level cache of processor `cpu`. `sys` is "/sys", except in tests. If Linux reports
  * no such cache, returns false and sets *out to zeros. */
 bool ddp_cache_read(const char *sys, int cpu, struct ddp_cache *out);
 

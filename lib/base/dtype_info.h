@@ -18,7 +18,8 @@ struct ddp_dtype_info {
     enum ddp_dtype mean;
 };
 
-/* The table is in a header, so that a constant index makes each member a constant. */
+/* The table is in a header, so that the compiler knows the values of a row whose index is a
+ * constant. */
 static const struct ddp_dtype_info ddp_dtypes[DDP_DTYPE_COUNT] = {
 #define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
     [DDP_##symbol] = {#name, aliases, sizeof(type), DDP_##kind, digits, DDP_##mean},

@@ -7,11 +7,11 @@
  *   aliases  other names, as one string: " float fp32 " (each between spaces)
  *   type     the C type that holds an element
  *   kind     FLOAT, SIGNED or UNSIGNED
- *   digits   magnitudes up to 2^digits (floats) or below it (integers) are exact in this type
+ *   digits   whole numbers up to 2^digits (floats) or below 2^digits (integers) are exact
  *   mean     the symbol of the type in which partial sums of an average are computed and sent. The
- *            sums of integers need a wider one.
- *   mpi      the type of MPI that moves an element; it also combines elements, except 16-bit floats
- *   nccl     the type of NCCL; ncclNumTypes if NCCL has none
+ *            sums of integers need a wider type.
+ *   mpi      the MPI type that moves elements; MPI also reduces this type, except for 16-bit floats
+ *   nccl     the NCCL type; ncclNumTypes if NCCL has none
  *
  * The arithmetic is in device/cpu/kernels_cpu.inc.h and device/cuda/kernels_reduce.cu. */
 DDP_DTYPE(F32, f32, " float fp32 float32 ", float, FLOAT, 24, F32, MPI_FLOAT, ncclFloat32)

@@ -5,8 +5,8 @@
 
 #include "base/strbuf.h"
 
-/* Stores the code and the text unless *err holds an error already. Returns whether it stored them.
- */
+/* Stores the code and the text unless *err already holds an error. Returns whether they were
+ * stored. */
 static bool store(struct ddp_err *err, int code, const char *fmt, va_list args)
 {
     if (!err || err->code != 0)

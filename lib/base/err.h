@@ -1,9 +1,9 @@
 /* Errors: the list of codes, and the struct that carries the message.
  *
- * Most functions of lib/ that can fail return 0 or one of the negative codes below. Their last
- * parameter is a `struct ddp_err *`, which the function that detects the error fills with
- * ddp_fail(). Functions that only forward the error add nothing (DDP_TRY). cmd/ and lib/run
- * print the message.
+ * Most functions of lib/ that can fail return 0 or one of the negative codes below. 0 is success.
+ * The comments of these functions list only the error codes. The last parameter is a `struct
+ * ddp_err *`. The function that detects an error fills it with ddp_fail(). Functions that only
+ * forward the error add nothing (DDP_TRY). cmd/ and lib/run print the message.
  *
  * A code is the negated exit code of the process. The functions below never allocate, print or
  * exit. */
@@ -26,7 +26,7 @@ enum ddp_code {
     DDP_EDATA = -11,         /* a collective delivered wrong data */
     DDP_EINCONCLUSIVE = -12, /* gate: the result is not significant */
     DDP_ELOST = -13,         /* a rank died, hung or was stopped */
-    DDP_EUSAGE = -64,        /* illegal command line */
+    DDP_EUSAGE = -64,        /* illegal command line, option or environment variable */
     DDP_EINPUT = -65,        /* an input file is malformed */
     DDP_ENOINPUT = -66,      /* an input file is missing */
     DDP_EUNAVAIL = -69,      /* a requested library or device is absent */
@@ -40,7 +40,8 @@ enum ddp_code {
     DDP_ECLOSED = -141, /* the reader of stdout has closed the pipe; no message reports this */
 };
 
-/* Returns whether a code, -(128 + signal), stands for a signal that ended the run. */
+/* Returns whether `code` is -(128 + signal), the code of a run that a signal ended. DDP_ECLOSED
+ * also has this form (SIGPIPE), but is an error. */
 static inline bool ddp_code_is_signal(int code)
 {
     return code < -128 && code != DDP_ECLOSED;
@@ -48,8 +49,8 @@ static inline bool ddp_code_is_signal(int code)
 
 /* An error and its message. The text is one line. */
 struct ddp_err {
-    int code; /* code of the first failure; 0: nothing failed */
-    int rank; /* the rank that reported the error; -1: none */
+    int code; /* the error code; 0: there is no error */
+    int rank; /* the rank that reported the error; -1: not known, or not a rank */
     /* True if every rank of the world returns this code (ddp_comm_agree). One rank may then report
      * the error for all ranks. */
     bool agreed;

@@ -1,5 +1,5 @@
-/* Parses DDPBENCH_FAULT, counts passages of fault points and triggers the faults. Compiled only
- * with FAULTS=1.
+/* Parses DDPBENCH_FAULT, counts how often each fault point is passed, and triggers the faults. This
+ * file is compiled only with FAULTS=1.
  *
  * The counters lie in memory that the forked ranks share. Each pair of a fault and a rank has its
  * own counter. */
@@ -85,8 +85,9 @@ static const char *errno_name(const void *ctx, int i)
     return name != NULL ? name : i < ERRNO_MAX ? "?" : NULL;
 }
 
-/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint lists the candidates,
- * except errno names, because there are too many. */
+/* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint suggests the nearest
+ * candidate. If none is near, it lists all candidates, but not the errno names, because there are
+ * too many. */
 static int find(const char *fault, const char *what, const char *word, ddp_candidate *candidate,
                 struct ddp_err *err)
 {
@@ -134,7 +135,7 @@ static int parse_value(const char *fault, const char *text, struct spec *out, st
                     actions[out->action]);
 }
 
-/* Rejects actions and ranks that the point does not support. */
+/* Rejects an action or a rank that does not fit the point. */
 static int check(const struct spec *spec, bool ranked, struct ddp_err *err)
 {
     const struct ddp_fault_row *row = &rows[spec->point];
@@ -273,8 +274,8 @@ static void die(int signal_number)
         pause();
 }
 
-/* Flips one bit of the data. In f32 it is the highest bit of the mantissa. In every type the change
- * is larger than a rounding error. */
+/* Flips one bit of the data. In an array of f32, this is the highest bit of a mantissa. In every
+ * type, the change is larger than a rounding error. */
 static void flip(const void *data, size_t bytes)
 {
     size_t at = bytes / 2 / 8 * 8 + 2;

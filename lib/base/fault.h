@@ -2,7 +2,8 @@
  *
  *   DDPBENCH_FAULT=point:n:action[=value][@rank][,...]
  *
- * Each rank, or the collector, counts its passages of the point. Action at the n-th passage:
+ * Each rank counts how often it passes the point. The collector (the parent of the ranks) passes
+ * other points and counts them in the same way. At the n-th passage one of these actions happens:
  *   kill9, segv, abort  the process sends itself this signal
  *   stop                the process is stopped
  *   sleep=ms            the process sleeps (default 100)
@@ -41,12 +42,12 @@ struct ddp_fault_row {
     bool data;      /* action flip is possible here */
 };
 
-/* A rank to which no fault applies. */
+/* Value of `rank` for a caller to which no fault applies. */
 #define DDP_FAULT_NOBODY (-2)
 
-/* Passes the point `DDP_AT_<symbol>`. rank: the world rank, -1 for the collector, or
- * DDP_FAULT_NOBODY. The value is 0, or an error code that the caller must return. In case of an
- * error errno is set, and *err is filled as by ddp_fail_errno. */
+/* Passes the point `DDP_AT_<symbol>`. `rank` is the world rank, -1 for the collector, or
+ * DDP_FAULT_NOBODY. The value of the macro is 0, or an error code that the caller must return. On
+ * an error, errno is set, and *err is filled as by ddp_fail_errno. */
 #define DDP_FAULT(symbol, rank, err) DDP_FAULT_DATA(symbol, rank, NULL, 0, err)
 /* Like DDP_FAULT, with data [bytes] that the action flip may change. A passage with 0 bytes does
  * not count for flip. */
@@ -63,7 +64,7 @@ int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t b
 int ddp_fault_arm(const char *text, struct ddp_err *err) DDP_MUST_CHECK;
 const struct ddp_fault_row *ddp_fault_rows(void); /* [DDP_AT_COUNT] */
 
-/* Finds the last fault that hit `rank` (-1: the collector). Sets *text and *hit_ns, the time of the
+/* Finds the fault that hit `rank` last (-1: the collector). Sets *text and *hit_ns, the time of the
  * hit (ddp_now_ns). Returns false if no fault has hit the rank. */
 bool ddp_fault_last(int rank, const char **text, int64_t *hit_ns);
 /* Returns the first armed fault that has not hit yet, or NULL if there is none. */

@@ -11,22 +11,24 @@
 extern "C" {
 #endif
 
-/* Writes bytes [n] to fd, with as many calls of write(2) as needed. Returns 0, or the errno value
- * of the call that failed. Bytes that were written before stay written. */
+/* Writes bytes [n] to fd, with as many calls of write(2) as needed. Returns 0 or the errno value of
+ * the call that failed. Bytes that earlier calls wrote stay written. */
 int ddp_write_all(int fd, const void *bytes, size_t n);
 /* Returns whether fd is the writing end of a pipe or socket whose reader has closed it. */
 bool ddp_file_is_unread(int fd);
 
-/* Opens a regular file for reading, and returns its descriptor and its size in *bytes. Returns
- * DDP_EPERM if it may not be read, DDP_EINPUT if it is not a regular file, DDP_EIO if the system
- * fails, and DDP_ENOINPUT if it cannot be opened for another reason. */
+/* Opens a regular file for reading. Stores its descriptor in *fd and its size in *bytes. Returns
+ * DDP_EPERM if the file may not be read, DDP_EINPUT if it is not a regular file, DDP_ENOMEM if too
+ * many files are open, DDP_EIO if the system fails in another way, and DDP_ENOINPUT if the file
+ * cannot be opened for another reason. */
 int ddp_file_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads `bytes` bytes from fd into *data, which ends in a further '\0'. path: for messages. The
- * caller frees *data. Returns DDP_EIO, DDP_ENOMEM, or DDP_EINPUT if there are fewer bytes. */
+/* Reads `bytes` bytes from fd into new memory at *data, and appends a '\0'. `path` is used only in
+ * messages. The caller frees *data. Returns DDP_EIO if reading fails, DDP_ENOMEM if memory is
+ * exhausted, and DDP_EINPUT if the file has fewer bytes. */
 int ddp_file_read_from(int fd, const char *path, size_t bytes, char **data,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a whole file. Returns the errors of both functions, and DDP_EINPUT if the file is larger
- * than `most` bytes. */
+/* Reads a whole file. Returns the errors of ddp_file_open and ddp_file_read_from, and DDP_EINPUT if
+ * the file is larger than `most` bytes. */
 int ddp_file_read(const char *path, size_t most, char **data, size_t *bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

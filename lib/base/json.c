@@ -1,6 +1,6 @@
 /* Builds, prints and parses JSON documents, and computes their digest. cJSON holds a document in
- * memory. Its parser is lenient, so a text is scanned strictly before. Its printer is not used,
- * because it indents by tabs and prints large counts as 1e+15. */
+ * memory. The parser of cJSON is lenient, so scan_document checks a text before cJSON parses it.
+ * The printer of cJSON is not used, because it indents by tabs and prints large counts as 1e+15. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -17,15 +17,14 @@
 #define DIGEST_PREFIX      "jcs-fnv1a64:"
 #define BYTE_DIGEST_PREFIX "fnv1a64:" /* digests of earlier versions */
 #define DIGEST_BYTES       32         /* bytes that suffice for a digest, with its NUL */
-/* Value of `valueint` that marks an object or array with a missing member. */
+/* Value of `valueint` that marks an object or array as incomplete; see added(). */
 #define INCOMPLETE (-1)
 /* Largest number of values in one document. cJSON needs about 64 bytes per value, so the values of
  * a document need at most about 1 GiB. */
 #define MAX_VALUES (16u << 20)
 
-/* Marks the object or array if memory ran out for a new member. Printing a marked document fails,
- * so that no document with a missing member is printed. The mark lies in a field that cJSON uses
- * only for numbers. */
+/* If there was no memory for a new member, marks the object or array as incomplete. Printing a
+ * marked document fails. The mark lies in a field that cJSON uses only for numbers. */
 static cJSON *added(cJSON *obj, cJSON *item)
 {
     if (!item && obj)
@@ -100,10 +99,10 @@ cJSON *ddp_json_append(cJSON *arr)
     return added(arr, item);
 }
 
-/* The value of `indent` for documents on one line. */
+/* The value of `indent` that prints a document on one line. */
 #define ONE_LINE SIZE_MAX
 
-/* Returns false if a part of the item is missing or has a type that cannot be printed. */
+/* Prints an item. Returns false if a part of it is missing or has a type that cannot be printed. */
 static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out);
 
 static void print_number(double v, struct ddp_strbuf *out)
@@ -403,7 +402,7 @@ static int scan_key(struct scan *s)
     return DDP_OK;
 }
 
-/* Scans the text after a value and closes the objects and arrays that end there. Sets *more to
+/* Scans the text after a value, including the closing brackets of objects and arrays. Sets *more to
  * whether another value of an open object or array follows. */
 static int scan_after_value(struct scan *s, bool *more)
 {
@@ -443,8 +442,8 @@ static int scan_open(struct scan *s, bool *inside)
 }
 
 /* Checks that text[bytes] is one JSON document (RFC 8259) within the limits above and in json.h. If
- * not, returns DDP_EINPUT. The check refuses \u0000, because cJSON would end the string there. It
- * does not recurse or allocate. */
+ * it is not, returns DDP_EINPUT. Refuses \u0000, because cJSON would end the string there. Does not
+ * recurse or allocate memory. */
 static int scan_document(const char *text, size_t bytes, const char *name, struct ddp_err *err)
 {
     struct scan s = {.text = text, .name = name, .bytes = bytes, .err = err};
@@ -475,7 +474,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Fails if an object contains a key twice. Sorts the keys, because a hostile object may have
- * millions of keys. */
+ * millions of keys, and comparing all pairs would take too long. */
 static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
 {
     size_t n = 0;
@@ -499,7 +498,7 @@ static int check_keys(const cJSON *obj, const char *name, struct ddp_err *err)
     return rc;
 }
 
-/* Checks the keys of all objects in `item`. The scan has refused anything deeper than
+/* Checks the keys of all objects in `item`. scan_document has refused documents deeper than
  * DDP_JSON_MAX_DEPTH, so the recursion is bounded. */
 static int check_all_keys(const cJSON *item, const char *name, struct ddp_err *err)
 {
@@ -516,7 +515,7 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
 {
     DDP_TRY(scan_document(text, bytes, name, err));
     cJSON *doc = cJSON_ParseWithLength(text, bytes);
-    /* the scan accepted the text as JSON, so only memory can be missing */
+    /* scan_document has accepted the text, so cJSON can fail only for lack of memory. */
     if (!doc)
         return ddp_fail(err, DDP_ENOMEM, "'%s': no memory for a document of %zu bytes", name,
                         bytes);
@@ -529,7 +528,7 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
     return DDP_OK;
 }
 
-/* Writes the digest of the canonical form of `doc` without its member "digest". */
+/* Computes the digest of `doc`, which leaves out the member "digest". */
 static int canonical_digest(const cJSON *doc, char out[DIGEST_BYTES], struct ddp_err *err)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -568,15 +567,15 @@ static const char *find_last(const char *text, size_t bytes, const char *word)
     return NULL;
 }
 
-/* Writes the digest of the earlier form: the hash of all bytes before the comma that precedes the
- * last member, which must be the digest. Writes "" if it is not. */
+/* Writes the digest in the form of earlier versions: the hash of all bytes before the comma that
+ * precedes the last member. Writes "" if the last member is not "digest". */
 static void byte_digest(const char *text, size_t bytes, const cJSON *doc, char out[DIGEST_BYTES])
 {
     out[0] = '\0';
     if (strcmp(doc->child->prev->string, "digest") != 0)
         return;
-    /* Find the key of the last member. If the member's value is the string "digest" as well,
-     * find_last() finds the value, and the comparison of the digests fails. */
+    /* Find the key of the last member. If the value of this member is the string "digest", too,
+     * find_last() finds the value instead, and the later comparison of the digests fails. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;
@@ -585,8 +584,9 @@ static void byte_digest(const char *text, size_t bytes, const cJSON *doc, char o
                  (unsigned long long)ddp_fnv1a(DDP_FNV_INIT, text, (size_t)(key - 1 - text)));
 }
 
-/* Returns whether no number is too large for a double. Such a number is not the null that the
- * canonical form shows for it. */
+/* Returns whether all numbers are finite. cJSON reads a number that is too large for a double as
+ * infinity. The canonical form would contain null for it, so a digest could not tell the number
+ * from null. */
 static bool all_finite(const cJSON *item)
 {
     bool finite = !cJSON_IsNumber(item) || isfinite(item->valuedouble);

@@ -3,10 +3,11 @@
  * sensitive.
  *
  * A document can have the member "digest". The digest is the 64-bit FNV-1a hash of the document's
- * canonical form (json_canonical.h) without this member. It is written as
- * "jcs-fnv1a64:<16 hex digits>". Programs that keep all values, such as `jq .`, do not change the
- * digest. Earlier versions wrote "fnv1a64:<16 hex digits>" as the last member: the hash of all
- * bytes before the comma that precedes it. Such digests are checked, but not written. */
+ * canonical form (json_canonical.h) without this member. It is written as "jcs-fnv1a64:<16 hex
+ * digits>". A program that rewrites a document but keeps all values, such as `jq .`, does not
+ * change the digest. Earlier versions wrote another digest, "fnv1a64:<16 hex digits>", as the last
+ * member. It is the hash of all bytes before the comma that precedes this member. Digests of this
+ * form are still checked, but no longer written. */
 #ifndef DDP_BASE_JSON_H
 #define DDP_BASE_JSON_H
 
@@ -46,10 +47,10 @@ cJSON *ddp_json_append(cJSON *arr);
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Appends `doc` to out, indented by two spaces per level, with a newline at the end. Arrays of
- * plain values stay on one line. A number is printed with at most 17 significant digits, and reads
- * back as the same value. Whole numbers up to 2^53 have no exponent. Returns DDP_ENOMEM if memory
- * ran out now or while the document was built. */
+/* Appends `doc` to out, indented by two spaces per level, with a newline at the end. An array
+ * without objects or arrays stays on one line. A number is printed with at most 17 significant
+ * digits, and reads back as the same value. Whole numbers up to 2^53 have no exponent. Returns
+ * DDP_ENOMEM if memory ran out now or while the document was built. */
 int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Like ddp_json_print, but prints the document on one line, for files with one document per
  * line. */
@@ -58,12 +59,14 @@ int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out,
 /* Like ddp_json_print, but adds the member "digest" at the end. `doc` is a non-empty object. */
 int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses a document and checks its digest. changed: if NULL, returns DDP_EINPUT if the digest is
- * missing or wrong. Otherwise accepts such a document and sets *changed to whether it is one. The
- * caller releases *out with cJSON_Delete. */
+/* Parses a document and checks its digest. If `changed` is NULL, a missing or wrong digest is the
+ * error DDP_EINPUT. If `changed` is not NULL, such a document is accepted, and *changed becomes
+ * true if the digest is missing or wrong, else false. The caller releases *out with
+ * cJSON_Delete. */
 int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
                           cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Prints doc and releases it. Returns DDP_ENOMEM if doc is NULL or incomplete. */
+/* Prints `doc` to `out`. Always releases `doc`. Returns DDP_ENOMEM if `doc` is NULL or incomplete,
+ * or if memory is exhausted. */
 int ddp_json_write(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

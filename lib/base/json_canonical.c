@@ -33,8 +33,8 @@ static bool reads_back(const struct decimal *d, double value)
     return strtod(text, NULL) == value;
 }
 
-/* Increments the last digit. Returns false if all digits are 9, because the sum is then a power of
- * ten, which has a single digit other than 0. */
+/* Adds 1 to the last digit. Returns false if all digits are 9. The sum is then a power of ten, for
+ * which fewer digits suffice. */
 static bool increment(struct decimal *d)
 {
     int i = d->count - 1;
@@ -46,9 +46,10 @@ static bool increment(struct decimal *d)
     return true;
 }
 
-/* Finds a decimal number of `count` digits that reads back as `value`. The rounded value is the
- * closest one. If `value` is a power of two, its neighbour below is only half as far away as its
- * neighbour above. The rounded value can then be too small while the next larger number fits. */
+/* Finds a decimal number of `count` digits that reads back as `value`. The closest such number is
+ * the rounded value. If `value` is a power of two, the next smaller double is only half as far away
+ * as the next larger one. In this case the rounded value may be too small to read back as `value`,
+ * although the next larger decimal number does. */
 static bool fits(double value, int count, struct decimal *out)
 {
     round_to(value, count, out);
@@ -56,8 +57,9 @@ static bool fits(double value, int count, struct decimal *out)
 }
 
 /* Sets *out to the shortest decimal number that reads back as `value`, which is positive. A number
- * of up to DBL_DIG digits survives the conversion to a normal double and back. Therefore the value
- * rounded to DBL_DIG digits is the shortest number, apart from zeros at its end, if it fits. */
+ * of up to DBL_DIG digits survives the conversion to a normal double and back. Therefore, if the
+ * value rounded to DBL_DIG digits reads back, it is the shortest number, apart from zeros at its
+ * end. */
 static void shortest(double value, struct decimal *out)
 {
     int count = value < DBL_MIN ? 1 : DBL_DIG;
@@ -108,9 +110,9 @@ static void add_string(const char *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\"");
 }
 
-/* Returns the rank of a byte of UTF-8 in the order of UTF-16. In UTF-8, U+E000 to U+FFFF begin with
- * EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has these two groups in the
- * opposite order. */
+/* Returns a number that sorts a byte of UTF-8 in the order of UTF-16. In UTF-8, U+E000 to U+FFFF
+ * begin with EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has these two
+ * groups in the opposite order. */
 static int utf16_rank(unsigned char c)
 {
     return c == 0xEE || c == 0xEF ? c + 0x10 : c;

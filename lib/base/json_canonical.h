@@ -13,16 +13,16 @@
 extern "C" {
 #endif
 
-/* Bytes that suffice for a number, with its NUL. */
+/* Bytes that suffice for the text of a number, with its NUL. */
 #define DDP_JSON_NUMBER_BYTES 32
 
 /* Writes a number in the form of ECMAScript: the shortest decimal number that reads back as the
- * same double. Of several such numbers the one that is closest to the double. A NaN or infinity
- * becomes "null", as in the documents of ddpbench. */
+ * same double. If there are several such numbers, it writes the one that is closest to the double.
+ * A NaN or infinity becomes "null", as in the documents of ddpbench. */
 void ddp_json_shortest(double value, char out[DDP_JSON_NUMBER_BYTES]);
 
-/* Appends the canonical form of `doc`. without: a member of the outermost object that is left out;
- * NULL: none. Returns DDP_ENOMEM. */
+/* Appends the canonical form of `doc`. `without` names a member of the outermost object that is
+ * left out; it may be NULL. Returns DDP_ENOMEM if memory is exhausted. */
 int ddp_json_canonical(const cJSON *doc, const char *without, struct ddp_strbuf *out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

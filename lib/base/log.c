@@ -26,7 +26,7 @@ static void start_line(const struct ddp_log *log, enum ddp_log_level level, stru
                     levels[level].prefix, color ? "\033[0m" : "");
 }
 
-/* Returns the width of the terminal, or 0 if the stream goes to none. */
+/* Returns the width of the terminal, or 0 if the stream does not go to a terminal. */
 static int columns_of(const struct ddp_log *log)
 {
     struct ddp_terminal terminal;
@@ -34,7 +34,7 @@ static int columns_of(const struct ddp_log *log)
     return terminal.columns;
 }
 
-/* Adds a text after a prefix of `used` columns. On a terminal it is broken into lines. */
+/* Adds a text after a prefix of `used` characters. On a terminal the text is broken into lines. */
 static void add_text(const struct ddp_log *log, const char *text, int used, struct ddp_strbuf *line)
 {
     ddp_strbuf_wrap(line, text, used, columns_of(log), 2);
@@ -48,8 +48,8 @@ bool ddp_log_ready(FILE *stream, int timeout_ms)
 }
 
 /* Writes the whole message with one fwrite. stderr is unbuffered, so the fwrite makes one write().
- * If the reader of a pipe does not accept the message in time, the message is dropped, because it
- * must not delay the run. */
+ * If the reader of a pipe does not accept the message in time, the message is dropped, so that it
+ * does not delay the run. */
 static void write_line(const struct ddp_log *log, const char *text, size_t n)
 {
     if (!ddp_log_ready(log->stream, WRITE_DEADLINE_MS))
@@ -76,7 +76,7 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
     ddp_strbuf_release(&line);
 }
 
-/* Writes progress as a whole line if the interval is over. */
+/* Writes progress as a whole line if log->progress_every_ns has passed since the last one. */
 static void progress_line(struct ddp_log *log, const char *fmt, va_list args)
 {
     const int64_t now = ddp_now_ns();
@@ -112,8 +112,8 @@ void ddp_log_progress(struct ddp_log *log, const char *fmt, ...)
     log->progress_shown = true;
 }
 
-/* Appends a time in whole seconds or minutes, or in tenths of an hour. ddp_format_ns has more
- * digits than an estimate can be sure of. */
+/* Appends a time in whole seconds or minutes, or in tenths of an hour. ddp_format_ns would write
+ * more digits than an estimate deserves. */
 static void add_time(char *text, size_t text_bytes, double s)
 {
     if (s < 89.5)

@@ -1,6 +1,7 @@
 /* Writes messages to the user on stderr. No other part of lib/ writes to stderr. Each call writes
  * one message with a single write, so that messages of several ranks do not mix. The caller decides
- * which ranks write, and sets `color` only if stderr is a terminal and NO_COLOR is not set. */
+ * which ranks write, and sets `color` only if stderr is a terminal that shows colours
+ * (terminal.h). */
 #ifndef DDP_BASE_LOG_H
 #define DDP_BASE_LOG_H
 
@@ -19,12 +20,12 @@ enum ddp_log_level { DDP_LOG_ERROR, DDP_LOG_WARN, DDP_LOG_NOTE, DDP_LOG_DEBUG };
 /* Destination and format of the messages. */
 struct ddp_log {
     FILE *stream;             /* usually stderr */
-    enum ddp_log_level level; /* highest level written */
+    enum ddp_log_level level; /* messages of higher levels are not written */
     bool color;               /* escape codes are allowed */
     bool progress_shown;      /* the last line is progress, without a newline */
-    /* 0: a line of progress replaces the previous one, as on a terminal. Otherwise progress is
-     * written in whole lines, the first one this long after the first call and then at most one per
-     * this time. */
+    /* If this interval is 0, a line of progress replaces the previous one on the terminal.
+     * Otherwise progress is written in whole lines. The first line comes one interval after the
+     * first call of ddp_log_progress, and later lines are at least one interval apart. */
     int64_t progress_every_ns;
     int64_t progress_since_ns; /* the time of the last whole line of progress; 0: no call yet */
 };
@@ -32,25 +33,26 @@ struct ddp_log {
 /* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
-/* Returns whether the stream can accept a line within timeout_ms. A full pipe whose reader does not
- * read cannot. A stream without a file descriptor always can. */
+/* Returns whether the stream can accept a line within timeout_ms. Returns false for a full pipe
+ * whose reader does not read. Returns true for a stream without a file descriptor. */
 bool ddp_log_ready(FILE *stream, int timeout_ms);
 /* The interval between lines of progress in a pipe or a file, such as the log of a CI. */
 #define DDP_LOG_PROGRESS_NS 30000000000
 
-/* Shows a line of progress, in place of the previous one unless log->progress_every_ns is set. Does
- * nothing if the stream cannot accept it. ddp_log_clear_progress removes the line. */
+/* Shows a line of progress. Unless log->progress_every_ns is set, the line replaces the previous
+ * one. Does nothing if the stream cannot accept the line. ddp_log_clear_progress removes the
+ * line. */
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
-/* Appends to a line of progress the time since its command began and the time that is left, for
- * example ", 40 s, about 3 min left". quality: "about" or "at most". left_s: NaN if the time left
- * is not known. */
+/* Appends two times to a line of progress, for example ", 40 s, about 3 min left": the time since
+ * the command began, and the time that is left. `quality` is "about" or "at most". `left_s` is NaN
+ * if the time left is not known. */
 void ddp_log_progress_times(char *text, size_t text_bytes, double elapsed_s, const char *quality,
                             double left_s);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". Leaves out "error: " if err->interrupted is
  * set. Writes nothing if the code is DDP_ECLOSED. */
 void ddp_log_err(const struct ddp_log *log, const struct ddp_err *err);
-/* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, writes neither. */
+/* Like ddp_log_err, but writes `who` instead of "rank N". If `who` is NULL, neither is written. */
 void ddp_log_err_of(const struct ddp_log *log, const char *who, const struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -42,7 +42,7 @@ int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct
     return DDP_OK;
 }
 
-/* Rounds `bytes` up to whole pages, at least one. Returns 0 on overflow. */
+/* Rounds `bytes` up to whole pages, and to at least one page. Returns 0 on overflow. */
 static size_t round_pages(size_t bytes, size_t page)
 {
     if (bytes == 0)
@@ -52,13 +52,14 @@ static size_t round_pages(size_t bytes, size_t page)
     return (bytes + page - 1) / page * page;
 }
 
-/* Uses mmap instead of malloc, because only memory that was never touched gets huge pages at the
- * first access. */
 /* LeakSanitizer searches the heap, but not mappings, for pointers to allocated memory. These
- * functions make it search a mapping, too. NULL if LeakSanitizer is not linked. */
+ * functions make LeakSanitizer search a mapping, too. They are NULL if LeakSanitizer is not
+ * linked. */
 void __lsan_register_root_region(const void *begin, size_t bytes) __attribute__((weak));
 void __lsan_unregister_root_region(const void *begin, size_t bytes) __attribute__((weak));
 
+/* Uses mmap instead of malloc, because only memory that was never touched gets huge pages at the
+ * first access. */
 static void *map_pages(size_t bytes)
 {
     size_t page = bytes >= HUGE_FROM_BYTES ? HUGE_BYTES : PAGE_BYTES;

@@ -1,5 +1,6 @@
 /* Memory: allocation with overflow checks, page-aligned memory, and prefetch. If memory is
- * exhausted, the functions return NULL and the caller reports the error; DDP_NEW reports it. */
+ * exhausted, the functions that return a pointer return NULL, and the caller reports the error.
+ * DDP_NEW and DDP_RESIZE report the error themselves. */
 #ifndef DDP_BASE_MEM_H
 #define DDP_BASE_MEM_H
 
@@ -47,9 +48,9 @@ static inline __attribute__((always_inline)) void ddp_prefetch(const void *array
 void *ddp_calloc(size_t n, size_t elem_bytes);
 /* Fills *err with "no memory for BYTES bytes (WHERE)". Returns DDP_ENOMEM. */
 int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char *where);
-/* Sets *ptr to a new array of n elements, as ddp_calloc does: DDP_TRY(DDP_NEW(&table, n, err)).
- * Returns DDP_ENOMEM, with the number of bytes and the calling function in *err, if memory is
- * exhausted; *ptr is then NULL. */
+/* Sets *ptr to a new array of n elements, as ddp_calloc does: DDP_TRY(DDP_NEW(&table, n, err)). If
+ * memory is exhausted, sets *ptr to NULL and returns DDP_ENOMEM. The message contains the number of
+ * bytes and the name of the calling function. */
 #define DDP_NEW(ptr, n, err)                                                                       \
     ((*(ptr) = ddp_calloc(n, sizeof **(ptr))) != NULL                                              \
          ? DDP_OK                                                                                  \
@@ -61,11 +62,11 @@ void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
  * initialised. If memory is exhausted, returns DDP_ENOMEM with the same message as DDP_NEW, and
  * *ptr does not change. */
 #define DDP_RESIZE(ptr, n, err) ddp_resize(ptr, n, sizeof **(ptr), __func__, err)
-/* Implements DDP_RESIZE. ptr: address of a pointer to elements of elem_bytes bytes. */
+/* Implements DDP_RESIZE. `ptr` is the address of a pointer to elements of elem_bytes bytes. */
 int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct ddp_err *err);
 /* Returns uninitialised memory, aligned to 4096 bytes. From 4 MiB on, the memory is aligned to 2
- * MiB and the kernel is asked for transparent huge pages, as it is for registered memory. If bytes
- * is 0, returns a valid pointer. Release the memory with ddp_free_pages(ptr, bytes). */
+ * MiB, and the kernel is asked for transparent huge pages. If bytes is 0, returns a valid pointer.
+ * Release the memory with ddp_free_pages(ptr, bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);
 

@@ -42,10 +42,11 @@ const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *
         if (length > LENGTH_MAX)
             continue;
         int edits = distance(text, n, name, length);
-        /* An abbreviation of at least two letters counts as one edit, however long the rest is. */
+        /* An abbreviation of at least two letters counts as one edit, no matter how long the name
+         * is. */
         if (n >= 2 && strncmp(text, name, n) == 0)
             edits = DDP_MIN(edits, 1);
-        /* Up to a third of the letters may differ. */
+        /* The number of edits may be at most a third of the longer length. */
         if ((size_t)edits * 3 > longer)
             continue;
         if (!best || edits < best_distance) {

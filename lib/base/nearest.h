@@ -1,4 +1,4 @@
-/* Errors about a name that is not one of the legal ones. */
+/* Errors about a name that is not a legal name. */
 #ifndef DDP_BASE_NEAREST_H
 #define DDP_BASE_NEAREST_H
 
@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-/* Returns the i-th legal name, or NULL past the last. `ctx` is the caller's. */
+/* Returns the i-th legal name, or NULL past the last. `ctx` is the pointer that was passed with
+ * this function. */
 typedef const char *ddp_candidate(const void *ctx, int i);
-/* Returns the candidate nearest to `text` by edit distance, or NULL if none is near enough to
- * suggest. */
+/* Returns the candidate nearest to `text` by edit distance, or NULL if no candidate is near enough
+ * for a suggestion. */
 const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *ctx);
 /* Sets the hint "did you mean 'NEAREST'?". If no candidate is near, the hint is `advice`, or the
  * list of all candidates if advice is NULL. Returns err->code. */

@@ -56,7 +56,7 @@ static void expect(struct cursor *c, const char *text)
         c->bad = true;
 }
 
-/* Like take, for `text` in single or double quotes. */
+/* Like take(), but expects `text` in single or double quotes. */
 static bool take_quoted(struct cursor *c, const char *text)
 {
     struct cursor back = *c;
@@ -97,7 +97,8 @@ static void take_shape(struct cursor *c, struct ddp_npy *npy)
     expect(c, ")");
 }
 
-/* Parses the whole dictionary. Returns NULL, or the reason why the file cannot be used. */
+/* Parses the whole dictionary. Returns NULL on success, else the reason why the file cannot be
+ * used. */
 static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
 {
     struct cursor c = {.at = text, .end = text + n};
@@ -133,7 +134,8 @@ static const char *parse(const char *text, size_t n, struct ddp_npy *npy)
     return npy->columns > 0 ? NULL : "it has no columns";
 }
 
-/* Reads n bytes at offset, or fewer if the file ends before. *got receives the number of bytes. */
+/* Reads n bytes at `offset`, or fewer if the file ends earlier. *got becomes the number of bytes
+ * that were read. */
 static int read_at(const struct ddp_npy *npy, void *out, size_t n, size_t offset, size_t *got,
                    struct ddp_err *err)
 {
@@ -148,7 +150,7 @@ static int read_at(const struct ddp_npy *npy, void *out, size_t n, size_t offset
     return 0;
 }
 
-/* Checks the header of an open file, and its length. */
+/* Checks the header and the length of an open file. */
 static int check(struct ddp_npy *npy, size_t file_bytes, struct ddp_err *err)
 {
     unsigned char prefix[PREFIX_BYTES];

@@ -3,9 +3,9 @@
  *
  * `ddpbench train --dump-gradients DIR` writes one file per rank: DIR/rank0.npy, DIR/rank1.npy, ...
  * Each file has the shape [steps][parameters], with one row per recorded step. A row is the rank's
- * own gradient before the exchange. With P ranks and n images in the step, of which this rank has
- * m, the row is the mean gradient over the m images, times P m / n. This factor is 1 if all ranks
- * have equally many images.
+ * own gradient before the exchange. Let P be the number of ranks, n the number of images in the
+ * step, and m the number of this rank's images. The row is then the mean gradient over the m
+ * images, times P m / n. This factor is 1 if all ranks have equally many images.
  *
  * When P ranks replay one file, rank r reads row (i P + r) % rows in iteration i, so that the ranks
  * have different gradients.
@@ -35,8 +35,8 @@ struct ddp_npy {
     const char *path; /* the caller's text for messages, not copied */
 };
 
-/* Opens a file for reading. Returns DDP_EPERM or DDP_ENOINPUT if the file cannot be opened, and
- * DDP_EIO or DDP_EINPUT if it cannot be used. */
+/* Opens a file for reading. Returns the errors of ddp_file_open, DDP_EIO if reading fails, and
+ * DDP_EINPUT if the file is not supported (see above). */
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads elements [first, first + n) of a row into out [n]. Asserts row < rows and first + n <=
  * columns. Forked ranks may read from the same struct at the same time. Returns DDP_EIO if reading

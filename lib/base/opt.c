@@ -10,13 +10,13 @@
 
 enum { OPTIONS_MAX = 128 };
 
-/* The option that walk() looks for: the first one that has this name, this letter or this index. */
+/* The option that walk() searches for: the first option with this name, letter or index. */
 struct query {
-    const char *name; /* [name_bytes], or NULL: the letter counts */
+    const char *name; /* [name_bytes]; NULL: search by letter */
     size_t name_bytes;
-    char letter; /* 0: the index counts */
+    char letter; /* 0: search by index */
     int index;
-    int passed; /* number of options before the current one */
+    int passed; /* number of options that walk() has passed */
 };
 
 static bool matches(const struct ddp_opt *row, const struct query *q)
@@ -27,7 +27,8 @@ static bool matches(const struct ddp_opt *row, const struct query *q)
     return q->letter ? row->short_name == q->letter : q->passed == q->index;
 }
 
-/* Walks through a table and the tables that it includes. `base` is the offset of its struct. */
+/* Searches a table and the tables that it includes. `base` is the offset of the table's struct in
+ * the command's struct. */
 static bool walk(const struct ddp_opt *rows, size_t base, struct query *q, struct ddp_opt *out)
 {
     const char *group = "Options";
@@ -175,7 +176,7 @@ static void set_list_length(void *field, int n)
 
 /* Rejects item n of a list of choices if it repeats an earlier choice, possibly in another
  * spelling. `item` is the text of item n. `items` is the text of the items from index `first` on.
- * Earlier items come from an earlier use of the option. */
+ * The items before `first` come from an earlier use of the option. */
 static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *list, int first,
                           int n, const char *items, const char *item, struct ddp_err *err)
 {
@@ -195,7 +196,8 @@ static int check_repeated(const struct ddp_opt *row, const struct ddp_int_list *
     return DDP_OK;
 }
 
-/* Returns whether `text` stands for every choice. "all" does, unless "all" is itself a choice. */
+/* Returns whether `text` stands for every choice. This is true for "all", unless "all" is itself a
+ * choice. */
 static bool is_every_choice(const struct ddp_opt *row, const char *text)
 {
     struct ddp_err ignored = DDP_ERR_INIT;
@@ -204,7 +206,8 @@ static bool is_every_choice(const struct ddp_opt *row, const char *text)
            parse_choice(row, text, &word, &ignored) != 0;
 }
 
-/* Parses a list into the field, behind the first `first` items, which stay. */
+/* Parses a list into the field. The first `first` items of the field stay, and the new items follow
+ * them. */
 static int parse_list(const struct ddp_opt *row, const char *text, void *field, int first,
                       struct ddp_err *err)
 {
@@ -345,15 +348,15 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
 }
 
 /* Returns whether this argument may be the value of the option before it. "-" (stdout) and "-1" may
- * be values. Another option may not, so that `--json --size 4` is reported as a missing file
- * name. */
+ * be values. Other arguments that begin with a dash may not, so that for `--json --size 4` the
+ * missing file name is reported. */
 static bool can_be_value(const char *arg)
 {
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);
 }
 
-/* Sets the field of a row. `attached` is the value in the same argument, or NULL. If it is NULL and
- * the option is not a flag, the value is the next argument. */
+/* Sets the field of a row. `attached` is the value in the same argument as the option, or NULL. If
+ * it is NULL and the option is not a flag, the value is the next argument. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -374,8 +377,8 @@ static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
     return take_value(p, &row, equals ? equals + 1 : NULL, err);
 }
 
-/* Parses short options such as -qv, -n5 or -qn 5. Flags may share a dash. After the first letter
- * that takes a value, the rest of the argument is the value. */
+/* Parses short options such as -qv, -n5 or -qn 5. Several flags may share a dash. If a letter takes
+ * a value, the rest of the argument is this value. */
 static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
 {
     for (const char *letter = arg + 1; *letter; letter++) {
@@ -385,7 +388,7 @@ static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
                 ddp_fail(err, DDP_EUSAGE, "unknown option '%s'", arg);
             else
                 ddp_fail(err, DDP_EUSAGE, "unknown option '-%c' in '%.64s'", *letter, arg);
-            /* "-size" is far more often a mistyped "--size" than four flags. */
+            /* "-size" is more likely a mistyped "--size" than four flags. */
             if (find(p->rows, arg + 1, strcspn(arg + 1, "="), &meant))
                 return ddp_hint(err, "did you mean '--%s'?", meant.name);
             return fail_unknown(p->rows, arg + 1, strlen(arg + 1), err);

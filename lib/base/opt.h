@@ -6,10 +6,10 @@
  * an illegal default is an error.
  *
  * Parsing is strict. An unknown option, a missing or illegal value, a value for a flag, or an
- * abbreviation is DDP_EUSAGE. The message names the option. If an option, or a value with fixed
- * choices, is unknown, the hint suggests the nearest one. If no value is near, the hint lists the
- * legal ones. An option with one value may be given once. A flag may be repeated. The values of a
- * repeated list are added to the list. */
+ * abbreviation is DDP_EUSAGE. The message names the option. For an unknown option, the hint
+ * suggests the nearest option. For an unknown choice, the hint suggests the nearest choice, or
+ * lists all choices if none is near. An option with a single value may be given only once. A flag
+ * may be repeated. If a list option is repeated, its values are added to the list. */
 #ifndef DDP_BASE_OPT_H
 #define DDP_BASE_OPT_H
 
@@ -40,9 +40,9 @@ enum ddp_opt_kind {
     DDP_OPT_SIZE_LIST,   /* struct ddp_size_list */
     DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices of choices; "all" gives every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
-    /* Rows that are no option: */
+    /* Kinds of rows that are not options: */
     DDP_OPT_GROUP, /* `name` is the heading in help of the rows that follow in this table */
-    DDP_OPT_ROWS   /* stands for the rows of `include`; their offsets begin at `offset` */
+    DDP_OPT_ROWS   /* stands for the rows of `include`, each moved by `offset` */
 };
 
 /* The lists. `n` must be the first member. */
@@ -73,17 +73,18 @@ struct ddp_opt {
     /* The legal range of numbers and sizes. If both are 0, any value >= 0 is legal. */
     double min, max;
     const char *const *choices; /* the names of the choices, ending with NULL */
-    /* Instead of choices, if they come from a registry: returns the i-th, or NULL past the end. */
+    /* Used instead of `choices` if the names come from a registry: returns the i-th name, or NULL
+     * past the end. */
     const char *(*choice)(int i);
     /* Returns the index of the choice for which `text` is another spelling, or -1. May be NULL. */
     int (*spelling)(const char *text);
-    /* Values that completion offers for an option without choices: writes the i-th value for this
-     * command, or returns false past the last. The user may also give others. NULL: none. A value
-     * that ends in a colon needs an argument. */
+    /* For shell completion of an option without choices: writes the i-th value to offer for this
+     * command, or returns false past the last. Other values are legal, too. NULL: no value is
+     * offered. A value that ends in a colon needs an argument. */
     bool (*offer)(const char *command, int i, char *out, size_t out_bytes);
     const struct ddp_opt *include;
-    /* One line for the short page of `-h`. "": the same text as `help`. NULL: only the long page of
-     * `--help` has the option. */
+    /* One line for the short page of `-h`. If it is "", the short page shows `help`. If it is NULL,
+     * only the long page of `--help` has the option. */
     const char *brief;
     /* Filled by ddp_opt_get and ddp_opt_find. */
     const char *group; /* heading in help */
@@ -140,8 +141,8 @@ bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *resu
 /* Appends the description of an option, without a newline: help, choices, default and range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
 /* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`,
- * unless one word is. The current line already has `column` characters. Further lines begin at
- * column `indent`. */
+ * except for a line with a single word. The current line already has `column` characters. Further
+ * lines begin at column `indent`. */
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
                    const char *text);
 /* Appends the help text of all options, by group, wrapped at 80 columns. */

@@ -6,7 +6,8 @@
 #include "base/opt.h"
 #include "base/unit.h"
 
-/* The columns where help texts begin, on the long and on the short page. */
+/* The width of a page, and the columns where help texts begin on the long page and on the short
+ * page. */
 enum { WIDTH = 80, COLUMN = 28, BRIEF_COLUMN = 34 };
 
 void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
@@ -32,7 +33,8 @@ void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t 
     ddp_strbuf_add(out, "\n");
 }
 
-/* Writes a range such as "1..256" or "from 1", or "" if the row has no range or is no number. */
+/* Writes a range such as "1..256" or "from 1". Writes "" if the row has no range or its values are
+ * not numbers. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
 {
     out[0] = '\0';

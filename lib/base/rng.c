@@ -11,8 +11,8 @@ void ddp_rng_init(struct ddp_rng *rng, uint64_t seed, uint64_t stream)
     uint64_t x = ddp_mix64(seed ^ ddp_mix64(stream));
     for (int i = 0; i < 4; i++, x += GOLDEN)
         rng->s[i] = ddp_mix64(x);
-    /* The four words must not all be zero. They are not, because ddp_mix64 returns 0 for only one
-     * x. */
+    /* The generator must not start with four zero words. This cannot happen, because ddp_mix64
+     * returns 0 for only one x. */
 }
 
 static uint64_t rotate_left(uint64_t x, int k)
@@ -52,8 +52,8 @@ double ddp_rng_normal(struct ddp_rng *rng)
 
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound)
 {
-    /* The high half of a 128-bit product is the value. Products with a low half below 2^64 mod
-     * bound are discarded, so that every value is equally likely. */
+    /* The result is the high half of a 128-bit product. A product is discarded if its low half is
+     * less than 2^64 mod bound, so that every result is equally likely. */
     unsigned __int128 product = (unsigned __int128)ddp_rng_u64(rng) * bound;
     if ((uint64_t)product < bound) {
         uint64_t excess = -bound % bound;

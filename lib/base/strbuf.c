@@ -81,7 +81,8 @@ int ddp_text_columns(const char *text, size_t bytes)
     return columns;
 }
 
-/* Returns the length of the word at the start of text. Text between backquotes has no spaces. */
+/* Returns the length of the word at the start of text. A space between two backquotes does not end
+ * the word. */
 static size_t word_bytes(const char *text)
 {
     bool quoted = false;

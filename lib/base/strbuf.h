@@ -27,17 +27,17 @@ void ddp_strbuf_addf(struct ddp_strbuf *sb, const char *fmt, ...) DDP_PRINTF(2, 
 void ddp_strbuf_pad(struct ddp_strbuf *sb, size_t n);
 void ddp_strbuf_release(struct ddp_strbuf *sb);
 
-/* Appends text in lines of at most `width` columns, broken at spaces. `used` columns of the first
- * line are taken. The other lines begin with `indent` spaces. Commands between backquotes and words
- * that are longer than a line are not broken. If width is 0, nothing is broken. Appends no newline
- * at the end. */
+/* Appends text, broken at spaces into lines of at most `width` characters. The first line already
+ * has `used` characters. The other lines begin with `indent` spaces. Commands between backquotes,
+ * and words that are longer than a line, are not broken. If width is 0, no line is broken. Appends
+ * no newline at the end. */
 void ddp_strbuf_wrap(struct ddp_strbuf *sb, const char *text, int used, int width, int indent);
-/* Returns the number of columns of a text, which has no escape codes. Each character counts as one
- * column. */
+/* Returns the number of terminal columns that a text without escape codes takes. Each character
+ * counts as one column. */
 int ddp_text_columns(const char *text, size_t bytes);
 
-/* Appends to the NUL-terminated text in text [text_bytes]. If the result does not fit, it is cut
- * and ends in "...". text_bytes must be at least 4. */
+/* Appends to the NUL-terminated string in the buffer text [text_bytes]. If the result does not fit,
+ * it is cut and ends in "...". text_bytes must be at least 4. */
 void ddp_text_append(char *text, size_t text_bytes, const char *fmt, ...) DDP_PRINTF(3, 4);
 void ddp_text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args);
 

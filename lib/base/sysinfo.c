@@ -49,8 +49,8 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Returns a field of a file with lines "NAME NUMBER", which may end in a unit, or -1 if the field
- * is missing. */
+/* Reads a file with lines "NAME NUMBER", which may end in a unit. Returns the number of `field`, or
+ * -1 if the field is missing. */
 static int64_t read_field(const char *folder, const char *file, const char *field)
 {
     char name[64];
@@ -71,7 +71,7 @@ static int64_t lower(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Lowers the memory limits in *out to the limits of this folder. */
+/* If the memory limits of this folder are lower than those in *out, stores them in *out. */
 static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
 {
     int64_t limit = read_number(folder, v->limit);
@@ -98,7 +98,7 @@ static void apply_cpu_v2(const char *folder, struct ddp_cgroup *out)
     FILE *f = open_in(folder, "cpu.max");
     if (!f)
         return;
-    if (fscanf(f, "%lld %lld", &quota, &period) == 2) /* "max 100000" is no limit */
+    if (fscanf(f, "%lld %lld", &quota, &period) == 2) /* "max 100000": no limit */
         apply_quota(quota, period, out);
     fclose(f);
 }
@@ -160,7 +160,7 @@ struct group {
     bool v2;
 };
 
-/* Reads the next line. Returns false if there is none, also if f is NULL. */
+/* Reads the next line. Returns false if there is no further line or f is NULL. */
 static bool next_group(FILE *f, struct group *g)
 {
     while (f && fgets(g->line, sizeof g->line, f)) {
@@ -244,9 +244,9 @@ static double read_throttled_ms(const char *folder)
     return ns < 0 ? NAN : (double)ns / 1e6;
 }
 
-/* Returns the throttled time of a group. If it cannot be read, returns that of the root folder of
- * the mount (version 1: its folder cpu). In a container the path of the group may be missing under
- * the mount. */
+/* Returns the throttled time of a group. In a container the path of the group may be missing under
+ * the mount. In this case, returns the throttled time of the mount itself (version 1: of its folder
+ * cpu). */
 static double throttled_by(const struct group *g, const char *mount)
 {
     char folder[PATH_MAX];
@@ -284,7 +284,8 @@ static int64_t read_retransmits(const char *path)
     return -1;
 }
 
-/* Returns the clock of the processor that runs this thread, or NaN. The file has it in kHz. */
+/* Returns the clock of the processor that runs this thread, or NaN. The file contains the clock in
+ * kHz. */
 static double read_clock_MHz(const char *cpus)
 {
     char folder[PATH_MAX];
@@ -325,7 +326,7 @@ void ddp_interference_read(struct ddp_interference *out)
     ddp_interference_read_from(&files, out);
 }
 
-/* Returns the rise of a counter, or -1 if one of its values is unknown. */
+/* Returns the difference of a counter, or -1 if one of the two values is unknown. */
 static int64_t rise(int64_t before, int64_t after)
 {
     return before < 0 || after < 0 ? -1 : after - before;
@@ -430,7 +431,7 @@ void ddp_sysinfo_read(struct ddp_sysinfo *out)
                 sizeof out->shmem_thp);
 }
 
-/* The huge page of x86-64, and of arm64 with 4 KiB pages. */
+/* Size of a huge page on x86-64, and on arm64 with 4 KiB pages. */
 #define HUGE_BYTES_DEFAULT (2 << 20)
 
 int64_t ddp_page_bytes(const void *ptr)

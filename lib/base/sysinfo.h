@@ -19,7 +19,7 @@ struct ddp_sysinfo {
     int machine_cores;       /* online cores of the machine */
     double cpu_quota;        /* CPU quota of the cgroup, in cores; NaN: no limit, or unknown */
     int64_t memory_bytes;    /* memory of the machine, or the cgroup's limit if lower */
-    int64_t available_bytes; /* MemAvailable, or what is left below the cgroup's limit if lower */
+    int64_t available_bytes; /* MemAvailable, or the rest below the cgroup's limit if lower */
     double load;             /* load average over 1 minute */
     char thp[16];            /* transparent huge pages for private memory: "always", ... */
     char shmem_thp[16];      /* the same for shared memory */
@@ -68,7 +68,7 @@ struct ddp_interference {
 
 /* Reads the counters. Do not call this function in timed regions, because it opens files. */
 void ddp_interference_read(struct ddp_interference *out);
-/* The files that ddp_interference_read reads. Tests use other ones. */
+/* The files that ddp_interference_read reads. Tests use other files. */
 struct ddp_interference_files {
     const char *stat;       /* /proc/stat */
     const char *membership; /* /proc/self/cgroup */
@@ -78,8 +78,8 @@ struct ddp_interference_files {
 };
 void ddp_interference_read_from(const struct ddp_interference_files *files,
                                 struct ddp_interference *out);
-/* Subtracts the counters of *before from those of *after. A difference of which one value is
- * unknown is unknown. after->clock_MHz becomes the lower one of the two clocks. */
+/* Replaces the counters of *after by their differences to *before. If one of the two values is
+ * unknown, the difference is unknown. after->clock_MHz becomes the lower clock of the two. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

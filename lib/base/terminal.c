@@ -10,7 +10,7 @@
 #define LEAST_COLUMNS 20
 #define MOST_COLUMNS  10000
 
-/* Returns the number in a variable of the environment, or 0 if it is no sensible width. */
+/* Returns the number in an environment variable, or 0 if it is not a plausible width. */
 static int columns_of(const char *name)
 {
     const char *text = getenv(name);
@@ -44,7 +44,7 @@ bool ddp_terminal_utf8(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *locale = getenv(names[i]);
         const char *set = locale ? strchr(locale, '.') : NULL;
-        if (locale && locale[0]) /* It decides; the variables after it have no effect. */
+        if (locale && locale[0]) /* The first non-empty variable decides. */
             return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
     }
     return false;

@@ -14,9 +14,9 @@ extern "C" {
 
 /* Parses a size in bytes: digits with an optional fraction or exponent ("1e6", "1.5G") and an
  * optional suffix. The suffixes K, M, G, T, P and E are powers of 1024, also as Ki, KiB and so on.
- * A single small letter is accepted, too, except e. The suffixes kB, KB, MB, GB, TB, PB and EB are
- * powers of 1000, and B is 1. The result is exact and must be a whole number below 2^63. Returns
- * DDP_EUSAGE if the text is not a size, and the message contains the text. */
+ * A single lower-case letter is accepted, too, except e. The suffixes kB, KB, MB, GB, TB, PB and EB
+ * are powers of 1000, and B is 1. The result is exact and must be a whole number below 2^63.
+ * Returns DDP_EUSAGE if the text is not such a size. The message contains the text. */
 int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses a signed integer in [min, max]. Forms such as 1e3 are accepted if the value is whole. */
 int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,
@@ -31,8 +31,8 @@ void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes);
 /* Writes a time, for example "850 ns", "12.3 us", "7.8 s" or "3m12s". Writes "-" for NaN and
  * infinities. out must have at least 24 bytes. */
 void ddp_format_ns(double ns, char *out, size_t out_bytes);
-/* Writes a bandwidth, for example "3.2 GB/s" or "12 MB/s". It must be finite and not negative. out
- * must have at least 24 bytes. */
+/* Writes a bandwidth, for example "3.2 GB/s" or "12 MB/s". The value must be finite and not
+ * negative. `out` must have at least 24 bytes. */
 void ddp_format_GBps(double GBps, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

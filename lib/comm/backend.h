@@ -3,8 +3,8 @@
  *
  * Callers use comm.h; this header is for backends. comm.c sets the generic members of a
  * communicator before it passes the communicator to a backend. The functions of the capabilities
- * P2P, MAP, REGISTERED and NATIVE are NULL unless the bit is set. ddp_backend_check() checks this
- * before a command with ranks runs. */
+ * P2P, MAP, REGISTERED and NATIVE are NULL unless the capability's bit is set. ddp_backend_check()
+ * checks this before a command starts ranks. */
 #ifndef DDP_COMM_BACKEND_H
 #define DDP_COMM_BACKEND_H
 
@@ -26,9 +26,11 @@ enum ddp_backend_cap {
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
-    DDP_CAP_AVG_FIRST = 1 << 9, /* native averages multiply by 1/size in the data type, then sum */
-    /* init finds out which ranks share a host (hosts.h). If all ranks share the memory of one host,
-     * init sets comm->shm, and comm->hosts->local provides registered memory. */
+    /* For an average, native() multiplies by 1/size in the data type, and then sums. */
+    DDP_CAP_AVG_FIRST = 1 << 9,
+    /* init finds out which ranks share a host (hosts.h). If the ranks of each host share memory,
+     * comm->hosts->local provides registered memory. If all ranks share the memory of one host,
+     * init also sets comm->shm. */
     DDP_CAP_HOSTS = 1 << 6
 };
 
@@ -36,9 +38,9 @@ enum ddp_backend_cap {
  * shapes, the meaning of `count` and in-place calls. */
 struct ddp_coll_args {
     enum ddp_coll coll;
-    const void *send; /* [count_in] */
-    void *recv;       /* [count_out] */
-    size_t count;     /* number of elements; coll.h says of which array */
+    const void *send; /* input; coll.h defines its size */
+    void *recv;       /* output; coll.h defines its size */
+    size_t count;     /* number of elements; see coll.h for each collective */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
@@ -47,19 +49,19 @@ struct ddp_coll_args {
 struct ddp_backend {
     const char *name, *summary;
     unsigned caps;
-    /* Returns the version of the backend's library ("Open MPI 4.1.4"), or NULL if unknown. This
-     * member may be NULL. */
+    /* Returns the name and version of the backend's library ("Open MPI 4.1.4"), or NULL if unknown.
+     * This member may be NULL. */
     const char *(*library)(void);
-    /* Opens the library, or fails with DDP_EUNAVAIL and the reason. NULL: the backend has no
-     * library, or only init can open it. */
+    /* Opens the library, or fails with DDP_EUNAVAIL and the reason. This member is NULL if the
+     * backend has no library, or if only init can open the library. */
     int (*load)(struct ddp_err *err);
     /* Returns the version of the device's software ("CUDA 13.0, ..."). This member may be NULL. */
     const char *(*device_library)(void);
-    /* Returns the number of devices on this host that ranks can use, one per rank. NULL: any
-     * number. */
+    /* Returns the number of devices of this host that ranks can use, with one device per rank. This
+     * member is NULL if the backend needs no devices. */
     int (*places)(void);
-    /* Returns 0 if the backend is usable here. Initialises no library in this process. module_dir
-     * as in ddp_comm_options. */
+    /* Fails with the reason if the backend is not usable here. Initialises no library in this
+     * process. `module_dir` is that of ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
     void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
@@ -69,8 +71,8 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Otherwise
-     * returns at once. A rank calls this function while it waits for something else. This member
+    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Does not wait.
+     * A rank calls this function while it waits for something else, such as its GPU. This member
      * may be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
@@ -81,8 +83,7 @@ struct ddp_backend {
     int (*irecv)(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                  struct ddp_request *req, struct ddp_err *err);
     int (*test)(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err);
-    /* Returns 0 if native() can run this collective, dtype and op. Otherwise fails with the reason
-     * in err. */
+    /* Fails with the reason if native() cannot run this collective with this dtype and op. */
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);

@@ -28,8 +28,9 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     for_control.heap_bytes = 0;
     for_control.inside_host = true; /* DDPBENCH_HOSTS does not apply to the side channel */
     DDP_TRY(ddp_comm_create(backend, &comm->rank_info, &for_control, &control, err));
-    /* on_expire is for aborts that end the process. An abort of the TCP side channel does not end
-     * the process, so the caller reports the error instead. */
+    /* ddp_wait_expired calls on_expire before an abort, because the abort may end the process. An
+     * abort of the TCP side channel does not end the process. ddp_wait_expired then returns the
+     * error to its caller, so on_expire would report the error a second time. */
     if (backend == &ddp_control_tcp)
         comm->on_expire = NULL;
     comm->control = control;
@@ -37,7 +38,7 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     return 0;
 }
 
-/* child->world_rank holds ranks of the world, but the parent's side channel needs ranks of the
+/* The array child->world_rank holds ranks of the world, but ddp_comm_group needs ranks of the
  * parent. */
 int ddp_bootstrap_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {

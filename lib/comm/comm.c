@@ -23,12 +23,12 @@ struct made {
     uint64_t ranks_hash, count;
 };
 
-/* A communicator and the members that only this file uses. */
+/* A communicator with additional members that only this file uses. */
 struct comm_box {
     struct ddp_comm comm; /* must be first: box and communicator have the same address */
     /* Private memory of backends without registered memory. */
     struct ddp_comm_pages pages;
-    /* The flight recorder if no segment holds it. */
+    /* This rank's flight recorder, if no segment holds it. */
     struct ddp_flight *own_flight;
     struct made *made; /* [made_count] */
     size_t made_count;
@@ -150,9 +150,9 @@ static int check_group(const struct ddp_comm *parent, const int *ranks, int n, i
 
 /* Sets child->id (never 0) from the parent's id, the child's world_rank [size], and the number of
  * groups that the parent made of these ranks before. This number is the same on all members,
- * because every member was in all of these groups. So all members compute the same id without
- * messages, and two groups almost certainly have different ids. Reports on a hang use the id to
- * recognise a group on all its ranks. */
+ * because every member was in all of these groups. Therefore all members compute the same id
+ * without messages, and two groups almost certainly have different ids. Reports about a hang use
+ * the id to find the operations of the same group on different ranks. */
 static int make_id(struct comm_box *parent, struct ddp_comm *child, struct ddp_err *err)
 {
     const uint64_t hash =
@@ -191,7 +191,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     child->on_expire = parent->on_expire;
     child->on_expire_arg = parent->on_expire_arg;
     child->flight = parent->flight;
-    /* The share of a rank of the world, because groups run at the same time. */
+    /* A group keeps the cache share of a rank of the world, because several groups may run at the
+     * same time. */
     child->cache_share = parent->cache_share;
     child->correctness_only = parent->correctness_only;
     child->parent = parent;
@@ -249,9 +250,10 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
-/* Returns the communicator that carries the barriers and all-gathers of comm. A side channel takes
- * the place of comm. If all ranks share memory, the host's shm communicator is used, because its
- * waits have a deadline. */
+/* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
+ * channel, this is the side channel or its shm communicator. If all ranks share the memory of one
+ * host, it is the host's shm communicator, because its waits have a deadline. Otherwise it is comm
+ * itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -304,7 +306,7 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     struct ddp_err lost = DDP_ERR_INIT;
     int result = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, &lost);
     if (result != 0) {
-        /* This rank's own error explains more than the loss of other ranks. */
+        /* This rank's own error explains more than the error of the failed all-gather. */
         result = rc != 0 ? rc : ddp_fail(err, result, "%s", lost.text);
         free(all);
         return result;
@@ -339,8 +341,8 @@ int64_t ddp_comm_wait_ns(const struct ddp_comm *comm)
     return idle ? INT64_MAX / 2 : comm->timeout_ns;
 }
 
-/* Returns the communicator that owns registered memory: comm, or the one of this host. Returns NULL
- * if there is no registered memory. */
+/* Returns the communicator that owns the registered memory of comm: comm itself, or the shm
+ * communicator of this host. Returns NULL if there is no registered memory. */
 static struct ddp_comm *memory_of(const struct ddp_comm *comm)
 {
     if (comm->backend->alloc != NULL)

@@ -1,10 +1,10 @@
-/* Communicators: a group of ranks and the operations between them.
+/* A communicator is a group of ranks with the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
  * ends when the world is aborted or a deadline passes. A call whose wait ends in this way fails
  * with DDP_ELOST, and all later operations on the communicator also fail. With MPI the process may
- * end instead. The deadline is at least timeout_ns after the wait began. Only ddp_comm_agree_idle
- * may have no deadline. */
+ * end instead. The deadline of a wait is at least timeout_ns after the start of the wait. Only
+ * ddp_comm_agree_idle may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -28,20 +28,21 @@ struct ddp_hosts;
 
 /* Options of backends on GPUs. */
 struct ddp_gpu_options {
-    /* share: several ranks use one GPU (gpu_share.h). window: registered memory becomes an NCCL
-     * window of all ranks. graph: collectives run as captured graphs. */
+    /* `share`: several ranks use one GPU (gpu_share.h). `window`: registered memory becomes an NCCL
+     * window of all ranks. `graph`: collectives run as captured CUDA graphs. */
     bool share, window, graph;
 };
 
 struct ddp_comm_options {
-    int64_t timeout_ns; /* shortest deadline of a wait; > 0 */
-    /* Registered memory that a rank needs at the same time. Only address space is reserved. */
+    int64_t timeout_ns; /* minimum time until the deadline of a wait; > 0 */
+    /* Bytes of registered memory that a rank needs at the same time. Only address space is reserved
+     * for them. */
     uint64_t heap_bytes;
     const struct ddp_device *device;
     const char *module_dir; /* folder of the backend modules; NULL: that of the binary */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
     /* Called with a report when a blocking call of a library (watchdog.h) or a wait without shared
-     * memory has exceeded the deadline. The process ends after this call. NULL: nothing is
+     * memory has exceeded the deadline. The process ends after the call. If NULL, nothing is
      * reported. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
@@ -72,9 +73,9 @@ struct ddp_comm {
     int64_t init_ns;       /* time that this rank took to open the communicator */
     uint64_t wire_bytes;   /* bytes that this rank has sent with ddp_comm_isend */
     uint64_t wire_messages;
-    /* id: identifies the communicator on all its ranks; 0 for the world. collectives, controls:
-     * numbers of collectives and control operations (ddp_comm_enter) that this rank has entered. An
-     * operation has the same number on all ranks. */
+    /* `id` identifies the communicator on all its ranks; it is 0 for the world. `collectives` and
+     * `controls` count the collectives and the control operations (ddp_comm_enter) that this rank
+     * has entered. An operation has the same number on all ranks. */
     uint64_t id, collectives, controls;
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
@@ -83,9 +84,9 @@ struct ddp_comm {
     bool sleeps_in_waits;
 };
 
-/* Records in the flight recorder that this rank enters an operation of the whole group. what: enum
- * ddp_coll, or a control operation (DDP_FLIGHT_EXCHANGE, DDP_FLIGHT_ALLOC). Returns the index for
- * ddp_flight_leave. */
+/* Records in the flight recorder that this rank enters an operation of the whole group. `what` is
+ * an enum ddp_coll or a control operation (DDP_FLIGHT_EXCHANGE, DDP_FLIGHT_ALLOC). Returns the
+ * index for ddp_flight_leave. */
 static inline uint64_t ddp_comm_enter(struct ddp_comm *comm, unsigned what, unsigned dtype,
                                       uint64_t bytes)
 {
@@ -108,21 +109,22 @@ int ddp_comm_create(const struct ddp_backend *backend, const struct ddp_rank_inf
 void ddp_comm_destroy(struct ddp_comm *comm);
 /* Opens a group of n ranks of `parent`. The array `ranks` [n] is ascending, has no duplicates and
  * includes this rank. Collective over these ranks. A backend supports at least 64 open groups.
- * Returns DDP_EUSAGE if ranks are invalid. */
+ * Returns DDP_EUSAGE if `ranks` is invalid, and DDP_EUNAVAIL if too many groups are open. */
 int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
- * the processes end instead. code: the cause, an enum ddp_code. */
+ * the processes end instead. `code` is the error code of the cause. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
 /* Aborts if rc is not 0, because the other ranks wait for this rank. Returns rc. */
 int ddp_comm_abort_if(struct ddp_comm *comm, int rc) DDP_MUST_CHECK;
 /* Returns the world that comm belongs to. */
 struct ddp_comm *ddp_comm_world(const struct ddp_comm *comm);
-/* Returns the rank in comm of a world rank, which must be in comm. */
+/* Converts a world rank, which must be a member of comm, to its rank in comm. */
 int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank);
 
-/* Untimed all-gather of small data. Sends `bytes` bytes at `mine`. The array `all` [size * bytes]
- * receives the data of all ranks in rank order. Collective. */
+/* An all-gather of small data, for use outside of timed regions. Each rank sends `bytes` bytes at
+ * `mine`. The array `all` [size * bytes] receives the data of all ranks in rank order.
+ * Collective. */
 int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier: no rank leaves before all have entered. */
@@ -131,28 +133,30 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
  * non-zero rc of the lowest rank that has one, or 0. If this rc came from another rank, err holds
  * that rank and its error text. Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
-/* ddp_comm_agree for a rank that is idle while `working` other ranks of the world work on a group
- * without it. The working ranks call ddp_comm_agree. Their work may take longer than any deadline.
- * Therefore the watchdog of the idle rank (watchdog.h) restarts the deadline whenever a working
- * rank of its host makes progress. The wait has no deadline if no working rank is on this host, or
- * if the ranks of this host share no memory. The deadlines of the working ranks then end a run that
- * hangs. An abort or a lost connection ends the wait, too. */
+/* Replaces ddp_comm_agree on a rank that is idle, because `working` other ranks of the world work
+ * in a group without this rank. The working ranks call ddp_comm_agree when their work is done.
+ * Their work may take longer than any deadline. Therefore the watchdog of the idle rank
+ * (watchdog.h) restarts the deadline whenever a working rank on the same host makes progress. The
+ * wait has no deadline if no working rank is on this host, or if the ranks of this host share no
+ * memory. The deadlines of the working ranks then end a run that hangs. An abort or a lost
+ * connection ends the wait, too. */
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the timeout of a wait that begins now, before any extension of its deadline. It is
- * timeout_ns, but practically infinite in ddp_comm_agree_idle, where the watchdog checks the
- * deadline. */
+/* Returns the timeout of a wait that begins now, before any extension of its deadline. The timeout
+ * is timeout_ns. In ddp_comm_agree_idle it is practically infinite, because the watchdog checks the
+ * deadline there. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
-/* Allocates registered memory, which the backend moves without copies if it can. Backends without
- * registered memory return private pages. The memory is not zeroed. It is aligned to 4096 bytes, or
- * to 2 MiB if it has 4 MiB or more. Collective over the world: all ranks make the same calls in the
- * same order. */
+/* Allocates registered memory. If the backend can, it sends from and receives into such memory
+ * without extra copies. Backends without registered memory return private pages. The memory is not
+ * zeroed. It is aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective over the
+ * world: all ranks make the same calls in the same order. */
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 /* Returns whether ddp_comm_alloc returns registered memory. The result is the same on all ranks. If
- * it is false, the reason is stored in why [why_bytes] (at least 256, may be NULL). */
+ * it is false, the reason is stored in why [why_bytes]. `why` may be NULL; else why_bytes must be
+ * at least 256. */
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
 /* Returns the address, in this process, of rank `peer`'s copy of `ptr`. The copy is at the same
  * offset in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is
@@ -160,10 +164,10 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.
- * Messages with the same tag from one rank to another arrive in order. 0 bytes are allowed. A
- * message must have exactly the length of its receive, else DDP_EMISMATCH. */
+ * Messages with the same tag from one rank to another arrive in order. 0 bytes are allowed. A send
+ * and its receive must have the same length. Otherwise the receive fails with DDP_EMISMATCH. */
 struct ddp_request {
-    /* impl and u[0] to u[6] belong to the backend, u[7] to comm_p2p.c. */
+    /* `impl` and u[0] to u[6] belong to the backend, and u[7] belongs to comm_p2p.c. */
     void *impl[4];
     uint64_t u[8];
     bool active;
@@ -172,10 +176,10 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
-/* Tests a request and makes progress. Sets *done to whether the message is done. */
+/* Makes progress. Sets *done to whether the message of this request is done. */
 int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits for all of req [n], up to the deadline. */
+/* Waits until all requests req [n] are done, up to the deadline. */
 int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

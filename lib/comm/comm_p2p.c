@@ -1,11 +1,12 @@
-/* Point to point: byte counters and waiting, which are the same for all backends. */
+/* Point-to-point messages: the byte counters and the waiting loop, which are the same for all
+ * backends. */
 #include "base/fault.h"
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/waiter.h"
 
-/* u[7] of a request describes the request for error messages: the peer (low bits), whether it is a
- * send, and the number of bytes (at most UINT32_MAX). */
+/* u[7] of a request describes the request, for error messages and the flight recorder. It holds the
+ * peer (low bits), whether the request is a send, and the number of bytes (at most UINT32_MAX). */
 #define SENDS       (UINT64_C(1) << 31)
 #define BYTES_SHIFT 32
 
@@ -90,8 +91,8 @@ static int test_all(struct ddp_comm *comm, struct ddp_request *req, int n, int *
     return 0;
 }
 
-/* Records a long wait outside of a collective in the flight recorder. Returns false if the recorder
- * already shows an operation in progress. */
+/* Records in the flight recorder that this rank waits for a message outside of a collective.
+ * Returns false if the recorder already shows an operation in progress. */
 static bool enter_flight(struct ddp_comm *comm, const struct ddp_request *req, uint64_t *seq)
 {
     if (ddp_flight_busy(comm->flight, seq))

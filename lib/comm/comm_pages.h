@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 struct ddp_page_block;
-/* All bytes zero: empty. */
+/* A list of blocks. A struct with all bytes zero is an empty list. */
 struct ddp_comm_pages {
     struct ddp_page_block *first;
 };

@@ -8,13 +8,13 @@
 
 #include "base/mem.h"
 
-/* Settings that work with NCCL 2.28. Ranks communicate only by sockets on the loopback device.
+/* These settings work with NCCL 2.28. Ranks communicate only by sockets on the loopback device.
  * Kernels use few blocks, so that the kernels of all ranks fit on the GPU together. Kernels are
- * loaded eagerly, because a running kernel may otherwise wait for a kernel that is not loaded
- * yet. */
+ * loaded eagerly, because with lazy loading a running kernel may wait for a kernel that is not
+ * loaded yet. */
 static const struct {
     const char *name, *value;
-    /* A value that the user set is kept. */
+    /* True if a value that the user has set is kept. */
     bool tunes;
 } variables[] = {
     {"NCCL_SOCKET_IFNAME", "=lo", false}, {"NCCL_NET", "Socket", false},

@@ -93,8 +93,8 @@ static int compare_cards(const struct ddp_handshake_card *all, int size, struct 
     return 0;
 }
 
-/* Sends every rank's text to all ranks. Stores the texts of rank 0 and of `rank` in `texts`, one
- * after the other. */
+/* Sends every rank's text to all ranks. Stores the text of rank 0 in `texts`, followed by the text
+ * of `rank`. */
 static int exchange_texts(struct ddp_comm *comm, const char *mine, int rank, char *texts,
                           struct ddp_err *err)
 {
@@ -144,9 +144,9 @@ static int report_flags(const struct verdict *v, const char *texts, struct ddp_e
     return ddp_hint(err, "start the same ddpbench on all ranks");
 }
 
-/* Finds the first argument that differs between the two texts. at [i] becomes the argument in text
- * i, or the empty string that ends text i. *option becomes the option that the argument belongs to,
- * or "". */
+/* Finds the first argument that differs between the two texts. at[i] becomes the argument in text
+ * i, or the empty string at the end of text i. If the argument is the value of an option, *option
+ * becomes the name of the option, else "". */
 static void first_difference(const char *texts, const char *at[2], const char **option)
 {
     at[0] = texts;
@@ -194,7 +194,8 @@ static void join(uint64_t count, char *const *args, char *out)
         size_t n = strlen(args[i]) + 1;
         if (n + 4 > TEXT_BYTES - used)
             return;
-        /* Write '' for an empty argument, which would look like the end of the list. */
+        /* Write '' for an empty argument, because an empty string would look like the end of the
+         * list. */
         memcpy(out + used, n > 1 ? args[i] : "''", n > 1 ? n : 3);
         used += n > 1 ? n : 3;
     }

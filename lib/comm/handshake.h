@@ -25,8 +25,9 @@ const char *ddp_build_flags(void);
 int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The data that ddp_handshake compares. The layout never changes, because other versions of
- * ddpbench must be able to read it. Texts are cut to fit and NUL-terminated. */
+/* The data of one rank that ddp_handshake compares. The layout of this struct never changes,
+ * because other versions of ddpbench must be able to read it. Texts that do not fit are cut. All
+ * texts are NUL-terminated. */
 struct ddp_handshake_card {
     char magic[8];    /* "ddpcard" */
     char version[16]; /* "0.1.0" */

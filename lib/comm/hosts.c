@@ -114,7 +114,7 @@ int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, i
 }
 
 /* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds a number for each rank, which
- * is equal for ranks of the same host. */
+ * is the same for all ranks of a host. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
@@ -143,9 +143,10 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* Gives `comm`, the world or a group of it, the shm context of the host's communicator if the world
- * has one host. With several hosts, a rank's number in the segment differs from its number in the
- * world. A group then gets no shm context, even if all its ranks are on one host. */
+/* `comm` is the world or a group of it. If the world has one host, gives `comm` the shm context of
+ * the host's communicator. If the world has several hosts, a rank's number in the segment differs
+ * from its number in the world. Therefore even a group whose ranks are all on one host gets no shm
+ * context. */
 static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     const struct ddp_comm *local = comm->hosts->local;
@@ -192,7 +193,7 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
 }
 
 /* Makes a group of `parent_local` from the child's ranks on this host. If a host has no room for
- * another shm group, no rank of the child uses shared memory, and this is not an error. Collective
+ * another shm group, this is not an error, but no rank of the child uses shared memory. Collective
  * over the child. */
 static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, const int *members,
                        int n, struct ddp_err *err)

@@ -12,7 +12,7 @@
  *
  * DDPBENCH_HOSTS simulates several hosts on one host, for tests. "2" makes two hosts of equal size
  * in rank order, "1+3" makes hosts of 1 and 3 ranks, and "2*" makes two hosts whose ranks
- * alternate. On backend shm the world keeps its shm context. */
+ * alternate. On backend shm, the world keeps its shm context, because its ranks do share memory. */
 #ifndef DDP_COMM_HOSTS_H
 #define DDP_COMM_HOSTS_H
 
@@ -37,16 +37,16 @@ struct ddp_hosts {
      * NULL if the ranks cannot share memory. */
     struct ddp_comm *local;
     /* Used only by hosts*.c, and set only for the world: this host's segment, and the flight
-     * recorder that the world had before. */
+     * recorder that the world used before it took over the recorder of `local`. */
     struct ddp_segment *segment;
     struct ddp_flight *own_flight;
     char why[256]; /* the reason if `local` is NULL */
 };
 
-/* Finds the hosts of a world and shares memory inside each host. Does nothing for one rank. The
- * backend's init calls this function after its all-gather has become usable. Collective over the
- * world. Returns only errors that end the run, such as a lost rank or an illegal DDPBENCH_HOSTS. If
- * memory cannot be shared, this is not an error. */
+/* Finds the hosts of a world and shares memory inside each host. Does nothing in a world of one
+ * rank. The backend's init calls this function after its all-gather has become usable. Collective
+ * over the world. Fails only if the run must end, for example because a rank is lost or
+ * DDPBENCH_HOSTS is illegal. It is not an error if memory cannot be shared. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing if the
@@ -71,12 +71,12 @@ int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *optio
  * `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
 int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* How n of the ranks of a world are chosen. SPREAD: the hosts take turns, and each gives its lowest
- * ranks. PACK: ranks 0 to n - 1. Both choose rank 0. */
+/* Ways to choose n ranks of a world. SPREAD takes one rank from each host in turn, beginning with
+ * the lowest rank of each host. PACK takes ranks 0 to n - 1. Both choose rank 0. */
 enum ddp_subset { DDP_SUBSET_SPREAD, DDP_SUBSET_PACK };
 extern const char *const ddp_subset_names[]; /* by value, ending with NULL */
-/* Chooses n of `size` ranks, n <= size. `of` [size]: the host of each rank. Writes the ranks to
- * members [n] in ascending order. */
+/* Chooses n of `size` ranks, n <= size. The array `of` [size] holds the host of each rank. Writes
+ * the chosen ranks to members [n] in ascending order. */
 int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, int *members,
                      struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -15,9 +15,9 @@
  * laptop). The gap does not count as waiting time, because the awaited rank did not cause it. */
 #define ASLEEP_NS 2000000000
 
-/* Time of one sleep if sleeps_in_waits is set. A thread that yields to a computing thread runs
- * again only milliseconds later, when the time slice of the computing thread ends. A network
- * answers sooner, so such a wait sleeps for this short time instead. */
+/* Duration of one sleep if sleeps_in_waits is set. If a thread yields to a computing thread, it
+ * runs again only when the time slice of the computing thread ends, some milliseconds later. A
+ * network usually answers sooner, so the wait uses short sleeps instead of yields. */
 #define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
@@ -47,8 +47,8 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
     /* The awaited rank may itself wait for the collector, which may be busy with its disk or with a
-     * reader of its output. Therefore the deadline is at least timeout_ns after the collector last
-     * finished a message. */
+     * reader of its output. Therefore the deadline is at least timeout_ns later than the end of the
+     * collector's last message. */
     int64_t collector = w->collector_busy_ns != NULL
                             ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
                             : 0;
@@ -72,8 +72,8 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     }
     if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
         return DDP_WAIT_ABORTED;
-    /* A yield costs at least as much as ten clock reads, so reading the clock after every eighth
-     * yield is cheap. */
+    /* A yield costs much more than a clock read, so reading the clock after every eighth yield adds
+     * little. */
     if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
         return look_at_clock(w);
     return DDP_WAIT_ON;
@@ -121,14 +121,15 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
     struct ddp_flights all = {.stride = sizeof *block, .ranks = segment->ranks};
     int by = -1;
     for (int r = 0; r < all.ranks; r++) {
-        /* The recorder of a progress thread is compared with those of other progress threads. */
+        /* If comm uses the recorder of a progress thread, the report compares the recorders of all
+         * progress threads. */
         if (comm->flight != &block[r].flight && comm->flight != &block[r].progress)
             continue;
         by = r;
         all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
     }
-    /* The report would number ranks as the segment does, which is wrong in a world of several
-     * hosts. */
+    /* The report would contain ranks of the segment. In a world of several hosts these numbers
+     * differ from the world ranks, so no report is made. */
     if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
         return false;
     return by >= 0 && ddp_flight_report(&all, by, peer, out, out_bytes);

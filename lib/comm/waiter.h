@@ -2,9 +2,9 @@
  * comm->sleeps_in_waits is set or the rank is idle (ddp_comm_agree_idle). It checks the abort word
  * often and the clock rarely.
  *
- * Usage: call ddp_waiter_init, and then call ddp_waiter_step after each check of the condition that
- * failed. Stop if ddp_waiter_step does not return DDP_WAIT_ON. Check the condition once before
- * ddp_waiter_init, so that a wait that ends at once is fast. */
+ * Usage: check the condition. If it is not met, call ddp_waiter_init. Then call ddp_waiter_step and
+ * check the condition again, until the condition is met or ddp_waiter_step does not return
+ * DDP_WAIT_ON. Because of the first check, a wait that ends at once is fast. */
 #ifndef DDP_COMM_WAITER_H
 #define DDP_COMM_WAITER_H
 
@@ -22,7 +22,7 @@ enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 
 struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL if the backend has none */
-    /* From segment.h; NULL without a segment. */
+    /* The member of struct ddp_segment; NULL without a segment. */
     const _Atomic(int64_t) *collector_busy_ns;
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
@@ -37,16 +37,18 @@ struct ddp_waiter {
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm);
 enum ddp_wait ddp_waiter_step(struct ddp_waiter *w);
-/* Like ddp_waiter_step, but returns 0 if the wait goes on, and ends the wait otherwise: fails as
- * ddp_wait_aborted or ddp_wait_expired does. peer: as in ddp_wait_expired. */
+/* Calls ddp_waiter_step. Succeeds if the wait goes on. If not, ends the wait with ddp_wait_aborted
+ * or ddp_wait_expired and returns their error. `peer` has the meaning that it has in
+ * ddp_wait_expired. */
 int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct ddp_err *err);
 
-/* Writes a report of which ranks wait for which in this rank's newest operation, from the recorders
- * of this host (flight_report.h). peer: as in ddp_wait_expired. Returns false and leaves `out`
- * alone if no report can be made. Any thread may call it. */
+/* Reads the flight recorders of this host and reports which rank waits for which other rank in this
+ * rank's newest operation (flight_report.h). `peer` has the meaning that it has in
+ * ddp_wait_expired. Returns false and does not change `out` if no report can be made. Any thread
+ * may call this function. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
-/* Ends a wait that saw the abort word. Returns DDP_ELOST. The message names the rank to blame, if
- * it is another rank. */
+/* Ends a wait that saw the abort word. Returns DDP_ELOST. If another rank is to blame, the message
+ * names that rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
 /* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
 static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)
@@ -56,8 +58,9 @@ static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *er
     return aborted ? ddp_wait_aborted(comm, err) : 0;
 }
 /* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). `peer` is
- * a rank of the segment if there is one, else a world rank. Returns DDP_ELOST. The message reports
- * which ranks wait for which, or else this rank's operation. */
+ * a rank of the segment if there is one, else a world rank. Returns DDP_ELOST. The message contains
+ * the report of ddp_wait_report. If there is no report, the message contains this rank's operation
+ * instead. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 #ifdef __cplusplus

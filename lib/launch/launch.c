@@ -1,11 +1,12 @@
-/* Our own launcher: sets up the run, starts the ranks as processes or threads and cleans up. Also
- * the rank's side of the launcher: running rank_main and sending messages to the parent.
+/* Our own launcher: sets up the run, starts the ranks as processes or threads and cleans up. This
+ * file also contains the rank's side of the launcher, which runs rank_main and sends messages to
+ * the parent.
  *
  * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
  * actions of signals, so the first signal ends them at once. No result is lost, because the parent
- * owns the record. The run is reported as interrupted, and the exit code is 128 + signal. The same
- * happens if a terminal sends the signal to the whole process group. */
+ * owns the record. The run is reported as interrupted, and the exit code is 128 + signal. All this
+ * is also true if a terminal sends the signal to the whole process group. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -29,9 +30,9 @@
 const char *const ddp_launch_names[] = {
     [DDP_LAUNCH_PROCESSES] = "processes", [DDP_LAUNCH_THREADS] = "threads", NULL};
 
-/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call them,
- * because ranks end with _exit, which calls no handlers. exit would also flush the stdio buffers
- * copied from the parent. */
+/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call the
+ * handlers themselves, because ranks end with _exit, which calls none. Ranks do not use exit,
+ * because it would write the contents of the stdio buffers that fork copied from the parent. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 
@@ -263,7 +264,7 @@ static void run_release(struct ddp_launch_run *run)
 {
     if (run->watch == &run->own_watch)
         ddp_signal_watch_close(run->watch);
-    /* Abandoned threads still use the segment and both arrays, so do not free these. */
+    /* Abandoned threads still use the segment and both arrays, so these are not freed. */
     if (run->abandoned)
         return;
     ddp_segment_destroy(run->segment, run->segment_fd);

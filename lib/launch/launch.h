@@ -2,10 +2,10 @@
  * if one is lost.
  *
  * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
- * It pins each rank to a core if there are enough cores and `unpinned` is not set. It returns when
- * all ranks are gone. Ranks that are threads cannot be killed; if they do not end after a failure,
- * ddp_launch() leaves them running and returns. Call ddp_launch() before the process has other
- * threads.
+ * It pins each rank to a core of its own if there are enough cores and `unpinned` is not set. It
+ * returns when all ranks are gone. Ranks that are threads cannot be killed; if they do not end
+ * after a failure, ddp_launch() leaves them running and returns. Call ddp_launch() before the
+ * process has other threads.
  *
  * If a rank dies, the parent sets the abort word of the segment. A rank that fails with an error
  * sets the word itself. The other ranks then leave their waits. Processes that still run after
@@ -37,9 +37,10 @@ struct ddp_launch_rank {
     struct ddp_flight *flight;
     int channel_fd;
 };
-/* Sends payload [bytes], at most DDP_MESSAGE_MAX, to the parent and waits until the parent's
- * handler has run, so that it does not run in the rank's next timed region. The caller defines
- * `type`. Returns the handler's code, or DDP_EIO if the parent is gone. */
+/* Sends payload [bytes], at most DDP_MESSAGE_MAX, to the parent, and waits until on_message has
+ * handled it. The handler therefore does not run during the rank's next timed region. The meaning
+ * of `type` is up to the caller. Returns the code of on_message, or DDP_EIO if the parent is
+ * gone. */
 int ddp_launch_send(struct ddp_launch_rank *rank, uint32_t type, const void *payload, size_t bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -49,13 +50,13 @@ struct ddp_launch_job {
     enum ddp_launch_mode mode;
     int64_t timeout_ns;
     uint64_t heap_bytes; /* registered memory reserved per rank in the segment */
-    /* Do not pin ranks. Set this for libraries that start threads, because a rank's threads would
-     * otherwise share one core. */
+    /* If true, ranks are not pinned. Set it for libraries that start threads, because all threads
+     * of a pinned rank share one core. */
     bool unpinned;
     /* Runs in each rank and returns the rank's code. `err` is passed on to the parent. */
     int (*rank_main)(void *arg, struct ddp_launch_rank *rank, struct ddp_err *err);
-    /* Runs in the parent for each message of a rank, unless an earlier call failed. Waits of ranks
-     * do not expire meanwhile. A handler that waits for something must check
+    /* Runs in the parent for each message of a rank, unless an earlier call failed. While it runs,
+     * no deadline of a waiting rank expires. A handler that waits for something must check
      * ddp_launch_should_stop. */
     int (*on_message)(void *arg, int rank, uint32_t type, const void *payload, size_t bytes,
                       struct ddp_err *err);
@@ -63,14 +64,17 @@ struct ddp_launch_job {
      * be NULL. */
     void (*on_news)(void *arg, const char *line);
     void *arg;
-    /* An open signal watch of the caller. If NULL, the launcher opens its own watch for the run. */
+    /* A signal watch that the caller has opened. If NULL, the launcher opens its own watch for the
+     * run. */
     struct ddp_signal_watch *watch;
-    /* If not NULL, *running is the run's handle while ranks run, and NULL afterwards. */
+    /* If not NULL, *running becomes the handle of the run, for ddp_launch_should_stop, and NULL
+     * when the ranks have ended. */
     struct ddp_launch_run **running;
 };
 
-/* Returns whether a waiting on_message handler should give up because a signal came or a rank was
- * lost. The run then ends with that cause, whatever the handler returns. */
+/* Returns whether a waiting on_message handler should give up, because a signal came or a rank was
+ * lost. If it returns true, the run ends with that signal or that loss as the cause, whatever the
+ * handler returns. */
 bool ddp_launch_should_stop(struct ddp_launch_run *run);
 
 struct ddp_launch_outcome {
@@ -79,9 +83,9 @@ struct ddp_launch_outcome {
     char report_text[1024]; /* one line about the failure */
 };
 
-/* Runs the job to its end. Returns 0 if all ranks were started, even if ranks failed later.
- * *outcome is then the result, and *err holds the error of the first rank that failed. Otherwise
- * returns an error code. */
+/* Runs the job to its end. Fails if a rank could not be started. Otherwise succeeds, even if ranks
+ * failed later. In this case *outcome is the result, and *err holds the error of the first rank
+ * that failed. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -26,7 +26,7 @@ static void answer(struct ddp_launch_run *run, int rank)
     struct ddp_launch_child *child = &run->child[rank];
     struct ddp_channel_answer reply = {.err = DDP_ERR_INIT};
     if (run->cause.kind == DDP_CAUSE_HANDLER) {
-        /* The handler failed before, so do not call it again. */
+        /* The handler has failed before, so it is not called again. */
         reply.code = run->cause.err.code;
         reply.err = run->cause.err;
     } else {
@@ -35,8 +35,8 @@ static void answer(struct ddp_launch_run *run, int rank)
                                           child->request.bytes, &reply.err);
         atomic_store_explicit(&run->segment->collector_busy_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
-            /* The handler may have failed because a rank was lost or a signal came. Record such a
-             * cause first. */
+            /* If the handler failed because a rank was lost or a signal came, that is the cause of
+             * the failure. Record it before the handler's error. */
             (void)ddp_launch_should_stop(run);
             if (reply.err.code == 0)
                 ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);
@@ -47,8 +47,9 @@ static void answer(struct ddp_launch_run *run, int rank)
     free(child->payload);
     child->payload = NULL;
     child->got = 0;
-    /* Sending does not block: the answer fits into the socket's buffer, which is empty because the
-     * rank waits for this answer. If the rank is dead, nobody needs the answer. */
+    /* The answer fits into the socket's buffer, which is empty because the rank waits for this
+     * answer. Sending therefore does not block. Errors are ignored, because a dead rank needs no
+     * answer. */
     while (send(child->channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR)
         continue;
@@ -67,7 +68,8 @@ static size_t wanted(struct ddp_launch_child *child, unsigned char **into)
     return child->request.bytes - (child->got - head);
 }
 
-/* Allocates the payload when its length is known. If this fails, ends the run and returns false. */
+/* Allocates memory for the payload when its length is known. Ends the run and returns false if
+ * memory is exhausted, the message is too long, or there is no on_message. */
 static bool make_room(struct ddp_launch_run *run, int rank)
 {
     struct ddp_launch_child *child = &run->child[rank];

@@ -36,12 +36,14 @@ struct ddp_launch_child {
     pid_t pid;
     int pidfd, channel; /* channel: the parent's end */
     pthread_t thread;
-    bool alive, killed; /* killed: by this launcher */
+    bool alive, killed; /* killed: this launcher has sent SIGKILL */
     int stop_signal;
-    /* When the rank was stopped; 0 while it runs. Not reset if the rank dies while stopped. */
+    /* Time at which a signal stopped the rank, or 0 if it is not stopped. The value stays if the
+     * rank dies while it is stopped. */
     int64_t stopped_at;
-    /* The rank's ddp_flight_progress, and the time at which this number was new. The time is
-     * renewed while the rank does not compute. */
+    /* The last value of ddp_flight_progress of this rank, and the time of its last change. While
+     * the timeout does not apply (check_progress), the time is set to the present in every
+     * check. */
     uint64_t progress;
     int64_t progress_at;
     struct ddp_channel_request request;
@@ -64,7 +66,7 @@ struct ddp_cause {
     int rank, signal, status;
     int64_t cpu_ns;        /* DDP_CAUSE_DIED: processor time of the rank, 0 if unknown */
     struct ddp_err err;    /* error of the handler */
-    char report_text[400]; /* report of the ranks that wait for `rank`; "": unknown */
+    char report_text[400]; /* report of the ranks that wait for `rank`; "": none */
 };
 
 struct ddp_launch_run {
@@ -78,10 +80,11 @@ struct ddp_launch_run {
     int core_count;
     struct ddp_signal_watch *watch, own_watch;
     uint64_t signals; /* bit s: signal s came */
-    /* signalled_at: time of the last signal that was not a repetition. end_at: time at which the
-     * remaining ranks are killed, 0 while all is well. */
+    /* `signalled_at` is the time of the last signal that counted (REPEAT_NS in launch_supervise.c).
+     * `end_at` is the time at which the remaining ranks are killed, or 0 if the run has not
+     * failed. */
     int64_t signalled_at, end_at;
-    bool abandoned; /* threads still run and use the data of this run */
+    bool abandoned; /* ranks that are threads still run and use the data of this run */
     struct ddp_cause cause;
     int64_t oom_kills; /* ddp_cgroup_oom_kills before the ranks were started */
     char host[64];
@@ -103,17 +106,17 @@ void ddp_launch_supervise(struct ddp_launch_run *run);
 bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind, int rank,
                            int code);
 
-/* Reads available bytes from a rank and answers complete requests. Returns false when the channel
+/* Reads the bytes that a rank has sent, and answers complete requests. Returns false if the channel
  * is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
 /* Closes the parent's end and drops an incomplete message. */
 void ddp_launch_channel_close(struct ddp_launch_child *child);
 
 /* Writes a report of the ranks that wait in an operation while `rank` is stopped (flight_report.h).
- * Writes "" if the flight recorders show none. */
+ * Writes "" if the flight recorders show no such rank. */
 void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *out,
                               size_t out_bytes);
-/* Fills *outcome and, after a failure, err. */
+/* Fills *outcome. After a failure, also fills *err. */
 void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_launch_outcome *outcome,
                                struct ddp_err *err);
 

@@ -1,6 +1,6 @@
 /* Runs a function in a child process, for calls that a process must not make before it forks. For
- * example, the CUDA driver does not survive fork(), but the parent of the ranks must find out which
- * GPUs exist. */
+ * example, the parent of the ranks must find out which GPUs exist, but an initialised CUDA driver
+ * does not work after fork(). */
 #ifndef DDP_LAUNCH_LAUNCH_IN_SUBPROCESS_H
 #define DDP_LAUNCH_LAUNCH_IN_SUBPROCESS_H
 
@@ -13,9 +13,10 @@
 extern "C" {
 #endif
 
-/* Runs `ask` in a child process and returns the code of `ask`. Copies answer [bytes] back on
- * success, and the error on failure. Must not be called while this process has other threads.
- * Returns DDP_EUNAVAIL if the child died or took longer than timeout_ns. */
+/* Runs `ask` in a child process and returns the code of `ask`. On success, copies answer [bytes]
+ * from the child. On failure, copies the error. Must not be called while this process has other
+ * threads. Returns DDP_ENOMEM if no child can be started, and DDP_EUNAVAIL if the child died or
+ * took longer than timeout_ns. */
 int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void *answer,
                              size_t bytes, int64_t timeout_ns, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -11,7 +11,7 @@
 
 #include "base/sysinfo.h"
 
-/* Replaces `fd` by /dev/null. */
+/* Makes the descriptor `fd` refer to /dev/null. */
 static bool close_to_null(int fd, int flags)
 {
     const int null = open("/dev/null", flags | O_CLOEXEC);
@@ -36,8 +36,9 @@ static const char *search_path(void)
     return "/bin:/usr/bin";
 }
 
-/* Executes argv[0] or, if this name has no slash, the first such file on the path. Unlike execvpe,
- * never starts a shell. Returns only on failure, with errno set. */
+/* Executes the file argv[0]. If this name contains no slash, executes the first executable file of
+ * this name in the folders of `path`. Unlike execvpe, never starts a shell. Returns only on
+ * failure, with errno set. */
 static void execute(const struct ddp_launch_program *p, const char *path)
 {
     const char *name = p->argv[0];
@@ -62,8 +63,8 @@ static void execute(const struct ddp_launch_program *p, const char *path)
     errno = error;
 }
 
-/* Runs in the child between fork and exec. Exits if `parent` has ended. On a failure, writes errno
- * to `report`. */
+/* Runs in the child between fork and exec. Exits if the process `parent` has ended. On failure,
+ * writes errno to the descriptor `report`. */
 _Noreturn static void exec_child(const struct ddp_launch_program *p, const char *path, pid_t parent,
                                  int report)
 {

@@ -5,8 +5,9 @@
  * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
  * SIGTERM mpiexec and ddpbench's launcher end their ranks.
  *
- * SIGTERM does not reach a set-uid program. In a shell script it reaches only the shell and a
- * command that the script starts by `exec`. */
+ * The kernel sends no SIGTERM to a set-uid program. If the program is a shell script, the shell
+ * gets the SIGTERM, but the commands that it runs do not. A command that the script starts by
+ * `exec` replaces the shell and gets the SIGTERM. */
 #ifndef DDP_LAUNCH_LAUNCH_PROGRAM_H
 #define DDP_LAUNCH_LAUNCH_PROGRAM_H
 
@@ -20,14 +21,16 @@
 extern "C" {
 #endif
 
-/* A program to start. argv and env are NULL-terminated, and argv[0] is searched in this process's
- * PATH. stdin is /dev/null. */
+/* A program to start. `argv` and `env` are NULL-terminated. If argv[0] contains no slash, it is
+ * searched in this process's PATH. The program's stdin is /dev/null. */
 struct ddp_launch_program {
     char *const *argv, *const *env;
     const sigset_t *mask; /* signals that the program blocks */
-    bool keep_stdout;     /* inherit stdout */
-    int output;           /* without keep_stdout: descriptor that becomes stdout; 0: /dev/null */
-    int errors;           /* descriptor that becomes stderr; -1: inherit */
+    /* If `output` is greater than 0, this descriptor becomes the program's stdout. If not, the
+     * program inherits stdout if `keep_stdout` is true, and otherwise gets /dev/null. */
+    bool keep_stdout;
+    int output;
+    int errors; /* descriptor that becomes stderr; -1: inherit stderr */
 };
 /* Starts the program and does not wait for it. The caller passes *pid to waitpid. Returns
  * DDP_EUNAVAIL if the program cannot be executed or no process can be made. */

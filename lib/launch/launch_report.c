@@ -13,7 +13,7 @@
 #define CGROUP_MEMBERSHIP "/proc/self/cgroup"
 #define CGROUP_MOUNT      "/sys/fs/cgroup"
 #define CPU_SLACK_NS      250000000
-#define CPU_SLACK_SHARE   16 /* of the limit */
+#define CPU_SLACK_SHARE   16 /* 1/16 of the limit; see used_up_cpu_time */
 
 int64_t ddp_launch_oom_kills(void)
 {
@@ -26,7 +26,8 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
              run->host);
 }
 
-/* Reports a rank that the supervisor saw die or stop. *err gets the text of the outcome. */
+/* Reports a rank that the supervisor saw die or stop. The text of *outcome also becomes the text of
+ * *err. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                         int rank, int signal, int code, struct ddp_launch_outcome *outcome,
                         struct ddp_err *err)
@@ -60,9 +61,11 @@ static void report_no_memory(const struct ddp_launch_run *run, struct ddp_launch
              limit);
 }
 
-/* Returns whether the rank has used up its processor time. *seconds becomes the limit. The kernel
- * charges a whole clock tick to the process that runs at its end, and compares the sum of the ticks
- * with the limit. This sum may be larger than the true time, so the kernel may end a rank early. */
+/* Returns whether the kernel probably killed the rank because it reached the limit of its processor
+ * time (RLIMIT_CPU). *seconds becomes this limit. The kernel counts the processor time in clock
+ * ticks, and charges each tick to the process that runs when the tick ends. The counted time may
+ * therefore be larger than the used time in cause->cpu_ns, so this function accepts times slightly
+ * below the limit. */
 static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
 {
     struct rlimit limit;
@@ -119,7 +122,7 @@ void ddp_launch_waiting_ranks(const struct ddp_launch_run *run, int rank, char *
     }
 }
 
-/* Reports a rank that stayed stopped. waits: a report of the ranks that wait for `rank`. */
+/* Reports a rank that stayed stopped. `waits` is a report of the ranks that wait for `rank`. */
 static void report_stopped(const struct ddp_launch_run *run, int rank, const char *waits,
                            struct ddp_launch_outcome *outcome, struct ddp_err *err)
 {
@@ -225,7 +228,8 @@ void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_laun
     const struct ddp_cause *cause = &run->cause;
     switch (cause->kind) {
     case DDP_CAUSE_DIED:
-        /* If the parent got the same signal, the signal was sent to the whole process group. */
+        /* If the parent got the same signal as the rank, the signal was sent to the whole process
+         * group. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
             report_signal(run, cause->signal, outcome, err);
         else

@@ -20,11 +20,12 @@
 #include "launch/launch_impl.h"
 
 #define TICK_NS 250000000
-/* The same signal within this time counts only once, because timeout(1) sends its signal to its
- * child and then to its group. */
+/* If the same signal comes again within this time, it does not count, because timeout(1) sends its
+ * signal first to its child and then to the whole process group. */
 #define REPEAT_NS      50000000
 #define POLL_FAILED_NS 1000000 /* pause between two rounds if poll fails */
-/* A longer round of the loop does not count, because this process was probably stopped itself. */
+/* If a round of the loop takes longer than this, this process was probably stopped itself. The time
+ * of such a round does not count for the timeouts of ranks. */
 #define STOPPED_NS 2000000000
 
 /* Passes an event on to the user. */
@@ -68,8 +69,8 @@ static void kill_all(struct ddp_launch_run *run, int signal)
     }
 }
 
-/* Reports the injected fault that hit a rank, so that users do not mistake it for a real failure.
- * Tests read the time until detection from the line. */
+/* Reports the injected fault that hit a rank, so that users do not mistake the fault for a real
+ * failure. Tests read the time between fault and detection from this line. */
 static void report_fault(const struct ddp_launch_run *run, int rank)
 {
     const char *fault;
@@ -87,8 +88,8 @@ struct change {
     struct rusage usage;
 };
 
-/* Calls waitid without blocking. The system call also reports the resource usage, which the
- * function of libc leaves out. */
+/* Calls waitid without blocking. Uses the system call directly, because it also reports the
+ * resource usage, which the C library's waitid leaves out. */
 static int wait_change(pid_t pid, int options, struct change *out)
 {
     *out = (struct change){.info = {0}};
@@ -101,7 +102,7 @@ static int64_t cpu_ns_of(const struct rusage *usage)
            ((int64_t)usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }
 
-/* Ends the run if the death of a rank was not expected. change: NULL if unknown. */
+/* Ends the run if the death of a rank was not expected. `change` may be NULL. */
 static void check_death(struct ddp_launch_run *run, int rank, const struct change *change)
 {
     const siginfo_t *info = change != NULL ? &change->info : NULL;
@@ -122,7 +123,7 @@ static void check_death(struct ddp_launch_run *run, int rank, const struct chang
     }
 }
 
-/* Cleans up after a rank's death. Messages that the rank sent before are still read. */
+/* Cleans up after a rank's death. Messages that the rank sent before its death are still read. */
 static void reap_rank(struct ddp_launch_run *run, int rank, const struct change *change)
 {
     struct ddp_launch_child *child = &run->child[rank];
@@ -218,8 +219,8 @@ bool ddp_launch_should_stop(struct ddp_launch_run *run)
     take_signals(run);
     for (int r = 0; r < run->job->ranks && run->job->mode == DDP_LAUNCH_PROCESSES; r++) {
         struct change change;
-        /* WNOWAIT leaves the rank to the loop, which reads the rank's channel and then reaps the
-         * rank. */
+        /* Because of WNOWAIT, the rank is not reaped here. The loop of ddp_launch_supervise reads
+         * the rank's channel and reaps the rank later. */
         if (run->child[r].alive &&
             wait_change(run->child[r].pid, WEXITED | WNOWAIT, &change) == 0 &&
             change.info.si_pid != 0)
@@ -240,8 +241,8 @@ static void end_stopped(struct ddp_launch_run *run, int rank)
     memcpy(run->cause.report_text, report_text, sizeof report_text);
 }
 
-/* Returns whether a rank is in an operation, whose waits have deadlines of their own. A rank that
- * is idle until other ranks have finished does not count. */
+/* Returns whether any rank is in an operation. The waits in an operation have deadlines of their
+ * own. A rank in ddp_comm_agree_idle does not count. */
 static bool in_operation(const struct ddp_launch_run *run)
 {
     uint64_t index;
@@ -258,8 +259,9 @@ static bool in_operation(const struct ddp_launch_run *run)
     return false;
 }
 
-/* Ends the run if a rank has computed without progress for the timeout. If another rank is in an
- * operation, that rank's deadline ends the run instead, because its error says more. */
+/* Ends the run if a rank has computed for the whole timeout without progress. The time starts again
+ * while any rank is in an operation. In that case the deadline of the operation ends the run,
+ * because its error message says more. */
 static void check_progress(struct ddp_launch_run *run, int64_t now)
 {
     const bool waiting = in_operation(run);
@@ -292,7 +294,7 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
     if (run->end_at == 0 && aborted)
         run->end_at = now + DDP_LAUNCH_GRACE_NS;
     for (int r = 0; aborted && r < run->job->ranks; r++) {
-        /* A stopped rank cannot leave by itself, so it gets no grace period. */
+        /* A stopped rank cannot end by itself, so it is killed at once. */
         if (run->child[r].alive && run->child[r].stopped_at != 0)
             kill_rank(run, r);
     }
@@ -310,7 +312,7 @@ static void check_time(struct ddp_launch_run *run, int64_t now)
     }
 }
 
-/* Fills the poll set: signals, then pidfd and channel of each rank. */
+/* Fills the poll set: the signal descriptor, then the pidfd and the channel of each rank. */
 static void fill(const struct ddp_launch_run *run, struct pollfd *set)
 {
     set[0] = (struct pollfd){.fd = run->watch->fd, .events = POLLIN};
@@ -341,8 +343,8 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
         int ready = poll(set, 1 + 2 * (nfds_t)run->job->ranks, (int)(wait / 1000000) + 1);
         if (ready == 0)
             continue;
-        /* poll fails if the set has more entries than the limit on descriptors allows. Check all
-         * ranks after a pause. */
+        /* poll fails if the set has more entries than the limit on open files. In this case, check
+         * all ranks after a pause. */
         if (ready < 0)
             ddp_sleep_ns(POLL_FAILED_NS);
         /* Handle signals first, so that a signal to the whole group is not reported as a rank's own
@@ -355,7 +357,8 @@ void ddp_launch_supervise(struct ddp_launch_run *run)
                 join(run, r);
         }
     }
-    /* A signal to the whole process group may reach this process after its ranks. */
+    /* A signal to the whole process group may reach this process later than its ranks, so wait for
+     * it briefly. */
     if (run->cause.kind == DDP_CAUSE_DIED && run->cause.signal > 0 &&
         sigismember(&run->watch->watched, run->cause.signal) == 1)
         (void)poll(set, 1, 50);

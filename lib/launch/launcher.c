@@ -2,10 +2,10 @@
  * and MPICH 4.0.2 (Hydra), or are documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux
  * (flux-environment(7)) and PyTorch's torchrun.
  *
- * Launchers nest. For example, mpiexec inside an allocation of Slurm starts its daemons by srun.
- * The launcher that is closer to the ranks is therefore checked first. Variables of different
- * launchers may disagree. Only if those of Open MPI's and Hydra's mpiexec disagree, this is an
- * error (check_nesting). */
+ * A launcher may run inside another launcher. For example, mpiexec inside an allocation of Slurm
+ * starts its daemons by srun. The launchers that may start ranks inside another launcher are
+ * therefore checked first. The variables of the outer launcher may have other values. This is an
+ * error only if the two launchers are Open MPI's and Hydra's mpiexec (check_nesting). */
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ const char *const *ddp_launcher_variables(void)
 }
 
 /* The variables of one launcher. A row matches if all variables in needs[] are set. If needs[] is
- * empty, the row matches if `rank` or `size` is set. If one of these two is missing, this is an
+ * empty, the row matches if `rank` or `size` is set. If only one of these two is set, this is an
  * error. */
 struct row {
     enum ddp_launcher_kind kind;
@@ -85,8 +85,8 @@ static const struct row rows[] = {
 };
 
 /* Launchers that ddpbench cannot join. If ddpbench ignored them, each of their processes would
- * start its own world, and all worlds would measure at the same time. size is NONE if the launcher
- * has no variable for it. */
+ * start its own world, and all worlds would measure at the same time. `size` is NONE if the
+ * launcher has no variable for the number of ranks. */
 static const struct {
     const char *name;
     enum variable rank, size;
@@ -122,8 +122,8 @@ static int read_number(enum variable variable, int *out, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the number of tasks on `node`, or 0 if it is unknown. Slurm's text lists the tasks on
- * each node in order, for example "4(x2),3". */
+/* Returns the number of tasks on node number `node`, or 0 if it is unknown. `text` is Slurm's list
+ * of the numbers of tasks on all nodes in order, for example "4(x2),3". */
 static int slurm_tasks_on(const char *text, long node)
 {
     while (text != NULL && *text != '\0') {
@@ -155,8 +155,8 @@ static int slurm_local_size(void)
     return slurm_tasks_on(value_of(SLURM_TASKS), (long)node);
 }
 
-/* Returns the number of cores for the ranks of this host. Uses the core mask of the parent process,
- * because this process may be bound to the cores of one rank. */
+/* Returns the number of cores for the ranks of this host. Also considers the core mask of the
+ * parent process, because this process may be bound to the cores of one rank. */
 static int host_cores(void)
 {
     cpu_set_t set;
@@ -187,7 +187,8 @@ static int check_range(const struct row *row, const struct ddp_rank_info *rank_i
 }
 
 /* Reads the rank_info from a row's variables. If the local rank or the number of local ranks is
- * unknown, all ranks count as ranks of this host. Waits may then yield without need. */
+ * unknown, all ranks count as ranks of this host. This may set `oversubscribed` although each rank
+ * has a core; waits are then slower. */
 static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
                           struct ddp_err *err)
 {
@@ -215,12 +216,13 @@ static bool matches(const struct row *row)
         if (value_of(row->needs[i]) == NULL)
             return false;
     }
-    /* srun starts shells as job steps of one task. Such a step has no other ranks. */
+    /* srun starts shells as job steps of one task. Such a step has no other ranks, so the row does
+     * not match. */
     return row->kind != DDP_LAUNCHER_SLURM || strcmp(value_of(SLURM_SIZE), "1") != 0;
 }
 
-/* Fails if Open MPI's and Hydra's variables are both set and differ. One mpiexec then runs inside a
- * rank of the other. */
+/* Fails if Open MPI's and Hydra's variables are both set and differ. This means that one mpiexec
+ * runs inside a rank of the other. */
 static int check_nesting(struct ddp_err *err)
 {
     static const enum variable pairs[][2] = {
@@ -238,8 +240,8 @@ static int check_nesting(struct ddp_err *err)
     return 0;
 }
 
-/* Fails if PMI_FD is set but this descriptor is not open. MPICH would then end the process with its
- * own error stack. */
+/* Fails if PMI_FD is set but this descriptor is not open. Without this check, MPICH would end the
+ * process with a less clear error. */
 static int check_hydra(struct ddp_err *err)
 {
     int fd;
@@ -255,8 +257,9 @@ static int check_hydra(struct ddp_err *err)
     return ddp_hint(err, "unset PMI_FD, PMI_RANK and PMI_SIZE, or start under mpiexec");
 }
 
-/* Fails if a launcher that cannot be joined started this process. A job of one task is allowed
- * if the launcher has a variable for the size, because such launchers start shells that way. */
+/* Fails if a launcher that cannot be joined started this process. A job of one task is allowed,
+ * because users start interactive shells as such jobs. This exception requires that the launcher
+ * has a variable for the size. */
 static int check_other_launchers(struct ddp_err *err)
 {
     for (size_t i = 0; i < DDP_COUNT_OF(other_launchers); i++) {
@@ -276,8 +279,9 @@ static int check_other_launchers(struct ddp_err *err)
     return 0;
 }
 
-/* Fails if torchrun's variables are set but MASTER_ADDR is empty. Each process would otherwise
- * start a world of its own. If MASTER_ADDR is not set at all, other software may have set RANK. */
+/* Fails if torchrun's variables are set but MASTER_ADDR is empty. Without this check, each process
+ * would start a world of its own. If MASTER_ADDR is not set at all, this is not an error, because
+ * other software may have set RANK. */
 static int check_master(struct ddp_err *err)
 {
     const char *master = getenv(names[TORCH_MASTER]), *rank = value_of(TORCH_RANK),
@@ -373,7 +377,7 @@ int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
             return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is %d, not a port",
                             names[TORCH_PORT], master_port);
         m.ports = DDP_RENDEZVOUS_PORTS;
-        /* At the end of the port range, use the ports before MASTER_PORT. */
+        /* If MASTER_PORT is at the end of the port range, use the ports below it. */
         m.port = master_port + m.ports <= 65535 ? master_port + 1 : master_port - m.ports;
     }
     *out = m;

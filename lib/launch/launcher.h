@@ -1,6 +1,6 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
- * Hydra/MPICH), srun, torchrun, or none. Other known launchers, which ddpbench cannot join, are an
- * error (launcher.c). */
+ * Hydra/MPICH), srun, torchrun, or none. ddpbench cannot join other launchers. If this process was
+ * started by another launcher that ddpbench knows (launcher.c), this is an error. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
 
@@ -20,14 +20,15 @@ enum ddp_launcher_kind {
     DDP_LAUNCHER_TORCHRUN
 };
 
-/* The launcher and the rank_info that it gives. */
+/* The launcher of this process, and this rank's place in its job. */
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
     /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
-    /* segment_fd is -1. oversubscribed: more ranks on this host than cores in the mask of this
-     * process or its parent. */
+    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
+     * number of cores is that of the affinity mask of this process or of its parent, whichever is
+     * larger. */
     struct ddp_rank_info rank_info;
 };
 
@@ -43,13 +44,13 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
  * missing or illegal, and DDP_EUSAGE if `port` is not a port. */
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Sends the message of MPI_Finalize for a child process that was killed in MPI, and waits for the
- * answer. MPICH's launcher takes the end of a process that has called MPI_Init but not MPI_Finalize
- * for a crash: it kills the other ranks of the host and reports 1. Does nothing under other
- * launchers. Source: PMI version 1, "finalize". */
+/* Call this function after a child process that may have called MPI_Init was killed. If a process
+ * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats its end as a crash: it
+ * kills the other ranks of the host and returns 1. This function sends Hydra the message that
+ * MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the answer.
+ * Under other launchers it does nothing. */
 void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher);
-/* Returns the names of all variables that are read, NULL-terminated, for `doctor` and the
- * record. */
+/* Returns the names of all environment variables of launchers, NULL-terminated. */
 const char *const *ddp_launcher_variables(void);
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@ struct ddp_rendezvous_config {
 /* A rank's listening socket. Rank 0 of the world or of a group accepts the other ranks on it. */
 struct ddp_listener {
     int fd, port;
-    /* Connections whose hello is incomplete, or that belong to a group that this rank has not
+    /* Connections whose hello is incomplete, and connections for a group that this rank has not
      * opened yet. */
     struct ddp_pending_connection *pending;
     int pending_count;
@@ -56,22 +56,23 @@ struct ddp_endpoint {
 
 struct ddp_connections {
     int rank, size;
-    /* On rank 0: [size] sockets, -1 for itself. On other ranks: peer[0] is the connection to rank
-     * 0. */
+    /* On rank 0: [size] sockets, -1 for rank 0 itself. On other ranks: peer[0] is the connection to
+     * rank 0. */
     int *peer;
 };
 
 /* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
  * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
- * or has left. Returns DDP_EMISMATCH if the ranks disagree on their number or version, or if the
- * port belongs to another job. After an error all sockets are closed. */
+ * or has left, and DDP_EUNAVAIL if rank 0 finds no free port or there are too many ranks. Returns
+ * DDP_EMISMATCH if the ranks disagree on their number or version, or if the port belongs to another
+ * job. After an error all sockets are closed. */
 int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. server: the
- * address at which rank 0 of the group listens; NULL on that rank. context: the id of the group,
- * not 0, which no other group has. Collective over the group. */
+/* Connects `size` ranks of a job as a group, of which this rank is number `rank`. `server` is the
+ * address at which rank 0 of the group listens; rank 0 ignores it. `context` is the id of the
+ * group. It is not 0, and no other group has the same id. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *server, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_connections *connections,

@@ -1,4 +1,4 @@
-/* The messages of a rendezvous. */
+/* The messages of a rendezvous, and the functions of its server and its clients. */
 #ifndef DDP_LAUNCH_RENDEZVOUS_IMPL_H
 #define DDP_LAUNCH_RENDEZVOUS_IMPL_H
 
@@ -36,7 +36,8 @@ struct ddp_answer {
     char text[240];
 };
 
-/* A pending connection. Its hello is incomplete, or it waits for its group. */
+/* A pending connection. Its hello is incomplete, or its hello is for a group that this rank has not
+ * opened yet. */
 struct ddp_pending_connection {
     int fd;
     int64_t until_ns; /* time at which the connection is closed */
@@ -60,8 +61,8 @@ int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listen
                          int *peer, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Runs a client. Tries the ports [port, port + ports) of each address [count] until the deadline.
- * Stores the connection to the server in *fd, and fills endpoint as ddp_rendezvous_serve does. If
- * the fd of `listener` is -1, opens this listener, which belongs to this rank. */
+ * Stores the connection to the server in *fd, and fills endpoint as ddp_rendezvous_serve does.
+ * `listener` is this rank's own listener. If listener->fd is -1, opens the listener. */
 int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_tcp_address *address,
                         int count, int port, int ports, struct ddp_listener *listener, int *fd,
                         struct ddp_endpoint *endpoint, struct ddp_err *err) DDP_MUST_CHECK;

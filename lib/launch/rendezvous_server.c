@@ -1,5 +1,5 @@
-/* The rendezvous server: one poll loop over the listening socket, the pending connections (no
- * complete hello yet, or a hello for a later group) and the accepted peers. */
+/* The rendezvous server: one poll loop over the listening socket, the pending connections
+ * (rendezvous.h) and the accepted peers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -152,7 +152,7 @@ static void receive_hello(struct ddp_listener *l, int i)
 {
     struct ddp_pending_connection *g = &l->pending[i];
     if (g->got == sizeof g->hello) {
-        /* The connection waits for its group and must not send anything. */
+        /* The connection waits for its group, and its client must not send anything. */
         char byte;
         if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
             close_pending(l, i);
@@ -174,8 +174,8 @@ static void close_silent(struct ddp_listener *l)
     }
 }
 
-/* If PENDING_MAX connections have an incomplete hello, closes the oldest of them. It is most likely
- * from an unknown peer. */
+/* If PENDING_MAX connections have an incomplete hello, closes the oldest of them. The oldest one is
+ * most likely from an unknown peer. */
 static void make_room(struct ddp_listener *l)
 {
     int n = 0, oldest = -1;

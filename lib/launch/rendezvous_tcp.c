@@ -13,15 +13,17 @@
 #include "launch/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
-/* Time limit of an answer in the world. An unknown peer may connect and send nothing. */
+/* Time limit for an answer to a hello of the world. The process that listens on the port may not be
+ * a rendezvous server, and may never answer. */
 #define ANSWER_NS INT64_C(5000000000)
 /* Pause between two rounds of attempts. The pause grows by half each time, up to PAUSE_MOST. */
 #define PAUSE_NS   INT64_C(20000000)
 #define PAUSE_MOST INT64_C(500000000)
-/* Extra time after the deadline, for the server's message about missing ranks. */
+/* Extra time after the deadline, in which a client waits for the server's message about missing
+ * ranks. */
 #define GRACE_NS INT64_C(3000000000)
 
-/* A client that searches for the server. */
+/* The state of a client while it searches for the server. */
 struct rendezvous_client {
     const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
@@ -30,9 +32,9 @@ struct rendezvous_client {
     char last_answer[240];
 };
 
-/* Opens a port for later groups. The port is open only on the loopback device if the job's address
- * always is a loopback address. A host name that resolves to 127.0.1.1 is not such an address,
- * because ranks on other hosts may need to connect. */
+/* Opens this rank's listener for later groups. It listens only on the loopback device if the job's
+ * host is "localhost" or a loopback address. Another host name that resolves to 127.0.1.1 does not
+ * count, because ranks on other hosts may need to connect. */
 static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
@@ -45,7 +47,7 @@ static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *er
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
 }
 
-/* Receives an answer. Returns false if none came or if it is not from a rendezvous server. */
+/* Receives an answer. Returns false if no answer came or if it is not from a rendezvous server. */
 static bool receive_answer(int fd, int64_t deadline_ns, struct ddp_answer *a)
 {
     if (ddp_tcp_receive(fd, a, sizeof *a, deadline_ns) != 0 || a->magic != DDP_ANSWER_MAGIC)
@@ -139,8 +141,8 @@ static int report_not_found(const struct rendezvous_client *s, struct ddp_err *e
 }
 
 /* Replaces addresses that other hosts cannot use by the address at which this rank reached the
- * server. These are the server's own address, which the server leaves empty, and the addresses of
- * ranks that connected to the server by loopback. */
+ * server. The server's own address is replaced, because the server leaves it empty. The addresses
+ * of ranks that connected to the server by loopback are replaced, too. */
 static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
                              const struct ddp_tcp_address *server, int server_port)
 {
@@ -176,7 +178,7 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
 }
 
 /* Listens on the first free port of the rendezvous. Listens only on the loopback device if the
- * configured host always is a loopback address. */
+ * configured host is "localhost" or a loopback address. */
 static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
                        int count, struct ddp_listener *listener, struct ddp_err *err)
 {

@@ -24,9 +24,9 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
  * pages. The copies of a buffer lie at the same offset in all heaps. AMD's L1 data cache
  * distinguishes the lines of a set by a hash of the address bits 12 to 27 (Lipp et al., "Take A
  * Way", 2020). If the hashes of two buffers agree, the lines of the buffers evict each other. This
- * happens for buffers that are 256 MiB apart. Small all-reduces then take twice as long
- * (results/notes/shared-memory.md). With an odd number of huge pages this happens only between
- * ranks that are 128 apart. */
+ * happens for buffers that are 256 MiB apart. Small all-reduces are then much slower
+ * (results/notes/shared-memory.md). If the distance is an odd number of huge pages, only the heaps
+ * of ranks that are 128 apart have this problem. */
 static uint64_t stride_of(uint64_t heap_bytes)
 {
     return round_up(2 * heap_bytes + HEAP_SLACK_BYTES, DDP_SEGMENT_HUGE) | DDP_SEGMENT_HUGE;
@@ -63,7 +63,8 @@ static int make_file(uint64_t bytes, struct ddp_err *err)
     if (fd < 0)
         return ddp_fail_errno(err, errno == ENOMEM ? DDP_ENOMEM : DDP_EUNAVAIL, errno,
                               "cannot create shared memory (memfd)");
-    /* Beyond a file size limit ftruncate would raise SIGXFSZ instead of returning an error. */
+    /* If the size exceeded the file size limit, ftruncate would raise SIGXFSZ instead of returning
+     * an error. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         bytes > limit.rlim_cur) {
@@ -122,7 +123,7 @@ static int map_segment(int file, const struct ddp_segment *shape, struct ddp_seg
                  "raise the limit: ulimit -v unlimited; or use smaller messages or fewer ranks");
         return DDP_ENOMEM;
     }
-    /* Request huge pages. A kernel without huge pages for shared memory refuses, which is
+    /* Request huge pages. The call fails on a kernel without huge pages for shared memory, which is
      * harmless. */
     (void)madvise((char *)s + shape->heap_offset, shape->total_bytes - shape->heap_offset,
                   MADV_HUGEPAGE);

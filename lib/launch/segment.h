@@ -4,9 +4,9 @@
  * the host's lowest rank makes the segment, and the other ranks attach it at any address
  * (hosts.h).
  *
- * The launcher uses the results and recorders of the ranks and the abort word. The shm backend uses
- * all parts. The file is sparse, so only pages that are touched cost memory. Each part begins at a
- * page boundary:
+ * The launcher uses the abort word, and the results and flight recorders of the ranks. The shm
+ * backend uses all parts. The file is sparse, so only pages that are touched cost memory. Each part
+ * begins at a page boundary:
  *
  *   struct ddp_segment                                 sizes, abort word, use of the channels
  *   struct ddp_segment_rank  [ranks]                   result, error and flight recorder of a rank
@@ -34,7 +34,7 @@ extern "C" {
 #define DDP_SHM_FLAG_AREAS 16 /* areas for flag slots in a channel; a group uses one at a time */
 /* Bytes of payload in a flag slot. A small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
-/* Bytes of a slot for a small message. Each rank has two per channel (double buffer). */
+/* Bytes of a slot for a small message. Each rank has two such slots per channel (double buffer). */
 #define DDP_SHM_SLOT_BYTES (16u << 10)
 /* Number of slots in the staging ring of a rank, and bytes per slot. Many small slots are faster
  * than few large ones, because writing a slot that is still in the peer's L2 cache is slow. */
@@ -68,7 +68,7 @@ struct ddp_segment_rank {
     int32_t code;
     uint64_t opens;              /* worlds that this rank has opened; private to the rank */
     _Atomic(int32_t) world_rank; /* the rank's number in the world, which may have several hosts */
-    _Atomic(uint32_t) progress_used; /* 1 once `progress` is in use */
+    _Atomic(uint32_t) progress_used; /* 1 once `progress` is used */
     struct ddp_err err;
     /* The recorders of the rank and of its first progress thread (coll/async.h). */
     struct ddp_flight flight, progress;
@@ -103,31 +103,33 @@ struct ddp_segment {
     alignas(64) _Atomic(uint32_t) abort_word;
     /* 1 + the rank that set the abort word, or 0 for the supervisor. Written after the word. */
     _Atomic(int32_t) abort_setter;
-    /* INT64_MAX while the collector handles a message, else the time at which it finished its last
-     * message (ddp_now_ns). The deadline of a wait is at least the timeout after this time, because
+    /* The collector is the launcher's parent process, which handles the messages of ranks. The
+     * value is INT64_MAX while it handles a message, else the time at which it finished the last
+     * one (ddp_now_ns). A rank's wait expires no earlier than one timeout after this time, because
      * the awaited rank may itself wait for the collector. */
     _Atomic(int64_t) collector_busy_ns;
     alignas(64) _Atomic(uint64_t) channels_used; /* bit i: channel i + 1 is in use */
     struct ddp_segment_channel channel[DDP_SEGMENT_CHANNELS];
 };
 
-/* Creates and maps a segment. All flags, pipes and heaps are zero. ranks: 1 to DDP_SHM_RANKS_MAX.
- * heap_bytes: the registered memory that a rank needs at the same time. More than twice as much
- * address space is reserved, so that allocations do not fail because of rounding and fragmentation.
- * *fd becomes the memory file. Returns DDP_ENOMEM if address space or a limit (ulimit -v, -f) is
- * too small. */
+/* Creates and maps a segment. All flags, pipes and heaps are zero. `ranks` is between 1 and
+ * DDP_SHM_RANKS_MAX. `heap_bytes` is the registered memory that a rank needs at the same time. More
+ * than twice as much address space is reserved, so that allocations do not fail because of rounding
+ * and fragmentation. *fd becomes the memory file. Returns DDP_ENOMEM if address space or a limit
+ * (ulimit -v, -f) is too small, and DDP_EUNAVAIL if the system has no memory files. */
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Maps a segment that another process made for `ranks` ranks. fd is its memory file, which the
- * caller must still close. Returns DDP_EMISMATCH if fd is not such a segment, and DDP_ENOMEM as
- * ddp_segment_create does. */
+/* Maps a segment that another process made for `ranks` ranks. `fd` is its memory file, which the
+ * caller closes. Returns DDP_EMISMATCH if the file is not such a segment, and DDP_ENOMEM if address
+ * space is too small. */
 int ddp_segment_attach(int fd, int ranks, struct ddp_segment **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Unmaps the segment and closes fd. NULL and -1 are allowed. */
 void ddp_segment_destroy(struct ddp_segment *segment, int fd);
 
-/* Sets the abort word unless it is set already. Returns whether this call set it. culprit: the rank
- * to blame, -1: none. setter: the calling rank, -1: the supervisor. code: negative. */
+/* Sets the abort word unless it is set already. Returns whether this call set it. `culprit` is the
+ * rank to blame (-1: none), `setter` is the calling rank (-1: the supervisor), and `code` is the
+ * error code. */
 bool ddp_segment_abort(struct ddp_segment *segment, int culprit, int setter, int code);
 /* Reads the abort word. Returns false if there was no abort. culprit, setter and code may be
  * NULL. */

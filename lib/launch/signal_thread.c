@@ -29,8 +29,7 @@ void ddp_signal_set_termination(sigset_t *set)
     }
 }
 
-/* Raises the signal again and unblocks it, so that the launcher sees this signal as the cause of
- * death. */
+/* Ends the process by the signal, so that the launcher sees this signal as the cause of death. */
 static void raise_default(int signal)
 {
     sigset_t set;
@@ -89,7 +88,8 @@ int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
     pthread_sigmask(SIG_BLOCK, &set, &t->old_mask);
     t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     t->stop = eventfd(0, EFD_CLOEXEC);
-    /* The thread reads signals from the signalfd, so it must block them. */
+    /* The thread reads signals from the signalfd, so it must keep them blocked. ddp_thread_start
+     * blocks all signals. */
     int rc = t->signals < 0 || t->stop < 0 ? errno : ddp_thread_start(&t->thread, watch, t);
     if (rc != 0) {
         release(t);

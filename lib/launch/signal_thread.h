@@ -22,18 +22,18 @@ extern "C" {
  * or a shell made this process ignore. */
 void ddp_signal_set_termination(sigset_t *set);
 
-/* Starts a thread with all signals blocked, so that other threads handle them. Returns 0 or an
- * errno value. */
+/* Starts a thread in which all signals are blocked, so that other threads handle signals. Returns 0
+ * or an errno value. */
 int ddp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 struct ddp_signal_thread;
 /* Starts the thread. It calls on_signal(arg, signal) once, for the first signal, and the process
  * then ends by that signal. The callback must lock data that it shares with other threads. Returns
- * 0 or DDP_ENOMEM. */
+ * DDP_ENOMEM if the thread or its descriptors cannot be created. */
 int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
                             struct ddp_signal_thread **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends the thread and restores the signal mask of the calling thread. Pending signals then act.
- * NULL is allowed. */
+/* Ends the thread and restores the signal mask of the calling thread. Signals that are pending then
+ * take effect. NULL is allowed. */
 void ddp_signal_thread_stop(struct ddp_signal_thread *thread);
 
 #ifdef __cplusplus

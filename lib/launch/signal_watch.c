@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 
-/* Signals that end a process. The first four ask a process to end. The others end it only because
- * this is their default action. */
+/* The watched signals other than SIGCHLD. All end a process by default. The first four are requests
+ * to end. The others have different purposes. */
 static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGALRM,
                              SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPWR};
 enum { ASKING = 4 };
@@ -33,7 +33,8 @@ int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err)
         if (is_watched(i))
             sigaddset(&watch->watched, ending[i]);
     }
-    /* If SIGCHLD were ignored, the kernel would reap ranks itself. */
+    /* If SIGCHLD were ignored, the kernel would reap ranks itself, and their status would be
+     * lost. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &standard, &watch->old_chld);
     pthread_sigmask(SIG_BLOCK, &watch->watched, &watch->old_mask);

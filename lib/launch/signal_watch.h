@@ -1,6 +1,7 @@
-/* Reads the signals that would end this process from a descriptor. The process that owns the
- * results opens the watch before it writes the first result, and decides what to do when a signal
- * comes. The launcher also waits for SIGCHLD on this descriptor.
+/* A signal watch: the signals that would end this process are blocked, and the process reads them
+ * from a file descriptor instead. The process that owns the results opens the watch before it
+ * writes the first result, and decides what to do when a signal comes. The launcher also waits for
+ * SIGCHLD on this descriptor.
  *
  * SIGHUP, SIGINT, SIGQUIT and SIGTERM are watched. SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM
  * and SIGPWR are watched unless the program handles them. Ignored signals stay ignored, so that
@@ -21,23 +22,25 @@ extern "C" {
 
 struct ddp_signal_watch {
     int fd;    /* a signalfd */
-    int first; /* the first ending signal that came, 0: none */
+    int first; /* the first signal other than SIGCHLD that was read; 0: none */
     sigset_t watched, old_mask;
     struct sigaction old_chld;
 };
 
 int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the next ending signal, or 0 if there is none now. Skips SIGCHLD. */
+/* Returns the next pending signal other than SIGCHLD, or 0 if none is pending. */
 int ddp_signal_watch_take(struct ddp_signal_watch *watch);
-/* Fails with the code of the first ending signal, -(128 + signal), if one has come. */
+/* If a signal other than SIGCHLD has come, fails with the code of the first one, -(128 +
+ * signal). */
 int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the watch in a forked child. Gives the watched signals their default actions, and restores
  * the action of SIGCHLD and the signal mask. The parent's watch stays open. */
 void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
 /* Closes the watch of a program whose results are complete. From then on the watched signals are
- * ignored, also those that are pending, so that the program ends with its own exit code. */
+ * ignored, including pending ones, so that the program ends with its own exit code. */
 void ddp_signal_watch_finish(struct ddp_signal_watch *watch);
-/* Closes the watch and restores the action of SIGCHLD and the mask. Pending signals then act. */
+/* Closes the watch and restores the action of SIGCHLD and the mask. Signals that are pending then
+ * take effect. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 
 #ifdef __cplusplus

@@ -75,7 +75,8 @@ bool ddp_tcp_is_loopback(const char *host)
     return ddp_tcp_address_is_loopback(&at);
 }
 
-/* Avoids a delay of small messages, and detects peers that disappeared (keepalive). */
+/* Makes the socket send small messages without delay, and detect peers that disappeared
+ * (keepalive). */
 static void set_no_delay(int fd)
 {
     const int yes = 1;
@@ -100,7 +101,8 @@ static int listen_on(struct sockaddr_storage *at, int port, int *fd)
     int s = socket(at->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s < 0)
         return errno;
-    /* Without this option, the port of a job that has just ended could not be used (TIME_WAIT). */
+    /* Without this option, the port of a job that has just ended could not be used for a while
+     * (TIME_WAIT). */
     (void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (at->ss_family == AF_INET6)
         (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);

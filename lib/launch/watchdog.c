@@ -29,7 +29,7 @@ struct ddp_watchdog {
 };
 
 /* Returns the world rank of rank r of this host if it is a working rank, else -1. A rank is idle
- * while its own flight recorder says how many others work. */
+ * while `working` in its own flight recorder is greater than 0. */
 static int working_rank(const struct ddp_watchdog *dog, int r)
 {
     const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
@@ -37,7 +37,7 @@ static int working_rank(const struct ddp_watchdog *dog, int r)
     return idle ? -1 : atomic_load_explicit(&rank->world_rank, memory_order_relaxed);
 }
 
-/* Returns whether a working rank lies on this host. *steps becomes a number that changes whenever a
+/* Returns whether any working rank is on this host. *steps becomes a number that changes whenever a
  * working rank of this host makes progress. */
 static bool working_progress(const struct ddp_watchdog *dog, uint64_t *steps)
 {
@@ -68,8 +68,8 @@ static void describe_working(const struct ddp_watchdog *dog, char *out, size_t o
     }
 }
 
-/* Reports that there was no progress, and ends the process. limit_ns: the time without progress.
- * working: the number of working ranks if this rank is idle, else 0. */
+/* Reports that there was no progress for `limit_ns`, and ends the process. `working` is the number
+ * of working ranks if this rank is idle, else 0. */
 _Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, int working)
 {
     char where[384], time[32], report_text[512];
@@ -105,10 +105,11 @@ static bool sleep_period(struct ddp_watchdog *dog)
     return go_on;
 }
 
-/* The work of this rank that has a deadline. */
+/* The activity of this rank to which a deadline applies. */
 enum work { WORK_NONE, WORK_OPERATION, WORK_COMPUTATION, WORK_IDLE };
 
-/* A rank that stays in the same state for longer than `limit_ns` hangs. */
+/* The state of this rank. If `work`, `working` and `seq` do not change for longer than `limit_ns`,
+ * the watchdog acts. */
 struct state {
     enum work work;
     int working; /* number of working ranks if this rank is idle, else 0 */
@@ -145,7 +146,8 @@ static void *watch(void *arg)
     while (sleep_period(dog)) {
         const int64_t now = ddp_now_ns();
         const struct state s = read_state(dog);
-        /* After a much longer sleep the process was probably stopped. This time does not count. */
+        /* If the sleep took much longer than a period, the process was probably stopped. The time
+         * of this sleep does not count. */
         if (since != 0 && now - last > dog->timeout_ns)
             since += now - last;
         last = now;

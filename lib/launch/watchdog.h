@@ -1,8 +1,8 @@
 /* The watchdog: a sleeping thread that ends this process if one operation exceeds its deadline. It
- * is for calls that block inside a library and cannot poll, such as native MPI. The watchdog reads
- * the flight recorder 8 times per timeout. It acts if the newest operation has been in state
- * ENTERED, with the same index, for longer than the timeout. It then calls `on_expire` with a
- * report, and after that _exit.
+ * is needed for calls that block inside a library and cannot check a deadline, such as MPI's
+ * collectives. The watchdog reads the flight recorder 8 times per timeout. It acts if the newest
+ * operation has been in state ENTERED, with the same index, for longer than the timeout. To act
+ * means to call `on_expire` with a report and then _exit.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of them has entered an operation or changed its phase for the timeout plus
@@ -24,8 +24,8 @@ extern "C" {
 
 struct ddp_segment;
 struct ddp_watchdog;
-/* host: the segment of this host's ranks, or NULL if there is none. Without a segment an idle rank
- * has no deadline. */
+/* `host` is the segment of this host's ranks, or NULL if there is none. Without a segment an idle
+ * rank has no deadline. */
 int ddp_watchdog_start(const struct ddp_flight *flight, const struct ddp_segment *host,
                        int64_t timeout_ns, void (*on_expire)(void *arg, const char *report_text),
                        void *arg, struct ddp_watchdog **out, struct ddp_err *err) DDP_MUST_CHECK;

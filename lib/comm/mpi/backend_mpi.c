@@ -1,6 +1,6 @@
-/* Backend mpi, the module. It is built once per installed MPI, as ddpbench-mpi-<flavour>.so.
- * backend_mpi_load.c loads the module. The module contains copies of the few ddp_* functions that
- * it calls (ci/build.mk).
+/* The module of backend mpi. It is built once for each installed MPI, as ddpbench-mpi-<flavour>.so,
+ * and backend_mpi_load.c loads it. The module contains copies of the few ddp_* functions that it
+ * calls (ci/build.mk).
  *
  * The collectives are MPI's blocking calls, because applications use these calls, and non-blocking
  * calls would run other algorithms. Blocking calls have no deadline, so a watchdog thread enforces
@@ -21,9 +21,9 @@
 #include "comm/backend.h"
 #include "launch/launcher.h"
 
-/* MPI counts elements in an int, so larger arrays are split into several calls or described by one
- * derived type. The limit is a power of two, so that every part starts at an aligned address. Tests
- * use a smaller limit. */
+/* MPI counts elements in an int. Arrays with more elements than this limit are split into several
+ * calls or described by one derived type. The limit is a power of two, so that every part starts at
+ * an aligned address. Tests use a smaller limit. */
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
@@ -119,7 +119,7 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
     } while (0)
 
 /* The name and version of the MPI library, such as "Open MPI 4.1.4" or "MPICH 4.0.2". If the
- * library's version text has another form, this is its first line. */
+ * library's version text has an unknown form, it is the beginning of this text. */
 static char library_text[64];
 
 static void make_library_text(void)
@@ -173,7 +173,7 @@ static int block_large(struct mpi_world *world, MPI_Datatype elem, size_t elem_b
     return 0;
 }
 
-/* Describes `count` elements. large: use a derived type even for a small count. */
+/* Describes `count` elements. If `large` is true, uses a derived type even if `count` is small. */
 static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_bytes, size_t count,
                       bool large, struct block *block, struct ddp_err *err)
 {
@@ -183,8 +183,8 @@ static int block_init(struct mpi_world *world, MPI_Datatype elem, size_t elem_by
     return block_large(world, elem, elem_bytes, count, block, err);
 }
 
-/* May be called directly after a non-blocking call, because MPI keeps the type until the operation
- * ends. */
+/* This function may be called directly after a non-blocking call, because MPI keeps a type until
+ * the operations that use it have ended. */
 static void block_release(struct block *block)
 {
     if (block->owned)
@@ -302,8 +302,9 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
 #include "comm/mpi/backend_mpi_native.inc.h"
 
 /* Returns whether a call failed because MPICH has no free communicator. MPICH has 2048
- * communicators, but no error class for this case, so the text decides (**toomanycomm in
- * src/mpi/errhan/errnames.txt). All members of the group get the same error and can continue. */
+ * communicators, but no error class for this case, so this function checks the error text
+ * (**toomanycomm in src/mpi/errhan/errnames.txt). All members of the group get the same error and
+ * can continue. */
 static bool is_full(int mpi_rc)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -344,8 +345,8 @@ static void state_free(struct mpi_state *s)
 }
 
 /* Compares the rank and size that MPI reports with those of the launcher. They differ if mpiexec
- * and the module belong to different MPIs. Without this check every process would be a world of one
- * rank and would measure nothing. */
+ * and the module belong to different MPIs. Without this check, every process would measure a world
+ * of one rank. */
 static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int size,
                            struct ddp_err *err)
 {
@@ -409,7 +410,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
      * Without progress threads only one thread at a time calls MPI, but not always the main thread,
-     * so SERIALIZED suffices. In Open MPI and MPICH only MULTIPLE takes locks. */
+     * so SERIALIZED suffices. It is cheaper, because Open MPI and MPICH take locks only for
+     * MULTIPLE. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;
@@ -427,8 +429,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     if (rc == 0)
         rc = world_open(world, err);
     if (rc != 0) {
-        /* In a larger world, MPI_Finalize could wait for ever for other ranks. If a process exits
-         * without MPI_Finalize, mpiexec reports that. */
+        /* In a larger world, MPI_Finalize could wait for ever for other ranks, so this process
+         * exits without it, and mpiexec reports that. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;

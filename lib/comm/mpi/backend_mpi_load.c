@@ -1,5 +1,5 @@
-/* Backend mpi, the part in the binary. It selects and loads the module for the MPI that started
- * this process, and forwards all calls to the module.
+/* The part of backend mpi that is linked into the binary. It selects and loads the module for the
+ * MPI that started this process, and forwards calls to the module.
  *
  * The binary itself does not link MPI. The launcher's environment variables show which module fits.
  * A process loads at most one module, because the libraries of two MPIs define the same names. */
@@ -20,15 +20,16 @@
 #include "launch/watchdog.h"
 
 #define PATH_BYTES 4400
-/* Hint for people who have the sources and for those who only installed a build. */
+/* This hint is for users who built ddpbench and for users who only installed a build. */
 #define BUILD_AGAIN                                                                                \
     "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
     "installed that way)"
 
 /* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), the first module of
  * this list that exists is loaded. The wrong module (MPICH under PMIx, or Open MPI under PMI-2)
- * would make every process a world of one rank. The loaded module's init detects this by comparing
- * its size with the launcher's. `packages` is Debian's development package. */
+ * would make every process a world of one rank. The init function of the module detects this: it
+ * compares MPI's rank and size with those of the launcher. `packages` is Debian's development
+ * package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {
@@ -96,7 +97,7 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
 {
     char modules[64], own_dir[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
-    /* If the binary's own folder was searched first, the message names it too. */
+    /* If the binary's own folder was searched before `dir`, the message mentions that. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
                      module_dir_of(NULL, own_dir, sizeof own_dir) == 0 && strcmp(own_dir, dir) != 0;
     const char *also = two ? ", nor beside the binary" : "";
@@ -171,7 +172,7 @@ static int load_module(const char *given_dir, struct ddp_err *err)
     if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
         return 0;
     DDP_TRY(find_module(given_dir, &flavour, path, err));
-    /* RTLD_GLOBAL, because Open MPI's plugins look up the library's symbols globally. */
+    /* RTLD_GLOBAL is needed, because Open MPI's plugins look up the library's symbols globally. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (handle == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
@@ -206,7 +207,8 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
 /* A watchdog around MPI_Init and MPI_Finalize, which wait for all ranks without a deadline. */
 struct watch {
     struct ddp_watchdog *dog;
-    /* The recorder that the watchdog reads. Init may give the communicator another one. */
+    /* The recorder that the watchdog reads. The init function may give the communicator another
+     * recorder. */
     struct ddp_flight *flight;
     /* Index of the recorded operation in `flight`. */
     uint64_t index;

@@ -6,10 +6,11 @@
  *
  * MPI has no average. f32 and f64 are summed by MPI, and this file then divides the sum. 16-bit
  * floats are divided before they are summed, so that partial sums do not overflow. Integers are
- * summed in 64 bits, WIDE_COUNT at a time, and the average is truncated toward zero.
+ * summed in 64 bits, WIDE_COUNT elements at a time, and the average is truncated toward zero.
  *
- * MPI's in-place reduce-scatter would store the result where rank 0's chunk of the input lies. Here
- * the result is stored in scratch memory and then copied to this rank's chunk. */
+ * MPI's in-place reduce-scatter stores the result at the start of the buffer, but coll.h requires
+ * it in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file copies
+ * it to this rank's chunk. */
 
 /* The device whose kernels our operations use. It is a global, because MPI passes no context to an
  * operation, and a process has only one MPI. */
@@ -69,8 +70,8 @@ static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
 }
 
 /* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2
- * crashes if the ranks share a host (its issue 6540). A test would crash, too, so the version
- * decides. */
+ * crashes if the ranks share a host (its issue 6540). A test would crash, too, so this function
+ * checks the version. */
 static bool has_reduce_bug(void)
 {
     int major, minor;
@@ -228,7 +229,8 @@ static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_
     return 0;
 }
 
-/* Returns the memory for integer averages in *out: [2][WIDE_COUNT] inputs and sums in 64 bits. */
+/* Returns in *out the scratch memory for integer averages: WIDE_COUNT inputs and WIDE_COUNT sums of
+ * 64 bits. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
     void *memory = NULL;
@@ -268,7 +270,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* An array of 0 elements takes one call, too. */
+    /* An array of 0 elements also needs one call. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
@@ -329,7 +331,7 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
     return 0;
 }
 
-/* Reduces the `count` elements of one call from element `first` on, to rank `root`. */
+/* Reduces args->count elements from element `first` on, to rank `root`. */
 static int reduce_chunk(const struct native *c, size_t first, int root, struct ddp_err *err)
 {
     if (is_integer_average(c))
@@ -337,8 +339,8 @@ static int reduce_chunk(const struct native *c, size_t first, int root, struct d
     return reduce_part(c, first, c->args->count, root, err);
 }
 
-/* Reduces the chunk of each rank with a call of its own. Used for arrays that exceed the counts of
- * MPI, and for integer averages. */
+/* Calls MPI_Reduce once for the chunk of each rank. Used for arrays that exceed the counts of MPI,
+ * and for integer averages. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;
@@ -372,7 +374,7 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
     return 0;
 }
 
-/* Runs a collective that only moves data; `part` describes the `count` elements of one rank. */
+/* Runs a collective that only moves data. `part` describes the elements of one rank. */
 static int move(const struct native *c, const struct block *part, struct ddp_err *err)
 {
     struct mpi_world *world = c->s->world;

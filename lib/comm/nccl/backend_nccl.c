@@ -15,11 +15,11 @@
 #include "comm/hosts.h"
 #include "launch/launch_in_subprocess.h"
 
-/* Deadline of the child process that reads the facts. On a machine with many GPUs the driver may
+/* Time limit for the child process that runs read_facts. On a machine with many GPUs the driver may
  * take seconds to initialise. */
 #define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
-/* Facts that a child process found out about GPUs and NCCL. */
+/* Facts about GPUs and NCCL, which a child process collects (launch_in_subprocess.h). */
 struct facts {
     int gpus;
     char library[32];
@@ -107,7 +107,7 @@ static const char *nccl_device_text(void)
     return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
 }
 
-/* Facts about a rank's GPU that the rank sends to the others before NCCL starts. */
+/* Facts about a rank's host, GPU and NCCL, which the rank sends to all ranks before NCCL starts. */
 struct card {
     uint64_t host;
     int32_t version, gpus;
@@ -188,7 +188,7 @@ static void state_free(struct ddp_nccl_state *s)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    /* Before the events, because the stream may still record them. */
+    /* Destroy the stream before the events, because it may still record them. */
     device->streams->destroy(s->stream);
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);

@@ -18,7 +18,8 @@
 #include "device/device.h"
 #include "device/stream.h"
 
-/* Functions of the library that must exist, and those that only later versions have. */
+/* The functions that every supported version of the library has, and the functions that only later
+ * versions have. */
 #define DDP_NCCL_FUNCTIONS(X)                                                                      \
     X(GetVersion)                                                                                  \
     X(GetUniqueId)                                                                                 \
@@ -75,10 +76,11 @@ struct ddp_nccl_state {
     ncclComm_t comm; /* NULL after an abort */
     struct ddp_stream *stream;
     struct ddp_event *begin, *end; /* recorded before and after the last operation */
-    bool timed;                    /* begin and end are recorded */
+    bool timed;                    /* `begin` and `end` have been recorded */
     bool selected;                 /* `thread` has selected the GPU */
     pthread_t thread;              /* the thread that used the communicator last */
-    /* The captured operation or NULL, and the arguments of the last call. */
+    /* `graph` is the captured operation, or NULL. `graph_args` are the arguments of the last
+     * call. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
     bool ran_args; /* graph_args ran once without a graph */
@@ -86,7 +88,8 @@ struct ddp_nccl_state {
     void *scratch;
     size_t scratch_bytes;
     void *word; /* [1] f32 that a barrier sums */
-    /* comm->flight before the side channel's recorder replaced it. */
+    /* The flight recorder that comm->flight pointed to before the side channel's recorder replaced
+     * it. */
     struct ddp_flight *own_flight;
 };
 
@@ -102,8 +105,8 @@ const char *ddp_nccl_text(void); /* NULL until loaded */
 /* backend_nccl_open.c. Opens NCCL's communicator for `comm` with a new ncclUniqueId. Collective. */
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens NCCL's communicator for a group of all ranks by splitting the parent's. A smaller group
- * uses ddp_nccl_open, because ncclCommSplit must be called by all ranks of the parent, but only the
- * members of a group create it. Collective. */
+ * uses ddp_nccl_open, because all ranks of the parent must call ncclCommSplit, but only the members
+ * of a group call ddp_comm_group. Collective. */
 int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
@@ -111,8 +114,8 @@ void ddp_nccl_close(struct ddp_comm *comm);
 /* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is
  * complete. `function` is the name of the call for messages. ncclSuccess does not mean complete,
  * because ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still
- * works. Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure
- * it aborts the communicator. */
+ * works. Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure,
+ * ddp_nccl_settle aborts the communicator. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the stream is idle, up to the deadline. */

@@ -1,6 +1,6 @@
 /* Loads NCCL at its first use, so that the binary also starts on machines without NCCL. The
- * functions have the types of the nccl.h of this build. Therefore a library of another major
- * version is refused. */
+ * function pointers have the types that nccl.h declared when this binary was built. Therefore a
+ * library of another major version is refused. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static int check_version(struct ddp_nccl *api, struct ddp_err *err)
     return 0;
 }
 
-/* Call under the lock. The library is never closed, because it may run threads. */
+/* Call this function under the lock. The library is never closed, because it may have started
+ * threads. */
 static int load(struct ddp_err *err)
 {
     struct ddp_nccl api = {0};

@@ -43,8 +43,8 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
     return ddp_nccl_settle(child, made, "ncclCommSplit", err);
 }
 
-/* Without a failure all ranks call ncclCommFinalize together. After a failure another rank may
- * never call ncclCommFinalize, so the communicator is aborted. */
+/* All ranks must call ncclCommFinalize. After a failure another rank may never call it, so the
+ * communicator is aborted instead. */
 void ddp_nccl_close(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

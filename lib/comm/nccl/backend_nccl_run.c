@@ -53,8 +53,8 @@ struct moves {
     bool send_parts, recv_parts;
 };
 
-/* Returns whether NCCL accepted a call inside a group. A non-blocking communicator may also return
- * ncclInProgress; ncclGroupEnd then reports the outcome. */
+/* Returns whether NCCL accepted a call inside an NCCL group. On a non-blocking communicator the
+ * call may also return ncclInProgress. ncclGroupEnd then reports the outcome. */
 static bool taken(ncclResult_t rc)
 {
     return rc == ncclSuccess || rc == ncclInProgress;
@@ -156,8 +156,8 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
         c.count = 1;
         c.dtype = ncclFloat32;
     } else if (args->coll == DDP_ALL_TO_ALL && c.send == c.recv) {
-        /* In place, received data would overwrite chunks that are not sent yet, so send from a
-         * copy. */
+        /* In an in-place call, received data would overwrite chunks that are not sent yet.
+         * Therefore send from a copy. */
         const size_t bytes = c.part * (size_t)comm->size;
         DDP_TRY(grow_scratch(s, bytes, err));
         streams->copy(s->stream, s->scratch, c.send, bytes);

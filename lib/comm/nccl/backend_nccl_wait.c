@@ -10,7 +10,8 @@
 /* Number of polls between two checks of the side channel and of NCCL's error state. */
 #define CHECK_EVERY 512
 
-/* The GPU kernels of a collective wait for their peers until the communicator is aborted. */
+/* CommAbort also ends the GPU kernels of collectives, which would otherwise wait for their peers
+ * for ever. */
 void ddp_nccl_abort(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

@@ -14,8 +14,8 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
-/* Waits until all ranks have left the previous world in this segment. The wait is needed if the
- * ranks open a second world. */
+/* Waits until all ranks have left the previous world in this segment. There is a previous world if
+ * the ranks open a second one. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;
@@ -87,8 +87,8 @@ static void shm_finalize(struct ddp_comm *comm)
 {
     struct ddp_shm_state *state = ddp_shm_state_of(comm);
     struct ddp_shm_world *world = state->world;
-    /* After a failure no rank opens the channel again, and other ranks may still use it. Therefore
-     * this rank does not leave it. */
+    /* After a failure, other ranks may still use the channel, and no rank opens it again. Therefore
+     * this rank does not leave the channel. */
     if (!ddp_segment_aborted(world->segment, NULL, NULL, NULL))
         ddp_shm_channel_leave(comm);
     if (comm->parent == NULL)
@@ -127,9 +127,10 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
 }
 
 /* All-gather through the two slots of each rank (comm_shm.h), in fragments of DDP_SHM_SLOT_BYTES.
- * Fragments alternate between the slots. A rank writes the slot of fragment i again only after the
- * barrier of fragment i + 1, because all ranks have then read fragment i. The first and the last
- * barrier separate this call from algorithms that use the slots before and after it. */
+ * Fragments alternate between the slots. A rank overwrites the slot of fragment i only after the
+ * barrier of fragment i + 1, because all ranks have read fragment i before this barrier. The first
+ * and the last barrier separate this call from algorithms that use the slots before and after this
+ * call. */
 static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {

@@ -2,8 +2,9 @@
  *
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
  * line of its own. One rank writes the flag, and the number only grows while the group exists.
- * Other ranks wait until the flag is at least a given number. Therefore no flag is reset between
- * calls and no wake-up is lost. Waits that take longer check the abort word and the deadline. */
+ * Other ranks wait until the flag is at least a given number. Therefore no flag needs to be reset
+ * between calls, and no wake-up is lost. A wait that is not over after the first polls also checks
+ * the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 
@@ -21,10 +22,10 @@
 extern "C" {
 #endif
 
-/* One group's area, seen from one rank. `slots` are two buffers per rank for small messages, and
- * `rings` are one staging ring per rank (segment.h). */
+/* The shared memory of one group, as one rank sees it. `slots` are two buffers per rank for small
+ * messages, and `rings` are one staging ring per rank (segment.h). */
 struct ddp_comm_shm {
-    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS], in the present area */
+    struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS], in one of the areas */
     unsigned char *areas;                 /* [DDP_SHM_FLAG_AREAS][area_bytes] */
     size_t area_bytes;
     unsigned moves;                /* calls of ddp_shm_move_flags */
@@ -32,11 +33,12 @@ struct ddp_comm_shm {
     unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0 until the world is aborted (segment.h) */
     /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
-     * ranks of a group run the same algorithms in the same order, so their numbers agree between
-     * calls. */
+     * ranks of a group run the same algorithms in the same order, so the numbers of all ranks agree
+     * between calls. */
     uint64_t sequence[DDP_SHM_FLAG_SLOTS];
-    int spin; /* polls before yielding; large if each rank has a core */
-    /* More ranks than cores. The same on all ranks, so that all choose the same algorithm. */
+    int spin; /* number of polls before the first yield (waiter.h) */
+    /* More ranks than cores. The value is the same on all ranks, so that all ranks choose the same
+     * algorithm. */
     bool oversubscribed;
 };
 
@@ -93,11 +95,11 @@ static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_
     return 0;
 }
 /* Moves the flags of all ranks to the next area of the channel. The time that a cache line takes
- * between two distant cores depends on the line's address, so a measurement with one set of lines
- * differs from the next (results/notes/gate.md). Collective. */
+ * from one core to a distant core depends on the line's address. A measurement that uses other
+ * lines therefore gives another result (results/notes/gate.md). Collective. */
 int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
- * all peers. Counts the sequence number in shm->sequence[flag_slot]. */
+ * all peers. Increments shm->sequence[flag_slot] and uses it as the sequence number. */
 int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

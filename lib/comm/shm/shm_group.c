@@ -4,8 +4,8 @@
  * Channel 0 belongs to the world. The lowest rank of a new group claims a channel and sends the
  * channel's number to the other members by messages over the parent. Only members take part, so
  * disjoint groups can be opened at the same time. All flags of a free channel are zero. The last
- * member to leave a channel clears the flags. At that time no rank reads them, so no rank sees a
- * sequence number decrease. */
+ * member to leave a channel clears the flags. At that time no other rank reads the flags, so no
+ * rank sees a sequence number decrease. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,8 @@ void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generat
     comm->shm = &state->shm;
 }
 
-/* Sets the flag slots of the area that the group uses after `moves` moves. */
+/* Sets shm->flag_slots to the area that the group uses after `moves` calls of
+ * ddp_shm_move_flags. */
 static void use_area(struct ddp_comm_shm *shm, unsigned moves)
 {
     shm->flag_slots =
@@ -57,7 +58,8 @@ int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err)
     const struct ddp_shm_flag_slot *from = ddp_shm_flag_slot_of(shm, comm->rank, 0);
     use_area(shm, ++shm->moves);
     struct ddp_shm_flag_slot *to = ddp_shm_flag_slot_of(shm, comm->rank, 0);
-    /* Later operations may wait for numbers that were posted before the move. */
+    /* Copy the numbers, because later operations may wait for numbers that were posted before the
+     * move. */
     for (int i = 0; i < DDP_SHM_FLAG_SLOTS; i++)
         atomic_store_explicit(&to[i].sequence,
                               atomic_load_explicit(&from[i].sequence, memory_order_relaxed),
@@ -99,7 +101,7 @@ static int claim_channel(struct ddp_segment *segment)
     return -1;
 }
 
-/* Runs on the lowest rank: claims a channel and sends it to all other members. */
+/* Runs on the lowest rank. Claims a channel and sends its number to all other members. */
 static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, struct offer *offer,
                         struct ddp_err *err)
 {

@@ -44,7 +44,7 @@ void ddp_shm_heap_release(struct ddp_shm_heap *heap)
 }
 
 /* Finds the first gap of at least `bytes` bytes. *offset becomes the offset of the new block, and
- * *index its position in the list. Returns false if there is no such gap. */
+ * *index becomes the position of this block in the list. Returns false if there is no such gap. */
 static bool find_gap(const struct ddp_shm_heap *heap, size_t bytes, size_t align, size_t *index,
                      size_t *offset)
 {
@@ -113,11 +113,11 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i) * sizeof *heap->blocks);
 }
 
-/* Touches all pages of a new block. The owner touches them first, so that the memory is near its
- * core. Most Linux distributions disable huge pages for shared memory, which makes large messages
- * slower (results/notes/shared-memory.md). MADV_COLLAPSE makes huge pages on request. It needs one
- * touched page in each huge page. The second loop touches every ordinary page, in case
- * MADV_COLLAPSE failed. */
+/* Touches all pages of a new block. The owner touches its pages itself, so that the kernel places
+ * the memory near the owner's core. Most Linux distributions disable huge pages for shared memory,
+ * which makes large messages slower (results/notes/shared-memory.md). MADV_COLLAPSE makes huge
+ * pages on request. It needs one touched page in each huge page. The last loop touches every
+ * ordinary page, in case MADV_COLLAPSE failed. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;

@@ -2,9 +2,9 @@
  *
  * struct ddp_shm_world is one rank's view of the segment. It has the heap and the point-to-point
  * state, which the world's communicator and all its groups share. struct ddp_shm_state is the state
- * of one communicator. It points to the world and adds what belongs to this communicator alone: its
- * channel (one set of flag slots, slots and rings of the segment) and the context id that marks its
- * messages. */
+ * of one communicator. It points to the world and adds the parts of this communicator alone: its
+ * channel (one set of flag slots, message slots and rings of the segment) and the context id that
+ * marks its messages. */
 #ifndef DDP_COMM_SHM_SHM_IMPL_H
 #define DDP_COMM_SHM_SHM_IMPL_H
 
@@ -31,7 +31,8 @@ struct ddp_shm_heap {
     size_t count, capacity;
 };
 
-/* A message that arrived before its receive was posted. got < total while it is arriving. */
+/* A message that arrived before its receive was posted. While the message is arriving, got <
+ * total. */
 struct ddp_shm_message {
     struct ddp_shm_message *next;
     uint64_t context, got, total;
@@ -41,12 +42,12 @@ struct ddp_shm_message {
 
 /* Open sends to one peer, and open receives from the same peer. */
 struct ddp_shm_peer {
-    /* Sends in order. The first one is being sent. */
+    /* Open sends in the order of the calls. The first send is being copied to the ring. */
     struct ddp_request *sends, *sends_last;
-    uint64_t tail, head_seen; /* slots filled, and the receiver's `head` when it was last read */
-    /* Posted receives in order. */
+    uint64_t tail, head_seen; /* slots filled, and the last value read of the receiver's `head` */
+    /* Posted receives in the order of the calls. */
     struct ddp_request *posted, *posted_last;
-    /* Early messages in order. */
+    /* Early messages in the order of arrival. */
     struct ddp_shm_message *early, *early_last;
     uint64_t head; /* slots emptied */
     /* True while a message is arriving. The message goes to into_request or into_message. If both
@@ -82,7 +83,7 @@ static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm
 
 /* shm_heap.c */
 void ddp_shm_heap_init(struct ddp_shm_heap *heap, unsigned char *base, size_t bytes);
-/* Frees the list of blocks and gives the pages of remaining blocks back to the kernel. */
+/* Frees the list of blocks. Gives the pages of remaining large blocks back to the kernel. */
 void ddp_shm_heap_release(struct ddp_shm_heap *heap);
 int ddp_shm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                   struct ddp_err *err) DDP_MUST_CHECK;
@@ -97,7 +98,7 @@ enum ddp_shm_request_field {
     DDP_REQ_TAG,
     DDP_REQ_CONTEXT,
     DDP_REQ_STATE,
-    DDP_REQ_LENGTH, /* bytes of the message, if the receive expects another number */
+    DDP_REQ_LENGTH, /* length of the message, if the receive expects another length */
     DDP_REQ_PEER
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
@@ -113,8 +114,8 @@ int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_
 /* Gives the first matching early message, which has arrived or is arriving, to a receive. Returns
  * false if there is no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* Drops all open requests after an abort, because callers then return and the memory of their
- * requests becomes invalid. */
+/* Forgets all open requests after an abort. Callers return after an abort, and the memory of their
+ * requests then becomes invalid. */
 void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */

@@ -1,4 +1,5 @@
-/* Point to point over shared memory: requests, and the lock around the rings (shm_pipe.c). */
+/* Point-to-point messages over shared memory: the requests, and the lock around the rings
+ * (shm_pipe.c). */
 #include "comm/shm/shm_impl.h"
 #include "comm/waiter.h"
 

@@ -1,10 +1,11 @@
-/* Point to point over shared memory, with a ring of slots for each ordered pair of ranks.
+/* Point-to-point messages over shared memory. Each ordered pair of ranks has a ring of slots.
  *
- * The sender copies into free slots and counts them in `tail`. The receiver copies out and counts
- * in `head`. Each of the two counters only grows and has one writer. A message is sent in fragments
- * of one slot. Fragments of different messages of a pair never interleave, so only the first
- * fragment is matched with the posted receives, by context and tag. A message without a posted
- * receive is copied to private memory (an "early" message), so that it does not block the ring.
+ * The sender copies data into free slots and counts the filled slots in `tail`. The receiver copies
+ * the data out and counts the emptied slots in `head`. Each counter only grows and has one writer.
+ * A message is sent in fragments of one slot. Fragments of different messages of a pair never
+ * interleave, so only the first fragment is matched with the posted receives, by context and tag. A
+ * message without a posted receive is copied to private memory (an "early" message), so that it
+ * does not block the ring.
  *
  * `isend` fills free slots at once. After that, open requests make progress only in `test`. Each
  * call of `test` on an unfinished request advances all open requests, and some of these calls also
@@ -15,7 +16,7 @@
 #include "base/mem.h"
 #include "comm/shm/shm_impl.h"
 
-/* The rings of all ranks are read in one of this many calls of ddp_shm_pipe_progress. */
+/* One in this many calls of ddp_shm_pipe_progress reads the rings of all ranks. */
 #define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)
@@ -170,8 +171,8 @@ static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *hea
     return 0;
 }
 
-/* Copies one slot to the destination of its message. A fragment without a first fragment is the
- * rest of a message of an earlier world that aborted, and is discarded. */
+/* Copies one slot to the destination of its message. If a fragment comes without a first fragment,
+ * it belongs to a message of an earlier world that aborted, and is discarded. */
 static int take_slot(struct ddp_shm_peer *p, const unsigned char *slot, struct ddp_err *err)
 {
     struct ddp_pipe_slot header;

@@ -1,8 +1,9 @@
 /* The side channel over TCP.
  *
- * All data is sent in *frames*. A frame is a head, followed by bytes. A leaf (any rank but 0) sends
- * DATA, and rank 0 answers with RESULT, which holds the data of all ranks. ABORT may come at any
- * time. BYE precedes an orderly close. */
+ * All data is sent in *frames*. A frame is a head, followed by bytes. For an all-gather, each leaf
+ * (any rank but 0) sends a DATA frame, and rank 0 answers with a RESULT frame, which holds the data
+ * of all ranks. An ABORT frame may come at any time. A BYE frame is sent before a connection is
+ * closed without a failure. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, D
 
 struct ddp_control_frame {
     uint32_t magic, kind;
-    /* seq: number of the all-gather. bytes: number of bytes after the head, DDP_CONTROL_TEXT_BYTES
-     * for ABORT and 0 for BYE. */
+    /* `seq` is the number of the all-gather. `bytes` is the number of bytes after the head. It is
+     * DDP_CONTROL_TEXT_BYTES for ABORT and 0 for BYE. */
     uint64_t seq, bytes;
     /* ABORT only: the error code, and the world rank that caused it (-1: unknown). */
     int32_t code, rank;
@@ -87,8 +88,8 @@ static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-/* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if it
- * is marked already. */
+/* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if
+ * the communicator is already marked failed. */
 static void abort_all(struct ddp_tcp_control *c, int code, int rank)
 {
     if (c->failed)
@@ -98,8 +99,9 @@ static void abort_all(struct ddp_tcp_control *c, int code, int rank)
         send_abort(c, c->connections.peer[i], code, rank);
 }
 
-/* Stores the failure in c->why if it is the communicator's first, aborts the communicator
- * (abort_all) and returns DDP_ELOST. rank: the lost rank of the group, -1 if unknown. */
+/* Stores the failure in c->why if it is the first failure of the communicator, aborts the
+ * communicator (abort_all) and returns DDP_ELOST. `rank` is the lost rank of the group, or -1 if
+ * unknown. */
 static int lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char *text)
 {
     struct ddp_tcp_control *c = control_of(comm);
@@ -109,7 +111,7 @@ static int lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char
     return ddp_fail(err, DDP_ELOST, "%s", c->why);
 }
 
-/* Like lose, for the connection to `rank`, which failed with errno value `error`. */
+/* Calls lose after the connection to `rank` has failed with the errno value `error`. */
 static int lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err)
 {
     char text[DDP_CONTROL_TEXT_BYTES];
@@ -162,7 +164,7 @@ static int check_frame(struct ddp_comm *comm, int rank, const struct ddp_control
     return lose(comm, rank, err, text);
 }
 
-/* Like lose, for a passed deadline. On rank 0 the message names the missing ranks. */
+/* Calls lose after the deadline has passed. On rank 0 the message names the missing ranks. */
 static int expire(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_tcp_control *c = control_of(comm);
@@ -268,8 +270,8 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     const int fd = c->connections.peer[0];
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
-    /* If sending fails, rank 0 may have sent the reason before it closed the connection, so read
-     * the answer of rank 0 in any case. */
+    /* If sending fails because rank 0 has closed the connection, rank 0 may have sent the reason
+     * before. Therefore its answer is read in this case, too. */
     int rc = ddp_tcp_send(fd, &head, sizeof head, deadline);
     if (rc == 0)
         rc = ddp_tcp_send(fd, mine, bytes, deadline);
@@ -303,7 +305,7 @@ static int tcp_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return tcp_allgather_bytes(comm, &nothing, &nothing, 0, err);
 }
 
-/* Checks one connection for a lost rank or an ABORT frame. Leaves bytes that belong to an
+/* Checks one connection for a lost rank or an ABORT frame. Does not consume bytes that belong to an
  * all-gather. */
 static int look_at(struct ddp_comm *comm, int rank, int fd, struct ddp_err *err)
 {

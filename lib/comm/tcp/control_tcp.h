@@ -1,10 +1,10 @@
-/* The side channel over TCP: a backend with all-gathers of a few bytes, barriers and aborts. It
- * uses the connections of rendezvous.h. Backend nccl uses this side channel under torchrun, where
- * there is neither MPI nor a shared segment.
+/* The side channel over TCP: a backend that supports only small all-gathers, barriers and aborts.
+ * It uses the connections of rendezvous.h. Backend nccl uses this side channel under torchrun,
+ * where there is neither MPI nor a shared segment.
  *
- * The backend is not in backend_list.h, because it is never measured. Rank 0 collects and
- * distributes each all-gather with 2 (P - 1) messages for P ranks. If a connection ends or a rank
- * reports an abort, the waits of all other ranks end. */
+ * The backend is not in backend_list.h, because it is never measured. In an all-gather, rank 0
+ * collects the data of all ranks and sends it to all ranks. This takes 2 (P - 1) messages for P
+ * ranks. If a connection ends or a rank reports an abort, the waits of all other ranks end. */
 #ifndef DDP_COMM_TCP_CONTROL_TCP_H
 #define DDP_COMM_TCP_CONTROL_TCP_H
 
@@ -18,7 +18,8 @@ extern "C" {
 /* init reads the rendezvous configuration from torchrun's variables. */
 extern const struct ddp_backend ddp_control_tcp;
 
-/* Returns the listener of this rank, on which the first rank of a group accepts the others. */
+/* Returns this rank's listener. If this rank is rank 0 of a group, the other ranks of the group
+ * connect to this listener. */
 const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm);
 
 #ifdef __cplusplus
