@@ -415,7 +415,7 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
 }
 
 /* Returns the algorithm whose cost() predicts the bytes sent. If ranks read each other's memory,
- * the point's algorithm sends nothing, and the all-gather is used instead. */
+ * the point's algorithm sends nothing. The cost of the all-gather is then used instead. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);

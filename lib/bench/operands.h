@@ -55,9 +55,9 @@ void ddp_operands_restore(const struct ddp_operands *o);
  * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects.
- * *elements: number of elements compared.
- * Returns DDP_EDATA as in verify.h. *wrong then counts the wrong elements of the first array or
- * chunk that has any. */
+ * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong then counts the
+ * wrong elements of the first array or chunk that has any, or of the first such block if o->stride
+ * is above 1. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

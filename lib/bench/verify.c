@@ -39,7 +39,7 @@ static int widest_bits(enum ddp_dtype dtype)
     return DDP_MIN(ddp_dtypes[dtype].digits, 31);
 }
 
-/* Returns the range for sums. All ranks are active if the limit allows each of them the value 1.
+/* Returns the range for sums. All ranks are active if `limit` allows the value 1 on each of them.
  * The values get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <= limit
  * if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)

@@ -64,7 +64,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
 }
 
 /* Chooses a unit so small that no value exceeds `clip`, and limits the integers if no unit is small
- * enough. The compressor would clip larger values, and the sum would not be the expected one. */
+ * enough. The compressor would clip larger values, and the sum would differ from the expected
+ * sum. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;

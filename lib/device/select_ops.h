@@ -43,7 +43,7 @@ struct ddp_cut {
 /* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
 enum ddp_tile_mode {
     DDP_TILE_IN = 1,       /* values come from `in` */
-    DDP_TILE_RESIDUAL = 2, /* the residual is added (without IN: used alone) and keeps the rest */
+    DDP_TILE_RESIDUAL = 2, /* the residual is an input, too, and keeps the values not selected */
     DDP_TILE_KEEP = 4,     /* the residual also keeps the selected values */
     DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
     DDP_TILE_LIST = 16     /* `in` holds the values of a list, in_index its indices */
