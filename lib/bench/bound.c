@@ -18,7 +18,7 @@
 #define REPEAT_NS    100000
 #define REPEAT_MAX   16
 /* The number of rounds is LOOP_BYTES (MESSAGE_BYTES for messages) divided by the bytes of one run
- * per rank. It is at most the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
+ * per rank. It is limited to the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
  * ROUNDS_MAX. The fastest round counts. Messages move fewer bytes, because networks are slower than
  * memory. */
 #define LOOP_BYTES    ((size_t)1 << 30)
@@ -27,9 +27,9 @@
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
 /* A round of loops that reads and writes at least twice this many bytes per rank is cut into slices
- * of at least this many bytes. The fastest round of each slice counts, so an interruption spoils
- * one slice and not the whole round. Between slices the ranks wait for each other, untimed, so that
- * all of them are active in each slice. */
+ * of at least this many bytes. For each slice the fastest of all rounds counts, so an interruption
+ * spoils one slice and not the whole round. Between slices the ranks wait for each other, untimed,
+ * so that all of them are active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
@@ -53,7 +53,7 @@ struct share {
     bool overwrites; /* the destinations are the first sources */
     bool inside;     /* sources and destinations lie in buffer a, and b keeps the input */
     size_t input;    /* bytes that are restored from b before a round; 0: none */
-    double scale;    /* one rank's chunk of the whole message, in bytes, divided by `chunk` */
+    double scale;    /* chunk without the limit MOST_BYTES, divided by `chunk` */
 };
 
 /* Work to time. */
@@ -235,8 +235,8 @@ static int choose_rounds(const struct work *w, int slices, int *rounds, int *rep
     return 0;
 }
 
-/* Lowers *ns to the time of one run if that is shorter. The time of a slice is that of the slowest
- * rank. */
+/* Lowers *ns to the time of one run if that is shorter. The time of a slice is its duration on the
+ * slowest rank. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;

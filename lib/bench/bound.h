@@ -1,29 +1,31 @@
-/* The lower bound of a point's time: the least time that this machine needs for the collective. It
- * is measured in the same run, before and after the point, and the faster measurement counts. There
+/* The lower bound of a point's time: the least time that this machine needs for the collective. The
+ * bound is measured in the same run, before and after the point, and the shorter time counts. There
  * are three kinds. The first two are for backend shm, and for algorithms that send no messages.
  *
- *   memory          The size is 64 KiB or more. All ranks together run plain loops, and do not wait
- *                   for each other inside a timed part. The loops read as many bytes as the ranks
- *                   have to send, and write as many bytes as the ranks have to receive. Each rank
- *                   works on its own two buffers. The loops of a reduction, and of an all-to-all in
- *                   place, add arrays; the others copy. For a call in place, the input is restored
- *                   before each round, untimed. If the collective overwrites its input, the loops
+ *   memory          For sizes of 64 KiB or more. All ranks run plain loops at the same time, and do
+ *                   not wait for each other inside a timed part. Each rank works on its own two
+ *                   buffers. Together the loops read and write as many bytes as the collective must
+ *                   read and write. The loops of a reduction, and of an all-to-all in place, add
+ *                   arrays; the others copy. If the collective overwrites its input, the loops
  *                   store to the lines that they read; otherwise non-temporal stores are tried as
- *                   well. The fastest round counts, or for long rounds the fastest round of each
- *                   slice. At most 128 MiB are measured; the time of a larger size is scaled.
- *   latency         The size is below 64 KiB. The bound is the number of the algorithm's steps
- *                   times half the round trip of a ping-pong.
- *   point-to-point  The backend is not shm, and the algorithm sends messages. The time of one
- * message of the point's size is measured while all ranks send to their neighbours. Above 128 MiB,
- * the time of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes that a rank
- * must send, divided by the speed of this message. Below 64 KiB, the bound is the number of steps
- * times the time of this message. The number of steps of a native call is not known; the code
- * assumes ceil(log2 n) for n ranks, and 1 for send-recv.
+ *                   well. For a call in place, the input is restored before each round, untimed.
+ *                   The fastest round counts. A long round is cut into slices, and for each slice
+ *                   the fastest time counts. Larger sizes than 128 MiB are measured with 128 MiB,
+ *                   and the time is scaled.
+ *   latency         For sizes below 64 KiB. The bound is the number of the algorithm's steps times
+ *                   half the round trip of a ping-pong.
+ *   point-to-point  For other backends, if the algorithm sends messages. Each rank sends a message
+ *                   of the point's size to the next rank, all at the same time. Above 128 MiB, the
+ *                   time of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes
+ *                   that a rank must send, divided by the speed of this message. Below 64 KiB, the
+ *                   bound is the number of steps times the time of this message. The number of
+ *                   steps of a native call is not known. The code assumes ceil(log2 n) steps for n
+ *                   ranks, and 1 for send-recv.
  *
  * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
  * reads of the same input, and transfers between the caches of two cores. The other two kinds hold
- * for the algorithm that was measured. The bound is not corrected by the time of the point, so its
- * fraction of the time may exceed 1. results/notes/bound.md has measurements. */
+ * for the algorithm that was measured. The bound does not depend on the time of the point, so the
+ * quotient bound / time may exceed 1. results/notes/bound.md has measurements. */
 #ifndef DDP_BENCH_BOUND_H
 #define DDP_BENCH_BOUND_H
 

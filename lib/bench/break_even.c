@@ -17,7 +17,9 @@ static double sent_bytes(const struct ddp_sparse_alg *alg, int ranks, size_t n, 
 double ddp_break_even_predicted(const struct ddp_sparse_alg *alg, int ranks, size_t n,
                                 double dense_bytes)
 {
-    size_t enough = 0, much = n + 1; /* sent_bytes(enough) <= dense_bytes < sent_bytes(much) */
+    /* Bisection. The start values 0 and n + 1 are not evaluated. For all later values, a rank sends
+     * at most dense_bytes with `enough` entries, and more with `much` entries. */
+    size_t enough = 0, much = n + 1;
     if (n == 0 || ranks < 2)
         return NAN;
     while (much - enough > 1) {

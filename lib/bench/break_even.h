@@ -12,14 +12,14 @@ extern "C" {
 #endif
 
 /* Returns the predicted figure: the largest density k/n at which no rank sends more than
- * dense_bytes, by the cost() of `alg`. Returns 0 if even one entry is too much. Returns NaN if n is
- * 0 or there is one rank. */
+ * dense_bytes according to alg->cost(). Returns 0 if a rank sends more even with one entry, and NaN
+ * if n is 0 or there is only one rank. */
 double ddp_break_even_predicted(const struct ddp_sparse_alg *alg, int ranks, size_t n,
                                 double dense_bytes);
 /* Returns the estimated figure: the density at which the exchange takes dense_ns. phase_ns [3]:
- * times of encoding, exchange and decoding at `density`. The first is assumed to be constant, the
- * others to be proportional to the density. The result is limited to 0..1. Returns NaN if a time is
- * NaN or density is not positive. */
+ * times of encoding, exchange and decoding at `density`. The time of encoding is assumed to be
+ * constant, the other two to be proportional to the density. The result is limited to 0..1. Returns
+ * NaN if a time is NaN or density is not positive. */
 double ddp_break_even_estimated(const double *phase_ns, double density, double dense_ns);
 
 /* Times measured at some densities, in ascending order of density. */
@@ -29,11 +29,12 @@ struct ddp_density_times {
 };
 /* Inserts a measured time. At most 16 fit. */
 void ddp_density_times_add(struct ddp_density_times *t, double density, double ns);
-/* Returns the measured figure: the lowest density at which the exchange takes dense_ns.
- * Interpolates between two measured densities on logarithmic axes. Returns 0 if even the lowest
- * density takes that long, 1 if even the highest density is faster, and NaN if nothing was measured
- * or dense_ns is NaN. *low, *high: the two densities around the result, between which a caller can
- * measure next. They are equal if the result is not interpolated. */
+/* Returns the measured figure: the lowest density at which the exchange takes at least dense_ns.
+ * Interpolates between two measured densities on logarithmic axes. Returns 0 if the exchange takes
+ * that long even at the lowest density, 1 if it is faster even at the highest, and NaN if nothing
+ * was measured or dense_ns is NaN. *low, *high: the two measured densities around the result. A
+ * caller can measure between them to refine the result. They are equal if the result is not
+ * interpolated. */
 double ddp_break_even_measured(const struct ddp_density_times *t, double dense_ns, double *low,
                                double *high);
 

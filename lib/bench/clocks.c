@@ -104,7 +104,7 @@ out:
 
 /* Returns the offset at a local time: interpolated linearly between the last two estimates, and
  * constant before and after them. The offset is not extrapolated, because the slope between two
- * close estimates is mostly their error. */
+ * close estimates consists mostly of their errors. */
 static double offset_at(const struct ddp_clocks *c, int64_t local_ns)
 {
     if (c->common || c->estimates == 0)

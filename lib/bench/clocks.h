@@ -1,9 +1,9 @@
 /* Gives all ranks a common time: estimates the offset of each rank's monotonic clock from rank 0's
  * clock.
  *
- * Ranks of one host read the same clock. On each host without rank 0, the lowest rank asks rank 0
- * for the time in several round trips. The fastest round trip counts. Rank 0 is assumed to have
- * read its clock in the middle of the round trip. The error is at most half the round trip
+ * Ranks of one host read the same clock. On every other host than rank 0's, the lowest rank asks
+ * rank 0 for the time in several round trips. The fastest round trip counts. Rank 0 is assumed to
+ * have read its clock in the middle of the round trip. The error is at most half the round trip
  * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
  * The offset is therefore estimated again from time to time, and interpolated linearly between the
  * last two estimates. */
@@ -30,8 +30,9 @@ void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm);
 /* Estimates the offset again. Does nothing if all ranks read one clock. Takes 20 round trips
  * between rank 0 and each other host, so do not call it in timed regions. Collective. */
 int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err) DDP_MUST_CHECK;
-/* Measures this rank's offset from rank 0 by messages, even within a host. *error_ns: the error
- * bound. Returns DDP_EUNAVAIL if the backend has no messages. Collective. */
+/* Measures the offset of this rank's clock from rank 0's clock with messages, even if both ranks
+ * run on one host. *error_ns: bound of the error. Returns DDP_EUNAVAIL if the backend has no
+ * messages. Collective. */
 int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

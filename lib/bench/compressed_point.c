@@ -264,7 +264,7 @@ static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e,
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
-/* Summarises the first `iters` durations of a series. Each duration is that of the slowest rank.
+/* Summarises the first `iters` durations of a series. Each duration counts on the slowest rank.
  * Collective; all ranks get the same result. */
 static int summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                      struct ddp_summary *out, struct ddp_err *err)
@@ -302,9 +302,9 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
                                         : ddp_compress_with(ddp_compressor_find("fp16"), NAN);
 }
 
-/* Returns the name of an all-reduce that may be faster than `taken`, which auto chose: the
- * library's (`native`), or auto's choice among our own if `taken` is the library's. Returns NULL if
- * there is none. */
+/* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. It
+ * is the library's all-reduce (`native`). If `taken` is `native`, it is the choice of `auto` among
+ * our own algorithms. Returns NULL if there is none. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -324,7 +324,7 @@ static const char *other_candidate(const struct ddp_comm *group, const struct dd
 }
 
 /* Opens the dense exchange of a baseline with auto's choice and with the other candidate. Keeps the
- * one that is faster in a short trial. */
+ * exchange that is faster in a short trial. */
 static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p,
                        enum ddp_baseline baseline, struct exchange *out, struct ddp_err *err)
 {
@@ -393,8 +393,9 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times the exchange at a coarse grid of densities. For each baseline, then times it at a few more
- * densities, between the two measured ones that enclose the break-even density. */
+/* Times the exchange at a coarse grid of densities. Two of them enclose the break-even density of a
+ * baseline. Then times the exchange at a few more densities between these two, for each
+ * baseline. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)
 {
@@ -414,7 +415,7 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
 }
 
 /* Returns the algorithm whose cost() predicts the bytes sent. If ranks read each other's memory,
- * the point's algorithm sends nothing, and the all-gather is used instead. */
+ * the point's algorithm sends nothing. The cost of the all-gather is then used instead. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -444,7 +445,8 @@ static int compare(struct ddp_compressed_bench *b, struct ddp_point *p, struct d
         even->estimated =
             ddp_break_even_estimated(p->phase_ns, p->achieved_density, p->dense_ns[i]);
     }
-    /* The density that a threshold gives is not known in advance, so it cannot be chosen. */
+    /* Only the density of a top-K can be chosen. The density that a threshold gives is not known in
+     * advance. */
     if (!b->setup.options->break_even || !compressor->fixed_count)
         return 0;
     return measure_densities(b, p, compressor, err);
@@ -459,8 +461,8 @@ struct measurement {
     int parts;
     int64_t checked;    /* number of result elements that this rank has verified */
     int64_t operations; /* number of exchanges that were verified */
-    /* The last timed exchange: its chunk, the step of its gradient, and the values that this rank
-     * had sent before. */
+    /* The last timed exchange: its chunk, the step of its gradient, and the number of values that
+     * this rank had sent before it. */
     int last_part;
     uint64_t last_step;
     double sent_before;
@@ -541,7 +543,8 @@ static void start_counting(struct measurement *m)
         exchange_counters(&m->part[i], &m->part[i].start);
 }
 
-/* Before an exchange that may be the last timed one: notes what is needed to verify it. */
+/* Called before an exchange that may be the last timed one. Notes what check_last needs to verify
+ * this exchange. */
 static void note_last(struct measurement *m, int part)
 {
     struct ddp_compressed_counters now;
@@ -590,7 +593,7 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     return rc;
 }
 
-/* Verifies the last timed exchange. Returns the same on all ranks. */
+/* Verifies the last timed exchange. All ranks return the same result. */
 static int check_last(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_counters now;

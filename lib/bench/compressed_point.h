@@ -4,12 +4,13 @@
  * Unless --check is off, a few untimed exchanges come first and are verified (verify_exchange.h).
  * Each timed iteration overwrites the last result with a new gradient, waits for the start, and
  * times encoding, exchange and decoding (iterations.h). With --partial K, the iterations exchange
- * the K chunks in turn. With --check once, the last timed exchange is verified, and with --check
- * all every exchange. A burst follows (verify_burst.h). At the end, if several ranks exchange data,
- * the *baselines* are measured for comparison. They are dense exchanges of the whole buffer in f32
- * and in f16.
+ * the K chunks in turn. With --check once, the last timed exchange is verified. With --check all,
+ * every exchange is verified. Unless --check is off or the gradients are on a device, a burst
+ * follows (verify_burst.h). At the end, if several ranks exchange data, the *baselines* are
+ * measured for comparison. They are dense exchanges of the whole buffer in f32 and in f16.
  *
- * Gradients on a device are exchanged there, but are drawn and checked in copies on the host. */
+ * Gradients on a device are exchanged in device memory. They are drawn and checked in copies in
+ * host memory. */
 #ifndef DDP_BENCH_COMPRESSED_POINT_H
 #define DDP_BENCH_COMPRESSED_POINT_H
 

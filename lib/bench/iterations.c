@@ -26,7 +26,7 @@
 #define INVALID_MAX(kept) (200 + 4 * (kept))
 /* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
-/* The flags move before the first of this many iterations. */
+/* The flags move once in this many iterations (ddp_shm_move_flags). */
 #define MOVE_STARTS 16
 
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
@@ -181,7 +181,8 @@ static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t 
     it->skew_exit[at] = (double)(last - first_end);
 }
 
-/* Exchanges and evaluates iterations [it->evaluated, it->kept), in rank 0's clock. */
+/* Converts the times of iterations [it->evaluated, it->kept) to rank 0's clock, exchanges them
+ * among all ranks and evaluates them. */
 static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
     struct ddp_comm *comm = it->comm;
@@ -210,8 +211,8 @@ static bool is_checkpoint(int64_t n)
     return checkpoint == (size_t)n;
 }
 
-/* True if the number of iterations is one at which the interval is checked, and the interval is
- * narrow enough. False if there is no memory for the summary. Called on rank 0. */
+/* True if the interval is checked at this number of iterations, and is narrow enough. False also if
+ * there is no memory for the summary. Called on rank 0. */
 static bool is_precise(const struct ddp_iterations *it)
 {
     struct ddp_summary s;
@@ -315,7 +316,8 @@ static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct dd
     return 0;
 }
 
-/* Combines the disturbances of all ranks, and whether any host has more ranks than cores. */
+/* Combines the interference counters of all ranks. Also finds whether any host has more ranks than
+ * cores. */
 static int share_interference(struct ddp_iterations *it, struct ddp_point *point,
                               struct ddp_err *err)
 {
@@ -343,7 +345,7 @@ static int share_interference(struct ddp_iterations *it, struct ddp_point *point
         else
             out->involuntary_switches += seen->involuntary_switches;
     }
-    /* Inside one host the ranks do not use TCP, so its segments belong to other programs. */
+    /* On one host the ranks do not use TCP, so TCP segments belong to other programs. */
     if (!it->comm->hosts || it->comm->hosts->count < 2)
         out->retransmits = -1;
 out:

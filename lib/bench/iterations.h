@@ -1,14 +1,15 @@
 /* Runs the timed iterations of a point: decides how many there are, starts each one, and computes
  * its time.
  *
- * Number: exactly --iters, or adaptive with a maximum number. Adaptive iterations end when half the
- * 95 % interval of the median is at most `precision` times the median, the maximum time has passed,
- * or the maximum number is reached. The interval is checked after 20, 30, 45, ... iterations
- * (stats/series.h). Rank 0 decides and sends the decision to all ranks.
+ * Number: exactly --iters iterations, or an adaptive number of iterations. Adaptive iterations end
+ * when (1) half the width of the median's 95 % interval is at most `precision` times the median,
+ * (2) the maximum time has passed, or (3) the maximum number is reached. The interval is checked
+ * after 20, 30, 45, ... iterations (stats/series.h). Rank 0 decides and sends the decision to all
+ * ranks.
  *
- * Start: after a barrier, or in a *window*. For a window, rank 0 announces a start time a little in
- * the future, and each rank waits until that time. If a rank begins too late, the iteration is
- * counted as invalid and measured again.
+ * Start: each iteration starts after a barrier, or in a *window*. For a window, rank 0 announces a
+ * start time a little in the future, and each rank waits until that time. If a rank begins too
+ * late, the iteration is counted as invalid and measured again.
  *
  * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
  * latest end on the common clock (clocks.h). With --block it is divided by the number of calls.
@@ -36,8 +37,8 @@
 extern "C" {
 #endif
 
-/* Fewer iterations give no interval. This many (or --iters, if that is less) are therefore measured
- * even if they exceed --max-time. */
+/* Least number of iterations, because fewer give no interval of the median. This number (or
+ * --iters, if that is less) is measured even if it takes longer than --max-time. */
 #define DDP_ITERATIONS_LEAST 6
 /* An iteration is invalid if a rank began it more than this after the announced start. */
 #define DDP_ITERATIONS_LATE_NS 1000
@@ -59,11 +60,11 @@ struct ddp_iterations {
      * [size]: sum of the durations of each rank. */
     double *sample, *skew_start, *skew_exit, *rank_sum;
     /* Numbers of iterations. warm: warm-ups done. kept: recorded. evaluated: combined over all
-     * ranks. goal: value of kept at the next evaluation. ran: run after the warm-up. invalid:
-     * dropped, because a rank began late. */
+     * ranks. goal: value of `kept` at the next evaluation. ran: all iterations after the warm-up.
+     * invalid: dropped, because a rank began late. */
     int64_t warm, kept, evaluated, goal, ran, invalid;
     int64_t starts;    /* calls of ddp_iterations_start */
-    int64_t opened_ns; /* start of the warm-up, then start of the measurement */
+    int64_t opened_ns; /* when the warm-up began; after the warm-up: when measuring began */
     int64_t start_ns;  /* announced start in this rank's clock */
     int64_t lead_ns;   /* how far ahead a start is announced */
     bool late;         /* this rank began its last iteration late */
@@ -84,7 +85,8 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id);
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the iteration may begin, at about the same time on all ranks. Returns at once if
  * there is only one rank. Before some iterations, first moves the flags in shared memory
- * (comm_shm.h), so that the times do not depend on the place of a few cache lines. Collective. */
+ * (comm_shm.h), so that the times do not depend on the addresses of a few cache lines.
+ * Collective. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
 /* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
@@ -97,7 +99,7 @@ static inline bool ddp_iterations_may_end(const struct ddp_iterations *it)
     return !ddp_iterations_warming(it) && it->kept + 1 >= it->goal;
 }
 /* Returns the time now, as the end of an operation that began at begin_ns. If a delay is injected,
- * first waits for it. */
+ * first waits until the delay is over. */
 static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_t begin_ns)
 {
     int64_t now = ddp_now_ns();
@@ -122,8 +124,8 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
 
 /* Largest number of durations that ddp_slowest_summary exchanges in one call. */
 #define DDP_SLOWEST_CHUNK 1024
-/* Summarises iterations. The time of an iteration is that of the slowest rank. duration [iters]:
- * this rank's durations in ns. chunk [size * DDP_SLOWEST_CHUNK], sample [iters]: scratch.
+/* Summarises iterations. The time of an iteration is its duration on the slowest rank. duration
+ * [iters]: this rank's durations in ns. chunk [size * DDP_SLOWEST_CHUNK], sample [iters]: scratch.
  * Collective; all ranks get the same summary. */
 int ddp_slowest_summary(struct ddp_comm *comm, const int64_t *duration, int64_t iters,
                         int64_t *chunk, double *sample, struct ddp_summary *out,

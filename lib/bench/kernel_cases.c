@@ -36,8 +36,8 @@ static void run_copy_nt(kernel_case *c, kernel_data *d)
     d->device->copy_nt(d->c, d->a, d->n * 4);
 }
 
-/* Prepares the operand. Values of 16-bit types are so small that sums stay finite, however often
- * the case runs. */
+/* Prepares the operand b. Its values in 16-bit types are so small that sums stay finite, however
+ * often the case runs. */
 static void begin_reduce(kernel_case *c, kernel_data *d)
 {
     const size_t floats = d->bytes / 4;

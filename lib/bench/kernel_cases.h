@@ -46,9 +46,9 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each
-     * counts elements instead: those that are read or written for one element of the result.
-     * ddp_kernel_bytes multiplies it by the size of an element. */
+    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each is the
+     * number of elements that are read or written for one element of the result. ddp_kernel_bytes
+     * multiplies it by the size of an element. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */
@@ -57,8 +57,8 @@ struct ddp_kernel_case {
 /* Returns all cases. The name after the last case is NULL. */
 const struct ddp_kernel_case *ddp_kernel_cases(void);
 
-/* Allocates and fills the arrays. bytes: size of an array, at least 4096 and a multiple of 8; all
- * arrays together take 10 times that. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
+/* Allocates and fills the arrays. bytes: size of an array, at least 4096 and a multiple of 8. All
+ * arrays together take 10 * bytes. level: SIMD level of the kernels. Returns DDP_ENOMEM. */
 int ddp_kernel_data_create(uint64_t bytes, enum ddp_simd level, struct ddp_kernel_data **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_kernel_data_destroy(struct ddp_kernel_data *d);

@@ -100,8 +100,8 @@ void ddp_operands_restore(const struct ddp_operands *o)
 }
 
 /* Sets *at to the next element from *at on that lies in a block that o->stride selects. Returns the
- * number of elements from there to the end of the block, or to `end`; 0 if there is none. last:
- * number of the block that is always selected. */
+ * number of elements from this element to the end of the block or to `end`. Returns 0 if there is
+ * no such element. last: number of the block that is always selected. */
 static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, size_t last)
 {
     if (o->stride <= 1)
@@ -167,7 +167,8 @@ static int compare_range(const struct comparison *c, size_t at, size_t n, int64_
                               wrong, err);
 }
 
-/* Compares o->part elements, and adds the number of compared ones to *elements. */
+/* Compares o->part elements, or those of them that o->stride selects. Adds the number of compared
+ * elements to *elements. */
 static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong,
                    struct ddp_err *err)
 {

@@ -2,11 +2,11 @@
  * two buffers, the input of this rank, and the result that this rank must get.
  *
  * Each rank has two buffers, a and b, of the full size. Out of place, the operation sends from a
- * and receives in b. In place, it works on a. Buffer b then keeps the input, so that a can be
- * restored (coll.h says where send lies in recv, or recv in send). The values of the input come
- * from verify.h. They depend on the rank, on the position in the full buffer and on the round. A
- * chunk at a wrong position or from a wrong rank is therefore detected, unless it has only a few
- * elements. */
+ * and receives in b. In place, it works on a, and b keeps a copy of the input, so that a can be
+ * restored. coll.h says where send lies in recv, or recv in send, if the operation is in place. The
+ * values of the input come from verify.h. They differ between ranks, positions in the full buffer
+ * and rounds. A chunk at a wrong position or from a wrong rank is therefore detected, unless it has
+ * only a few elements. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 
@@ -32,7 +32,7 @@ struct ddp_operands {
     bool averages_first; /* the backend divides, and rounds, before the sum (verify.h) */
     int rank, ranks;
     /* ddp_operands_refill and ddp_operands_verify handle only every stride-th block of verify.h,
-     * and the last one. 0 and 1: every block. */
+     * and the last block. 0 and 1: all blocks. */
     size_t stride;
 };
 
@@ -41,8 +41,8 @@ struct ddp_operands {
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
 /* Declares that a and b are memory of `device`, which the host cannot access. The host then writes
- * and compares the images, and data is copied between images and buffers. The images are as large
- * as a and b. All pointers are borrowed. */
+ * and compares two images in host memory, which are as large as a and b. Data is copied between
+ * images and buffers. All pointers are borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
                      void *image_b);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
@@ -55,9 +55,9 @@ void ddp_operands_restore(const struct ddp_operands *o);
  * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects.
- * *elements: number of elements compared.
- * Returns DDP_EDATA as in verify.h. *wrong then counts the wrong elements of the first array or
- * chunk that has any. */
+ * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong then counts the
+ * wrong elements of the first array or chunk that has any, or of the first such block if o->stride
+ * is above 1. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

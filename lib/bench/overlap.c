@@ -10,7 +10,7 @@
 /* Elements of the loop's array. Its 4 KiB stay in the cache, so the loop leaves the memory
  * bandwidth to the operation. */
 #define LOOP_COUNT 1024
-/* Shortest time of a calibration, so that the resolution of the clock does not matter. */
+/* A calibration takes at least this time, so that the resolution of the clock does not matter. */
 #define CALIBRATE_NS    300000
 #define CALIBRATE_TIMES 5
 
@@ -33,7 +33,7 @@ static int64_t time_of(float *x, uint64_t passes)
 }
 
 /* Returns the number of passes that take about `ns` when nothing disturbs them. The fastest of a
- * few timings counts, because an interrupted timing would make the loop far too short. */
+ * few timings counts, because the number would be far too small after an interrupted timing. */
 static uint64_t calibrate(float *x, double ns)
 {
     uint64_t passes = 16;
@@ -67,8 +67,8 @@ static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool 
     return operates ? ddp_iterations_join(o->comm, o->operands->full_bytes, err) : 0;
 }
 
-/* Sets *median_ns to the median over iterations. The time of an iteration is that of the slowest
- * rank. sample [iters]: scratch. */
+/* Sets *median_ns to the median over iterations. The time of an iteration is its duration on the
+ * slowest rank. sample [iters]: scratch. */
 static int measure(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    double *sample, double *median_ns, struct ddp_err *err)
 {

@@ -2,19 +2,19 @@
  * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
  * Three times are used. compute and total are medians over iterations. The time of an iteration is
- * that of the slowest rank.
+ * its duration on the slowest rank.
  *
  *   pure     the time of the point: the operation, started and awaited at once
  *   compute  the loop alone, which each rank calibrates to take about as long as pure
  *   total    start of the operation, loop, wait
  *
- * The overlap is the part of the shorter of pure and compute that is hidden:
+ * The overlap is the hidden part of the shorter one of the times pure and compute:
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
  * 0 means that total is as long as operation and loop one after the other. 1 means that the shorter
- * of the two takes no additional time. compute is measured alone, so a progress thread that takes
- * time from its rank lowers the overlap.
+ * of the two takes no additional time. compute is measured without the operation. If the progress
+ * thread takes processor time from its rank, total grows, and the overlap becomes smaller.
  *
  * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H

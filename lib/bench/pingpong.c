@@ -67,7 +67,7 @@ static int batch(struct ddp_comm *comm, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Replaces *value by rank 0's on all ranks. */
+/* Replaces *value by rank 0's value on all ranks. */
 static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err)
 {
     double all[DDP_SHM_RANKS_MAX], *room = all;
@@ -105,7 +105,8 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     if (comm->rank == 0 && ddp_summarize(ns, (size_t)n, &summary) == 0)
         result = summary.median;
     DDP_TRY(from_rank_0(comm, &result, err));
-    /* The sequence number must be equal on all ranks, so ranks above 1 advance theirs, too. */
+    /* The sequence number must be equal on all ranks, so ranks above 1 advance their number,
+     * too. */
     if (!plays && comm->shm)
         comm->shm->sequence[DDP_FLAGS_PINGPONG] += (uint64_t)TRIPS * (uint64_t)(n + 1);
     *round_trip_ns = result;

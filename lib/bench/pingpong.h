@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Runs round trips for about budget_ns (1e6 for a record), but at most 256 batches of 8 after the
- * first batch. Sets *round_trip_ns to the median of the batches' means, on all ranks. NaN if there
- * is one rank or the backend has neither flags nor messages. Collective. */
+/* Runs one batch of 8 round trips to warm up, then batches for about budget_ns (1e6 for a record),
+ * but at most 256. Sets *round_trip_ns on all ranks to the median of the batches' means, or to NaN
+ * if there is one rank or the backend has neither flags nor messages. Collective. */
 int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns,
                  struct ddp_err *err) DDP_MUST_CHECK;
 

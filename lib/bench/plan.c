@@ -272,7 +272,7 @@ static int choose_memory(int asked, const char *backend, enum ddp_memory *out, s
 }
 
 /* Returns the number of elements of a message of at most `bytes` bytes. For collectives on chunks
- * it is rounded down, so that the chunk of every rank has the same number. */
+ * it is rounded down, so that the chunks of all ranks have equally many elements. */
 static uint64_t whole_count(const struct ddp_bench_options *o, uint64_t bytes, enum ddp_dtype dtype,
                             int ranks)
 {
@@ -280,7 +280,7 @@ static uint64_t whole_count(const struct ddp_bench_options *o, uint64_t bytes, e
     return count - count % ddp_plan_chunks(o, ranks);
 }
 
-/* The first size that was rounded down. n: number of points whose size was rounded down. */
+/* The first size that was rounded down, and the number n of points with such sizes. */
 struct rounding {
     uint64_t requested, size;
     enum ddp_dtype dtype;
@@ -300,8 +300,8 @@ static uint64_t least_bytes(const struct ddp_bench_options *o, enum ddp_dtype dt
     return ddp_plan_chunks(o, ranks) * ddp_dtype_size(dtype);
 }
 
-/* Refuses a listed size that holds no element, unless such sizes are left out. With all types, they
- * are left out, as are other points that cannot run. */
+/* Refuses a listed size that holds no element, unless such sizes are left out. If all types are
+ * measured, they are left out, like other points that cannot run. */
 static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dtypes,
                        struct ddp_err *err)
 {
@@ -338,7 +338,8 @@ static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, 
     return used > 0;
 }
 
-/* Returns the number of ranks of all groups. ranks: that of the largest group. */
+/* Returns the number of ranks in all groups together. ranks: number of ranks in the largest
+ * group. */
 static int world_ranks(const struct ddp_bench_options *o, int ranks)
 {
     return o->group_list.ranks > 0 ? o->group_list.ranks
@@ -591,8 +592,9 @@ static int check_offline(const struct ddp_point_spec *s, const struct ddp_backen
     return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
 }
 
-/* Checks a point under an outside launcher. It is not yet known which ranks share memory. But it is
- * known that an algorithm for registered memory refuses private memory. */
+/* Checks a point under an outside launcher. It is not yet known which ranks share memory. The check
+ * therefore finds only algorithms that accept registered memory but refuse the private memory of
+ * this point. */
 static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");

@@ -32,7 +32,7 @@ extern "C" {
 struct ddp_group_list {
     int ranks;     /* Number of listed ranks; 0: no list, the groups are equal. */
     char text[64]; /* The list as given. */
-    /* The group of each rank, from 1. 0: the rank is in no group. */
+    /* The group of each rank, numbered from 1. 0: the rank is in no group. */
     short of[DDP_PLAN_GROUP_RANKS_MAX];
 };
 
@@ -64,16 +64,16 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
-    /* Leave out listed sizes above 0 that hold no element per rank. Without this, they are an
-     * error. Such sizes of a range are always left out. */
+    /* Leave out listed sizes above 0 that hold no element per rank. If this is false, such sizes
+     * are an error, unless all types are measured. Such sizes of a range are always left out. */
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
-    bool overlap; /* --overlap-compute: non-blocking, beside a compute loop */
+    bool overlap; /* --overlap-compute: run without blocking, beside a compute loop */
     /* The following are for all-reduce. For other collectives they are empty or 0. */
     struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
     int feedback;                      /* enum ddp_feedback */
-    /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: no
-     * chunks. */
+    /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: the
+     * data is not cut into chunks. */
     struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     bool break_even; /* measure the break-even density, which takes the time of several points */
@@ -95,7 +95,8 @@ struct ddp_bench_plan {
      * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
-    /* The sizes that hold no element per rank, one entry per element type that has any. */
+    /* The sizes that were left out, because they hold no element per rank. There is one entry for
+     * each element type with such sizes. */
     struct ddp_left_out small[DDP_DTYPE_COUNT];
     int small_count;
 };
@@ -109,22 +110,22 @@ int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err)
  * fastest. A plan may be empty if all sizes are left out. available_bytes: memory of the host; -1:
  * not known, or checked separately (ddp_plan_fits). Release *out with ddp_plan_release. Returns
  * DDP_EUSAGE if options contradict each other or a listed size holds no element, and DDP_EUNAVAIL
- * if the backend lacks registered memory that the user chose. Returns DDP_ENOMEM if ranks *
- * bytes_per_rank exceeds available_bytes; the message shows the calculation.
- */
+ * if the user chose registered memory and the backend has none. Returns DDP_ENOMEM if ranks *
+ * bytes_per_rank exceeds available_bytes; the message shows the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_ENOMEM if `ranks` ranks of one host need more than available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUSAGE if an algorithm will refuse a point and this is known before ranks exist.
- * Ranks need not be started then. */
+/* Returns DDP_EUSAGE if it is known before ranks exist that an algorithm will refuse a point. The
+ * caller then need not start ranks. */
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Copies the plan for connected ranks. Only connected ranks know whether they can have registered
- * memory. If they cannot have it, the copy uses private memory. Returns DDP_EUNAVAIL if they cannot
- * have it and the user chose it (asked: options->memory). Release *out with ddp_plan_release. */
+ * memory. If they cannot have it, the copy uses private memory. But if the user chose registered
+ * memory, this returns DDP_EUNAVAIL instead. asked: options->memory. Release *out with
+ * ddp_plan_release. */
 int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
                        struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plan_release(struct ddp_bench_plan *plan);
@@ -134,9 +135,9 @@ void ddp_plan_release(struct ddp_bench_plan *plan);
  * in one list. Returns DDP_EUSAGE if the text is invalid. */
 int ddp_plan_parse_groups(const char *text, struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns DDP_EUSAGE if an option cannot be combined with listed groups. Groups of different sizes
- * may use different algorithms. Compressed and overlapped points need the same algorithm on all
- * ranks. */
+/* Returns DDP_EUSAGE if an option cannot be combined with listed groups. These options are
+ * --compress, --partial and --overlap-compute. Their points need the same algorithm on all ranks,
+ * but groups of different sizes may use different algorithms. */
 int ddp_plan_check_groups(const struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the number of ranks in the largest group. Returns DDP_EUSAGE if `ranks` ranks cannot
@@ -145,16 +146,17 @@ int ddp_plan_check_groups(const struct ddp_bench_options *options,
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* The following functions need a legal number of ranks. */
-/* Returns the number of ranks in the smallest group. ranks: that of the largest one. */
+/* Returns the number of ranks in the smallest group. ranks: number of ranks in the largest
+ * group. */
 int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);
 /* Returns the group of a rank, from 0. */
 int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int rank);
 /* Writes the ranks of a group to members [ranks], ascending. Returns their number. */
 int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
                            int *members);
-/* Returns the number of which the element count of a message must be a multiple, so that every
- * group can cut the message into equal chunks. It is 1 if the collective needs no chunks. ranks:
- * ranks in the largest group. */
+/* Returns the least number that must divide the element count of a message, so that every group can
+ * cut the message into equal chunks. It is 1 if the collective needs no chunks. ranks: ranks in the
+ * largest group. */
 uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 
 /* The following functions are in plan_compress.c and concern --compress and --partial. */

@@ -47,8 +47,8 @@ bool ddp_plan_feedback(const struct ddp_bench_options *o, const struct ddp_point
 }
 
 /* Returns the j-th exchange algorithm for a sparse compressor, or NULL after the last. A compressor
- * with a global selection (oktopk) uses the algorithms that select among the sums. All others use
- * those that do not. */
+ * with a global selection (oktopk) uses the algorithms that select among the sums. All other
+ * compressors use the algorithms that do not select. */
 static const char *sparse_algorithm(const struct ddp_compressor *compressor, int j)
 {
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a; a++) {
@@ -139,8 +139,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
     return 0;
 }
 
-/* Adds host memory only. The size of the device's memory is not known here. If it is too small, the
- * allocation fails later. */
+/* Adds host memory only. The size of the device's memory is not known here. If the device has too
+ * little memory, the allocation fails later. */
 static void add_device_bytes(struct ddp_bench_plan *plan)
 {
     for (int i = 0; i < plan->count; i++)

@@ -22,7 +22,7 @@
 #include "coll/async.h"
 
 #define PINGPONG_NS  1000000
-#define BURST_BLOCKS 512 /* blocks of all ranks' inputs that an operation of a burst verifies */
+#define BURST_BLOCKS 512 /* blocks verified per operation of a burst, times the number of ranks */
 #define ORDER_STREAM 0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
 
 struct ddp_sampler {
@@ -68,8 +68,8 @@ static void free_buffer(struct ddp_sampler *s, void *buffer)
         ddp_free_pages(buffer, s->buffer_bytes);
 }
 
-/* Returns the communicator on which operations run: the progress thread's if there is one,
- * otherwise the group. */
+/* Returns the communicator on which operations run: that of the progress thread if there is such a
+ * thread, otherwise the group. */
 static struct ddp_comm *operation_comm(const struct ddp_sampler *s)
 {
     return s->async ? ddp_async_comm(s->async) : s->group;
@@ -108,8 +108,9 @@ static int probe(struct ddp_sampler *s, const struct ddp_point_spec *spec, struc
     return 0;
 }
 
-/* True if some measured point agrees with points[i] in the type, operation, algorithm and method
- * that the user named explicitly, without `all`. If there is none, the command must fail. */
+/* True if some measured point agrees with points[i] in the method, and in type, operation and
+ * algorithm as far as the user named them explicitly and not by `all`. If there is no such point,
+ * the command must fail. */
 static bool has_measured_match(const struct ddp_sampler *s, int i)
 {
     const struct ddp_bench_plan *plan = s->plan;
@@ -211,7 +212,7 @@ const int *ddp_sampler_order(const struct ddp_sampler *s, int *count)
     return s->order;
 }
 
-/* Creates the group of this rank. A group consists of consecutive ranks. Collective. */
+/* Creates the group of this rank. Collective. */
 static int make_group(struct ddp_sampler *s, struct ddp_err *err)
 {
     const int size = s->comm->size;
@@ -403,8 +404,9 @@ static int check_result(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(m->s->comm, check_own_result(m, err), err);
 }
 
-/* Verifies the last timed operation, unless the timed loop has done so or the operation cannot be
- * verified: in place, the calls of a block (--block) have worked on each other's results. */
+/* Verifies the last timed operation. Does nothing if the timed loop has verified it, or if a block
+ * (--block) ran in place: its calls have worked on each other's results, so the right result is not
+ * known. */
 static int check_last(struct measurement *m, struct ddp_err *err)
 {
     const struct ddp_bench_options *o = m->s->options;
@@ -467,8 +469,8 @@ static int run_first(struct measurement *m, struct ddp_err *err)
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
-/* Returns the time in ns of the last operation by the device's clock, or -1 if the backend has
- * none. */
+/* Returns the time in ns of the last operation by the device's clock, or -1 if the backend has no
+ * such clock. */
 static double device_time(const struct measurement *m)
 {
     struct ddp_comm *op_comm = operation_comm(m->s);
@@ -506,8 +508,8 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
     }
 }
 
-/* Sets the number of bytes sent by the rank that sends most. They are counted if the algorithm
- * sends messages. They are modelled if ranks read each other's memory or if a library communicates
+/* Sets the number of bytes sent by the rank that sends most. The bytes are counted if the algorithm
+ * sends messages. They are modelled if ranks read each other's memory, or if a library communicates
  * internally. The model is the minimum that a rank must exchange: the size times the collective's
  * busbw factor. */
 static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
@@ -540,8 +542,8 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
-/* Sets out->device_ns to the median over iterations. The time of an iteration is that of the
- * slowest rank, by its device's clock. Collective. */
+/* Sets out->device_ns to the median over iterations. The time of an iteration is its duration on
+ * the slowest rank, by the device's clock. Collective. */
 static int share_device_time(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;

@@ -1,10 +1,10 @@
-/* Verifies results exactly. For each block, computes the expected integers, converts them to the
- * data type, and compares them with the result bit for bit.
+/* Verifies results. For each block, computes the expected integers, converts them to the data type,
+ * and compares them with the result bit for bit.
  *
  * The expected average of f32 and f64 is the exact sum divided by the number of ranks n and rounded
  * once to the type. The division is exact if n is a power of two. Otherwise device.h defines the
- * rounding. For averages of 16-bit floats, the inputs are chosen so that a division before the sum
- * gives the same bits as one after it. This requires f32 arithmetic (ddp_verify_input_of). */
+ * rounding. For averages of 16-bit floats, the inputs are chosen such that, in f32 arithmetic, a
+ * division before the sum gives the same bits as a division after it (see divisible). */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int widest_bits(enum ddp_dtype dtype)
     return DDP_MIN(ddp_dtypes[dtype].digits, 31);
 }
 
-/* Returns the range for sums. All ranks are active if the limit allows each of them the value 1.
+/* Returns the range for sums. All ranks are active if `limit` allows the value 1 on each of them.
  * The values get as many bits as fit: active * 2^bits <= limit, or active * (2^bits - 1) <= limit
  * if they are unsigned. */
 static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
@@ -57,10 +57,11 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 }
 
 /* Returns the range for averages of 16-bit floats. An algorithm may divide before or after the sum.
- * Both are exact if every value is a multiple of the odd factor of the number of ranks. Quotients
- * are then small integers over a power of two, with as many bits as in a sum. If this factor is too
- * large, such values do not fit. Then only one rank per element has a value other than 0. The
- * quotient of this value is rounded once in either order. */
+ * Both are exact if every value is a multiple of the largest odd divisor of the number of ranks.
+ * Each quotient is then an integer divided by a power of two, and has no more bits than a value of
+ * a sum. If the odd divisor is so large that such values do not fit, only one rank per element has
+ * a value other than 0. The average is then this value divided by the number of ranks, and is
+ * rounded once in either order. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);
@@ -357,10 +358,11 @@ static double unit_of(enum ddp_dtype dtype)
     return ldexp(1, -ddp_dtypes[dtype].digits);
 }
 
-/* Replaces each result that differs from the exact average by no more than rounding with the
- * expected bits, so that it counts as right. There are n + 2 roundings: of 1/n, of each product, of
- * each sum and of the result. Each error is at most unit_of() times the sum of magnitudes divided
- * by n (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). */
+/* Accepts results that differ from the exact average only by rounding: replaces each of them by the
+ * expected bits, so that it counts as right. For n ranks, a value passes through at most n + 2
+ * roundings: of 1/n, of its product, of n - 1 sums and of the result. The error of each rounding is
+ * at most unit_of() times the sum of magnitudes divided by n (Higham, Accuracy and Stability of
+ * Numerical Algorithms, 4.2). */
 static void allow_roundings(struct job *job, size_t first, size_t n)
 {
     const double ranks = job->ranks, allowed = (ranks + 2) * unit_of(job->dtype);

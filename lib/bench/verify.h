@@ -1,6 +1,7 @@
-/* Verifies collectives exactly. Every rank can compute the inputs of all ranks, and so the right
- * result. The inputs are integers that depend on rank, index and round. They are chosen so that
- * only the division of an average can round. */
+/* Verifies the results of collectives. Every rank can compute the inputs of all ranks, and so the
+ * right result. The inputs are integers that depend on rank, index and round. They are chosen such
+ * that only the division of an average can round. Results are compared bit for bit. Only
+ * ddp_verify_averaged_first accepts rounding errors. */
 #ifndef DDP_BENCH_VERIFY_H
 #define DDP_BENCH_VERIFY_H
 
@@ -34,26 +35,28 @@ int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtyp
 
 /* The inputs, as integers. Used by verify.c and verify_exchange.c.
  *
- * Element i of rank r in round q depends on (r, i, q) only. An array at a wrong position or from a
- * wrong rank is therefore detected, unless it has only a few elements. Each block of elements has a
- * seed, which is a full mix of (r, block, q). An element is one xorshift step on a Weyl sequence
- * from this seed. */
-/* Elements per block. The integers of a block and their typed copies fit into the first-level
- * cache. */
+ * Each block of elements has a seed, a hash of the rank, the number of the block and the round. An
+ * element is a scrambled term of the Weyl sequence that starts at this seed. Elements differ
+ * between ranks, positions and rounds, apart from chance. An array at a wrong position or from a
+ * wrong rank is therefore detected, unless it has only a few elements. */
+/* Elements per block. The arrays of one verification (struct job) take 32 KiB, so that they stay in
+ * the first-level or second-level cache. */
 #define DDP_VERIFY_BLOCK 1024
 
-/* Ranges of the values of an input. */
+/* Ranges of the values of an input. For POWERS, the number of a block and the round decide which
+ * ranks are *active* in this block. */
 enum ddp_verify_range {
     DDP_VERIFY_SIGNED,         /* [-2^bits, 2^bits) */
     DDP_VERIFY_UNSIGNED,       /* [0, 2^bits) */
-    DDP_VERIFY_POWERS,         /* 1 and -1, and on the active ranks of a block also 2 and -2 */
-    DDP_VERIFY_POWERS_UNSIGNED /* 1, and on the active ranks of a block also 2 */
+    DDP_VERIFY_POWERS,         /* 1 and -1; the active ranks of a block also have 2 and -2 */
+    DDP_VERIFY_POWERS_UNSIGNED /* 1; the active ranks of a block also have 2 */
 };
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits;
-    /* Number of ranks that may have a value other than 0 at an element (for POWERS: that may have a
-     * 2 in a block). Index and round decide which ranks these are. */
+    /* Number of active ranks. For POWERS, these may have a 2 or -2 in a block. For the other
+     * ranges, only the active ranks have a value other than 0 at an element; the index and the
+     * round decide which ranks are active. */
     int active;
     int ranks;
     /* All values are multiples of this factor. It is 1, except for averages of 16-bit floats, where

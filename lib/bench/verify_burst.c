@@ -10,8 +10,7 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-/* Length of a delay. It exceeds the time of a short operation plus the work between two operations.
- * */
+/* Length of a delay. A short operation and the work between two operations take less time. */
 #define DELAY_NS 40000
 /* After a stall, the thread does not stall again within this time, so that long operations with
  * many copies do not become much slower. */
@@ -28,8 +27,8 @@
 #define EXCHANGES_MAX 8
 #define HISTORY_BYTES ((size_t)4 << 20)
 
-/* The stalls of the burst that this thread runs. The kernels of a device have no argument that
- * could hold them. */
+/* The state of the stalls in the burst that this thread runs. The kernels of a device have no
+ * argument that could hold this state. */
 static _Thread_local struct {
     const struct ddp_device *device; /* does the work after the stall */
     uint64_t calls;
@@ -93,7 +92,7 @@ void ddp_burst_open(struct ddp_burst *b, struct ddp_comm *comm)
     *b = (struct ddp_burst){.comm = comm, .device = comm->device};
     if (comm->size == 1 || comm->backend->caps & DDP_CAP_DEVICE)
         return;
-    /* Ranks stall in different calls. */
+    /* Start from another number on each rank, so that the ranks stall in different calls. */
     stalls.calls = (uint64_t)comm->rank << 32;
     stalls.ready_ns = 0;
     stalls.device = comm->device;

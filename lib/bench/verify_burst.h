@@ -4,11 +4,11 @@
  * A rank that reads another rank's data too early, or overwrites data too early, gives a wrong
  * result only if the ranks are far enough apart in time. In a burst, ranks are therefore delayed in
  * two ways. Before two of every three operations, one pseudo-randomly chosen rank waits
- * (ddp_burst_wait). Inside an operation, a rank's copy, sum and sparse-list kernels sometimes wait
- * before they run. Such a wait is a *stall*. A stall can fall between the wait for a flag and the
- * access to another rank's data. The other ranks can then run ahead as far as the algorithm lets
- * them. A correct algorithm gives the right result with all delays. Nothing here runs in a timed
- * region. */
+ * (ddp_burst_wait). Inside an operation, a rank's kernels for copies, reductions and sparse lists
+ * sometimes wait before they run. Such a wait is a *stall*. A stall can fall between the wait for a
+ * flag and the access to another rank's data. The other ranks can then run ahead as far as the
+ * algorithm lets them. A correct algorithm gives the right result with all delays. Nothing here
+ * runs in a timed region. */
 #ifndef DDP_BENCH_VERIFY_BURST_H
 #define DDP_BENCH_VERIFY_BURST_H
 
@@ -36,7 +36,7 @@ int ddp_burst_count(uint64_t bytes);
  * of a device (DDP_CAP_DEVICE). comm and *b are borrowed until ddp_burst_close. */
 void ddp_burst_open(struct ddp_burst *b, struct ddp_comm *comm);
 void ddp_burst_close(struct ddp_burst *b);
-/* Waits before operation number `index` of a burst if this rank is the one that is late. */
+/* Waits before operation number `index` of a burst if this is the rank that is delayed. */
 void ddp_burst_wait(const struct ddp_comm *comm, int index);
 
 /* A burst of compressed exchanges in host memory. */
@@ -47,11 +47,11 @@ struct ddp_exchange_burst {
     struct ddp_verify_exchange *verify; /* knows the residual and the number of exchanges */
     float *data;                        /* [n]: the data of x */
     size_t n;
-    uint64_t step; /* the exchanges have the inputs of this step and the following ones */
+    uint64_t step; /* the exchanges have the inputs of this step and of the following steps */
 };
-/* Returns the number of exchanges of a burst of n elements. It is 0 if n is so large that the
- * results need too much memory: a check between two exchanges would synchronise the ranks, so all
- * results must be stored. */
+/* Returns the number of exchanges of a burst of n elements. All results must be stored, because a
+ * check between two exchanges would synchronise the ranks. The number is therefore 0 if n is so
+ * large that the results need too much memory. */
 int ddp_exchange_burst_count(size_t n);
 /* Runs and verifies the burst. Returns DDP_EDATA on all ranks if a result is wrong. Collective over
  * `all`. */

@@ -14,7 +14,8 @@
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
 #define F16_LARGEST        65504
-/* Relative difference within which two sums that are not exact may change places. */
+/* If sums have rounding errors, a sum that was left out may exceed a selected sum by this
+ * fraction. */
 #define SLACK 1e-4f
 
 struct ddp_verify_exchange {
@@ -63,7 +64,8 @@ static void found(struct finding *f, const char *what, size_t element, float exp
 }
 
 /* Chooses a unit so small that no value exceeds `clip`, and limits the integers if no unit is small
- * enough. The compressor would clip larger values, and the sum would not be the expected one. */
+ * enough. The compressor would clip larger values, and the sum would differ from the expected
+ * sum. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -77,8 +79,8 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-/* The integers of every second input of an exchange in 16 bits. They have more bits than a 16-bit
- * float, so that something is left for the residual. */
+/* Number of bits of the integers in every second input of a 16-bit exchange. A 16-bit float has
+ * fewer bits, so that a rest is left for the residual. */
 #define FINE_BITS 20
 
 /* Chooses fine_unit such that many values exceed the clip, if there is one, but the sum over all
@@ -158,9 +160,9 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
         value[j] = DDP_MIN(DDP_MAX(value[j], -v->most), v->most);
 }
 
-/* Writes the input of a dense exchange. An average divides before the sum. Its values are multiples
- * of the number of ranks, so that the quotients are integers. In 16 bits every second value is not
- * such an integer, but has more bits and may exceed the clip. */
+/* Writes the input of a dense exchange: integers times v->unit. An average may divide before the
+ * sum, so its values are multiplied by the number of ranks, and the quotients are exact. For a
+ * 16-bit exchange, every second value has more bits instead, and may exceed the clip. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
     const struct ddp_verify_input fine = {.range = DDP_VERIFY_SIGNED,
@@ -299,7 +301,7 @@ struct sum {
     double value, magnitudes; /* magnitudes: sum of absolute values */
 };
 
-/* Returns the sum of `size` values, of which each has `stride` elements to the next. */
+/* Returns the sum of `size` values, which lie `stride` elements apart. */
 static struct sum sum_of(const float *values, int size, size_t stride)
 {
     struct sum sum = {0, 0};
@@ -310,7 +312,8 @@ static struct sum sum_of(const float *values, int size, size_t stride)
     return sum;
 }
 
-/* True if a sum of these values has no rounding error in any order, if sums have `digits` bits. */
+/* True if these values can be added in any order without a rounding error, in a type with `digits`
+ * bits. */
 static bool sums_exactly(const float *values, int size, size_t stride, double magnitudes,
                          int digits)
 {
@@ -321,10 +324,10 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 }
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
- * rounding in the type in which values are sent. Otherwise the sum may be off by ranks + 1
- * roundings. This also holds for an average that oktopk divides after the sum, if the number of
- * ranks is not a power of two, and for an average of f32 values, which the library may divide
- * first. A sum that overflows, or of which a value is infinite or NaN, must be infinite or NaN. */
+ * rounding in the type in which values are sent. Otherwise it may be off by ranks + 1 roundings.
+ * Two averages may be off by as much, if the number of ranks is not a power of two: oktopk divides
+ * after the sum, and a library may divide f32 values before it. If the sum overflows, or if a value
+ * is infinite or NaN, `got` must be infinite or NaN. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
                    struct sum sum, float got)
 {
@@ -357,7 +360,8 @@ struct reselection {
         largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
 };
 
-/* True if the second selection took this sum; counts it in *reselection. */
+/* Counts this sum in *reselection. Returns whether the second selection took it. A sum of 0 counts
+ * as taken if the result is 0. */
 static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {
@@ -382,8 +386,8 @@ static void check_residual(const struct ddp_verify_exchange *v, size_t i, const 
         found(f, "residual", v->first + i, v->acc[i], residual[i]);
 }
 
-/* Checks elements [begin, begin + n) of lists. v->expected_sent holds the values that each rank
- * must have sent for them. */
+/* Checks elements [begin, begin + n) of an exchange of lists. v->expected_sent holds the values
+ * that each rank must have sent for them. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct reselection *reselection, const float *data, const float *residual,
                         struct finding *f)
@@ -409,8 +413,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
-/* Checks elements [begin, begin + n) of arrays, like check_block. sent [n]: the values that this
- * rank must have sent. */
+/* Checks elements [begin, begin + n) of an exchange of arrays, like check_block. sent [n]: the
+ * values that this rank must have sent. */
 static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
                         const float *data, const float *residual, struct finding *f)
 {
@@ -448,8 +452,8 @@ static void check_reselection(const struct ddp_verify_exchange *v,
               reselection->smallest_taken);
 }
 
-/* Sets v->sent by the compressor's reference. If a list has room for fewer entries, only the first
- * ones are sent. Returns the number of entries. */
+/* Sets v->sent with the compressor's function `reference`. If a list has room for fewer entries,
+ * only the first ones are sent. Returns the number of entries. */
 static size_t choose(struct ddp_verify_exchange *v)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
@@ -538,7 +542,7 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                     (double)f.got, bits_of(f.expected) ^ bits_of(f.got), f.count);
 }
 
-/* The same bits on all ranks. */
+/* The functions below check that the bits are the same on all ranks. */
 
 #define EXCHANGED 1024 /* elements that ranks exchange at a time to find a difference */
 
@@ -557,7 +561,7 @@ static uint64_t hash_of(const float *data, size_t n)
 }
 
 /* Finds the first element that differs from rank 0's. Fails on all ranks with a message that names
- * it. all [size][EXCHANGED]: scratch. Collective. */
+ * this element. all [size][EXCHANGED]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {

@@ -1,5 +1,5 @@
 /* Verifies compressed all-reduces (exchange/compressed.h). Computes the values that each rank must
- * send, keep and receive, by code that shares nothing with the kernels under test.
+ * send, keep and receive. The code shares nothing with the kernels under test.
  *
  * none: inputs are the small integers of verify.h. Their sums are exact in any order, so every rank
  * can compute the right result alone.
@@ -7,22 +7,22 @@
  * fp16, bf16 and lists: each rank computes the values that it must send (`rounded` and `reference`
  * in compress.h) and the residual that it must then have. The ranks exchange the values that they
  * must have sent. The result must be the sum of these values, and may be rounded only if the sum
- * cannot be exact. The residual must be the rest, bit for bit. For 16 bits, every second input is a
- * small integer, whose sums are exact. The others have more bits than the format, and many
- * exceed the clip. For lists, inputs are gradients rounded to few bits
+ * cannot be exact. The residual must have the computed bits. For 16 bits, every second input is a
+ * small integer, so that its sums are exact. The other inputs have more bits than the format, and
+ * many exceed the clip, if there is one. For lists, inputs are gradients rounded to few bits
  * (ddp_gradient_round).
  *
  * An exchange of a gradient that was not rounded can be verified as well
  * (ddp_verify_exchange_expect_gradient). Its sums may have rounding errors.
  *
- * oktopk selects a second time, among the sums. Each result must be the sum or zero. No selected
- * sum may be smaller in magnitude than one that was left out. Exactly k sums (or all sums that are
- * not 0, if these are fewer) must be selected: on a device in every call, on a CPU in the first and
- * then in every 32nd call. A value whose sum was left out must be back in the residual of the rank
- * that sent it.
+ * oktopk selects a second time, among the sums. Each element of the result must be its sum or zero.
+ * No selected sum may be smaller in magnitude than a sum that was left out. Exactly k sums (or all
+ * sums that are not 0, if these are fewer) must be selected: on a device in every call, on a CPU in
+ * the first and then in every 32nd call. A value whose sum was left out must be back in the
+ * residual of the rank that sent it.
  *
- * All ranks must have the same bits. The caller runs the exchange itself, and calls these functions
- * outside the timed region. */
+ * The results of all ranks must have the same bits. The caller runs the exchange itself, and calls
+ * these functions outside the timed region. */
 #ifndef DDP_BENCH_VERIFY_EXCHANGE_H
 #define DDP_BENCH_VERIFY_EXCHANGE_H
 
@@ -47,9 +47,9 @@ void ddp_verify_exchange_destroy(struct ddp_verify_exchange *v);
 int ddp_verify_exchange_draw(struct ddp_verify_exchange *v, uint64_t step, float *data,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Announces that data [n] is the input of the next exchange to check. ddp_verify_exchange_draw must
- * have written data since the last check. Residuals depend on all earlier exchanges. Therefore
- * every exchange must be announced and checked, in order, or ddp_verify_exchange_adopt must follow.
- */
+ * have written data since the last check. A residual depends on all earlier exchanges. Therefore
+ * every exchange must be announced and checked, in order. After exchanges that were not checked,
+ * call ddp_verify_exchange_adopt. */
 void ddp_verify_exchange_expect(struct ddp_verify_exchange *v, const float *data);
 /* Writes an input and announces it. */
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,

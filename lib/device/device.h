@@ -42,8 +42,7 @@ struct ddp_reduce {
     enum ddp_op op; /* DDP_AVG is summed like DDP_SUM */
     /* The combined value is divided by this number. 1 means no division. Other divisors are allowed
      * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero. If
-     * the divisor is a power of two, floats are multiplied by 1/divisor, which gives the same bits.
-     */
+     * the divisor is a power of two, floats are multiplied by 1/divisor. The bits are the same. */
     int divisor;
     int remote; /* hint: index of the source that is most likely in another core's cache */
 };
@@ -66,8 +65,8 @@ struct ddp_device {
     const char *summary; /* one line for `ddpbench list` */
     const char *library; /* library of this build ("CUDA 13.0"); NULL: none, or not built */
     /* Returns 0 if the device can be used. If the device is not built or not usable on this
-     * machine, stores the reason in err and returns a negative code. Probing starts an
-     * accelerator's driver, which does not survive fork() (device/stream.h). */
+     * machine, stores the reason in err and returns a negative code. Probing starts the driver of
+     * an accelerator, which does not work in a child process after fork() (device/stream.h). */
     int (*probe)(struct ddp_err *err);
     /* Returns the number of devices of this kind, 0 if none is usable. */
     int (*count)(void);

@@ -16,9 +16,9 @@
  *
  * 2. Each thread needs the number of selected values before its own. A scan over the threads of the
  * block gives the number within the tile. *Decoupled look-back* (Merrill & Garland 2016) gives the
- * number in all tiles before: each tile publishes a *word*, first with its own counts, later with
- * the total of all tiles up to itself. A tile adds the words before it, backwards, until it finds a
- * word with a total.
+ * number in all earlier tiles. Each tile publishes a *word*, first with its own counts, later with
+ * the total of all tiles up to and including itself. A tile adds the words of the tiles before it,
+ * backwards, until it finds a word with a total.
  *
  * 3. ddp_tile_take writes the selected values to their positions.
  *
@@ -43,7 +43,7 @@ struct ddp_cut {
 /* The inputs and the effects of a selection. Kernels are compiled for constant modes. */
 enum ddp_tile_mode {
     DDP_TILE_IN = 1,       /* values come from `in` */
-    DDP_TILE_RESIDUAL = 2, /* the residual is added (without IN: used alone) and keeps the rest */
+    DDP_TILE_RESIDUAL = 2, /* the residual is an input, too, and keeps the values not selected */
     DDP_TILE_KEEP = 4,     /* the residual also keeps the selected values */
     DDP_TILE_TIES = 8,     /* the cut has ties; not with RESIDUAL */
     DDP_TILE_LIST = 16     /* `in` holds the values of a list, in_index its indices */
@@ -88,7 +88,8 @@ DDP_BOTH int ddp_tile_present(uint32_t i, uint32_t n)
     return i >= n ? 0 : n - i < 4 ? (int)(n - i) : 4;
 }
 
-/* Step 1 for one thread of a tile. All loads come before the first use. */
+/* Step 1 for one thread of a tile. All loads come before the first use of a value, so that they
+ * overlap. */
 DDP_BOTH void ddp_tile_look(const struct ddp_tile_args *a, const int mode, uint32_t tile,
                             int thread, struct ddp_tile_thread *me)
 {
@@ -183,8 +184,8 @@ DDP_BOTH uint32_t ddp_counts_equal(uint64_t counts)
 /* Evaluates a window of the look-back: the words of 32 tiles. Bit 0 belongs to the nearest tile
  * before the tile that looks back. absent and prefix are masks of the words in state ABSENT and
  * PREFIX. Positions before tile 0 count as PREFIX. Returns how many words, from bit 0 on, can be
- * added now. If this is 0, the caller reads the words again. Sets *last to whether the look-back
- * ends in this window. */
+ * added now. If this number is 0, the caller reads the words again. Sets *last to whether the
+ * look-back ends in this window. */
 DDP_BOTH int ddp_window_take(uint32_t absent, uint32_t prefix, int *last)
 {
     const int usable = absent ? ddp_lowest_bit(absent) : 32;

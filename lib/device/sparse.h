@@ -71,10 +71,10 @@ struct ddp_grad_kernels {
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
      * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
-     * undefined. hint may be NULL. On entry *hint is a magnitude (as bits) that about k values are
-     * expected to reach, or 0. If hint is NULL or *hint is 0, the kernel uses a sample instead. If
-     * anything was selected, *hint becomes the smallest selected magnitude. The hint changes the
-     * time, but not the result. */
+     * undefined. hint may be NULL. On entry *hint is 0 or the bits of a magnitude that about k
+     * values are expected to reach. If hint is NULL or *hint is 0, the kernel uses a sample
+     * instead. If anything was selected, *hint becomes the smallest selected magnitude. The hint
+     * changes the time, but not the result. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value for every entry. dst [n]; every index < n. */

@@ -6,8 +6,9 @@
  * undefined. These functions allocate no device memory and do not communicate. Only one thread at a
  * time uses a stream or an event, except that another thread may wait for a recorded event.
  *
- * An accelerator's driver does not survive fork(). Therefore a process must not call an accelerator
- * before it forks the ranks, not even ddp_device.probe. */
+ * The driver of an accelerator does not work in a child process if the parent started it before
+ * fork(). Therefore a process that forks ranks must not call an accelerator before, not even
+ * ddp_device.probe. */
 #ifndef DDP_DEVICE_STREAM_H
 #define DDP_DEVICE_STREAM_H
 

@@ -75,8 +75,8 @@ struct ddp_stream_kernels {
 
     /* a[i] = a[i] * factor, rounded once. */
     void (*scale)(struct ddp_stream *s, float *a, size_t n, double factor);
-    /* Like widen, but also counts overflows. Adds to *overflows the number of elements where src is
-     * not finite, but dst is finite on entry. */
+    /* Like widen, but also counts overflows. Adds to *overflows the number of elements whose src is
+     * not finite, although their dst is finite on entry. */
     void (*widen_back)(struct ddp_stream *s, float *dst, const void *src, size_t n,
                        enum ddp_dtype from, uint64_t *overflows);
     /* *sum += *count. */

@@ -55,9 +55,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 #endif
 }
 
-/* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Magnitudes
- * below 2^-14 are rounded by adding 0.5, whose ulp is the subnormal step 2^-24. Magnitudes of at
- * least 65520 become infinite. */
+/* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Magnitudes of
+ * at least 65520 become infinite. On the CPU, magnitudes below 2^-14 are rounded by adding 0.5,
+ * whose ulp is the subnormal step 2^-24. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU

@@ -29,7 +29,7 @@ double ddp_student_t(double p, size_t df)
 {
     const double wanted = fabs(2 * p - 1);
     double low = 0, high = PI / 2;
-    for (int i = 0; i < 60; i++) { /* the last interval is narrower than a rounding */
+    for (int i = 0; i < 60; i++) { /* the last interval is about as narrow as the rounding error */
         const double middle = (low + high) / 2;
         if (central(middle, df) < wanted)
             low = middle;
@@ -44,16 +44,16 @@ static double half_width(double level, size_t n, double deviation)
     return ddp_student_t(1 - level, n - 1) * deviation / sqrt((double)n);
 }
 
-/* Returns the smallest number of seeds above `seeds` that decides if mean and deviation stay as
- * they are. 0 if there is none up to DDP_NONINFERIOR_SEEDS_MAX. */
+/* Returns the smallest number of seeds above t->seeds with which the test decides if mean and
+ * deviation stay as they are. Returns 0 if this number exceeds DDP_NONINFERIOR_SEEDS_MAX. */
 static size_t count_needed(const struct ddp_noninferior *t, const struct ddp_noninferior_rule *rule)
 {
     const double level = t->mean > -rule->margin ? rule->pass_level : rule->fail_level;
     const double distance = fabs(t->mean + rule->margin);
-    size_t low = t->seeds, high = DDP_NONINFERIOR_SEEDS_MAX; /* low decides nothing, high decides */
+    size_t low = t->seeds, high = DDP_NONINFERIOR_SEEDS_MAX; /* low: too few; high: enough */
     if (low >= high || !(half_width(level, high, t->deviation) < distance))
         return 0;
-    while (high - low > 1) { /* the width falls as n grows */
+    while (high - low > 1) { /* more seeds give a smaller width */
         const size_t middle = (low + high) / 2;
         if (half_width(level, middle, t->deviation) < distance)
             high = middle;

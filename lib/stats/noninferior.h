@@ -1,10 +1,11 @@
 /* A test whether an accuracy became worse by more than a margin. All functions are pure.
  *
- * Each training seed gives one paired difference, the accuracy of new minus that of base. Seeds are
- * the samples. The test computes one-sided bounds of the mean difference from Student's t
- * distribution. The lower bound above -margin shows that new is not worse. The upper bound below
- * -margin shows that it is. For normally distributed differences, each wrong result has at most the
- * probability of its level. tests/unit/test_noninferior.c measures both error rates. */
+ * Each training seed gives one sample: the accuracy with the new command minus the accuracy with
+ * the base command. The test computes one-sided bounds of the mean difference from Student's t
+ * distribution. The new command is not worse if the lower bound is above -margin. It is worse if
+ * the upper bound is below -margin. For normally distributed differences, the probability of a
+ * wrong result is at most the level of its bound. tests/unit/test_noninferior.c measures both error
+ * rates. */
 #ifndef DDP_STATS_NONINFERIOR_H
 #define DDP_STATS_NONINFERIOR_H
 
@@ -14,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Largest number of seeds that the test recommends. */
+/* Largest number of seeds that the test recommends (seeds_needed). */
 #define DDP_NONINFERIOR_SEEDS_MAX 100
 
 enum ddp_noninferior_state {
@@ -27,11 +28,11 @@ const char *ddp_noninferior_name(enum ddp_noninferior_state state);
 
 struct ddp_noninferior_rule {
     double margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
-    /* pass_level: probability of DDP_NOT_WORSE if the mean difference is -margin. fail_level: the
-     * same for DDP_WORSE. */
+    /* pass_level: probability of DDP_NOT_WORSE if the true mean difference is -margin. fail_level:
+     * probability of DDP_WORSE in this case. */
     double pass_level, fail_level;
-    /* Smallest standard deviation. Accuracies are multiples of one image, so differences can be
-     * equal by chance. */
+    /* Least standard deviation to use. An accuracy is a multiple of 1 / (number of images), so the
+     * differences can be equal by chance. */
     double least_deviation;
 };
 
@@ -40,8 +41,8 @@ struct ddp_noninferior {
     double mean, deviation; /* of the differences; NaN if there are too few */
     double lower, upper;    /* one-sided bounds of the mean; NaN with fewer than 2 differences */
     enum ddp_noninferior_state state;
-    /* Estimate of the number of seeds that decides, from the mean and the deviation. 2 if the
-     * deviation is not known. 0 if the state is not UNCERTAIN, or if more than
+    /* Number of seeds with which the test would decide, estimated from the mean and the deviation.
+     * It is 2 if the deviation is not known. It is 0 if the state is not UNCERTAIN, or if more than
      * DDP_NONINFERIOR_SEEDS_MAX seeds are needed. */
     size_t seeds_needed;
 };

@@ -4,15 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Points of the grid on which the density of the sum is known. */
+/* Number of points of the grid on which the density of the sum is known. */
 #define GRID 801
-/* Standard deviations below 0 at which the grid begins. */
+/* The grid begins this many standard deviations below 0. */
 #define DEPTH 8.0
-/* Halvings of the interval that contains the bound of a look. */
+/* Number of halvings in a bisection. */
 #define HALVINGS 60
 
-/* The density of the sum of n values at look k, on the paths that no look has rejected before.
- * The grid runs from `low` to `high`, the bound of look k - 1. */
+/* The density of the sum of all values seen up to look k, for the cases that neither look k nor an
+ * earlier look rejects. The grid runs from `low` to `high`, the bound of look k. */
 struct density {
     double *at; /* [GRID] */
     double low, high;
@@ -50,7 +50,8 @@ static double exceeds(const struct density *d, double bound, int more)
     return sum * step_of(d) / 3;
 }
 
-/* Finds the bound that the sum exceeds with probability p after `more` further values. */
+/* Finds the bound that the sum exceeds with probability p after `more` further values. The bound
+ * must lie between -limit and limit. */
 static double bound_of(const struct density *d, double p, int more, double limit)
 {
     double low = -limit, high = limit;

@@ -2,12 +2,13 @@
  * stops as soon as it is sure. Each look is another chance of a false result, so each look uses a
  * smaller level than the whole test. All functions are pure.
  *
- * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). At look k, the test
- * may have spent alpha * log(1 + (e - 1) * n_k / n_K), the spending function that resembles
- * Pocock's test. The probability that look k is the first one to reject is computed by numerical
- * integration (Armitage, McPherson & Rowe 1969) for sums of independent normal values. The
- * sign-flip test (signflip.h) has no normal distribution, so tests/unit/test_verdict.c measures the
- * error rates of the whole gate. */
+ * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). Look k sees n_k
+ * values, and the last look sees n_K values. Up to look k, the test may spend alpha * log(1 + (e -
+ * 1) * n_k / n_K), the spending function that resembles Pocock's test. The probability that look k
+ * is the first one to reject is computed by numerical integration (Armitage, McPherson & Rowe 1969)
+ * for sums of independent normal values. The statistic of the sign-flip test (signflip.h) is not
+ * normally distributed. tests/unit/test_verdict.c therefore measures the error rates of the whole
+ * gate. */
 #ifndef DDP_STATS_SEQUENTIAL_H
 #define DDP_STATS_SEQUENTIAL_H
 

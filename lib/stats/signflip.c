@@ -59,7 +59,7 @@ static double tail(const double *d, size_t n, double centre, double *memory)
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
     double *low = subset_sums(score, left, memory, memory + room);
     double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
-    /* As low[i] grows, smaller values of high[] are enough to reach `observed`. */
+    /* As low[i] grows, smaller elements of high[] are enough to reach `observed`. */
     double count = 0;
     size_t from = room;
     for (size_t i = 0; i < (size_t)1 << left; i++) {
@@ -104,7 +104,7 @@ size_t ddp_signflip_least_pairs(size_t cells, double level)
 }
 
 /* Finds by bisection the centre at which the test of d [n] changes from rejecting to not rejecting.
- * The test rejects `out` and does not reject `in`. */
+ * The test rejects the centre `out` and does not reject the centre `in`. */
 static double border(const double *d, size_t n, double alpha, double out, double in, double *memory)
 {
     for (int i = 0; i < 34; i++) { /* 34 halvings shorten the interval by a factor of 10^10 */

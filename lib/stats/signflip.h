@@ -9,9 +9,10 @@
  * (Huber 1981, 1.7). On normal data the sum is 99 % as efficient as the mean. On data with two
  * modes the sum does not jump between the modes as rank statistics do.
  *
- * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns,
- * each as a subset sum of one half of the differences plus one of the other half (Horowitz & Sahni
- * 1974). The bounds are the centres at which the test changes its result. */
+ * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns.
+ * The sum of each pattern is a subset sum of one half of the differences plus a subset sum of the
+ * other half (Horowitz & Sahni 1974). The bounds of the centre are the values at which the test
+ * changes its result. */
 #ifndef DDP_STATS_SIGNFLIP_H
 #define DDP_STATS_SIGNFLIP_H
 
@@ -32,8 +33,8 @@ int ddp_signflip_p(const double *d, size_t n, double *p);
 
 /* Returns the smallest p value that n pairs can reach, 2^-n. */
 double ddp_signflip_least_p(size_t n);
-/* Returns the smallest number of pairs with which a cell can be significant at `level` after Holm's
- * correction over `cells` cells. This is ceil(log2(cells / level)). */
+/* Returns the smallest number of pairs with which a cell (verdict.h) can be significant at `level`
+ * after Holm's correction over `cells` cells. This is ceil(log2(cells / level)). */
 size_t ddp_signflip_least_pairs(size_t cells, double level);
 
 /* Estimates the centre of d [n] by the median of the Walsh averages (Hodges & Lehmann). *lower is

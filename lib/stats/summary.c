@@ -16,8 +16,8 @@ void ddp_sort_doubles(double *v, size_t n)
     qsort(v, n, sizeof *v, compare_doubles);
 }
 
-/* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. Whole
- * numbers make the ceiling exact. */
+/* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. The
+ * integer division makes the ceiling exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
 {
     size_t rank = (size_t)(((unsigned __int128)n * percent + 99) / 100);

@@ -3,8 +3,8 @@
  * A *cell* is one point of the benchmark (collective, size, ...) with its measurements of all runs.
  * A *pair* is one run of the base command and one run of the new command, close in time and in
  * random order. For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the
- * cell's pairs. The module signflip also estimates the ratio new/base with one-sided bounds. Holm's
- * method corrects the p values of all cells. */
+ * cell's pairs. signflip.h also estimates the ratio of the times, new / base, with one-sided
+ * bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -47,9 +47,9 @@ struct ddp_verdict_rule {
 
 /* Decides the verdict. base and next [pairs * cells] hold the median times, ordered by pair and
  * then by cell. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
- * Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there are cells, and the upper bound
- * of each lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or -1 if memory is
- * exhausted. */
+ * Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there is at least one cell, and the
+ * upper bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or
+ * -1 if memory is exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        const struct ddp_verdict_rule *rule, struct ddp_cell *out,
                        enum ddp_verdict *verdict);

@@ -179,8 +179,8 @@ static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const flo
 }
 
 /* Returns the scratch bytes of a selection. The scratch memory holds a list of n entries, because
- * more entries may be selected than sent. Top-K (k > 0) needs the same amount again as the scratch
- * memory of its kernel. */
+ * more entries may be selected than sent. Top-K (k > 0) needs as much again for the scratch memory
+ * of its kernel. */
 static size_t cpu_select_scratch(size_t n, size_t k)
 {
     return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
@@ -343,11 +343,10 @@ static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
     return 0;
 }
 
-/* memcpy is the fastest copy loop. From the size of the L2 cache on, glibc uses other instructions
- * on AMD processors. Those are faster for arrays that exceed all caches, and slower for arrays that
- * do not. Messages of at most PIECES_BYTES are therefore copied in pieces
- * (results/notes/kernels.md).
- */
+/* memcpy is the fastest copy loop. On AMD processors, glibc copies arrays that exceed about the L2
+ * cache with other instructions. These are faster if the arrays exceed all caches, and slower if
+ * they do not. Messages of at most PIECES_BYTES are therefore copied in smaller pieces, for which
+ * glibc does not use these instructions (results/notes/kernels.md). */
 #define PIECES_BYTES ((size_t)4 << 20)
 #define PIECE_BYTES  ((size_t)256 << 10)
 

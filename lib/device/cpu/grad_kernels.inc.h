@@ -543,7 +543,7 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
  *
  * If many elements share one magnitude (zeros, for example), the floor is set just above that
  * magnitude, so that these elements do not become candidates. If there are then fewer than k
- * candidates, the first elements of the shared magnitude complete the selection. If all guesses
+ * candidates, the first elements of the shared magnitude complete the selection. If the guesses
  * fail, the cut is searched in the whole array. */
 
 /* Arrays of up to about this many elements are not sampled. */
@@ -693,8 +693,8 @@ static void split_array(const float *x, size_t n, struct rank cut, size_t k, flo
     assert(out->count == k);
 }
 
-/* Collects the candidates. Takes the floor from the hint, if there is one. Without a hint, or if
- * fewer than k values reach that floor, takes the floor from a sample. Returns true if there are at
+/* Collects the candidates. Takes the floor from the hint, if there is a hint. Otherwise, or if
+ * fewer than k values reach this floor, takes the floor from a sample. Returns true if there are at
  * least k candidates. Otherwise candidates->count is the number of values that reach *floor, and
  * the residual, if there is one, holds the sums again. */
 static bool take_candidates(const struct ddp_select *s, size_t k, uint32_t hint,

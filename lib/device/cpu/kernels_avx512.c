@@ -12,7 +12,8 @@ INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
 }
 
 /* Moves the mask with an explicit instruction, because GCC 12 miscompiles a plain conversion with
- * -O3 -fsanitize=address. It stores 16 bits of the mask and then counts the bits of 32. */
+ * -O3 -fsanitize=address. GCC stores 16 bits of the mask, but then counts the bits of a 32-bit
+ * word. */
 INLINE uint32_t mask_bits(lane_mask mask)
 {
     uint32_t bits;

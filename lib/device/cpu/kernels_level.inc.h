@@ -58,7 +58,7 @@ INLINE bool prefetcher_lags(void)
 
 #if VB == 64
 
-/* bytes is below 64. Callers load whole vectors directly. */
+/* `bytes` is below 64, because callers load whole vectors directly. */
 INLINE raw_full vec_load_part(const unsigned char *p, size_t bytes)
 {
     return (raw_full)_mm512_maskz_loadu_epi8((__mmask64)((1ull << bytes) - 1), p);
@@ -223,7 +223,8 @@ INLINE v_f32 widen_f16(raw_half raw)
 
 /* Converts binary32 to binary16, rounding to nearest even. Magnitudes below 2^-14 are rounded by
  * adding 0.5, whose ulp is the subnormal step 2^-24. Magnitudes of at least 65520 become infinite.
- * A NaN becomes canonical. */
+ * A NaN becomes canonical. The AVX versions above keep the payload of a NaN. All versions agree,
+ * because callers pass no NaN except the canonical one. */
 INLINE raw_half narrow_f16(v_f32 value)
 {
     const v_u32 bits = (v_u32)value;
