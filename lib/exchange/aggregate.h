@@ -26,8 +26,8 @@ extern "C" {
 
 #define DDP_AGGREGATE_BIG_KEY 1000000 /* Elements; as in MXNet. */
 
-/* Finds an algorithm of all-reduce. Sets *out to NULL, which selects one, for `name` "auto" or
- * NULL. Returns DDP_EUSAGE if the name is unknown. */
+/* Finds an algorithm of all-reduce by its name. If name is NULL or "auto", sets *out to NULL, which
+ * means that ddp_coll_plan_init chooses. Returns DDP_EUSAGE if the name is unknown. */
 int ddp_allreduce_find(const char *name, const struct ddp_coll_alg **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -74,10 +74,10 @@ int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_agg
 void ddp_aggregation_destroy(struct ddp_aggregation *a);
 /* Runs the planned collectives. Collective. Does not allocate. */
 int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the bytes that other ranks received from this rank since create. *counted becomes true if
- * all algorithms send messages, because messages are counted. For the other algorithms fixed
- * numbers are assumed. All-reduce: 2(P-1)/P of the array. Reduce: the array, or 0 at the root.
- * Broadcast: P-1 times the array at the root, else 0. */
+/* Returns the bytes that other ranks received from this rank since create. Only the bytes of
+ * algorithms that send messages are counted. *counted becomes true if all algorithms do. For every
+ * other algorithm a fixed number is assumed. All-reduce: 2(P-1)/P of the array. Reduce: the array,
+ * or 0 at the root. Broadcast: P-1 times the array at the root, else 0. */
 double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted);
 
 /* Assigns `count` keys to owners, from the largest key to the smallest. Each key goes to the owner

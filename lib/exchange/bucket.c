@@ -12,14 +12,14 @@ struct bucket {
     void *state;                      /* Owned by the method. NULL until opened. */
     int64_t took_ns;                  /* Duration of the last exchange. */
     struct ddp_async_request request; /* With a progress thread. */
-    /* With a progress thread on a device: recorded when the bucket is computed. */
+    /* With a progress thread on a device: occurs when the gradients of the bucket are computed. */
     struct ddp_event *full;
 };
 
 struct ddp_buckets {
     struct ddp_buckets_setup setup;
-    /* Stream on which buckets are exchanged. With a progress thread it belongs to this thread.
-     * Otherwise it is setup.stream. */
+    /* Stream on which buckets are exchanged. With a progress thread on a device it is the progress
+     * thread's own stream. Otherwise it is setup.stream. */
     struct ddp_stream *exchange;
     struct ddp_event *exchanged; /* Recorded after the last exchange of a step. */
     struct bucket *buckets;      /* [planned], in the order in which they fill. */
@@ -58,8 +58,7 @@ int ddp_buckets_cut(const struct ddp_bucket_layout *layout, struct ddp_bucket *b
 }
 
 /* Waits until the gradients of a bucket are computed, because the communicator does not wait for
- * streams. With a progress thread the rest of the backward pass
- * continues meanwhile. */
+ * streams. With a progress thread, the backward pass of the earlier layers continues meanwhile. */
 static int await_gradients(const struct bucket *bucket, struct ddp_err *err)
 {
     const struct ddp_buckets *b = bucket->all;

@@ -4,14 +4,14 @@
  *
  * The tensors form one sequence of elements in layer order. Gradients become ready last layer
  * first, so the sequence is cut into buckets from its end. A *method* defines how one bucket is
- * exchanged in place. With a progress thread (coll/async.h) a bucket is exchanged while the caller
- * continues, as soon as all its tensors are ready. Without one, ddp_buckets_ready exchanges it.
- * Both exchange the same buckets in the same order, so the results are bit-identical. The caller
- * makes sure that all ranks cut the same buckets.
+ * exchanged in place. A progress thread (coll/async.h) exchanges a bucket as soon as all tensors of
+ * the bucket are ready, while the caller continues. Without a progress thread, ddp_buckets_ready
+ * exchanges the bucket. The buckets and their order are the same in both cases, so the results are
+ * bit-identical. The caller makes sure that all ranks cut the same buckets.
  *
- * On a device the caller reports a gradient as ready when its work is on the compute stream. With a
- * progress thread the buckets have a stream of their own, on which the methods put their work. This
- * stream waits until the compute stream has computed the bucket. */
+ * On a device, a gradient may be reported as ready once the work that computes it has been put on
+ * the compute stream. The work need not be finished. With a progress thread, the methods put their
+ * work on a second stream, which waits until the compute stream has computed the bucket. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 
@@ -44,12 +44,12 @@ int ddp_buckets_cut(const struct ddp_bucket_layout *layout, struct ddp_bucket *b
 
 /* How one bucket is exchanged. `state` belongs to one bucket. */
 struct ddp_bucket_method {
-    /* Creates the state of a bucket. arg: from the setup. comm: the communicator that `run` uses.
-     * If there is a progress thread, it calls `run`. stream: for work on a device. May be
-     * collective. */
+    /* Creates the state of a bucket. May be collective. arg: member `arg` of the setup. comm: the
+     * communicator for `run`. stream: the stream for the work of `run` on a device. */
     int (*open)(void *arg, struct ddp_comm *comm, struct ddp_stream *stream,
                 const struct ddp_bucket *bucket, void **state, struct ddp_err *err);
-    /* Exchanges the bucket. Collective. Must not allocate. */
+    /* Exchanges the bucket. Collective. Must not allocate. The progress thread calls this function
+     * if there is one. */
     int (*run)(void *state, struct ddp_err *err);
     /* Frees the state, which may be NULL. */
     void (*close)(void *state);
@@ -70,16 +70,17 @@ struct ddp_buckets_setup {
 
 struct ddp_buckets;
 
-/* Cuts the sequence and opens all buckets. Collective if method->open is, or on a device. */
+/* Cuts the sequence and opens all buckets. Collective if method->open is collective, or if there is
+ * a progress thread and also a device. */
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for pending buckets and frees b, which may be NULL. */
 void ddp_buckets_destroy(struct ddp_buckets *b);
-/* Reports that this tensor and all later ones are ready. */
+/* Reports that this tensor and all tensors after it in layer order are ready. */
 int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
 /* Exchanges the buckets that were not reported ready, and waits until all are exchanged. On a
- * device with a progress thread, it first waits for the compute stream. Only the time that it waits
- * afterwards counts as exposed. */
+ * device with a progress thread, it first waits for the compute stream. Only the wait for the
+ * exchanges after that counts as exposed. */
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the caller
  * waited for them. Call it between steps only. */

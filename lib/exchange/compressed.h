@@ -68,8 +68,8 @@ void ddp_compressed_destroy(struct ddp_compressed *x);
 /* Runs one exchange. Collective. Does not allocate. On a device its work on the stream may be
  * unfinished on return, unless `timed` is set. */
 int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads the counters. On a device this waits for the stream. If not timed, exchange_ns is then the
- * total time that the host spent, and encode_ns and decode_ns are 0. */
+/* Reads the counters. On a device this waits for the stream. On a device without `timed`,
+ * exchange_ns is the time that the host spent in all runs, and encode_ns and decode_ns are 0. */
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
  * compressor is already divided by the number of ranks, as are the values that it sends. The

@@ -34,8 +34,8 @@ struct device_exchange {
     /* capacity: entries of a list. part_bytes: size of a list, a multiple of the cache line. */
     size_t capacity, wire_bytes, part_bytes;
     /* wire: 16-bit values [n], or this rank's list (length, indices, values). NULL if data is sent
-     * unchanged. gathered: the lists of all ranks. chosen: the list that a global top-K selects.
-     * Otherwise NULL. */
+     * unchanged. gathered: the lists of all ranks, or NULL if nothing is sparse. chosen: the list
+     * that a global top-K selects, or NULL without a global top-K. */
     void *wire, *gathered, *chosen;
     float *residual;
     void *scratch;

@@ -2,8 +2,8 @@
  *
  * The API follows nnabla's Communicator: init, groups, all_reduce with division, registered
  * parameters, and a bucketed all-reduce that overlaps with the backward pass. The *world* is all
- * ranks of a job. A process has at most one world (struct ddp) at a time and uses it from one
- * thread. In ddp_run's thread mode each thread is a rank and has a world. Functions that can fail
+ * ranks of a job. A process has at most one world (struct ddp) at a time, and uses it in one thread
+ * only. In ddp_run's thread mode each thread is a rank and has a world. Functions that can fail
  * return 0 or a negative code of enum ddp_code. On failure they fill *err. err may be NULL.
  * Otherwise initialise *err with DDP_ERR_INIT.
  *
@@ -55,8 +55,8 @@ struct ddp_init_options {
      * may be higher. 0 means 1 GiB. Opening the world reserves only address space. */
     uint64_t heap_bytes;
     /* backend: NULL selects "mpi" under mpiexec and "self" otherwise. module_dir: folder of
-     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR. If that is not set, the library
-     * searches its own folder, then ddpbench/ and ../lib/ddpbench relative to that folder. */
+     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR. If the variable is not set, the library
+     * searches its own folder, then ddpbench/ and ../lib/ddpbench relative to its own folder. */
     const char *backend, *module_dir;
     /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
      * ends the process. */
@@ -134,9 +134,9 @@ void ddp_free(struct ddp *d, void *ptr);
  * per dtype. */
 struct ddp_call {
     struct ddp_group *group;
-    /* division: average instead of sum (integers are truncated). each: run one collective per array
-     * (nnabla's inplace=True). If `each` is false, one collective processes all arrays of a dtype.
-     * Arrays that are not adjacent are packed into one buffer for this collective. */
+    /* division: average instead of sum (integer averages are truncated). each: run one collective
+     * per array (nnabla's inplace=True). If `each` is false, one collective processes all arrays of
+     * a dtype. If these arrays are not adjacent, they are packed into one buffer. */
     bool division, each;
 };
 
@@ -182,11 +182,11 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call,
  * into buckets of pack_elements elements (0: a single bucket). Only the bucket that fills last may
  * be shorter. A tensor may span several buckets. As soon as the last element of a bucket is ready,
  * a progress thread reduces and unpacks the bucket while the backward pass fills the next one.
- * Arrays that are adjacent in memory, at one offset of registered memory on all ranks or all in
- * private memory, are reduced in place, without packing. Usage: create the bucketer once. In each
- * step call ddp_bucketer_ready for n-1, ..., 0 and then ddp_bucketer_finish. When
- * ddp_bucketer_finish returns, every array holds its result. Other collectives may run in between.
- */
+ * The arrays are reduced in place, without packing, if they are adjacent in memory and lie at the
+ * same offset of registered memory on all ranks, or in private memory on all ranks. Usage: create
+ * the bucketer once. In each step call ddp_bucketer_ready for n-1, ..., 0 and then
+ * ddp_bucketer_finish. When ddp_bucketer_finish returns, every array holds its result. Other
+ * collectives may run between these calls. */
 struct ddp_bucketer;
 /* Creates a bucketer. Collective over call->group; call may be NULL and call->each is ignored. The
  * arrays and the group must outlive the bucketer. Errors as for ddp_all_reduce, and DDP_EUSAGE if

@@ -87,7 +87,7 @@ static int coll_once(struct ddp_group *group, const struct ddp_coll_args *args, 
         rc = ddp_coll_run(group->comm, &plan, err);
         ddp_coll_plan_release(&plan);
     }
-    /* A collective fails on all ranks or on none, so stop the other ranks. */
+    /* A collective must fail on all ranks or on none, so this abort makes it fail on the others. */
     if (rc != 0)
         ddp_comm_abort(group->comm, rc);
     return rc;

@@ -149,7 +149,7 @@ static void group_free(struct ddp_group *group)
     free(group);
 }
 
-/* Allocates a group without a communicator. Returns NULL if memory ran out. */
+/* Allocates a group without a communicator. Returns 0 or DDP_ENOMEM. */
 static int group_make(struct ddp *d, const char *name, int n, struct ddp_group **out,
                       struct ddp_err *err)
 {
@@ -283,7 +283,8 @@ int ddp_new_group(struct ddp *d, const char *name, const int *ranks, int n, stru
     }
     DDP_TRY(ddp_agree(world, &note, NULL, err));
     int rc = make_group(d, name, ranks, n, &group, err);
-    /* Ranks outside the group take no part in its creation, so the members send them the result. */
+    /* Only members create the communicator of the group. This call sends their result to the other
+     * ranks. */
     rc = ddp_comm_agree(d->comm, rc, err);
     if (rc != 0) {
         if (group != NULL)

@@ -38,8 +38,8 @@ struct ddp_note {
     uint32_t kind; /* enum ddp_note_kind */
     /* 0, or the code with which this rank rejects its arguments. */
     int32_t code;
-    /* call: digest of the sizes, types and options. All ranks must have the same. position: digest
-     * of the positions of the arrays. If it differs between ranks, the arrays are packed. */
+    /* call: digest of the sizes, types and options, which must be equal on all ranks. position:
+     * digest of the positions of the arrays. If it differs between ranks, the arrays are packed. */
     uint64_t call, position;
 };
 enum ddp_note_kind {

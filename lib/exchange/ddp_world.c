@@ -38,9 +38,9 @@ static void find_modules(const char *given, char *out, size_t out_bytes)
 #define HEAP_BYTES_MAX (UINT64_C(1) << 46) /* Half of x86-64's user address space. */
 #define NS_PER_S       1e9
 
-/* A process has at most one world. In ddp_run's thread mode a thread has at most one. These
- * variables are global because the resources that they guard belong to the process: MPI and the
- * launcher's environment variables. */
+/* A process has at most one world, or one per thread in ddp_run's thread mode. These variables are
+ * global because the resources that they guard belong to the process: MPI and the launcher's
+ * environment variables. */
 enum { PROCESS_FREE, PROCESS_TAKEN, PROCESS_SPENT };
 static _Atomic(int) process_slot;
 static _Thread_local bool thread_slot;

@@ -103,7 +103,7 @@ struct ddp_sync_class {
     /* As in struct ddp_named. NULL for the class of all compressors, which have names of their own.
      */
     const char *name, *summary, *argument_help;
-    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: none. */
+    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: it is no number. */
     bool replicas_equal; /* All ranks hold identical parameters after every step. */
     bool buckets;        /* Exchanges gradients; uses bucket_bytes and overlap. */
     bool aggregates;     /* Uses `aggregate`. */
@@ -117,10 +117,10 @@ struct ddp_sync_class {
      * succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);
     void (*destroy)(struct ddp_sync *s);
-    /* images: images of this rank in the coming step. global: images of all ranks, > 0. The member
-     * is NULL if the strategy does not need it. */
+    /* images: images of this rank in the coming step. global: images of all ranks, > 0. begin_step
+     * is NULL if the strategy does not need these numbers. */
     void (*begin_step)(struct ddp_sync *s, size_t images, size_t global);
-    /* The next four members are NULL if the strategy does nothing there. */
+    /* Each of the next four members is NULL if the strategy has nothing to do in this call. */
     int (*on_grad_ready)(struct ddp_sync *s, int param, struct ddp_err *err);
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);

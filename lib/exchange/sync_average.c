@@ -3,17 +3,17 @@
  *
  * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
  * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
- * The weight of a rank is m/n: m images of this rank and n images of all ranks since this chunk was
- * last averaged.
+ * The weight of a rank in the average is m/n. Since the chunk was last averaged, this rank has
+ * trained on m images and all ranks together on n images.
  *
  * partial:K (SINGA's partial synchronisation) averages a chunk after each step. The models of the
  * ranks differ slightly. Each rank evaluates its own model on its part of the images, so the result
  * is an average over the models. Source: Apache SINGA, opt.py,
  * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters.
  *
- * local:H (local SGD) averages all parameters every H steps. If there were steps since the last
- * average, it also averages before every evaluation, that is, at the end of an epoch and of the
- * run. The evaluated and the final model are therefore identical on all ranks. Source: Stich, Local
+ * local:H (local SGD) averages all parameters every H steps. It also averages before every
+ * evaluation (at the end of an epoch and of the run) if there were steps since the last average.
+ * The evaluated and the final model are therefore identical on all ranks. Source: Stich, Local
  * SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
 #include "exchange/sync.h"
 

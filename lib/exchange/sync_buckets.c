@@ -15,9 +15,9 @@
 
 struct ddp_sync {
     const struct ddp_sync_setup *setup; /* valid during create only */
-    struct ddp_compress_spec spec;      /* of a compressor */
+    struct ddp_compress_spec spec;      /* compressors only */
     bool feedback;
-    const struct ddp_aggregate *how; /* of dense */
+    const struct ddp_aggregate *how; /* dense only */
     struct ddp_host_groups hosts;    /* only if how->needs_hosts */
     struct ddp_async *async;         /* NULL without overlap */
     struct ddp_buckets *buckets;

@@ -14,10 +14,11 @@
 #include "base/mem.h"
 
 /* OpenBLAS reserves a buffer of 128 MiB per process at its first large product (with its kernels
- * for some processors, at its first product), and retries for ever if the system refuses. The limit
- * includes the library's own alignment. */
+ * for some processors, at its first product), and retries for ever if the system refuses. The
+ * constant includes 1 MiB for the alignment of the buffer. */
 #define OPENBLAS_BUFFER_BYTES ((size_t)129 << 20)
-/* Small products may need no buffer: OpenBLAS can have separate code for m * n * k up to 100^3. */
+/* m, n and k of a product that needs the buffer. OpenBLAS can have separate code without a buffer
+ * for m * n * k up to 100^3. */
 #define LARGE_PRODUCT 128
 
 /* cblas_sgemm as the reference CBLAS declares it, with 32-bit integer arguments (LP64). A C enum
@@ -41,8 +42,8 @@ static const char *const candidates[] = {
     "libblas.so.3",
 };
 
-/* The loaded library. It is filled once per process, because a shared library belongs to the whole
- * process. */
+/* The loaded library. The struct is filled once per process, because a shared library belongs to
+ * the whole process. */
 static struct {
     pthread_mutex_t load_lock, call_lock;
     cblas_sgemm_fn *sgemm;
@@ -78,8 +79,8 @@ static void set_one_thread(void *lib)
         mkl(1);
 }
 
-/* Returns whether one small product has the exact result. This detects a library with 64-bit
- * integers or another matrix order. */
+/* Returns whether one small product has the exact result. The result is wrong if the library uses
+ * 64-bit integers or another matrix order. */
 static int multiplies(cblas_sgemm_fn *sgemm)
 {
     const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {7, 8, 9, 10, 11, 12};
@@ -108,8 +109,8 @@ static int check_buffer(const char *file, struct ddp_err *err)
     return 0;
 }
 
-/* Makes OpenBLAS reserve its buffer now, so that a later allocation of this process cannot take the
- * memory. */
+/* Makes OpenBLAS reserve its buffer now, before later allocations of this process can use up the
+ * memory that the buffer needs. */
 static int reserve_buffer(cblas_sgemm_fn *sgemm, struct ddp_err *err)
 {
     const int n = LARGE_PRODUCT;

@@ -2,9 +2,10 @@
  *
  * If the caller or DDPBENCH_BLAS_LIB names a library, no other library is tried. Otherwise the
  * search order is Debian's serial OpenBLAS, OpenBLAS, BLIS, MKL, the reference BLAS. The library
- * uses one thread per rank. Load it in the rank, after the fork. Every thread that will multiply
- * must call ddp_blas_load() before any thread multiplies. Several such threads exist only with
- * --launch threads. Their products run one at a time, because a serial OpenBLAS is not thread safe.
+ * uses one thread per rank. Load the library in the rank, after the fork. Every thread that will
+ * multiply must call ddp_blas_load() before any thread multiplies. Only with --launch threads does
+ * a process have several such threads. Their products then run one at a time, because a serial
+ * OpenBLAS is not thread safe.
  */
 #ifndef DDP_MODEL_BLAS_H
 #define DDP_MODEL_BLAS_H

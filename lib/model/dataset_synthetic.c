@@ -2,7 +2,7 @@
  * noise.
  *
  * The pictures are coarse, so convolutions or a single matrix can learn the set. The standard
- * deviation of the pictures is half that of the noise. Use the set to measure time, or if the real
+ * deviation of the noise is twice that of the pictures. Use the set to measure time, or if the real
  * data is missing. Its accuracies cannot be compared with those of real sets. The generator uses
  * integer arithmetic only, so every machine generates the same bytes. */
 #include <stdlib.h>
@@ -22,7 +22,8 @@
 #define STREAM_TRAIN    (STREAM_PICTURES + 1)
 #define STREAM_EVAL     (STREAM_PICTURES + 2)
 
-/* Returns the sum of four random bytes minus its mean: roughly normal, standard deviation 148. */
+/* Returns the sum of four random bytes minus the mean of such sums. The result has roughly a normal
+ * distribution with standard deviation 148. */
 static int noise(struct ddp_rng *rng, uint64_t *bits, int *left)
 {
     if (*left == 0) {

@@ -30,7 +30,7 @@ struct ddp_conv_plan;
 /* A convolution with bias. w [out_c][in_c][k][k], b [out_c]. */
 struct ddp_conv {
     struct ddp_conv_shape shape;
-    int chunk; /* images per chunk */
+    int chunk; /* images that are unfolded and multiplied at once */
     const struct ddp_nn_kernels *kernels;
     struct ddp_layers_context *context; /* not used on the CPU */
     struct ddp_conv_plan *plan;         /* not used on the CPU */
@@ -77,7 +77,7 @@ struct ddp_layer_ops {
     bool image_major;    /* layers exchange images as [n][c][h][w]; otherwise as [c][n][h][w],
                             except before and after a LINEAR layer */
     bool fixed_chunks;   /* use the model's chunk sizes if it gives any */
-    size_t chunk_floats; /* floats of unfolded images in a chunk */
+    size_t chunk_floats; /* limit for the unfolded images of a chunk, in floats */
     /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out may be NULL
      * if the convolution needs none. */
     int (*plan_conv)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
@@ -135,9 +135,10 @@ struct ddp_layer_ops {
     void (*linear_backward)(const struct ddp_linear *layer, int n, const float *x, const float *w,
                             const float *y, float *dy, float *dw, float *db, float *dx);
     /* Softmax and cross entropy of logits [n][classes] against labels [n]. *loss_sum receives the
-     * sum of the n losses, *correct the number of images whose largest logit, or the first of equal
-     * ones, is the label's. d [n][classes] receives scale * d loss_sum / d logits. d may be NULL,
-     * or the same array as logits. */
+     * sum of the n losses. *correct receives the number of images whose largest logit is that of
+     * the label. Of several equal largest logits, the first counts. d [n][classes] receives `scale`
+     * times the gradient of the loss sum with respect to the logits. d may be NULL, or the same
+     * array as logits. */
     void (*softmax_loss)(struct ddp_layers_context *c, int n, int classes, const float *logits,
                          const uint8_t *labels, float scale, double *loss_sum, int *correct,
                          float *d);
@@ -148,8 +149,8 @@ struct ddp_layer_ops {
     void (*reorder)(struct ddp_layers_context *c, int channels, int n, int plane, bool back,
                     const float *from, float *to);
     /* Copies n images of a data set, divided by 255, into x [n][each], and their labels into label
-     * [n]. The set has pixels [][each] and labels []. Image i of x is image index[first + i] of the
-     * set, or first + i if index is NULL. All arrays lie in memory of the device. */
+     * [n]. The set has pixels [][each] and labels []. Image i of x is image number index[first + i]
+     * of the set, or number first + i if index is NULL. All arrays lie in memory of the device. */
     void (*gather)(struct ddp_layers_context *c, const uint8_t *pixels, const uint8_t *labels,
                    size_t each, const uint32_t *index, size_t first, int n, float *x,
                    uint8_t *label);

@@ -57,7 +57,7 @@ struct ddp_layers_context {
     int *hit;     /* [batch], whether the images were classified correctly, on the device */
 };
 
-/* Opens a context. The caller then sets its gemm. Returns DDP_ENOMEM if memory runs out. */
+/* Opens a context. The caller then sets the member gemm. Returns DDP_ENOMEM if memory runs out. */
 int ddp_layers_stream_open(const struct ddp_layers_setup *setup,
                            const struct ddp_nn_stream *kernels, struct ddp_layers_context **out,
                            struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,8 +1,8 @@
 /* Models: reference networks. Each model is one file with a list of layers (net.h), its parameters
  * and its training defaults.
  *
- * All parameters lie in one array, and all gradients in another array of the same layout. An
- * exchange can thus handle all gradients as one plain array. The caller owns these arrays
+ * All parameters lie in one array, and all gradients in another array of the same layout, so that
+ * an exchange can handle all gradients as one plain array. The caller owns these arrays
  * (registered memory in training). Values are f32, images are NCHW. step() reports each parameter
  * as soon as its gradient is final, last layer first, so that the exchange can overlap with the
  * computation. On one machine the same inputs give the same bits. The running means and variances

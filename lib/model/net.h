@@ -1,5 +1,5 @@
-/* Nets: models as a list of layers. net.c builds and runs them. Only net*.c and the
- * files of models use this header.
+/* Nets: models that are lists of layers. net.c builds and runs nets. Only net.c and the files of
+ * models use this header.
  *
  * The shapes of layers follow from the shape of the input. Each layer with parameters has two
  * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists them

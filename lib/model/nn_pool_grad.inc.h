@@ -1,10 +1,10 @@
 /* Backward pass through a 2 x 2 max pool and the convolution before it. Included by
  * nn_kernels.inc.h, which is compiled once per SIMD level.
  *
- * In each window only the position of the maximum has a gradient. If ReLU cut the output, no
- * position has one. If ReLU cuts half of the outputs, seven of eight multiplications of a dense
- * product multiply by zero. The nonzero gradients are therefore listed first. An *entry* of a list
- * is a gradient and the offset of the row that it multiplies. Images are transposed to
+ * In each window only the position of the maximum has a gradient. If ReLU set the output to 0, no
+ * position has a gradient. If ReLU does that to half of the outputs, seven of eight multiplications
+ * of a dense product multiply by zero. Therefore the nonzero gradients are listed first. An *entry*
+ * of a list is a gradient and the offset of the row that it multiplies. Images are transposed to
  * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the weights are
  * padded to whole vectors. The k rows of a filter are multiplied with k rows of the image:
  *
@@ -28,8 +28,8 @@ struct entry {
 
 /* For each entry: sum += scale * row. Handles `lines` rows at once, each of nv vectors. Row l
  * begins at l * row_step, and its sum at l * sum_step. The sums do not overlap. All sums are in
- * registers, so lines * nv is at most 7. Short rows are handled several at once, because with a
- * single row each addition would wait for the one before. */
+ * registers, so lines * nv is at most 7. Several short rows are handled at once, because with a
+ * single short row each addition would wait for the previous addition. */
 static inline __attribute__((always_inline)) void add_lines(const int nv, const int lines,
                                                             const struct entry *e, int count,
                                                             const float *rows, int row_step,

@@ -47,8 +47,8 @@ struct ddp_partition_plan {
     const int *weight; /* [ranks] for DDP_PARTITION_WEIGHTS; borrowed */
     int ranks;
     int batch; /* largest number of images that one rank takes per step */
-    /* Images of all ranks per step, at most ranks * batch. For DDP_PARTITION_BATCH, 0 means ranks *
-     * batch. DDP_PARTITION_SHARD ignores it. */
+    /* Images of all ranks per step, at most ranks * batch. 0 means ranks * batch.
+     * DDP_PARTITION_SHARD ignores this member. */
     size_t global_batch;
     uint64_t seed;
 };
@@ -58,22 +58,22 @@ int ddp_partition_parse(const char *text, struct ddp_partition_spec *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the text that ddp_partition_parse reads. */
 void ddp_partition_text(const struct ddp_partition_spec *spec, char *out, size_t out_bytes);
-/* Returns an upper bound of the images that a rank takes of a global batch split by weight [ranks].
- * Sets *least to a lower bound for the rank with the smallest weight. */
+/* For a global batch that is split in proportion to weight [ranks]: returns an upper bound for the
+ * images of any rank, and sets *least to a lower bound for the images of any rank. */
 size_t ddp_partition_largest(size_t global_batch, const int *weight, int ranks, size_t *least);
 /* Splits `count` items over `ranks` ranks. Rank `rank` gets the items [*first, *first + *n). */
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n);
-/* Returns the number of steps in an epoch, which is equal on all ranks. It is the number of steps
- * that the rank with the most images needs. */
+/* Returns the number of steps in an epoch, which is equal on all ranks. It is the number of global
+ * batches, but for DDP_PARTITION_SHARD the number of batches in the largest shard. */
 int64_t ddp_partition_steps(const struct ddp_partition_plan *plan);
-/* Sets order [*count] to the image indices of an epoch in training order. epoch is counted from 1.
- * order must have memory for plan->images indices. For DDP_PARTITION_SHARD,
- * order holds the images of `rank`. Otherwise it holds all images and is equal on all ranks. */
+/* Sets order [*count] to the image indices of an epoch in training order. `epoch` counts from 1.
+ * `order` must have memory for plan->images indices. For DDP_PARTITION_SHARD, it receives only the
+ * images of `rank`. Otherwise it receives all images, in an order that is equal on all ranks. */
 void ddp_partition_order(const struct ddp_partition_plan *plan, int epoch, int rank,
                          uint32_t *order, size_t *count);
-/* Returns the part order[*first, *first + *n) that a rank trains on in a step. step is counted from
- * 0. *n is at most plan->batch and may be 0. Sets *global to the number of images that all ranks
- * take in this step, which is at least 1. */
+/* Sets *first and *n: in this step the rank trains on order[*first, *first + *n). `step` counts
+ * from 0. *n is at most plan->batch and may be 0. Sets *global to the number of images that all
+ * ranks take in this step, which is at least 1. */
 void ddp_partition_slice(const struct ddp_partition_plan *plan, int64_t step, int rank,
                          size_t *first, size_t *n, size_t *global);
 

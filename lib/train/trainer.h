@@ -93,7 +93,7 @@ struct ddp_train_events {
     int (*on_start)(void *arg, const struct ddp_train_run *run, struct ddp_err *err);
     int (*on_epoch)(void *arg, const struct ddp_train_run *run, const struct ddp_epoch *epoch,
                     struct ddp_err *err);
-    /* Called at most 5 times per second. step and steps: number of finished and of all steps of
+    /* Called at most 5 times per second. step: finished steps of this epoch. steps: all steps of
      * this epoch. loss: mean over the images that rank 0 has trained on in the epoch. */
     void (*on_progress)(void *arg, int epoch, int64_t step, int64_t steps, double loss,
                         double images_per_second);
@@ -105,7 +105,7 @@ struct ddp_train_events {
 
 /* Checks whether a run can use options->device and `backend` together. Does not access the device.
  * Several ranks on GPUs need a backend that exchanges device memory, because the trainer does not
- * copy gradients to the CPU for an exchange. Returns DDP_EUNAVAIL with the reason if not. */
+ * copy gradients to the CPU for an exchange. Returns 0, or DDP_EUNAVAIL with the reason. */
 int ddp_train_check_device(const struct ddp_train_options *options,
                            const struct ddp_backend *backend, int ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;

@@ -109,7 +109,7 @@ static struct ddp_step_graph *first_uncaptured(const struct ddp_trainer_device *
 }
 
 /* Called during the capture when the gradient of `param` is complete. If this is the last gradient
- * of the current graph, ends the graph and begins the next one. The last graph also contains the
+ * of the current graph, ends the graph and begins the next graph. The last graph also contains the
  * rest of the step. */
 static void end_graph(void *arg, int param)
 {

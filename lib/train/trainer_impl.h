@@ -29,7 +29,7 @@ struct ddp_train_result {
 /* A part of a step that was captured as a graph. */
 struct ddp_step_graph {
     struct ddp_graph *graph; /* NULL until captured */
-    int param;               /* the last parameter whose gradient this graph computes */
+    int param; /* lowest index of the parameters whose gradients this graph computes */
 };
 
 /* The trainer's state on a device (trainer_device.c). The data set lies in device memory, and the
@@ -88,10 +88,10 @@ struct ddp_trainer {
     struct ddp_train_sums sums; /* of this epoch */
     double seconds, wire_bytes; /* sums over the epochs so far */
     int ready_rc;               /* first error of a notification or capture in this step */
-    struct ddp_err *err;        /* receives that error; valid during a step */
+    struct ddp_err *err;        /* receives the error of ready_rc; valid during a step */
     struct ddp_npy dump;        /* file of recorded gradients */
     char *dump_path;
-    float *dump_row; /* [total], one row of that file */
+    float *dump_row; /* [total], one row of the file of recorded gradients */
     struct ddp_train_run run;
 };
 
