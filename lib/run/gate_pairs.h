@@ -106,7 +106,7 @@ struct ddp_gate_data {
 };
 
 /* Plans the looks: after 8 pairs and then after every 4 pairs, up to max_pairs. fixed: a single
- * look after max_pairs pairs. 1 <= max_pairs <= DDP_SIGNFLIP_MAX. Returns DDP_ENOMEM. */
+ * look after max_pairs pairs. 1 <= max_pairs <= DDP_SIGNFLIP_MAX. Returns 0 or DDP_ENOMEM. */
 int ddp_gate_plan_looks(int max_pairs, bool fixed, struct ddp_gate_looks *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the largest number of pairs that the gate may run. */

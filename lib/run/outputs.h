@@ -17,7 +17,7 @@ extern const struct ddp_opt ddp_plot_rows[];
 int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
  * table on stdout if no format was given and stdout is free. Checks the targets but does not create
- * them. Returns DDP_EUSAGE or DDP_ECREATE. */
+ * them. Returns 0, DDP_EUSAGE or DDP_ECREATE. */
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, struct ddp_err *err) DDP_MUST_CHECK;
 

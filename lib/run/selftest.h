@@ -40,9 +40,9 @@ void ddp_selftest_release(struct ddp_selftest *test);
 /* True if the i-th of same + injected gates has an injected delay. */
 bool ddp_selftest_injects(int same, int injected, int i);
 
-/* Judges the gates as `ddpbench gate` does, and computes *out as noise.h
- * defines it. Gates of a kind beyond the number in setup are ignored. test must contain at least
- * one A/A gate. Returns DDP_ENOMEM. */
+/* Judges the gates as `ddpbench gate` does, and computes *out as noise.h defines it. Gates of a
+ * kind beyond the number in setup are ignored. test must contain at least one A/A gate. Returns 0
+ * or DDP_ENOMEM. */
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                        struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the data of a journal payload. The pointers of *out point into the payload. */
