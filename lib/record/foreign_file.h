@@ -28,8 +28,8 @@ enum ddp_foreign {
 /* The names of the formats, in the order of enum ddp_foreign, then NULL. The first is "json". */
 extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
 
-/* Parses text[bytes], which ends in a further '\0'. name: the document's name in messages. rules:
- * as in ddp_result_read.
+/* Parses text[bytes]. text[bytes] itself must be '\0'. name: the document's name in messages.
+ * rules: as in ddp_result_read.
  *
  * In the points of *out, only the id and the median are known. The median is a time in ns if the
  * text has a unit of time. For other values smaller must still be better: a value where smaller is

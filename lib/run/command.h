@@ -159,14 +159,14 @@ struct ddp_job {
     void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
-    /* Optional. Returns the largest possible number of epochs of all training runs with one rank
-     * count together. */
+    /* Optional. Returns an upper bound of the total number of epochs of the training runs with one
+     * rank count. */
     int64_t (*epochs)(const void *values);
     /* Runs the job in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
-    /* Optional. If `values` and `others`, which belong to the same job, need the same data, lets
-     * `values` borrow the data that prepare() has loaded for `others`. Called before prepare() for
-     * `values`. Returns true if `values` borrows. */
+    /* Optional. `others` are values of the same job for which prepare() has loaded the data. If
+     * `values` need the same data, they borrow it, and the function returns true. Called before
+     * prepare() for `values`. */
     bool (*borrow)(void *values, const void *others);
     void (*release)(void *values); /* frees what prepare has made */
 };

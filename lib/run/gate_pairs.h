@@ -46,9 +46,9 @@ enum { DDP_BASE, DDP_NEXT };
 /* Largest number of runs of each command in a pair. */
 #define DDP_GATE_RUNS_MAX 99
 
-/* When the gate looks at the verdict. It stops at the first look that fulfils one of these
- * conditions: (1) the verdict is PASS or FAIL, (2) more pairs cannot change the verdict, (3) it is
- * the last look. */
+/* The looks of a gate. At a look, the gate judges the pairs measured so far. It stops at the first
+ * look at which (1) the verdict is PASS or FAIL, or (2) more pairs cannot change the verdict. It
+ * also stops at the last look. */
 struct ddp_gate_looks {
     int count;
     int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */

@@ -89,8 +89,8 @@ int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
 
 /* Runs the command with the ranks of an outside launcher. */
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks that a backend that needs a GPU per rank has enough of them. `subject` begins the message,
- * such as "--ranks 4". Returns 0 or DDP_EUNAVAIL. */
+/* Checks that there are at least `ranks` GPUs, for a backend that needs one GPU per rank. `subject`
+ * begins the message, such as "--ranks 4". Returns 0 or DDP_EUNAVAIL. */
 int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Refuses GPU options for a backend that uses no GPU. Returns 0 or DDP_EUSAGE. */
