@@ -58,7 +58,7 @@ static int compare_seeds(const void *a, const void *b)
     return order ? order : (x->seed > y->seed) - (x->seed < y->seed);
 }
 
-/* Returns the number of items at the start of `items` [n] that have the group of the first. */
+/* Returns how many items at the start of `items` [n] belong to the group of the first item. */
 static size_t group_length(const struct ddp_accuracy_seed *items, size_t n)
 {
     size_t length = 1;
@@ -95,7 +95,8 @@ static void judge_group(const struct ddp_accuracy_seed *items, size_t n,
         d[seeds++] = next - base;
         if (s->diverged[NEXT] && isnan(out->diverged_seed))
             out->diverged_seed = s->seed;
-        /* A difference of two multiples of 1 / eval_images has a rounding error of this size. */
+        /* An accuracy is a multiple of 1 / eval_images. The standard deviation of a difference of
+         * two accuracies therefore has this lower limit. */
         if (s->eval_images > 0)
             rule.least_deviation = fmax(rule.least_deviation, 1 / (s->eval_images * sqrt(6)));
     }
@@ -133,10 +134,10 @@ void ddp_accuracy_text(const struct ddp_verdict_accuracy *a, char *out, size_t b
     ddp_text_append(out, bytes, ")");
 }
 
-/* Largest number of groups of a state that the reason of a verdict names. */
+/* For each state, the reason of a verdict names at most this many groups. */
 #define NAMES_MAX 2
 
-/* Appends to the reason the groups of this state. Returns how many there are. */
+/* Appends to the reason the groups that are in this state. Returns the number of these groups. */
 static size_t name_groups(struct ddp_verdict_record *v, enum ddp_noninferior_state state)
 {
     size_t count = 0;

@@ -1,9 +1,10 @@
 /* The accuracies of the training runs of base and new, and the verdict on them.
  *
- * A group has the runs whose names differ only in the seed. A seed of a group that both sides have
- * gives one difference, the accuracy of new minus that of base (stats/noninferior.h). If a run is
- * repeated, as in the pairs of a gate, its accuracies are averaged first, because the same seed
- * gives nearly the same accuracy again. A run that diverged has the accuracy 0. */
+ * A group consists of the runs whose names differ only in the seed. Each seed that both sides have
+ * in a group gives one difference: the accuracy of new minus the accuracy of base
+ * (stats/noninferior.h). If a run is repeated, as in the pairs of a gate, its accuracies are
+ * averaged first, because the same seed gives nearly the same accuracy again. A run that diverged
+ * has the accuracy 0. */
 #ifndef DDP_RECORD_ACCURACY_H
 #define DDP_RECORD_ACCURACY_H
 
@@ -18,10 +19,10 @@ extern "C" {
 struct ddp_accuracy_seed {
     char group[DDP_RESULT_RUN_NAME];
     double seed;
-    double sum[2]; /* By side: accuracies of the repetitions. */
+    double sum[2]; /* By side: sum of the accuracies of the repetitions. */
     int count[2];  /* By side: number of repetitions. */
     bool diverged[2];
-    double eval_images; /* Smallest number. NaN: unknown. */
+    double eval_images; /* Smallest number of evaluation images. NaN: unknown. */
 };
 
 struct ddp_accuracy_list {
@@ -29,18 +30,19 @@ struct ddp_accuracy_list {
     size_t count, room;              /* room: elements that items has memory for. */
 };
 
-/* Adds the accuracies of a result. side: 0 is base, 1 is new. Returns DDP_ENOMEM. */
+/* Adds the accuracies of a result. side: 0 is base, 1 is new. Returns 0 or DDP_ENOMEM. */
 int ddp_accuracy_add(struct ddp_accuracy_list *list, const struct ddp_result *result, int side,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Judges each group of base. Fills v->accuracy, and appends to v->reason. v->accuracy_margin is
- * set. Changes v->outcome: a group that is worse makes it FAIL, and one that is uncertain turns a
- * PASS into INCONCLUSIVE. A group is also worse if new diverged with a seed with which base did not
- * diverge. A seed with which base diverged is left out. The upper bounds are corrected for the
- * number of groups (Bonferroni), so that a false FAIL has at most the probability of one test.
- * Returns DDP_ENOMEM. */
+/* Judges each group of base. The caller has set v->accuracy_margin. Fills v->accuracy, and appends
+ * to v->reason. Changes v->outcome: a group that is worse makes it FAIL, and an uncertain group
+ * turns a PASS into INCONCLUSIVE. A group is also worse if new diverged with a seed with which base
+ * did not diverge. Seeds with which base diverged are ignored. The upper bounds are corrected for
+ * the number of groups (Bonferroni). A false FAIL is therefore no more likely than with a single
+ * group. Returns 0 or DDP_ENOMEM. */
 int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_record *v,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the difference with its bounds, or how many seeds are needed, or that new diverged. */
+/* Describes the result: the difference with its bounds, how many seeds are needed, or that new
+ * diverged. */
 void ddp_accuracy_text(const struct ddp_verdict_accuracy *a, char *out, size_t bytes);
 
 #ifdef __cplusplus

@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "record/result_machine.h"
 
-/* Largest number of cells times documents. */
+/* Limit for the number of ratios, estimated as (points of all documents) * (documents - 1). */
 #define CELLS_MAX 1000000
-/* The facts of the fingerprint, the host names and the build. */
+/* Number of facts that are compared: those of the fingerprint, the host names and the build. */
 #define KEYS (DDP_FACT_COUNT + 2)
 
 struct ddp_ratio ddp_result_ratio(const struct ddp_result_point *a,
@@ -25,7 +25,7 @@ struct ddp_ratio ddp_result_ratio(const struct ddp_result_point *a,
 }
 
 /* Appends the ratios of the cell with this id, one for each document except base. If base lacks the
- * cell, only for the documents that have it. */
+ * cell, the ratios are NaN, and documents that also lack it are skipped. */
 static void add_cells(const char *id, struct ddp_across *x)
 {
     const struct ddp_result_point *base = ddp_result_find(x->documents[0].result, id);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define NS_PER_US 1e3
-#define EXACT     (INT64_C(1) << 53) /* A double holds all whole numbers up to this one. */
+#define EXACT     (INT64_C(1) << 53) /* A double holds every whole number up to this value. */
 
 static bool is_text(const struct ddp_field *f)
 {
@@ -26,7 +26,7 @@ static bool is_number(const struct ddp_field *f)
     return f->kind == DDP_FIELD_NUMBER || f->kind == DDP_FIELD_TIME || is_range(f);
 }
 
-/* Returns the number of doubles of a number. */
+/* Returns how many doubles the field has. */
 static int ends(const struct ddp_field *f)
 {
     return is_range(f) ? 2 : 1;
@@ -90,7 +90,7 @@ static bool get_bool(const struct ddp_field *f, const void *object)
     return value;
 }
 
-/* Returns the smallest COUNT that is not missing. */
+/* Returns the smallest value of a COUNT that does not mean missing. */
 static int64_t smallest(const struct ddp_field *f)
 {
     return DDP_MAX(DDP_MAX(f->from, f->least), 0);
@@ -243,7 +243,8 @@ static const char *read_text(const struct ddp_field *f, const cJSON *item, void 
     const char *text = cJSON_IsNull(item) ? "" : item->valuestring;
     if (!cJSON_IsNull(item) && !cJSON_IsString(item))
         return "is not a string";
-    /* These characters are special in Markdown, HTML or a shell. No name has them. */
+    /* These characters are special in Markdown, HTML or a shell. ddpbench uses no name that has
+     * them. */
     if (strlen(text) >= f->bytes || (f->kind == DDP_FIELD_TEXT && strpbrk(text, "<>&|`\"'")))
         return "is not a valid name";
     ddp_printable(text, (char *)object + f->offset, f->bytes);
@@ -288,9 +289,9 @@ static const char *read_hash(const struct ddp_field *f, const cJSON *item, void 
     return NULL;
 }
 
-/* Converts a value of a document to the unit of its member. The result is shown as the same value
- * again, if there is such a number. Times are read from a clock in ns, so of several such numbers a
- * multiple of 2^-10 ns is taken. */
+/* Converts a value of a document to the unit of its member. Prefers a result that a new document
+ * would show as the same value again. Several results may do so. The first choice is a multiple of
+ * 2^-10 ns, because times come from a clock that counts ns. */
 static double from_shown(const struct ddp_field *f, double value)
 {
     const double product = value * unit(f), rounded = round(product * 1024) / 1024;

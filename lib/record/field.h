@@ -1,5 +1,5 @@
 /* Tables of the members of a struct. The JSON documents, the CSV cells and the lines of the journal
- * are made from these tables, and the readers of documents and journals check values by them.
+ * are made from these tables. The readers of documents and journals check values against them.
  *
  * A document shows a value at its path, with the unit that the path names. The journal stores every
  * member under its own name, without any conversion. */
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 enum ddp_field_kind {
-    DDP_FIELD_TEXT,       /* char[]. "" is missing. Markup is not allowed. */
+    DDP_FIELD_TEXT,       /* char[]. "" is missing. It must not contain <>&|`"'. */
     DDP_FIELD_PATH,       /* Like TEXT, but with any characters, as in a file name. */
     DDP_FIELD_BOOL,       /* bool */
     DDP_FIELD_ENUM,       /* An enum from 0 to `most`. */
@@ -26,24 +26,28 @@ enum ddp_field_kind {
     DDP_FIELD_TIME,       /* double in ns, shown in us. */
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
-    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if it does not apply, or if the
-                           * double that `name` names is NaN. */
+    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply, or
+                           * if the double that `name` names is NaN. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
-    DDP_FIELD_SET         /* Derived. Bits, of which bit i has the name choices[i]. */
+    DDP_FIELD_SET         /* Derived. A set of bits. choices[i] is the name of bit i. */
 };
 
-#define DDP_FIELD_TEXT_BYTES 512 /* No text of a table is longer. */
+#define DDP_FIELD_TEXT_BYTES 512 /* Room for a text. A longer text is cut off. */
 
 struct ddp_field {
-    const char *name; /* The member, and its key in the journal. NULL: derived from others. */
+    /* Name of the member, and its key in the journal. NULL: the value is derived from members. */
+    const char *name;
     size_t offset, bytes;
     enum ddp_field_kind kind;
-    const char *path;   /* Path in a document, for example "time_us.median". NULL: not shown. */
-    const char *column; /* Column in CSV. A RANGE has two, separated by a comma. NULL: none. */
-    int64_t least;      /* Smallest value of a COUNT. -1: it may be missing. */
-    int64_t most; /* Largest value of a COUNT or ENUM, or bit of a SET. For a COUNT, 0: 2^53. */
-    int64_t from; /* A smaller COUNT is shown as missing. */
-    bool (*applies)(const void *object);         /* NULL: always. */
+    const char *path; /* Path in a document, for example "time_us.median". NULL: not shown. */
+    /* Column in CSV. A RANGE names two columns, separated by a comma. NULL: none. */
+    const char *column;
+    int64_t least; /* Smallest value of a COUNT. -1: the COUNT may be missing. */
+    /* Largest value of a COUNT or ENUM, or largest bit of a SET. For a COUNT, 0 means 2^53 (8
+     * bytes) or 2^31 - 1 (4 bytes). */
+    int64_t most;
+    int64_t from;                                /* A COUNT below `from` is shown as missing. */
+    bool (*applies)(const void *object);         /* Whether the field has a value. NULL: always. */
     const char *const *choices;                  /* Names of the values of an ENUM. */
     void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
     double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
@@ -61,12 +65,14 @@ struct ddp_fields {
     .name = #member, .offset = offsetof(struct type, member),                                      \
     .bytes = sizeof(((struct type *)0)->member)
 
-/* A value as a document shows it. */
+/* The value of a field, as a document shows it. */
 struct ddp_field_value {
-    /* A TEXT, PATH, ENUM or HASH. "": missing. Or the names of a SET, separated by blanks. */
+    /* For a TEXT, PATH, ENUM or HASH. "": missing. For a SET: the names of its bits, separated by
+     * blanks. */
     char text[DDP_FIELD_TEXT_BYTES];
-    int64_t count;    /* A COUNT, BOOL or SET. -1: missing, or the field does not apply. */
-    double number[2]; /* The other kinds. NaN: missing. */
+    /* For a COUNT, BOOL or SET. -1: the value is missing, or the field does not apply. */
+    int64_t count;
+    double number[2]; /* For the other kinds. NaN: missing. */
 };
 void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp_field_value *out);
 
@@ -78,16 +84,19 @@ void ddp_fields_printable(const struct ddp_fields *fields, void *object);
 void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
 /* Adds every member to `out`, for the journal. */
 void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON *out);
-/* Reads the members from `in`, which must have exactly the keys of ddp_fields_store in their order,
- * from `first` on. Sets *rest to the item after the last member. Texts become printable. Returns
- * NULL, or the name of the first member that is missing or not valid. */
+/* Reads the members from a list of items, which begins with `first`. The items must have exactly
+ * the keys that ddp_fields_store writes, in the same order. Sets *rest to the item after the last
+ * member. Makes texts printable. Returns NULL, or the name of the first member that is missing or
+ * not valid. */
 const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first, void *object,
                             const cJSON **rest);
-/* Reads one value of a document into its member. Returns NULL, or what is wrong with the value. */
+/* Reads the value at `path` of a document into its member. Returns NULL, or what is wrong with the
+ * value. */
 const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, const char *path,
                             void *object);
-/* Reads all members that the document has. Members that are missing or null keep their value.
- * Returns NULL, or what is wrong with the value at *path. */
+/* Reads all members that the document has. A member that is missing or null in the document keeps
+ * its value. Returns NULL on success. Otherwise sets *path, and returns what is wrong with the
+ * value at this path. */
 const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
                                 const char **path);
 /* Returns the field with this path, or NULL. */

@@ -24,8 +24,8 @@ static int bad(const struct reading *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_EINPUT, "'%s': %s: '%s' %s", r->file, r->where, key, why);
 }
 
-/* Checks a name, and writes its printable form. GitHub Actions executes a line that begins with
- * "::" or contains "##[", and rows of tables begin with a name. */
+/* Checks a name, and writes its printable form. A row of a printed table begins with a name, and
+ * GitHub Actions would execute a line that begins with "::" or contains "##[". */
 static int take_name(const struct reading *r, const char *key, const char *name, char *out,
                      size_t bytes)
 {
@@ -76,7 +76,7 @@ static void note_flaw(struct reading *r, const char *name, const char *why, bool
         snprintf(r->out->flaw, sizeof r->out->flaw, "%s: '%s' %s", r->where, shown, why);
 }
 
-/* Returns the ns of a unit of time, or 0 for another unit. */
+/* Returns the number of ns in a unit of time, or 0 if `unit` is not a unit of time. */
 static double ns_of_unit(const char *unit)
 {
     static const struct {
@@ -219,10 +219,11 @@ static int read_hyperfine(struct reading *r, const cJSON *doc)
 
 /* A table that is being read. */
 struct table {
-    char title[128]; /* begins the names of the cells, "" if the text has no title */
-    bool headed;     /* OSU: the line that names the columns was read */
-    bool sized;      /* OSU: the first column is the size */
-    bool rate;       /* OSU: the values are bandwidths or rates */
+    /* Title of the table, with which the names of the cells begin. "": the text has no title. */
+    char title[128];
+    bool headed; /* OSU: the line that names the columns was read */
+    bool sized;  /* OSU: the first column is the size */
+    bool rate;   /* OSU: the values are bandwidths or rates */
     int count;
     char *field[FIELDS_MAX]; /* [count], the fields of a row */
 };
@@ -252,8 +253,9 @@ static void split(char *line, struct table *t)
         t->field[t->count++] = word;
 }
 
-/* Adds the cell of one half of a row of nccl-tests: time, algbw, busbw and number of wrong
- * elements. N/A stands for a half that was not measured. */
+/* A row of nccl-tests has two halves, each with time, algbw, busbw and number of wrong elements.
+ * Adds the cell of the half that begins at field `first`. N/A stands for a time that was not
+ * measured or an element count that was not checked. */
 static int read_half(struct reading *r, const struct table *t, int first, const char *placement)
 {
     const char *time = t->field[first], *wrong = t->field[first + 3];
@@ -275,7 +277,8 @@ static int read_half(struct reading *r, const struct table *t, int first, const 
     return add(r, "size", name, time, us * 1e3);
 }
 
-/* A row of nccl-tests has size, count and type, in most versions redop and root, and two halves. */
+/* A row of nccl-tests has size, count and type, then in most versions redop and root, and then the
+ * two halves. */
 static int read_nccl_row(struct reading *r, struct table *t)
 {
     if (t->count < 11 || t->count > 13)
@@ -286,7 +289,8 @@ static int read_nccl_row(struct reading *r, struct table *t)
     return read_half(r, t, t->count - 4, "in-place");
 }
 
-/* The title of a table is ddpbench's comment on it, or nccl-tests' name of the program. */
+/* Takes the title of a table from a comment. nccl-tests names its program there, and ddpbench
+ * describes the table. */
 static void read_nccl_comment(struct table *t, const char *line)
 {
     static const char program[] = "# Collective test starting: ";
@@ -296,8 +300,9 @@ static void read_nccl_comment(struct table *t, const char *line)
         snprintf(t->title, sizeof t->title, "%s", line + 2);
 }
 
-/* Comments before the table: "# OSU MPI Allreduce Latency Test v7.3" is the title. The comment
- * that names the columns has a unit. Comments between them describe the test. */
+/* Reads a comment before the table. "# OSU MPI Allreduce Latency Test v7.3" gives the title. The
+ * comment that names the columns is recognised by its unit. Comments between these two describe the
+ * test, and are appended to the title. */
 static void read_osu_comment(struct table *t, const char *line)
 {
     const char *text = line + strspn(line, "# \t"), *end = strstr(text, " Test");
@@ -364,7 +369,7 @@ static int read_lines(struct reading *r, const char *text, bool osu)
     return 0;
 }
 
-/* A format. Either `json` or `table` is set. */
+/* The formats. Each has either `json`, its reader, or `table`. */
 static const struct {
     int (*json)(struct reading *r, const cJSON *doc);
     bool table, osu;

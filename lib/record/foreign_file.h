@@ -1,7 +1,7 @@
 /* Reads the results that other benchmarks print, for `ddpbench gate --read`.
  *
  * The text is untrusted: its size and the number of its cells are limited, and every name and value
- * is checked. A name that occurs several times is one cell with the median of its values. */
+ * is checked. If a name occurs several times, it becomes one cell with the median of its values. */
 #ifndef DDP_RECORD_FOREIGN_FILE_H
 #define DDP_RECORD_FOREIGN_FILE_H
 
@@ -13,8 +13,8 @@ extern "C" {
 
 enum ddp_foreign {
     DDP_FOREIGN_NONE, /* a result document of ddpbench */
-    /* JSON of Google Benchmark 1.5 or later. The cell is the real time. If the document has only
-     * aggregates, the cell is the one named median. */
+    /* JSON of Google Benchmark 1.5 or later. The value of a cell is the real time. If the document
+     * has only aggregates, it is the aggregate "median". */
     DDP_FOREIGN_GBENCH,
     /* Arrays of github-action-benchmark: customSmallerIsBetter and customBiggerIsBetter. */
     DDP_FOREIGN_ACTION_SMALLER,
@@ -28,18 +28,18 @@ enum ddp_foreign {
 /* The names of the formats, in the order of enum ddp_foreign, then NULL. The first is "json". */
 extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
 
-/* Parses text[bytes], which ends in a further '\0'. name: the document's name in messages. rules:
- * as in ddp_result_read.
+/* Parses text[bytes]. text[bytes] itself must be '\0'. name: the document's name in messages.
+ * rules: as in ddp_result_read.
  *
  * In the points of *out, only the id and the median are known. The median is a time in ns if the
- * text has a unit of time. Other values are stored so that smaller is better, and so that the
- * median in us is the value itself, or its reciprocal where bigger is better. A bandwidth of OSU
- * becomes the time of one message. The status of *out is "complete". Its fingerprint and build are
- * "", because the formats do not contain them.
+ * text has a unit of time. For other values smaller must still be better: a value where smaller is
+ * better is stored as so many us, and a value where bigger is better as its reciprocal in us. A
+ * bandwidth of OSU becomes the time of one message. The status of *out is "complete". Its
+ * fingerprint and build are "", because the formats do not contain them.
  *
  * Returns the errors of ddp_result_parse, and DDP_EINPUT with the key or line that is wrong. A
- * failed benchmark or wrong data is not an error but the `flaw` of *out. *out has no points if the
- * text has none. */
+ * failed benchmark or wrong data is not an error: it is stored in the `flaw` of *out. *out has no
+ * points if the text has no values. */
 int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
                       const struct ddp_result_rules *rules, struct ddp_result *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
@@ -47,8 +47,8 @@ int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, c
 int ddp_foreign_read(enum ddp_foreign format, const char *path,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets *out to a complete result with one point. Release it with ddp_result_release. Returns
- * DDP_ENOMEM. */
+/* Sets *out to a result with the status "complete" and one point, which has the median `ns`.
+ * Release it with ddp_result_release. Returns 0 or DDP_ENOMEM. */
 int ddp_foreign_single(const char *id, double ns, struct ddp_result *out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

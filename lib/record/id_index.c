@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* Compares by id, and equal ids by their position. */
+/* Compares two ids. Equal ids are ordered by their position in the array. */
 static int compare_ids(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;

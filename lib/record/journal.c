@@ -30,7 +30,8 @@ struct ddp_journal {
     /* Number of bytes in complete lines. After a failed append, the file is cut to this length. */
     off_t bytes;
     int64_t lines; /* Complete lines. */
-    /* created: this process created the file. broken: a failed append could not be cut off. */
+    /* created: this process created the file. broken: the remains of a failed append could not be
+     * cut off. */
     bool created, broken;
 };
 
@@ -61,7 +62,8 @@ static const char *const kinds[DDP_JOURNAL_KIND_COUNT] = {
     [DDP_JOURNAL_END] = "end",
 };
 
-/* The tables of the payloads. A point's samples follow its members, and a gate's values and ids. */
+/* The tables of the payloads. In a line, the members of a point are followed by its samples, and
+ * the members of a gate by its values and ids. */
 static const struct payload {
     const struct ddp_fields *fields;
     size_t bytes;
@@ -86,7 +88,7 @@ static const struct ddp_field entry_rows[] = {
 };
 static const struct ddp_fields entry_fields = {entry_rows, DDP_COUNT_OF(entry_rows)};
 
-/* Keys of the lists. */
+/* Keys of the lists that follow the members. */
 #define VALUES "values"
 #define IDS    "ids"
 
@@ -247,7 +249,8 @@ static bool read_ids(const cJSON *list, char *out)
     return true;
 }
 
-/* Checks that the lists from `rest` on are those of the payload, and have the right lengths. */
+/* Checks that the items from `rest` on are the lists that this kind of payload has, and that they
+ * have the right lengths. Sets the sample count of a point. */
 static bool lists_fit(enum ddp_journal_kind kind, void *payload, const cJSON *rest)
 {
     struct ddp_point *point = payload;
@@ -266,7 +269,8 @@ static bool lists_fit(enum ddp_journal_kind kind, void *payload, const cJSON *re
            cJSON_GetArraySize(ids) == gate->cells;
 }
 
-/* Reads the payload at `item`, the key of which is the kind. why: memory for the result. */
+/* Reads the payload at `item`, whose key must be the kind. Returns NULL, or what is wrong. why:
+ * memory for the returned text. */
 static const char *read_payload(const cJSON *item, struct ddp_journal_entry *entry, void **payload,
                                 char why[96])
 {
@@ -292,8 +296,8 @@ static const char *read_payload(const cJSON *item, struct ddp_journal_entry *ent
     return why;
 }
 
-/* Reads an entry. *payload: the memory to which entry->payload points, or NULL. The caller passes
- * *payload to free(). */
+/* Reads an entry. Returns NULL, or what is wrong. *payload: the memory to which entry->payload
+ * points, or NULL. The caller frees *payload with free(). text: memory for the returned text. */
 static const char *read_entry(const cJSON *doc, int64_t number, struct ddp_journal_entry *entry,
                               void **payload, char text[96])
 {
@@ -335,8 +339,8 @@ static int parse(const char *text, size_t bytes, const char *name, struct ddp_jo
     *whole = 0;
     *lines = 0;
     facts->count = 0;
-    /* Check this even if no line is complete, because another kind of file must not be taken for
-     * the start of a journal. */
+    /* Check the beginning even if no line is complete, because another kind of file must not be
+     * taken for an incomplete journal. */
     if (memcmp(text, beginning, begins) != 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' is not a journal of ddpbench", name);
     for (const char *end; at < bytes && (end = memchr(text + at, '\n', bytes - at));) {
@@ -393,7 +397,8 @@ int ddp_journal_append(struct ddp_journal *journal, const struct ddp_journal_ent
     return rc;
 }
 
-/* True if the path still names the open file. Another run may have removed the file meanwhile. */
+/* True if the path still names the open file. Another run may have removed the file since it was
+ * opened. */
 static bool is_named(const struct ddp_journal *j)
 {
     struct stat ours, named;
@@ -404,8 +409,8 @@ static bool is_named(const struct ddp_journal *j)
 static int open_file(struct ddp_journal *j, struct ddp_err *err)
 {
     struct stat st;
-    /* No O_TRUNC, because the file must not be changed before it is known to be a journal.
-     * O_NONBLOCK, because opening a pipe must not block. */
+    /* O_TRUNC is not used, because the file must not be changed before it is known to be a journal.
+     * O_NONBLOCK is used, because opening a pipe must not block. */
     j->fd = open(j->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (j->fd < 0 && errno == ENOENT) {
         j->fd = open(j->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -431,7 +436,7 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
 static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
                   struct ddp_err *err)
 {
-    /* A command line has quotes of its own. */
+    /* A command line may contain '. */
     const char *quote = strchr(then, '\'') || strchr(now, '\'') ? "`" : "'";
     ddp_fail(err, DDP_EMISMATCH,
              "'%s' belongs to another run: %s was %s%.120s%s, and is now %s%.120s%s", j->path, key,
@@ -469,8 +474,9 @@ static int visit_nothing(void *arg, const struct ddp_journal_entry *entry, struc
     return 0;
 }
 
-/* Reads an existing journal. Compares the facts first, so that a journal of another build is
- * reported as such and not as damaged. *whole: see ddp_journal_parse. */
+/* Reads an existing journal. Compares the facts first, so that the message about a journal of
+ * another build names the build, and does not say that the journal is damaged. *whole: see
+ * ddp_journal_parse. */
 static int read_old(struct ddp_journal *j, const struct ddp_journal_facts *facts,
                     ddp_journal_visit visit, void *arg, size_t *whole, struct ddp_err *err)
 {
@@ -493,7 +499,7 @@ out_then:
     return rc;
 }
 
-/* Syncs the folder, so that the name of a new file is on disk. */
+/* Syncs the folder, so that the directory entry of a new file is on disk. */
 static int sync_folder(const struct ddp_journal *j)
 {
     char folder[4096];

@@ -77,7 +77,7 @@ static const struct ddp_field noise_rows[] = {
     {MEMBER(median_pairs), DDP_FIELD_NUMBER, "median_pairs"},
     {MEMBER(median_seconds), DDP_FIELD_NUMBER, "median_seconds"},
 };
-/* Members at the end of noise_rows that a file may lack. */
+/* Number of members at the end of noise_rows that the file of an older version lacks. */
 #define LATE_MEMBERS 2
 static const struct ddp_fields machine_fields = {machine_rows, DDP_COUNT_OF(machine_rows)};
 const struct ddp_fields ddp_noise_fields = {noise_rows, DDP_COUNT_OF(noise_rows)};
@@ -123,7 +123,7 @@ static int read_members(const struct ddp_fields *fields, size_t count, const cJS
     return 0;
 }
 
-/* Effects lie between 0 and 1000. All but noise_floor may be missing. */
+/* Checks that effects lie between 0 and 1000. All except noise_floor may be unknown. */
 static int check_effects(const struct ddp_noise *n, const char *name, struct ddp_err *err)
 {
     const double effects[] = {n->injected_effect, n->min_effect, n->noise_floor, n->detectable};
@@ -191,8 +191,8 @@ int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_
     if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
         return ddp_fail(err, DDP_ECREATE, "the path '%.200s...' is too long", path);
     DDP_TRY_GOTO(print(noise, &text, err), out);
-    /* The temporary name is fixed, because only one process writes: the one that locked the journal
-     * of the self-test. A file left by a killed process is replaced. */
+    /* The temporary name is fixed, because only the process that has locked the journal of the
+     * self-test writes the file. A temporary file of a killed process is replaced. */
     unlink(temp);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) {

@@ -148,7 +148,7 @@ void ddp_point_range_label(const struct ddp_point_range *range, const struct ddp
     }
 }
 
-/* Appends ", text" unless the key varies or does not apply. */
+/* Appends `before`, the text of the key and `after`, unless the key varies or does not apply. */
 static void add_constant(const struct ddp_point_range *range, const struct ddp_point_spec *spec,
                          enum ddp_point_key key, const char *before, const char *after, char *out,
                          size_t out_bytes)
@@ -194,7 +194,7 @@ void ddp_point_range_constants(const struct ddp_point_range *range,
         add_constant(range, spec, DDP_KEY_ALGORITHM, ", algorithm ", "", out, out_bytes);
 }
 
-/* Finds a name in a list that ends with NULL. Returns -1 if it is not there. */
+/* Returns the index of a name in a list that ends with NULL, or -1 if the list lacks the name. */
 static int index_of(const char *const *list, const char *name)
 {
     for (int i = 0; list[i]; i++)

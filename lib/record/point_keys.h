@@ -1,5 +1,5 @@
-/* The keys of a point: the members of its spec in which the points of a run may differ. A table for
- * people shows the keys that vary in columns, and the others once. */
+/* The keys of a point: the members of its spec in which the points of a run may differ. A printed
+ * table has a column for each key that varies, and states the other keys once. */
 #ifndef DDP_RECORD_POINT_KEYS_H
 #define DDP_RECORD_POINT_KEYS_H
 
@@ -34,18 +34,19 @@ const char *ddp_point_key_name(enum ddp_point_key key);
  * the requested one. */
 void ddp_point_key_text(const struct ddp_point_spec *spec, enum ddp_point_key key,
                         char out[DDP_KEY_BYTES]);
-/* Adds a point to a range. An empty range is all 0. */
+/* Adds a point to a range. In an empty range all members are 0. */
 void ddp_point_range_add(struct ddp_point_range *range, const struct ddp_point_spec *spec);
 bool ddp_point_range_varies(const struct ddp_point_range *range, enum ddp_point_key key);
-/* Writes the keys that vary, for example "64 KiB, in", or "" if none does. */
+/* Writes the values in `spec` of the keys that vary, for example "64 KiB, in place", or "" if no
+ * key varies. */
 void ddp_point_range_label(const struct ddp_point_range *range, const struct ddp_point_spec *spec,
                            char *out, size_t out_bytes);
 /* Writes the keys that do not vary in words, with the values of `spec`: for example "allreduce, f32
  * sum, 2 ranks over shm, in place, registered memory". */
 void ddp_point_range_constants(const struct ddp_point_range *range,
                                const struct ddp_point_spec *spec, char *out, size_t out_bytes);
-/* Reads the id of a point (ddp_point_id). The number of bytes is the requested one. Returns false
- * if the text is no id. */
+/* Reads the id of a point (ddp_point_id). size_bytes becomes the requested number of bytes. Returns
+ * false if the text is not an id. */
 bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out);
 
 #ifdef __cplusplus

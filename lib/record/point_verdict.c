@@ -70,8 +70,8 @@ void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *o
     ddp_text_append(out, out_bytes, "; it would pay on links below about %s per rank", speed);
 }
 
-/* Adds whether the exchange is faster than dense f32 here and, if not, on which links it would be.
- */
+/* Adds whether the exchange is faster than dense f32 here. If it is not, adds on which links it
+ * would be. */
 static void add_conclusion(const struct ddp_point *p, char *out, size_t out_bytes)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);

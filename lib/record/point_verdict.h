@@ -13,16 +13,18 @@ extern "C" {
 const char *ddp_baseline_name(enum ddp_baseline baseline);
 /* Writes one sentence without a full stop, for example "topk:0.01, 16 MiB on 2 ranks: 6.0x slower
  * than dense f32 (4.35 ms against 726 us by direct): it does not pay here; it would pay on links
- * below about 4.5 GB/s per rank". Writes "" for dense exchanges, and if no time of dense f32 was
- * measured. out_bytes >= 512. */
+ * below about 4.5 GB/s per rank". Writes "" for dense exchanges, if ranks shared a GPU, and if no
+ * time of dense f32 was measured. out_bytes >= 512. */
 void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_bytes);
-/* True if a summary of the record shows the verdict of this point. A summary shows one verdict per
- * combination of compressor, chunks, algorithm, operation, ranks and groups: that of the largest
- * size. Among several points of this size, the last one counts. */
+/* True if a summary of the record shows the verdict of this point. For each combination of
+ * compressor, chunks, algorithm, operation, ranks and groups, a summary shows only the verdict of
+ * the point with the largest size. If several points have this size, it shows the verdict of the
+ * last one. */
 bool ddp_point_verdict_in_summary(const struct ddp_record *record, int index);
 
-/* Adds to the verdict on an exchange that is not faster than `reference`: the link speed below
- * which it would be faster, or that it never is. Adds nothing if pays_below_GBps is not finite. */
+/* Completes a verdict in `out` which says that an exchange is not faster than `reference`. Appends
+ * the link speed below which the exchange would be faster, or that no link makes it faster. Appends
+ * nothing if pays_below_GBps is not finite. */
 void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *out,
                           unsigned long out_bytes);
 

@@ -14,16 +14,17 @@ extern "C" {
 /* Facts about the build. */
 struct ddp_build {
     const char *version; /* For example "0.1.0". */
-    const char *commit;  /* Output of git describe --always --dirty. */
+    const char *commit;  /* Output of `git describe --always --dirty`. */
     const char *compiler, *cflags;
     bool dirty; /* There were uncommitted changes. */
 };
 const struct ddp_build *ddp_build_info(void);
-/* Returns the build that measured a record: this program, or that of a stored document. */
+/* Returns the build that measured a record. For a stored document this is the build that wrote it,
+ * otherwise this program. */
 const struct ddp_build *ddp_record_build(const struct ddp_record *record);
 
-/* Fills in the command line, the start time, host 0 (this one, with `ranks` ranks), the environment
- * and the timer cost. argv is borrowed for the life of the record. */
+/* Fills in the command line, the start time, the environment and the timer cost, and adds this host
+ * with `ranks` ranks as host 0. argv must live as long as the record. */
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the facts about this machine, except those about its GPUs. */

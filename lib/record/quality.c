@@ -19,7 +19,7 @@ const char *const ddp_quality_names[DDP_QUALITY_COUNT + 1] = {
     [DDP_QUALITY_RETRANSMITS] = "retransmits",
 };
 
-/* Each code's definition and advice. The numbers are those of quality.h. */
+/* Definition and advice of each code. The numbers in the texts must agree with quality.h. */
 static const struct {
     const char *meaning, *advice;
 } texts[DDP_QUALITY_COUNT] = {

@@ -1,6 +1,6 @@
-/* The quality of a point: codes for what makes its times doubtful. All reporters show the codes.
- * The codes are computed once, when the point is added to the record. They need the point and the
- * record, but no samples. */
+/* The quality of a point is a set of codes. Each code names a reason why the times of the point are
+ * doubtful. All reporters show the codes of a point. The codes are computed once, when the point is
+ * added to the record, from the point and the record without the samples. */
 #ifndef DDP_RECORD_QUALITY_H
 #define DDP_RECORD_QUALITY_H
 
@@ -24,45 +24,49 @@ enum ddp_quality {
 };
 
 /* slow-pingpong: a ping-pong took more than FACTOR times the shortest one so far with the same
- * backend and number of ranks. Points without a GPU also have absolute limits: HOST_NS if the run
- * has one host, else NETWORK_NS. */
+ * backend and number of ranks. For points without a GPU, a ping-pong is also slow above an absolute
+ * limit: HOST_NS if the run has one host, else NETWORK_NS. */
 #define DDP_QUALITY_PINGPONG_FACTOR     3
 #define DDP_QUALITY_PINGPONG_HOST_NS    5e3
 #define DDP_QUALITY_PINGPONG_NETWORK_NS 500e3
 /* wide-interval: the longer side of the interval exceeds this fraction of the median. drifting: the
- * times have a significant trend, and their shift exceeds this fraction. clock: the clock was lower
- * by more than this fraction than at an earlier point of the run. */
+ * times have a significant trend, and their shift exceeds this fraction. clock: the clock of the
+ * processor was lower than at an earlier point of the run, by more than this fraction. */
 #define DDP_QUALITY_TOLERANCE 0.1
-/* stolen, throttled: the lost time exceeds this fraction of the time of the iterations. */
+/* stolen, throttled: the time that the ranks lost exceeds this fraction of the time of the
+ * iterations. */
 #define DDP_QUALITY_LOST 0.05
 /* stolen: Linux counts stolen time in ticks of 10 ms, so at least two ticks are required. */
 #define DDP_QUALITY_STOLEN_LEAST_MS 20
-/* busy: involuntary switches per rank and second, and the least number of them. After such a switch
- * the rank waits for the time slice of the other program, typically about 3 ms. */
+/* busy: there are more involuntary context switches per rank and second than the first number, and
+ * in total at least the second number. After such a switch the rank waits for the time slice of
+ * another program, typically about 3 ms. */
 #define DDP_QUALITY_SWITCHES_PER_S 20
 #define DDP_QUALITY_SWITCHES_LEAST 3
-/* busy: load average per core of a host at the start of the run, which the doctor warns of, too.
- * Earlier runs of ddpbench can by themselves cause a load of up to 1 per core. */
+/* busy: at the start of the run, the load average per core of a host is above this number.
+ * `ddpbench doctor` warns at the same number. Earlier runs of ddpbench alone can cause a load of up
+ * to 1 per core. */
 #define DDP_QUALITY_LOAD_PER_CORE 1.5
 
-/* By enum ddp_quality, ending with NULL. */
+/* Names of the codes, by enum ddp_quality, ending with NULL. */
 extern const char *const ddp_quality_names[DDP_QUALITY_COUNT + 1];
-/* Return the definition of a code, and a sentence with advice. */
+/* ddp_quality_meaning returns the definition of a code. ddp_quality_advice returns a sentence of
+ * advice. */
 const char *ddp_quality_meaning(enum ddp_quality code);
 const char *ddp_quality_advice(enum ddp_quality code);
 
 /* Returns the codes of a point that is about to be added to the record, as bits 1 << code. The
  * point is compared with the points that were added before. */
 unsigned ddp_quality_judge(const struct ddp_record *record, const struct ddp_point *p);
-/* Returns the longer side of the median's 95 % interval as a part of the median. NaN: there is no
- * interval. */
+/* Returns the length of the longer side of the median's 95 % interval, as a fraction of the median.
+ * Returns NaN if there is no interval. */
 double ddp_quality_interval(const struct ddp_summary *t);
 
 /* Writes the names of the codes, for example "drifting,busy" with the separator ",". Writes "" if
  * there are none. */
 void ddp_quality_list(unsigned codes, const char *separator, char *out, size_t out_bytes);
-/* Writes, for example, "2 of 6 points are doubtful: busy (2), drifting (1)". Writes "" if none is.
- */
+/* Writes, for example, "2 of 6 points are doubtful: busy (2), drifting (1)". Writes "" if no point
+ * is doubtful. */
 void ddp_quality_summary(const struct ddp_record *record, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

@@ -193,8 +193,9 @@ static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
     return a->launch != b->launch ? a->launch < b->launch : a->place < b->place;
 }
 
-/* Returns the index of a new point: in plan order within its repetition. With launch 0, a new
- * repetition begins if the last one is complete, has this plan index, or differs in `of`. */
+/* Returns the index at which a new point is inserted, so that the points of each repetition are in
+ * plan order. If the point's launch is 0, the point begins a new repetition if the last one is
+ * complete, already has this plan index, or has another `of`. */
 static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;

@@ -1,9 +1,9 @@
 /* The result record. lib/bench and lib/train fill it in, and lib/report prints it.
  *
- * A point or an epoch can be sent through a pipe as bytes, because strings are stored inline. There
- * the samples of a point follow the struct. A missing value is NaN (double), -1 (int64, where
- * noted) or "" (string). It becomes null in JSON, never 0. Times are in ns unless the member's name
- * gives another unit. */
+ * A point or an epoch can be sent through a pipe as bytes, because its strings are stored inline.
+ * In the pipe, the samples of a point follow its struct. A missing value is NaN (double), -1
+ * (int64, where noted) or "" (string). JSON shows a missing value as null, never as 0. Times are in
+ * ns unless the member's name gives another unit. */
 #ifndef DDP_RECORD_RECORD_H
 #define DDP_RECORD_RECORD_H
 
@@ -30,15 +30,17 @@ enum ddp_memory {
     DDP_MEMORY_COUNT
 };
 enum ddp_check { DDP_CHECK_OFF, DDP_CHECK_ONCE, DDP_CHECK_ALL };
-/* How the ranks start an iteration together: after a barrier, or at an agreed clock time. */
+/* How the ranks start an iteration together: after a barrier, or at a clock time on which they have
+ * agreed. */
 enum ddp_start { DDP_START_BARRIER, DDP_START_WINDOW, DDP_START_COUNT };
-/* Reason for which the iterations ended. COUNT: the requested number was reached. PRECISION: the
- * interval is as narrow as requested. TIME: --max-time is over. ITERS: the adaptive number reached
- * its limit. */
+/* Why the iterations of a point ended. COUNT: the requested number was reached. PRECISION: the
+ * confidence interval is as narrow as requested. TIME: --max-time is over. ITERS: the adaptive
+ * number of iterations reached its limit. */
 enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITERS };
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
-/* The same names, by value, ending with NULL. DDP_PLACEMENT_COUNT is "both". */
+/* Names of the values of the four enums, by value, ending with NULL.
+ * ddp_placement_names[DDP_PLACEMENT_COUNT] is "both". */
 extern const char *const ddp_placement_names[],
     *const ddp_memory_names[], *const ddp_check_names[], *const ddp_start_names[];
 
@@ -51,7 +53,7 @@ struct ddp_point_spec {
     int root;
     enum ddp_placement placement;
     enum ddp_memory memory;
-    int ranks;           /* Ranks of one group. With a group list: of the largest group. */
+    int ranks;           /* Ranks of one group. With a group list: ranks of its largest group. */
     int groups;          /* Groups that ran at the same time. 0 and 1: no groups. */
     char group_list[64]; /* The ranks of each group, such as "0,1:2,3,4". "": equal groups. */
     uint64_t requested_bytes, size_bytes, count; /* count: elements of the full buffer. */
@@ -62,12 +64,13 @@ struct ddp_point_spec {
 };
 
 /* Writes the id of a point, for example
- * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is the
- * requested bytes. Possible suffixes are "/g4" (4 groups ran it), "/g0,1:2" (listed groups),
- * "/overlap" and "/graph". out_bytes >= 192. */
+ * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is
+ * requested_bytes. Possible suffixes are "/g4" (4 groups), "/g0,1:2" (listed groups), "/overlap"
+ * and "/graph". out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
-/* Kinds of points. Each kind has its own figures. REDUCED: a compressed or partial exchange. */
+/* Kinds of points. Each kind has figures that the others lack. REDUCED: a compressed or partial
+ * exchange. */
 enum ddp_point_kind {
     DDP_POINT_DENSE,
     DDP_POINT_REDUCED,
@@ -76,12 +79,12 @@ enum ddp_point_kind {
 };
 enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec);
 
-/* The specs of several points (record/point_keys.h): in which keys they differ. */
+/* Tells in which keys the specs of several points differ (record/point_keys.h). */
 struct ddp_point_range {
     struct ddp_point_spec first;
     int count;
     unsigned varies; /* Bits 1 << enum ddp_point_key. */
-    int width[16];   /* By enum ddp_point_key: the length of the longest text. */
+    int width[16];   /* By enum ddp_point_key: length of the key's longest text. */
     bool has_ranks;  /* Some point has several ranks. */
     bool has_busbw;  /* Some point has a bus bandwidth. */
 };
@@ -89,25 +92,26 @@ struct ddp_point_range {
 /* Dense exchanges with which a compressed exchange is compared. */
 enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 
-/* The break-even density. Below it, a sparse exchange takes less time than a dense one. 0: the
- * sparse one is never faster. 1: it is always faster. NaN: unknown. */
+/* The break-even density. Below this density, a sparse exchange takes less time than a dense one.
+ * 0: a sparse exchange is never faster. 1: it is always faster. NaN: unknown. */
 struct ddp_break_even {
-    /* Computed only from the bytes sent. The dense exchange counts as a ring. The bytes of the
-     * sparse exchange are those of its algorithm's cost. */
+    /* Computed only from the bytes that a rank sends. The dense exchange is assumed to be a ring.
+     * The cost model of the sparse algorithm gives the bytes of the sparse exchange. */
     double predicted;
-    /* Computed from the measured times of this point. Exchange and decode are assumed to be
-     * proportional to the density. */
+    /* Computed from the measured times of this point. The times of exchange and decode are assumed
+     * to be proportional to the density. */
     double estimated;
     /* Measured at several densities with --break-even (bench/break_even.h). */
     double measured;
 };
 
-/* Results of --overlap-compute (bench/overlap.h). NaN: not measured. time_ns of the point is the
+/* Results of --overlap-compute (bench/overlap.h). NaN: not measured. The point's time_ns is the
  * time of the operation alone. */
 struct ddp_overlap_times {
-    double compute_ns; /* The arithmetic alone. */
-    double total_ns;   /* Operation and arithmetic at once. */
-    /* The hidden part of the shorter one of operation and arithmetic, in percent. */
+    double compute_ns; /* Time of the arithmetic alone. */
+    double total_ns;   /* Time of both at once. */
+    /* How much of the shorter activity (operation or arithmetic) is hidden behind the longer one,
+     * in percent of the shorter one. */
     double percent;
 };
 
@@ -119,42 +123,48 @@ struct ddp_point {
     int32_t of;     /* Number of points in one repetition. 0: the point belongs to none. */
     int32_t launch; /* Number of the repetition, from 1. 0: there is only one. */
     int64_t iterations;
-    int64_t warmup;  /* Number of untimed iterations before the timed ones. */
-    int64_t invalid; /* Number of further iterations, which some rank began too late. */
+    int64_t warmup; /* Number of untimed iterations before the timed ones. */
+    /* Number of additional iterations that do not count, because some rank began them too late. */
+    int64_t invalid;
     /* Number of successive calls that form one iteration, normally 1. The time of the iteration is
      * the mean of its calls. */
     int64_t block;
     enum ddp_start start;
     enum ddp_stop stop;
-    /* Over iterations (bench/iterations.h defines the time of one). No interval if block > 1. */
+    /* Statistics over the iterations (bench/iterations.h defines the time of an iteration). The
+     * interval is unknown if block > 1. */
     struct ddp_summary time_ns;
-    /* Trend and autocorrelation of the iterations in order. A trend of NaN: too few iterations. */
+    /* Trend and autocorrelation of the iteration times in the order of measurement. The trend is
+     * NaN if there were too few iterations. */
     struct ddp_series series;
-    /* During the iterations: the maximum over ranks, but context switches are summed over ranks,
-     * and the clock is the lowest. The retransmits are -1 if all ranks share a host. */
+    /* Disturbances during the iterations. Each value is the maximum over ranks, except that context
+     * switches are summed over ranks and the clock is the minimum over ranks. The retransmits are
+     * -1 if all ranks share a host. */
     struct ddp_interference interference;
     bool oversubscribed;     /* A host has more ranks than cores for them. */
-    double injected_percent; /* Set by --inject-delay. NaN: none. */
-    /* Mean time of a rank: minimum, average and maximum over ranks. */
+    double injected_percent; /* Delay set by --inject-delay. NaN: none. */
+    /* Minimum, average and maximum over ranks of a rank's mean time. */
     double rank_mean_ns[3];
     double wire_bytes_per_rank; /* NaN: unknown. */
     bool wire_counted;          /* False: modelled. */
-    double phase_ns[3];         /* Encode, exchange, decode. NaN without compression. */
+    double phase_ns[3];         /* Encode, exchange, decode. NaN: no compression. */
     double achieved_density;    /* The share of the values that a rank sent. */
     double threshold, density;  /* As requested. NaN: the compressor has none. */
-    char feedback[8];           /* Error feedback: "on", "off", or "" if nothing is lost. */
-    int64_t overflow_count;     /* -1: not counted. */
+    /* Error feedback: "on", "off", or "" if the compression loses nothing. */
+    char feedback[8];
+    int64_t overflow_count; /* -1: not counted. */
     /* By enum ddp_baseline: time of the dense exchange of the whole buffer. */
     double dense_ns[2];
     /* By enum ddp_baseline: the algorithm that dense_ns belongs to. "": not measured. */
     char dense_algorithm[2][24];
     struct ddp_break_even break_even[2]; /* By enum ddp_baseline. */
     struct ddp_overlap_times overlap;
-    /* Median over iterations of the time by the clock of the slowest GPU. NaN: no GPUs. */
+    /* Median over iterations of the slowest GPU's time. Each GPU uses its own clock. NaN: no
+     * GPUs. */
     double device_ns;
     bool correctness_only; /* Ranks shared a GPU, so times and bandwidths mean nothing. */
-    /* Medians over iterations of the time from the first to the last rank's start, and from the
-     * first to the last rank's end. NaN: not measured. */
+    /* Medians over iterations. start: time from the first rank's start to the last rank's start.
+     * exit: time from the first rank's end to the last rank's end. NaN: not measured. */
     double skew_start_ns, skew_exit_ns;
     double pingpong_ns[2]; /* Round trip before and after the point. NaN with one rank. */
     int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
@@ -163,41 +173,41 @@ struct ddp_point {
     double bound_GBps;     /* Bandwidth from which the bound was computed. NaN for latency. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
-    /* The bound as measured before and after the point. The shorter time is bound_ns. */
+    /* The bound as measured before and after the point. bound_ns is the shorter time. */
     double bound_before_ns, bound_after_ns;
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
     int64_t check_operations;            /* Operations that were verified; -1 if check is off. */
-    /* Samples (double, ns) that follow the struct. 0 unless --samples. */
+    /* Number of samples (double, ns) that follow the struct. 0 unless --samples is given. */
     int64_t sample_count;
-    /* Why the point is doubtful: bits 1 << enum ddp_quality (record/quality.h). Set by
-     * ddp_record_add_point. */
+    /* Why the point is doubtful: bits 1 << enum ddp_quality (record/quality.h).
+     * ddp_record_add_point sets this member. */
     unsigned quality;
 };
 
-/* Derived metrics, defined only here. algbw = size / time and busbw = algbw * factor
- * (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which is the median or an
- * end of its interval. Both return NaN without a time, for compressed or partial exchanges, for one
- * rank, for 0 bytes, and if ranks shared a GPU. */
+/* Return the two derived metrics, which are defined only here: algbw = size / time and busbw =
+ * algbw * factor (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which is
+ * the median or an end of its interval. Both functions return NaN without a time, for compressed or
+ * partial exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
-/* Returns the busbw that a dense exchange would need to take the same time. NaN for dense
- * exchanges, and where a dense one would have no busbw. */
+/* Returns the busbw that a dense exchange would need to take the same time. Returns NaN for dense
+ * exchanges, and if a dense exchange of the same kind would have no busbw. */
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
 /* True if the exchange is compressed or partial. */
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
-/* Returns the time of the baseline's exchange divided by the time of this one. Below 1, this one is
- * slower. NaN if not measured. */
+/* Returns the time of the baseline's exchange divided by the time of this exchange. A value below 1
+ * means that this exchange is slower. Returns NaN if a time was not measured. */
 double ddp_point_speedup(const struct ddp_point *p, enum ddp_baseline baseline);
 /* Returns the bytes that each of P ranks sends in a dense ring exchange of S bytes: 2 (P-1)/P S, or
- * half of it for f16. This is the minimum of all dense exchanges. */
+ * half of that for f16. No dense all-reduce sends less. */
 double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baseline baseline);
 /* Returns the link speed of a rank, in GB/s, below which the compressed exchange takes less time
  * than the dense ring: the saved bytes divided by the additional time for arithmetic. In shared
  * memory nothing crosses a link, so the additional time is the difference between the times of the
- * two exchanges. Elsewhere it is the time of encode plus decode. 0: compression saves no bytes.
- * INFINITY: there is no additional time. NaN: not measured, and for dense exchanges, one rank, 0
- * bytes, and if ranks shared a GPU. */
+ * two exchanges. With other backends it is the time of encode plus decode. Returns 0 if compression
+ * saves no bytes, and INFINITY if there is no additional time. Returns NaN if a time was not
+ * measured, for dense exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
 struct ddp_epoch {
@@ -206,26 +216,28 @@ struct ddp_epoch {
     double seconds, compute_seconds, exchange_seconds, exposed_seconds, images_per_second;
     /* Parts of exchange_seconds. NaN without a compressor. */
     double encode_seconds, decode_seconds;
-    /* Bus bandwidth of the dense exchange, as of an all-reduce of all gradients. Its time is
-     * exchange_seconds, which includes waits for slower ranks. NaN for other strategies. */
+    /* Bus bandwidth of a strategy that averages all gradients without compression. It is computed
+     * as if one all-reduce per step exchanged all gradients in exchange_seconds, which include
+     * waits for slower ranks. NaN for other strategies. */
     double exchange_busbw_GBps;
     double wire_bytes_per_rank, achieved_density; /* NaN: unknown. */
     bool wire_counted;                            /* False: modelled. */
     int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
     int64_t peak_memory_bytes; /* Peak of the run so far, maximum over ranks. -1: unknown. */
     int64_t steps;
-    uint64_t parameter_hash; /* FNV-1a of the parameters, which all ranks have in common. */
+    /* FNV-1a hash of the parameters of rank 0. */
+    uint64_t parameter_hash;
 };
 
 struct ddp_train_run {
     char model[24], dataset[24], optimizer[16], sync[32], init[16], init_sync[16];
     char partition[528];             /* "batch", "shard", or "weights:" with a list. */
     char blas[96];                   /* Library of the matrix products. */
-    char device[16];                 /* Device that computes the model. */
+    char device[16];                 /* Device that trains the model. */
     bool graph;                      /* A step runs as one captured graph. */
     bool tf32;                       /* Matrix products may round their factors to TF32. */
     char feedback[8], aggregate[16]; /* "": not used by the strategy. */
-    char algorithm[24];              /* Algorithm of all-reduces as requested ("auto" stays). */
+    char algorithm[24];              /* All-reduce algorithm as requested ("auto" stays). */
     int64_t parameters, train_images, eval_images, batch_per_rank;
     int64_t bucket_bytes; /* -1: the strategy has no buckets. */
     int ranks;
@@ -239,7 +251,7 @@ struct ddp_train_run {
     char data_path[256]; /* The folder as given. "": synthetic data. */
     uint64_t data_hash;  /* Hash of all images and labels (model/dataset.h). */
     bool overlap, synthetic;
-    bool baseline; /* The run is a few steps on one rank, from which the speed-up is computed. */
+    bool baseline; /* The run is a few steps on one rank. Its speed is the base of speed-ups. */
     int launch;    /* Number of the repetition, from 1. 0: the only one. */
     int epoch_count;
     struct ddp_epoch *epochs; /* [epoch_count], owned by the record. */
@@ -249,7 +261,8 @@ struct ddp_host {
     char name[64], cpu[96], kernel[64], governor[32];
     int ranks;
     int cores; /* Cores of the machine. */
-    /* Cores that this process may use. Under an outside launcher: those that each rank may use. */
+    /* Cores that this process may use. Under an outside launcher: the smallest number of cores that
+     * a rank of this host may use. */
     int usable_cores;
     int64_t memory_bytes;
     double load;
@@ -264,21 +277,21 @@ struct ddp_rank_device {
     char bus[16];   /* PCI bus id of the GPU, such as "0000:1b:00.0". "": unknown. */
 };
 
-/* Memory baseline (bench/memory_baseline.h): the total speed at which all ranks of a launch copy
- * and read their own memory at the same time. A copy counts bytes read and written. No change of
- * the measured code affects these speeds. */
+/* Memory baseline (bench/memory_baseline.h): the total speed at which all ranks copy and read their
+ * own memory at the same time. The speed of a copy counts the bytes read and the bytes written. A
+ * change of the measured code does not affect these speeds. */
 struct ddp_control {
     int32_t ranks;
     int64_t bytes_per_rank;
     double copy_GBps, read_GBps;
 };
 
-/* Points or a run that the command asked for and that were not measured. */
+/* Points, or a whole run, that the user asked for but that were not measured. */
 struct ddp_left_out {
     char what[192];   /* For example "allreduce: algorithm 'flat'". */
-    int32_t ranks;    /* Number of ranks that would have run it. */
+    int32_t ranks;    /* Number of ranks that would have run them. */
     int32_t points;   /* Number of points. -1: a whole run. */
-    char reason[256]; /* Why it cannot run. */
+    char reason[256]; /* Why they cannot run. */
 };
 
 enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
@@ -299,7 +312,7 @@ struct ddp_record {
     char reason[1024];
     char label[64]; /* The user's name for the run (--label). */
     char note[64];  /* Why the times are not those of ordinary single operations. */
-    /* The build that measured it, borrowed. NULL: this program. See ddp_record_build. */
+    /* The build that made the measurements, borrowed. NULL: this program. See ddp_record_build. */
     const struct ddp_build *build;
     char simd[16];
     char feature_mpi[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
@@ -310,29 +323,33 @@ struct ddp_record {
     int64_t seed;
     int world_ranks;
     char world_backend[16], launcher[32];
-    char launch[16];       /* Own launcher: "processes" or "threads". Otherwise "". */
+    char launch[16]; /* How ddpbench started the ranks: "processes" or "threads". "": it did not. */
     char rank_counts[256]; /* "1,2,4" if there are several. */
-    char subset[8]; /* How fewer ranks than the launcher started were chosen. "": never fewer. */
+    /* How the ranks were chosen, if fewer ran than the outside launcher started. Otherwise "". */
+    char subset[8];
     struct ddp_host *hosts;
     int host_count;
-    struct ddp_rank_device *ranks; /* [rank_count], of the largest launch. 0: unknown. */
+    /* [rank_count], of the start with most ranks. rank_count 0: unknown. */
+    struct ddp_rank_device *ranks;
     int rank_count;
     struct ddp_env_entry *environment;
     int environment_count;
     double timer_cost_ns, timer_resolution_ns;
-    /* Times of the last launch. NaN: unknown. */
+    /* Times of the last start of the ranks. NaN: unknown. */
     double comm_init_ns; /* The slowest rank's time to open its communicator. */
-    /* On GPUs: the slowest rank's time to split its communicator into a group of all ranks. */
+    /* On GPUs: the slowest rank's time to create a group of all ranks from its communicator. */
     double comm_split_ns;
     double comm_destroy_ns; /* Rank 0's time to close its communicator. */
     struct ddp_point *points;
-    double **samples; /* [point_count]; each NULL or [points[i].sample_count] ns. */
+    double **samples; /* [point_count]; samples[i] is NULL or [points[i].sample_count], in ns. */
     int point_count, point_capacity;
-    int launch_first; /* No later point is inserted before this index. */
+    int launch_first; /* Points are no longer inserted before this index. */
     int newest;       /* Index of the point that was added last. */
-    /* The points that the run is going to measure, by kind. count is 0 if that is not known. */
+    /* The points that the run is going to measure, by kind. count is 0 if these are not known. */
     struct ddp_point_range planned[DDP_POINT_KIND_COUNT];
-    struct ddp_control *controls; /* One per launch. Training runs have one before and one after. */
+    /* One per start of the ranks. A training command has one from before and one from after the
+     * training. */
+    struct ddp_control *controls;
     int control_count;
     struct ddp_train_run *train;
     int train_count;
@@ -345,10 +362,11 @@ struct ddp_record {
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
 /* The ddp_record_add_* functions make texts printable (base/strbuf.h), so reporters never see
- * escape codes or line breaks. Callers that set a text of the record directly use ddp_printable. */
-/* Adds a copy of the point, and judges its quality. It is inserted in plan order among the points
- * of its repetition, or last if it belongs to none. samples: [p->sample_count] or NULL. Returns
- * DDP_ENOMEM. */
+ * escape codes or line breaks. A caller that sets a text of the record directly must pass it
+ * through ddp_printable. */
+/* Adds a copy of the point, and judges the quality of the point. The copy is inserted in plan order
+ * among the points of its repetition. A point that belongs to no repetition becomes the last one.
+ * samples: [p->sample_count], or NULL if there are none. Returns 0 or DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a copy of the run without its epochs. ddp_record_add_epoch adds to the last run. */
@@ -365,11 +383,11 @@ int ddp_record_set_ranks(struct ddp_record *record, const struct ddp_rank_device
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the number of points at the start whose position is final. Every later point is inserted
- * after them. */
+/* Returns how many points at the start of the array have their final position. Later points are
+ * only inserted behind these. */
 int ddp_record_settled(const struct ddp_record *record);
-/* Returns the index of a point in the order of the plan, from 1. It is known as soon as the point
- * is added. */
+/* Returns the number of a point in the order of the plan, from 1. This number is known as soon as
+ * the point is added. */
 int ddp_record_plan_index(const struct ddp_record *record, int point);
 /* Sets the facts about the GPUs of host `index`: facts [count], count <= DDP_GPU_FACTS_MAX. */
 void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_gpu_facts *facts,

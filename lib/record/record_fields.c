@@ -1,5 +1,5 @@
-/* The members of the structs of record.h: where documents and CSV show them, and which values they
- * may have. */
+/* Tables of the members of the structs of record.h. They say where documents and CSV show a member,
+ * and which values it may have. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@
 
 static const char *const stop_names[] = {"count", "precision", "max-time", "iters"};
 
-/* Defines a function of a point, for the rows below. */
+/* Defines a function that takes a point and returns `expression`, for the rows below. */
 #define POINT(type, name, expression)                                                              \
     static type name(const void *object)                                                           \
     {                                                                                              \

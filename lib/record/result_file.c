@@ -37,7 +37,7 @@ static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
     return 0;
 }
 
-/* Reads the string at obj[key]; "" if it is null. */
+/* Reads the string at obj[key]. If it is null, writes "". */
 static int text_of(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
                    struct ddp_err *err)
 {
@@ -64,8 +64,8 @@ static void copy_text(const cJSON *doc, const char *key, char *out, size_t bytes
         ddp_printable(item->valuestring, out, bytes);
 }
 
-/* Stores the reason of the status. Status "failed" means wrong data, because no other failure gets
- * this status. */
+/* Stores the reason of the status. The status "failed" means wrong data, because ddpbench does not
+ * use it for any other failure. */
 static void note_status(const cJSON *doc, struct ddp_result *out)
 {
     copy_text(doc, "reason", out->reason, sizeof out->reason);
@@ -127,11 +127,12 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
-/* Relative tolerance of recomputed figures. Files store 15 to 17 digits, and times in us. */
+/* Relative tolerance between a stored and a recomputed figure. Both differ slightly, because files
+ * store 15 to 17 digits, and times in us. */
 #define SLACK 1e-9
 
-/* The point being read, for messages. `stored`: its values, with those that are not read unknown.
- */
+/* The point that is being read. file, id: names in messages. `stored` receives the values that are
+ * read; its other values are unknown. */
 struct reader {
     const cJSON *point;
     const char *file, *id;
@@ -151,7 +152,7 @@ static int read_path(const struct reader *r, const char *path)
     return why ? bad(r, path, why) : 0;
 }
 
-/* Reads the derived figure at `path`, null as NaN. */
+/* Reads the derived figure at `path`. null becomes NaN. */
 static int read_figure(const struct reader *r, const char *path, double *value)
 {
     const cJSON *item = ddp_field_item(r->point, path);
@@ -168,7 +169,7 @@ static bool agree(double stored, double derived)
     return fabs(stored - derived) <= SLACK * fabs(derived);
 }
 
-/* True if a <= b. Missing values (NaN) count as ordered. */
+/* True if a <= b, or if one of them is missing (NaN). */
 static bool ordered(double a, double b)
 {
     return isnan(a) || isnan(b) || a <= b;
@@ -232,8 +233,8 @@ static void note_flaw(const struct reader *r, struct ddp_result *result)
         snprintf(result->flaw, sizeof result->flaw, "point '%s' has no valid iterations", r->id);
 }
 
-/* The values of a point that are needed, and those that documents of other tools may lack. Others
- * are not read, so that a document of a newer version can be judged. */
+/* The values of a point that are read. `optional` has those that documents of other tools may lack.
+ * No other values are read, so that a document of a newer version can be judged. */
 static const char *const needed[] = {"collective",       "iterations",  "ranks",
                                      "size_bytes",       "partial",     "time_us.median",
                                      "time_us.ci95",     "time_us.min", "time_us.p25",
@@ -279,7 +280,8 @@ static int compare_points(const void *a, const void *b)
     return order ? order : ((*x)->launch > (*y)->launch) - ((*x)->launch < (*y)->launch);
 }
 
-/* Merges `same` [n], all points with one id, into the first of them. medians [n]: scratch. */
+/* Merges `same` [n], which are all points with one id, into the first of these points. medians [n]:
+ * scratch. */
 static int fold(struct ddp_result_point *const *same, size_t n, double *medians,
                 struct ddp_err *err)
 {
@@ -377,7 +379,8 @@ static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struc
     return 0;
 }
 
-/* Fails if two points have the same id without the keys of --vary. full: their complete ids. */
+/* Fails if two points have the same id once the keys of --vary are left out. full: the complete ids
+ * of all points, for the message. */
 static int check_distinct(unsigned vary, const char *name, const struct ddp_result *r,
                           char (*const full)[192], struct ddp_err *err)
 {

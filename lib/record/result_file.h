@@ -1,8 +1,8 @@
 /* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
  * The file is untrusted. Its size is checked before it is read, its digest is checked, and algbw
- * and busbw are recomputed. A training run has a name, a step time, which is a point, and an
- * accuracy. */
+ * and busbw are recomputed. From a training run, the reader takes the name, the step time and the
+ * accuracy. The step time becomes a point. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -24,12 +24,14 @@ extern "C" {
 #define DDP_RESULT_RUN_NAME   187 /* Bytes of the name of a training run. */
 
 /* A measured point, or the step time of a training run. Times are in ns, NaN where the document has
- * null. If a sweep has several repetitions, the figures come from the medians of the repetitions.
- */
+ * null. If a sweep has several repetitions, ddp_result_fold has merged the points of all
+ * repetitions. */
 struct ddp_result_point {
     char id[192];
-    bool step;  /* The step time of a training run. */
-    int launch; /* First repetition. 0: there is only one. */
+    bool step; /* The point is the step time of a training run. */
+    /* Number of the repetition, or of the first one if several were merged. 0: there is only
+     * one. */
+    int launch;
     int64_t iterations;
     double injected_percent; /* Value of --inject-delay, positive. NaN: none. */
     double median_ns, ci95_lo_ns, ci95_hi_ns;
@@ -40,12 +42,12 @@ struct ddp_result_point {
 struct ddp_result_run {
     char name[DDP_RESULT_RUN_NAME];
     char group[DDP_RESULT_RUN_NAME]; /* The name without the seed. */
-    int launch;                      /* Repetition. 0: there is only one. */
-    bool timed;                      /* The points have its step time. False: it has no epoch. */
+    int launch;                      /* Number of the repetition. 0: there is only one. */
+    bool timed;                      /* `points` has the step time. False: no epoch. */
     bool diverged;                   /* A loss of the last epoch is not finite. */
     double seed;                     /* NaN: unknown. */
-    double accuracy;                 /* As a fraction of 1. NaN: unknown, or not to be judged. */
-    double eval_images;              /* Images that the accuracy was measured with. NaN: unknown. */
+    double accuracy;                 /* As a fraction of 1. NaN: unknown. */
+    double eval_images;              /* Number of evaluation images. NaN: unknown. */
 };
 
 /* Facts of a machine and set-up that decide whether results can be compared. A fact that the
@@ -60,9 +62,9 @@ enum ddp_fact {
     DDP_FACT_COUNT
 };
 
-/* How a document is read. */
+/* Rules for reading a document. */
 struct ddp_result_rules {
-    unsigned vary;      /* keys that ids and the fingerprint leave out (vary.h) */
+    unsigned vary;      /* keys that are left out of ids and the fingerprint (vary.h) */
     bool accept_edited; /* accept a document whose digest is missing or wrong */
 };
 
@@ -76,8 +78,8 @@ struct ddp_result {
     bool edited; /* The digest is missing or wrong. */
     /* Why the status is not "complete". "" if it is complete. */
     char reason[256];
-    /* Why no figure of the document may be judged: its status is "failed", or a point has wrong
-     * data or no valid iterations. "" if there is no such reason. */
+    /* Why no figure of the document may be judged. "" if there is no such reason. Possible reasons
+     * are the status "failed", a point with wrong data, and a point without valid iterations. */
     char flaw[512];
     bool wrong_data; /* A collective delivered wrong data. */
     char cpu[96];    /* Processor and cores of the hosts. "" and -1 if the hosts differ. */
@@ -91,11 +93,12 @@ struct ddp_result {
     size_t run_count;
 };
 
-/* Reads a file. rules: NULL for a document as it was written. Returns DDP_ENOINPUT if the file
- * cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or DDP_ENOMEM. Returns DDP_EINPUT if
- * it is not a result of ddpbench, is damaged, or contains contradictory figures (the message names
- * the point). Returns DDP_EUSAGE if two points have the same id without the keys of --vary, or if
- * an id has no such keys. */
+/* Reads a file. rules: NULL means that no key varies and that no edited document is accepted.
+ * Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or
+ * DDP_ENOMEM. Returns DDP_EINPUT if it is not a result of ddpbench, is damaged, or contains
+ * contradictory figures (the message names the point). Returns DDP_EUSAGE if two points have the
+ * same id once the keys of --vary are left out, or if --vary is given and an id does not have the
+ * form of ddp_point_id. */
 int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses text[bytes]. name: the document's name in messages. */
@@ -111,15 +114,16 @@ int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
 int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
                          const struct ddp_result_rules *rules, struct ddp_result *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Leaves the keys of --vary out of the ids of the points, and builds their index. The functions
- * that read a document have called it. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM. */
+/* Leaves the keys of --vary out of the ids of the points, and builds result->index. The functions
+ * that read a document call this function. Returns DDP_EUSAGE like ddp_result_read, or
+ * DDP_ENOMEM. */
 int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
- * the repetitions' medians. Its interval is the interval of that median, which exists from six
- * repetitions on. A repetition is one statistical sample, because iterations within one are not
- * independent. Returns DDP_ENOMEM, or DDP_EINPUT if two points with one id have the same `launch`.
- */
+ * the repetitions' medians. Its interval is the interval of that median, which is unknown with
+ * fewer than six repetitions. A repetition counts as one statistical sample, because the iterations
+ * of a repetition are not independent. Returns DDP_EINPUT if two points with equal ids have the
+ * same `launch`, or DDP_ENOMEM. */
 int ddp_result_fold(struct ddp_result *result, const char *name,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_result_release(struct ddp_result *result);
@@ -127,8 +131,8 @@ void ddp_result_release(struct ddp_result *result);
 const struct ddp_result_point *ddp_result_find(const struct ddp_result *result, const char *id);
 /* Returns whether the injected delays of two points differ. */
 bool ddp_result_delays_differ(const struct ddp_result_point *a, const struct ddp_result_point *b);
-/* Writes a sentence about the first cell whose injected delays differ. Returns false if there is
- * none. */
+/* Writes a sentence about the first cell whose injected delays differ between base and next.
+ * Returns false if there is no such cell. */
 bool ddp_result_find_delays(const struct ddp_result *base, const struct ddp_result *next, char *out,
                             size_t bytes);
 

@@ -61,8 +61,9 @@ static int compare_hosts(const void *a, const void *b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* Copies the text to out. A text without room is cut off and ends with its hash, so that different
- * texts stay different. Returns DDP_ENOMEM, and releases the text. */
+/* Copies the text to out. If the text does not fit, its end is replaced by a hash of the whole
+ * text, so that different texts stay different. Always releases the text. Returns 0 or
+ * DDP_ENOMEM. */
 static int fit(struct ddp_strbuf *text, char *out, size_t bytes, struct ddp_err *err)
 {
     const bool failed = text->failed;
@@ -75,8 +76,8 @@ static int fit(struct ddp_strbuf *text, char *out, size_t bytes, struct ddp_err 
     return failed ? ddp_fail(err, DDP_ENOMEM, "no memory for the machine of a result") : 0;
 }
 
-/* Writes a fact of all hosts, for example "2 x 64, 1 x 32". Equal values of adjacent hosts are
- * counted. */
+/* Writes a fact of all hosts, for example "2 x 64, 1 x 32". Adjacent hosts with the same value are
+ * counted together. */
 static int join_fact(const struct host *hosts, size_t count, int fact, char *out, size_t bytes,
                      struct ddp_err *err)
 {
@@ -106,7 +107,8 @@ static int join_hosts(struct host *hosts, size_t count, struct ddp_result *out, 
     return 0;
 }
 
-/* Sets the processor and cores of the result if all hosts have the same. */
+/* Takes the processor and cores of the result from the first host. Clears both if a later host
+ * differs. */
 static void note_machine(const struct host *host, const cJSON *cores, bool first,
                          struct ddp_result *out)
 {
@@ -170,7 +172,7 @@ int ddp_result_read_machine(const cJSON *doc, const char *name, unsigned vary,
     value_of(ranks, out->fact[DDP_FACT_RANKS], sizeof out->fact[0]);
     value_of(backend, out->fact[DDP_FACT_BACKEND], sizeof out->fact[0]);
     value_of(mpi, out->fact[DDP_FACT_MPI], sizeof out->fact[0]);
-    if (cJSON_IsNull(mpi)) /* the document is complete: no MPI was in use */
+    if (cJSON_IsNull(mpi)) /* null: no MPI was in use; a missing key: unknown */
         snprintf(out->fact[DDP_FACT_MPI], sizeof out->fact[0], "none");
     return write_fingerprint(vary, out, err);
 }

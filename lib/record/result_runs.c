@@ -16,16 +16,16 @@
 
 #define STEP " step" /* end of the id of a cell */
 
-/* Bit of the seed, which the name of a run has and the name of its group lacks. It is no key of
- * --vary. */
+/* A bit for the seed, besides the bits of the --vary keys. The name of a run has the seed. The name
+ * of its group lacks it. */
 #define SEED     (1u << 31)
 #define SYNC     (1u << DDP_VARY_SYNC)
 #define FEEDBACK (1u << DDP_VARY_FEEDBACK)
 #define LR       (1u << DDP_VARY_LR)
 
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.
- * label: text before a number or a string; it replaces `true`. varied_by: bits that leave the
- * setting out. */
+ * label: text before a number or a string. If the value is `true`, the label stands alone.
+ * varied_by: bits that leave the setting out of the name. */
 static const struct {
     const char *path, *label;
     unsigned varied_by;
@@ -126,8 +126,9 @@ static double number_at(const cJSON *object, const char *key)
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* Returns whether the model has diverged: a loss is not finite, for which JSON has null. An epoch
- * without an evaluation has no evaluation loss, and a document that lacks a key does not tell. */
+/* Returns whether the model has diverged, which means that a loss is not finite. The document has
+ * null for such a loss. The evaluation loss counts only if the epoch was evaluated, because it is
+ * null otherwise too. A missing loss does not count. */
 static bool has_diverged(const cJSON *epoch)
 {
     const bool evaluated = !isnan(number_at(epoch, "eval_accuracy"));
@@ -135,8 +136,8 @@ static bool has_diverged(const cJSON *epoch)
            (evaluated && cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(epoch, "eval_loss")));
 }
 
-/* Reads the accuracy of the run, which is the mean of at most its last DDP_STRATEGY_EPOCHS epochs
- * (record/strategy_table.h). */
+/* Reads the accuracy of the run, which is the mean accuracy of at most its last DDP_STRATEGY_EPOCHS
+ * epochs (record/strategy_table.h). */
 static int read_accuracy(const struct reader *r, struct ddp_result_run *out)
 {
     const int count = cJSON_GetArraySize(r->epochs);
@@ -231,7 +232,7 @@ static int compare_runs(const void *a, const void *b)
     return order ? order : (x->launch > y->launch) - (x->launch < y->launch);
 }
 
-/* Sorts the runs by name and repetition, and refuses two equal ones. */
+/* Sorts the runs by name and repetition. Fails if two runs are equal in both. */
 static int sort_runs(struct ddp_result *out, const char *file, unsigned vary, struct ddp_err *err)
 {
     if (out->run_count > 0)

@@ -8,15 +8,14 @@
 
 /* Fills out->runs, and appends a cell to out->points for the step time of each run that has an
  * epoch. The id of the cell is the name of the run and " step". Its time is the median of the
- * epochs' mean step times. Its interval is the interval of that median, which exists from six
- * epochs on. Skips the baseline runs of a few steps on one rank, from which `train` computes the
- * speed-up. file: the document's name in messages. vary: the keys that names leave out
- * (record/vary.h). */
+ * epochs' mean step times. Its interval is the interval of that median, which is unknown with fewer
+ * than six epochs. Skips baseline runs (struct ddp_train_run, baseline). file: the document's name
+ * in messages. vary: the keys that names leave out (record/vary.h). */
 int ddp_result_read_runs(const cJSON *doc, const char *file, unsigned vary, struct ddp_result *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns whether a name may begin with this character, which must be a letter or a digit. Rows of
- * the table begin with a name, and GitHub Actions executes a line that begins with "::" or
- * "##[". */
+/* Returns whether a name may begin with this character, which must be a letter or a digit. A row of
+ * a printed table begins with a name, and GitHub Actions would execute a line that begins with "::"
+ * or "##[". */
 bool ddp_result_begins_name(char c);
 
 #endif

@@ -10,7 +10,7 @@
 #include "record/quality.h"
 #include "record/stored_impl.h"
 
-/* Largest number of items of a list that is not checked elsewhere. */
+/* Length limit of lists that no other code checks. */
 #define ITEMS_MAX 100000
 
 /* Returns the string at a path, which lives as long as the document. */
@@ -20,7 +20,7 @@ static const char *borrow(const cJSON *doc, const char *path)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* Reads all members of a table. what: names the object in the message. */
+/* Reads all members of a table. what: the object's name in messages. */
 static int read_fields(const struct ddp_fields *fields, const cJSON *doc, const char *what,
                        const char *file, void *object, struct ddp_err *err)
 {
@@ -29,8 +29,8 @@ static int read_fields(const struct ddp_fields *fields, const cJSON *doc, const 
     return why ? ddp_fail(err, DDP_EINPUT, "'%s': %s: '%s' %s", file, what, path, why) : 0;
 }
 
-/* Counts the items of the list at a path. A missing list has none. Returns DDP_EINPUT if the value
- * is not a list or is too long. */
+/* Sets *list to the list at a path, and *count to its length. A missing list counts as empty.
+ * Returns DDP_EINPUT if the value is not a list or is too long. */
 static int list_at(const cJSON *doc, const char *path, const char *file, const cJSON **list,
                    int *count, struct ddp_err *err)
 {
@@ -173,8 +173,8 @@ static int read_lists(struct ddp_record *r, const cJSON *doc, const char *file, 
     return 0;
 }
 
-/* Reads what an id says that no key says: the compressor with its argument, and whether the
- * operation ran beside a computation. */
+/* Reads two facts that only the id of a point has: the compressor with its argument, and whether
+ * the operation ran beside a computation. */
 static void read_id(const cJSON *item, struct ddp_point_spec *spec)
 {
     enum { COMPRESS = 10 }; /* the component of ddp_point_id */
@@ -258,8 +258,9 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
                : ddp_fail(err, DDP_EINTERNAL, "'%s': point '%s' was not merged", file, id);
 }
 
-/* Places the points in the plan. Those of a repetition follow each other. Without repetitions,
- * those of a number of ranks do, and their orders of measurement are all numbers from 0 on. */
+/* Sets the plan index of each point. The points of a repetition are adjacent in the document.
+ * Without repetitions, the points of one rank count are adjacent, and their `order` values are 0,
+ * 1, 2 and so on in any sequence. The next rank count begins when all of these have been seen. */
 static void place_points(struct ddp_record *r, const cJSON *list)
 {
     const cJSON *item = list->child;
@@ -344,8 +345,9 @@ static void add_ranks(char *list, size_t bytes, int ranks)
     ddp_text_append(list, bytes, "%s%s", list[0] ? "," : "", number);
 }
 
-/* Lists the rank counts of points and training runs, if there are several. The list is unknown if
- * there are groups, because no key has the number of ranks of all groups. */
+/* Lists the rank counts of points and training runs if there are several. If there are groups, the
+ * list stays empty, because no key of the document has the number of ranks of all groups
+ * together. */
 static void list_rank_counts(struct ddp_record *r)
 {
     bool groups = false;

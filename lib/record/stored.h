@@ -1,5 +1,5 @@
-/* Reads a result document back into a record, for programs that show stored results. result_file.h
- * reads only the parts that `gate` and `compare` judge, and checks them; it is used here first. */
+/* Reads a result document back into a record, for programs that show stored results. This reader
+ * first calls result_file.h, which reads and checks the parts that `gate` and `compare` judge. */
 #ifndef DDP_RECORD_STORED_H
 #define DDP_RECORD_STORED_H
 
@@ -22,7 +22,7 @@ struct ddp_stored {
     /* The strings of `build` and the arguments of the record point into the document. */
     cJSON *doc;
     const char **argv;
-    /* The members that record.verdict points to. */
+    /* record.verdict points to `verdict`, which points to the members after it. */
     struct ddp_verdict_record verdict;
     struct ddp_noise noise;
     struct ddp_across across;
@@ -39,8 +39,8 @@ int ddp_stored_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_stored *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_stored_release(struct ddp_stored *stored);
-/* Reads files: *docs [count]. Free it with ddp_stored_free. Returns the errors of ddp_stored_read,
- * and then frees everything. */
+/* Reads `count` files into *docs [count]. Free *docs with ddp_stored_free. After an error, which is
+ * one of ddp_stored_read, *docs is already freed. */
 int ddp_stored_read_all(const char *const *paths, size_t count,
                         const struct ddp_result_rules *rules, struct ddp_stored **docs,
                         struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Reads values of a document that no table of field.h describes. A value of a wrong type counts as
- * missing. */
+/* Reads those values of a document for which field.h has no table. A value of a wrong type counts
+ * as missing. */
 #ifndef DDP_RECORD_STORED_IMPL_H
 #define DDP_RECORD_STORED_IMPL_H
 
@@ -16,7 +16,8 @@ static inline double ddp_stored_number(const cJSON *doc, const char *path)
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* Returns the whole number at a path, or `missing` if it is not between 0 and most. */
+/* Returns the number at a path, rounded down to a whole number. Returns `missing` if the number is
+ * missing or not between 0 and `most`. */
 static inline int64_t ddp_stored_count(const cJSON *doc, const char *path, double most,
                                        int64_t missing)
 {
@@ -32,7 +33,7 @@ static inline void ddp_stored_text(const cJSON *doc, const char *path, char *out
 }
 
 /* Reads the verdict of stored->doc, if there is one. file: the document's name in messages. Returns
- * DDP_EINPUT or DDP_ENOMEM. */
+ * 0, DDP_EINPUT or DDP_ENOMEM. */
 int ddp_stored_read_verdict(struct ddp_stored *stored, const char *file,
                             struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -35,7 +35,7 @@ static int list_at(const struct reader *r, const char *path, const cJSON **list,
     return 0;
 }
 
-/* Sets *value to the index of the text at a path among names [count]. */
+/* Sets *value to the i from 0 to count - 1 for which name(i) is the text at the path. */
 static int choice(const struct reader *r, const cJSON *obj, const char *path,
                   const char *(*name)(int), int count, int *value)
 {
@@ -93,7 +93,7 @@ static int read_cells(const struct reader *r)
             .p_holm = ddp_stored_number(item, "p_holm"),
             .state = (enum ddp_cell_state)state,
         };
-        /* JSON has null for the infinite bound of too few pairs. */
+        /* With too few pairs the upper bound is infinite, for which JSON has null. */
         if (!isnan(c->cell.ratio) && isnan(c->cell.upper) && c->cell.lower <= 0)
             c->cell.upper = INFINITY;
         v->count++;
@@ -211,7 +211,8 @@ static int read_selftest(const struct reader *r)
     return 0;
 }
 
-/* Reads the documents of `compare --across`. Their results have only the facts that are shown. */
+/* Reads the documents of `compare --across`. Fills only those members of their results that
+ * reporters show. */
 static int read_across_documents(const struct reader *r)
 {
     struct ddp_stored *s = r->stored;
@@ -236,7 +237,7 @@ static int read_across_documents(const struct reader *r)
     return 0;
 }
 
-/* Sets *document to the index of a document. */
+/* Reads the index of a document, which is from 1 to across.document_count - 1. */
 static int read_document(const struct reader *r, const cJSON *item, size_t *document)
 {
     const double most = (double)r->stored->across.document_count - 1;

@@ -12,7 +12,7 @@
 
 #define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
 
-/* Settings of a run, except ranks, strategy and seed. `label` stands before the value. */
+/* Settings of a run, except ranks, strategy and seed. `label` is printed before the value. */
 static const struct {
     const char *label, *path;
 } details[] = {
@@ -81,8 +81,8 @@ static bool same_task(const struct ddp_train_run *a, const struct ddp_train_run 
     return same_before(a, b, TASK_END);
 }
 
-/* Like same_task, but ignores batch and steps, in which a run and its baseline on one rank may
- * differ. */
+/* Like same_task, but ignores batch and steps, because a run and its baseline on one rank may
+ * differ in these. */
 static bool same_net(const struct ddp_train_run *a, const struct ddp_train_run *b)
 {
     return same_before(a, b, NET_END);
@@ -306,8 +306,8 @@ static bool is_dense(const struct ddp_strategy_row *row)
     return strcmp(row->run->sync, "dense") == 0;
 }
 
-/* Returns the first dense row of the same task and number of ranks. If none is dense, returns the
- * first of them. */
+/* Returns the first dense row of the same task and number of ranks. If there is no such row,
+ * returns the first row of this task and number of ranks. */
 static const struct ddp_strategy_row *reference_of(const struct ddp_strategy_row *row,
                                                    const struct ddp_strategy_row *rows, int count)
 {

@@ -7,8 +7,8 @@
 const char *const ddp_vary_names[] = {"algorithm", "backend", "memory",   "compress", "ranks",
                                       "dtype",     "sync",    "feedback", "lr",       NULL};
 
-/* The keys of the first parts of an id, which ddp_point_id separates by slashes. -1: the part is
- * none of the keys. */
+/* An id consists of parts between slashes (ddp_point_id). This table has the --vary key of each of
+ * the first parts. -1: --vary has no key for the part. */
 static const int key_of_part[] = {
     -1,
     DDP_VARY_BACKEND,
@@ -36,7 +36,7 @@ void ddp_vary_text(unsigned vary, char *out, size_t bytes)
             at += (size_t)snprintf(out + at, bytes - at, "%s%s", at ? ", " : "", ddp_vary_names[k]);
 }
 
-/* Returns whether a part of an id is a letter and a number. */
+/* Returns whether a part of an id consists of this letter and digits. */
 static bool is_number(const char *part, size_t length, char letter)
 {
     if (length < 2 || part[0] != letter)

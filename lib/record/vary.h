@@ -32,10 +32,11 @@ static inline bool ddp_vary_has(unsigned vary, enum ddp_vary_key key)
 {
     return (vary >> key & 1) != 0;
 }
-/* Writes the names of the keys in a set, for example "algorithm, ranks". "" if it is empty. */
+/* Writes the names of the keys in a set, for example "algorithm, ranks". Writes "" if the set is
+ * empty. */
 void ddp_vary_text(unsigned vary, char *out, size_t bytes);
-/* Replaces the keys in the id of a point (ddp_point_id) by "*". Returns false if the id does not
- * have the form of ddp_point_id, or if the result has no room. */
+/* Copies the id of a point (ddp_point_id) to `out`, with "*" in place of the keys in `vary`.
+ * Returns false if the id does not have the form of ddp_point_id, or if the result does not fit. */
 bool ddp_vary_id(unsigned vary, const char *id, char *out, size_t bytes);
 
 #ifdef __cplusplus

@@ -91,7 +91,7 @@ void ddp_verdict_count_states(const struct ddp_verdict_record *v,
         states[v->cells[c].cell.state]++;
 }
 
-/* Largest number of items of a kind that the reason of a verdict names. */
+/* For each kind of item, the reason of a verdict names at most this many items. */
 #define NAMES_MAX 4
 
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text)
@@ -100,8 +100,8 @@ void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const 
     snprintf(v->reason + at, sizeof v->reason - at, "%s%s", before, text);
 }
 
-/* Appends name number nth of `all`, counted from 0. Instead of name number NAMES_MAX, appends how
- * many names are left. Ignores later names. */
+/* Appends the name with index `nth` of `all` names. For index NAMES_MAX, appends how many names are
+ * left instead. Ignores names with a larger index. */
 static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, const char *name)
 {
     char more[40];
@@ -110,7 +110,7 @@ static void append_name(struct ddp_verdict_record *v, size_t nth, size_t all, co
         ddp_verdict_append(v, nth ? ", " : ": ", nth < NAMES_MAX ? name : more);
 }
 
-/* Appends the cells of base that new lacks. Returns how many there are. */
+/* Appends the cells of base that new lacks. Returns the number of these cells. */
 static size_t name_missing(struct ddp_verdict_record *v)
 {
     size_t all = 0, n = 0;
@@ -126,7 +126,7 @@ static size_t name_missing(struct ddp_verdict_record *v)
     return all;
 }
 
-/* Appends the unjudged items of one kind. Returns how many there are. */
+/* Appends the unjudged items of one kind. Returns the number of these items. */
 static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
 {
     const struct ddp_unjudged_list *list = &v->unjudged;

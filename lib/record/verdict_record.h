@@ -15,7 +15,7 @@ struct ddp_across;
 extern "C" {
 #endif
 
-/* The verdict on one cell. */
+/* One cell and its verdict. */
 struct ddp_verdict_cell {
     char id[192];
     struct ddp_cell cell;
@@ -23,12 +23,12 @@ struct ddp_verdict_cell {
     double base_ns, next_ns;
 };
 
-/* A cell or a training run that no test judged. Cells of base that new lacks are not listed here,
- * because they have a struct ddp_verdict_cell. */
+/* A cell or a training run that no test judged. A cell of base that new lacks is not such an item,
+ * because it has a struct ddp_verdict_cell. */
 struct ddp_unjudged {
     char name[192];
-    bool train; /* It is a training run, not a cell. */
-    bool base;  /* Base has it, so the verdict is not PASS. False: only new has it. */
+    bool train; /* True: a training run. False: a cell. */
+    bool base;  /* Base has the item, so the verdict is not PASS. False: only new has it. */
 };
 
 struct ddp_unjudged_list {
@@ -40,32 +40,35 @@ struct ddp_unjudged_list {
 int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Sorts the list: cells before training runs, each by name. Merges items of the same name and kind
- * into one item. Base has the merged item if base has one of them. */
+ * into one item, whose `base` is true if it was true in any of them. */
 void ddp_unjudged_merge(struct ddp_unjudged_list *list);
 /* Returns "cell of base", "training run only in new" and so on. */
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item);
 
-/* The verdict on the accuracy of training runs that differ only in the seed (record/accuracy.h). */
+/* The verdict on the accuracy of a group of training runs that differ only in the seed
+ * (record/accuracy.h). */
 struct ddp_verdict_accuracy {
     char name[192];
     double base, next;    /* Mean accuracies over the seeds. NaN: there is no common seed. */
-    double diverged_seed; /* First seed with which new diverged but not base. NaN: none. */
+    double diverged_seed; /* First seed with which new diverged and base did not. NaN: none. */
     struct ddp_noninferior test;
 };
 
 /* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
-    /* "gate", "selftest", "across", or "compare", which is weaker than "gate": each side has a
-     * single launch, at a different time. */
+    /* "gate", "compare", "selftest" or "across". A "compare" is weaker than a "gate", because it
+     * has a single launch of each side, and the two launches ran at different times. */
     const char *kind;
     enum ddp_verdict outcome;
     char reason[2048];
-    /* level: significance level of tests and bounds. min_effect: as a fraction, 0.05 means 5 %.
-     * noise_floor: stored for this machine, NaN if there is none. */
+    /* level: significance level of tests and bounds. min_effect: smallest slow-down that counts, as
+     * a fraction (0.05 means 5 %). noise_floor: the floor stored for this machine, NaN if there is
+     * none. */
     double level, min_effect, noise_floor;
     char effect_from[640]; /* A sentence that says why min_effect has its value. */
     /* rerun: how often a pair was measured again, because the ping-pong classes (run/gate_pairs.h)
-     * of its two children differed. mixed: pairs kept although the classes differed. */
+     * of its two sides differed. mixed: number of pairs that were kept although the classes
+     * differed. */
     int pairs, rerun, mixed;
     int max_pairs; /* pairs that the gate was allowed to measure */
     int runs;      /* runs of each command in a pair */
@@ -75,7 +78,7 @@ struct ddp_verdict_record {
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
     char fingerprint[512];
-    bool edited[2]; /* compare: base, new: the document was changed after it was written */
+    bool edited[2]; /* compare: whether base [0], new [1] was changed after it was written */
     unsigned vary;  /* keys that are not part of a cell's identity (record/vary.h) */
     struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
@@ -94,17 +97,18 @@ struct ddp_verdict_record {
 void ddp_verdict_record_init(struct ddp_verdict_record *v);
 /* Releases the cells, the accuracies and the list of unjudged items. */
 void ddp_verdict_record_release(struct ddp_verdict_record *v);
-/* Returns whether more pairs would not make an INCONCLUSIVE verdict a PASS or FAIL: no cell is
- * uncertain or slower, but a cell or a training run of base was not judged, or an accuracy is
- * uncertain. An accuracy needs more seeds, not more pairs. */
+/* Returns whether an INCONCLUSIVE verdict stays INCONCLUSIVE however many pairs are added. This is
+ * so if (1) no cell is uncertain or slower, and (2) a cell or a training run of base was not
+ * judged, or an accuracy is uncertain. More pairs do not help an accuracy, which needs more
+ * seeds. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 /* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
- * v->reason how many cells and training runs were not judged, including those of new, and some of
- * their names. */
+ * v->reason how many cells and training runs were not judged, and some of their names. This
+ * includes items that only new has. */
 void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
 /* Appends `before` and `text` to v->reason, cut off where the reason is full. */
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);
-/* Counts the cells of each state. */
+/* Sets states[s] to the number of cells in state s, an enum ddp_cell_state. */
 void ddp_verdict_count_states(const struct ddp_verdict_record *v,
                               size_t states[DDP_CELL_MISSING + 1]);
 

@@ -20,7 +20,7 @@
 #include "launch/launch_program.h"
 #include "launch/signal_thread.h"
 
-/* SIGKILL follows the last other signal to the child after this time. */
+/* Time between another signal to the child and SIGKILL. */
 #define GRACE_NS 5000000000
 
 /* The longest wait between two calls of on_wait. */
@@ -73,8 +73,8 @@ static void check_stops(const struct ddp_child *child, pid_t pid)
                  name, (long)pid, info.si_status, strsignal(info.si_status), (long)pid);
 }
 
-/* Reads a signal that this process received. Returns the signal if it is to be passed on, else
- * 0. */
+/* Reads a signal that this process received. Returns the signal if it must be passed on to the
+ * child, else 0. */
 static int read_signal(const struct ddp_child *child, pid_t pid, int signals)
 {
     struct signalfd_siginfo info;
@@ -86,7 +86,8 @@ static int read_signal(const struct ddp_child *child, pid_t pid, int signals)
     return 0;
 }
 
-/* Waits until the child ends. Passes signals on, and ends the child after the timeout (child.h). */
+/* Waits until the child ends. Passes signals on to the child, and ends the child after the timeout
+ * (child.h). */
 static void watch(const struct ddp_child *child, pid_t pid, int pidfd, int signals,
                   struct ddp_child_end *end)
 {
@@ -128,7 +129,7 @@ static void read_last_messages(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
-    if (from > 0) { /* the beginning is missing: start at the next line, or mark the cut */
+    if (from > 0) { /* the beginning was cut off: start at the next line, or begin with ... */
         char *line = strchr(raw, '\n');
         if (line)
             memmove(raw, line + 1, strlen(line));

@@ -3,13 +3,13 @@
  *
  * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null, a
  * file or that of this process. Its stderr is that of this process, or is kept in memory for an
- * error message. SIGINT, SIGTERM and SIGHUP that this process receives meanwhile are passed on to
+ * error message. While the child runs, SIGINT, SIGTERM and SIGHUP to this process are passed on to
  * the child's process group. After the timeout, the group gets SIGTERM. If the child is still
  * running 5 s after a signal, the group gets SIGKILL. If this process is killed, the child gets
  * SIGTERM (launch/launch_program.h).
  *
- * A warning reports that the child was stopped, for example by SIGSTOP, and another one that it
- * continues. The time for which the child is stopped counts. */
+ * A warning reports that the child was stopped, for example by SIGSTOP. Another warning reports
+ * that it continues. The time for which the child is stopped counts towards the timeout. */
 #ifndef DDP_RUN_CHILD_H
 #define DDP_RUN_CHILD_H
 
@@ -33,7 +33,7 @@ struct ddp_child {
     void *arg;
 };
 
-/* How the child ended. */
+/* The end of the child. */
 struct ddp_child_end {
     int status; /* exit status, or 128 + the signal that ended the child */
     int signal; /* the signal that this process received while it waited; 0: none */
@@ -46,7 +46,8 @@ struct ddp_child_end {
  * created, and DDP_EIO on another system error. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills *err with the message that end->signal ended this process. Returns -(128 + end->signal). */
+/* Fills *err with the message that this process ends because of end->signal. Returns -(128 +
+ * end->signal). */
 int ddp_child_signal(const struct ddp_child_end *end, struct ddp_err *err);
 
 #define DDP_ARGV_MAX 256

@@ -69,7 +69,7 @@ static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
                                                  .arg = w});
 }
 
-/* Refuses outputs that would overwrite a file that the command itself reads or writes. */
+/* Refuses outputs that would overwrite a file that the command itself reads or keeps. */
 static int protect_files(const struct ddp_world *w, struct ddp_err *err)
 {
     for (int i = 0; i < w->options->protected_count; i++)
@@ -104,7 +104,8 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
-/* Writes how ranks are chosen if some rank count is smaller than the outside launcher's. */
+/* Writes how ranks are chosen if some rank count is smaller than the number of ranks that the
+ * outside launcher started. */
 static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     for (int i = 0; i < w->count_count && !ddp_world_is_own(w); i++)
@@ -120,9 +121,9 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in MPI if it is loaded under an outside launcher, CUDA if this host has a GPU, and the
- * libraries of a backend on GPUs. Under an outside launcher MPI may be in use even if another
- * backend moves the data. */
+/* Fills in three features: MPI if it is loaded under an outside launcher, CUDA if this host has a
+ * GPU, and the libraries of a backend on GPUs. Under an outside launcher MPI may be in use even if
+ * another backend moves the data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -139,8 +140,8 @@ static void fill_features(struct ddp_world *w)
         set_text(r->feature_cuda, sizeof r->feature_cuda, w->backend->device_library());
 }
 
-/* Adds the GPUs of this host to the record, if they can be read. Unlike CUDA, NVML may be used in a
- * process that forks later. */
+/* Adds the facts about the GPUs of this host to the record, if NVML can read them. Unlike CUDA,
+ * NVML may be used in a process that forks later. */
 static void read_gpus(struct ddp_record *record)
 {
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
@@ -268,8 +269,8 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
     }
 }
 
-/* Returns the number of points that `ranks` ranks measure. The plan may have points that these
- * ranks have left out, so the number in a measured point is preferred. */
+/* Returns the number of points that `ranks` ranks measure. The plan may contain points that these
+ * ranks have left out. Therefore the number is taken from a measured point if there is one. */
 static int count_points(const struct ddp_world *w, int ranks)
 {
     const struct ddp_bench_plan *plan = w->job->plan(w->values, ranks);
@@ -300,8 +301,8 @@ static void describe_done(const struct ddp_world *w, char *out, size_t out_bytes
              w->job->plan ? "points" : "epochs");
 }
 
-/* Replaces the error of a run that a signal ended by a message about what is done and saved. Writes
- * the reason for the documents. */
+/* A signal has ended the run. Replaces *err by a message about what is done and saved. Writes to
+ * `reason` the reason that the documents give. */
 static void describe_signal(const struct ddp_world *w, int code, char *reason, size_t reason_bytes,
                             struct ddp_err *err)
 {
@@ -437,7 +438,7 @@ static void emit_text(struct ddp_rank *rank, uint32_t type, const char *fmt, va_
     struct ddp_err ignored = DDP_ERR_INIT; /* a lost line of progress must not fail a run */
     if (type == DDP_MESSAGE_PROGRESS && rank->sweep)
         ddp_sweep_progress(rank->sweep, text);
-    size_t bytes = strlen(text); /* less than half of the text, see sweep.h */
+    size_t bytes = strlen(text); /* less than DDP_SWEEP_PROGRESS_BYTES */
     int n = vsnprintf(text + bytes, sizeof text - bytes, fmt, args);
     bytes = n < 0 ? bytes : DDP_MIN(bytes + (size_t)n, sizeof text - 1);
     if (emit(rank, type, text, bytes, &ignored) != 0)

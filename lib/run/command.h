@@ -24,8 +24,8 @@ struct ddp_app {
     const struct ddp_cmd *cmd;
     const struct ddp_cmd *const *commands; /* all commands, NULL-terminated */
     struct ddp_launcher launcher;
-    /* If code is not 0, the launcher could not be detected. `launcher` then has the kind
-     * DDP_LAUNCHER_NONE, with the rank and size that could be read. */
+    /* If launcher_error.code is not 0, the launcher could not be detected. In this case `launcher`
+     * has the kind DDP_LAUNCHER_NONE, and the rank and size as far as they could be read. */
     struct ddp_err launcher_error;
     char binary_dir[4096]; /* the folder of the running binary */
     bool in_sweep;         /* the command is an item of a sweep */
@@ -33,7 +33,7 @@ struct ddp_app {
 
 /* Options that every command with ranks has. They are the first member of the command's values. */
 struct ddp_world_options {
-    struct ddp_int_list ranks; /* n is 0 if the option was not given */
+    struct ddp_int_list ranks; /* ranks.n is 0 if --ranks was not given */
     const char *backend;       /* "auto" or a name */
     int launch;                /* enum ddp_launch_mode */
     double timeout_s;
@@ -44,8 +44,9 @@ struct ddp_world_options {
     bool share_gpu;
     int subset;        /* enum ddp_subset (comm/hosts.h) */
     const char *label; /* the user's name for the run, or NULL */
-    /* Not options: a command's check() may set the note of the record, and name files that the
-     * outputs must not overwrite, because the command reads or keeps them. */
+    /* The next three members are not options. A command's check() may set `note`, which is the note
+     * of the record. It may name files in protected_path that the outputs must not overwrite,
+     * because the command reads or keeps these files. */
     char note[64];
     const char *protected_path[DDP_OPT_LIST_MAX];
     int protected_count;
@@ -54,14 +55,14 @@ struct ddp_world_options {
     int plot;  /* index of ddp_plot_choices; only collectives have the option */
 };
 
-/* Returns true in the process that prints notes before the run begins. This is the parent of the
- * ranks or, under an outside launcher, rank 0. */
+/* Returns true in the process that prints notes before the run begins. This process is the parent
+ * of the ranks or, under an outside launcher, rank 0. */
 static inline bool ddp_app_is_root(const struct ddp_app *app)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
-/* Returns how many of `ranks` ranks share this machine's memory, at most. */
+/* Returns the largest number of ranks, out of `ranks`, that share this machine's memory. */
 static inline int ddp_app_local_ranks(const struct ddp_app *app, int ranks)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE
@@ -91,19 +92,19 @@ struct ddp_comm_times {
 
 struct ddp_sweep_position;
 
-/* The context of one rank that runs a job. The ddp_emit functions send from rank 0 and do nothing
- * on other ranks. When ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk contain
- * the data. */
+/* The context of one rank that runs a job. The ddp_emit functions send data from rank 0 and do
+ * nothing on other ranks. When ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk
+ * contain the point or epoch. */
 struct ddp_rank {
     struct ddp_comm *comm;
     struct ddp_launch_rank *launch;   /* NULL under an outside launcher */
     struct ddp_world *collector;      /* NULL if the parent is the collector */
-    struct ddp_sweep_position *sweep; /* the item of a sweep that runs (sweep.h); NULL: no sweep */
+    struct ddp_sweep_position *sweep; /* position in a sweep (sweep.h); NULL: no sweep */
 };
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that a training run begins or, with `ended`, that it has ended. The end updates the run's
- * scalar members in the record. */
+/* Reports that a training run begins or, if `ended` is true, that it has ended. The end replaces
+ * all members of the run in the record except its epochs. */
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool ended,
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
@@ -115,10 +116,11 @@ struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Measures the memory-copy speed of the ranks (bench/memory_baseline.h) and sends it to the
- * collector, unless these ranks have measured it for an earlier item of a sweep. Collective. */
+ * collector. Does nothing if these ranks have measured the speed for an earlier item of a sweep.
+ * Collective. */
 int ddp_emit_baseline(struct ddp_rank *rank, struct ddp_err *err) DDP_MUST_CHECK;
-/* Shows a progress line on stderr in place of the previous line. Does nothing if progress is
- * off. Ignores errors. */
+/* Shows a line of progress on stderr in place of the previous one. Does nothing if progress is off.
+ * Ignores errors. */
 void ddp_emit_progress(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
 /* Prints a note on stderr. */
 void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3);
@@ -127,20 +129,21 @@ void ddp_emit_note(struct ddp_rank *rank, const char *fmt, ...) DDP_PRINTF(2, 3)
 
 struct ddp_bench_plan;
 
-/* An estimate that is made before the ranks start. */
+/* An estimate of time and memory, made before the ranks start. */
 struct ddp_estimate {
-    double seconds; /* by rough speeds of an older core */
-    double most;    /* seconds if every point takes all of --max-time; NaN: no limit is known */
+    double seconds; /* from rough speeds of an older core */
+    /* The duration if every point takes all of --max-time. NaN: no limit is known. */
+    double most;
     uint64_t bytes; /* memory of the ranks on this host */
 };
 
 /* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
  * of the command's parsed options. It begins with a struct ddp_world_options and also holds what
- * prepare makes. All functions except rank_main are called in the process that forks the ranks or,
- * under an outside launcher, in every rank. */
+ * prepare() makes. All functions except rank_main() are called in the process that forks the ranks
+ * or, under an outside launcher, in every rank. */
 struct ddp_job {
-    /* Makes the plan and loads the data, and fails if the run does not fit into memory. Called when
-     * the backend and the largest rank count are known. Forked ranks inherit the result. */
+    /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
+     * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Returns the bytes of registered memory that a rank needs. 0: not known before prepare. */
@@ -148,19 +151,22 @@ struct ddp_job {
     /* Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);
     /* Fills *out, except for `share`, with the GPU options that the backend needs. Returns
-     * DDP_EUNAVAIL with the reason if these values cannot run on GPUs. Called after check. */
+     * DDP_EUNAVAIL with the reason if a command with these values cannot run on GPUs. Called after
+     * ddp_cmd.check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Estimates the duration with `ranks` ranks, and the memory of `local` ranks. Called after
      * prepare. */
     void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
-    /* Optional. Returns the number of epochs of all training runs with one rank count, at most. */
+    /* Optional. Returns an upper bound of the total number of epochs of the training runs with one
+     * rank count. */
     int64_t (*epochs)(const void *values);
     /* Runs the job in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);
-    /* Optional. Lets the values borrow the data that prepare has loaded for other values of the
-     * same job, if they need the same data. Called before prepare. Returns true if they borrow. */
+    /* Optional. `others` are values of the same job for which prepare() has loaded the data. If
+     * `values` need the same data, they borrow it, and the function returns true. Called before
+     * prepare() for `values`. */
     bool (*borrow)(void *values, const void *others);
     void (*release)(void *values); /* frees what prepare has made */
 };
@@ -181,7 +187,7 @@ struct ddp_cmd {
     const char *operands;       /* for help, such as "[KIND...]"; "" if there are none */
     const char *details;        /* help text after the options, in lines; may be NULL */
     /* Command lines, one per line, each after two spaces; NULL: none. A line that ends in a
-     * backslash goes on. The short page of help has the first two. */
+     * backslash continues on the next line. The short help page shows the first two. */
     const char *examples;
     const struct ddp_opt *rows; /* including --help */
     size_t values_bytes, help_offset;
@@ -192,16 +198,16 @@ struct ddp_cmd {
     /* For commands without ranks. Runs the command, prints to app->out and returns a code. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* The following are for commands with ranks. The work of the ranks; NULL: a command without
-     * ranks. */
+    /* The following members are for commands with ranks. `job` is the work of the ranks. NULL: the
+     * command has no ranks. */
     const struct ddp_job *job;
     /* Completes and checks the values. Called in every process after parsing, before the ranks
      * start or connect. */
     int (*check)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err);
-    /* Optional. Called after job->prepare, in the same processes. Prints what the user asked for
-     * instead of a measurement, such as the plan (--dry-run), and returns DDP_PREPARE_DONE. Returns
-     * 0 if ranks are to start. */
+    /* Optional. Called after job->prepare, in the same processes. If the user asked for something
+     * instead of a measurement, such as the plan (--dry-run), prints it and returns
+     * DDP_PREPARE_DONE. Otherwise returns 0, and the ranks start. */
     int (*show)(struct ddp_app *app, const void *values, const char *backend, int ranks,
                 struct ddp_err *err);
 };
@@ -219,8 +225,8 @@ const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, cons
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns the default number of ranks. Under an outside launcher it is the number of its ranks.
- * Otherwise it is one per usable core, at most DDP_DEFAULT_RANKS_MAX. */
+/* Returns the default number of ranks. Under an outside launcher this is the number of ranks that
+ * the launcher started. Otherwise it is one rank per usable core, at most DDP_DEFAULT_RANKS_MAX. */
 #define DDP_DEFAULT_RANKS_MAX 8
 int ddp_world_default_ranks(const struct ddp_app *app);
 

@@ -30,7 +30,7 @@ static void compare_cell(const struct ddp_result_point *a, const struct ddp_resu
     if (isnan(cell->lower) || isnan(cell->upper))
         cell->state = DDP_CELL_UNCERTAIN; /* too few iterations for an interval */
     else if (ddp_result_delays_differ(a, b))
-        cell->state = DDP_CELL_UNCERTAIN; /* the ratio would show the injected delay */
+        cell->state = DDP_CELL_UNCERTAIN; /* the ratio shows the injected delay */
     else if (cell->lower > limit)
         cell->state = DDP_CELL_SLOWER;
     else if (cell->upper < 1 / limit)
@@ -73,8 +73,8 @@ static int judge_accuracy(const struct ddp_result *base, const struct ddp_result
     return rc;
 }
 
-/* Decides the verdict. There is no PASS if a result was cut off. If base was cut off, its remaining
- * cells are not known. */
+/* Decides the verdict. There is no PASS if a result is incomplete. If base is incomplete, nobody
+ * knows which cells are missing in it. */
 static int conclude(const struct ddp_result *base, const struct ddp_result *next,
                     struct ddp_verdict_record *v, struct ddp_err *err)
 {
@@ -150,8 +150,8 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
     return 0;
 }
 
-/* Chooses the smallest effect that counts. This machine's noise floor applies only if the results
- * come from this machine. */
+/* Chooses the smallest effect that counts. The stored noise floor is that of this machine, so it
+ * applies only if the results come from this machine. */
 static int choose_effect(double asked, const char *noise_file, const struct ddp_result *base,
                          struct ddp_min_effect *out, struct ddp_err *err)
 {
@@ -173,8 +173,9 @@ static int choose_effect(double asked, const char *noise_file, const struct ddp_
     return 0;
 }
 
-/* Writes "a.json" or, for example, "a.json (new build, partial, edited, injected delay of 10 %)"
- * for a result with a label that is incomplete, was edited, and has a note. */
+/* Writes the path and up to four marks: the label, a status other than "complete", whether the
+ * result was edited, and the note. Example: "a.json (new build, partial, edited, injected delay of
+ * 10 %)". */
 static void name_result(const char *path, const struct ddp_result *r, char *out, size_t bytes)
 {
     const char *const marks[] = {r->label, strcmp(r->status, "complete") != 0 ? r->status : "",
@@ -190,7 +191,7 @@ static void name_result(const char *path, const struct ddp_result *r, char *out,
         ddp_text_append(out, bytes, ")");
 }
 
-/* Reads a result that may be compared. */
+/* Reads a result. Fails if its figures must not be judged. */
 static int read_stored(const struct ddp_compare *c, const char *path, struct ddp_result *out,
                        struct ddp_err *err)
 {

@@ -2,7 +2,8 @@
  *
  * The comparison of two stored results is weaker than the gate, because each side was measured only
  * once, and at another time. A cell counts as slower only if the whole interval of its ratio shows
- * a slow-down of more than 10 % and of more than the machine's noise floor. */
+ * a slow-down of more than the smallest effect that counts. This effect is at least 10 %. Unless
+ * --min-effect is given, it is at least the noise floor of the machine. */
 #ifndef DDP_RUN_COMPARE_RUN_H
 #define DDP_RUN_COMPARE_RUN_H
 
@@ -15,11 +16,12 @@
 #define DDP_COMPARE_EFFECT 0.10
 
 /* Judges the cells of base. The interval of a ratio contains all ratios that the 95 % intervals of
- * the two medians allow. There is no PASS if a result was cut off, or if a cell or a training run
- * of base was not judged. A cell whose injected delays differ stays undecided. min_effect: raised
- * to DDP_COMPARE_EFFECT if it is smaller. vary: the keys with which both results were
- * read. accuracy_margin: see record/accuracy.h. Release *out with ddp_verdict_record_release.
- * Returns DDP_EMISMATCH if the fingerprints of the results differ. The builds may differ. */
+ * the two medians allow. There is no PASS if a result is incomplete, or if a cell or a training run
+ * of base was not judged. A cell stays undecided if its injected delays differ between the results.
+ * min_effect: a value below DDP_COMPARE_EFFECT is raised to DDP_COMPARE_EFFECT. vary: the --vary
+ * keys with which both results were read. accuracy_margin: see record/accuracy.h. Release *out with
+ * ddp_verdict_record_release. Returns DDP_EMISMATCH if the fingerprints of the results differ. The
+ * builds may differ. */
 int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *next, unsigned vary,
                         double min_effect, double accuracy_margin, struct ddp_verdict_record *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
@@ -39,7 +41,8 @@ struct ddp_compare {
     double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
     const char *noise_file; /* NULL: not given */
 };
-/* Compares the results. Returns the same as ddp_gate_run, and 0 with c->across. */
+/* Compares the results. Returns what ddp_gate_run returns. If c->across is set, returns 0 or an
+ * error. */
 int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -11,11 +11,12 @@
 #include "report/terminal_table.h"
 
 #define TAG         1
-#define TEXT_COLUMN 6 /* A finding begins here, after its verdict. */
+#define TEXT_COLUMN 6 /* The column in which a finding begins, after its verdict. */
 #define NAMED       4 /* A line names at most this many hosts or ranks. */
 #define ODD_MAX     8 /* At most this many hosts are reported as different. */
 
-/* The facts about a rank that the job report combines. `bytes`: length of its findings as JSON. */
+/* The facts about a rank that the job report combines. `bytes`: size of the rank's findings as JSON
+ * text. */
 struct member {
     char host[64], cpu[96], kernel[64], library[64];
     int local_rank, machine_cores, bytes;
@@ -26,7 +27,9 @@ struct member {
  */
 struct group {
     struct ddp_finding finding;
-    bool varies;  /* The facts of equal machines differ. finding.fact is that of the first rank. */
+    /* The fact may differ even between equal machines. finding.fact is the fact of the first
+     * rank. */
+    bool varies;
     bool differs; /* The ranks have different facts. */
     bool *has;    /* [size] */
 };
@@ -64,7 +67,7 @@ cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f)
     return item;
 }
 
-/* The facts of these subjects differ between equal machines. */
+/* Returns whether the facts about this subject may differ even between equal machines. */
 static bool varies(const char *subject)
 {
     static const char *const subjects[] = {"launcher", "load", "memory", "/dev/shm", "gpu clocks"};
@@ -74,8 +77,8 @@ static bool varies(const char *subject)
     return false;
 }
 
-/* A rank may have several findings on a subject, for example one for each GPU. They are different
- * groups. */
+/* Returns whether a finding of a rank belongs to a group. A rank may have several findings on a
+ * subject, for example one for each GPU. These belong to different groups. */
 static bool same_finding(const struct group *g, const struct ddp_finding *f, int rank)
 {
     return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
@@ -141,7 +144,7 @@ static int add_rank(struct job *job, const char *text, int rank, struct ddp_err 
     return rc;
 }
 
-/* Sends the findings of this rank to rank 0, which adds those of all ranks. */
+/* Sends the findings of this rank to rank 0. Rank 0 adds the findings of all ranks. */
 static int collect_findings(struct job *job, const char *mine, struct ddp_err *err)
 {
     struct ddp_comm *comm = job->comm;
@@ -184,7 +187,7 @@ static int number_hosts(struct job *job, struct ddp_err *err)
 }
 
 /* Adds the finding about the cores of a host. Each rank may be bound to cores of its own, so the
- * cores of all its ranks count. */
+ * finding counts the cores of all ranks of the host. */
 static int add_cores(struct job *job, int host, struct ddp_err *err)
 {
     struct ddp_finding f = {.verdict = DDP_DOCTOR_FINE, .subject = "cores"};
@@ -236,7 +239,7 @@ static int count_ranks(const struct job *job, const struct group *g, int host)
     return n;
 }
 
-/* Returns the number of hosts of which all ranks have the finding. */
+/* Returns the number of hosts on which all ranks have the finding of g. */
 static int count_hosts(const struct job *job, const struct group *g)
 {
     int n = 0;
@@ -245,7 +248,8 @@ static int count_hosts(const struct job *job, const struct group *g)
     return n;
 }
 
-/* Returns the next subject after groups[*i], or NULL. Sets *i to the first group that has it. */
+/* Returns the next subject that none of groups[0..*i] has, or NULL. Sets *i to the first group that
+ * has this subject. */
 static const char *next_subject(const struct job *job, int count, int *i)
 {
     while (++*i < count) {
@@ -269,9 +273,9 @@ static bool host_has(const struct job *job, const char *subject, int host)
     return false;
 }
 
-/* Returns whether a host differs from most others in a subject: it has another finding, or only one
- * of the two sides has a finding.
- */
+/* Returns whether a host differs from most hosts in a subject. On most hosts all ranks share one
+ * finding, or no rank has a finding. This host differs if not all its ranks share this finding, or
+ * if a rank has a finding although most hosts have none. */
 static bool is_odd(const struct job *job, const char *subject, int host)
 {
     const struct group *usual = NULL;
@@ -289,7 +293,7 @@ static bool is_odd(const struct job *job, const char *subject, int host)
     return count_ranks(job, usual, host) < count_ranks(job, NULL, host);
 }
 
-/* Adds a warning for each host that differs from most others, with the subjects. */
+/* Adds a warning for each host that differs from most hosts. The warning names the subjects. */
 static int add_odd_hosts(struct job *job, struct ddp_err *err)
 {
     int odd = 0;
@@ -363,8 +367,8 @@ static void describe(const struct job *job, const struct group *g, char *out, si
     snprintf(out, out_bytes, "%s: ", names);
 }
 
-/* Returns the finding of a group. If the facts differ between hosts, its fact names the rank that
- * has this fact. */
+/* Returns the finding of a group. If the job has several hosts and the ranks of the group have
+ * different facts, adds to the fact the number of the rank that has it. */
 static struct ddp_finding finding_of(const struct job *job, const struct group *g)
 {
     struct ddp_finding f = g->finding;

@@ -8,7 +8,7 @@
 #include "run/command.h"
 
 /* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. The
- * worst comes first. */
+ * enum begins with the worst verdict. */
 enum ddp_doctor_verdict { DDP_DOCTOR_FAIL, DDP_DOCTOR_WARN, DDP_DOCTOR_FINE, DDP_DOCTOR_VERDICTS };
 extern const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS]; /* "FAIL", "WARN", "OK" */
 
@@ -17,14 +17,14 @@ struct ddp_finding {
     char subject[32], fact[400], advice[400];
 };
 
-/* Prints a line. `where` stands before the subject: "", or a text such as "HOST: ". */
+/* Prints a finding. `where` is printed before the subject. It is "" or a text such as "HOST: ". */
 void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out);
-/* Adds a finding to a list of a document, and returns the object. */
+/* Adds a finding to a list of a document, and returns the added object. */
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
 
-/* Prints the findings of all ranks on rank 0: equal ones once, and with the hosts or ranks that
- * have them. mine: the JSON text of the list to which ddp_doctor_add added this rank's findings.
- * Collective. */
+/* Prints the findings of all ranks on rank 0. Equal findings are printed once, with the hosts or
+ * ranks that have them. mine: the JSON text of the list to which ddp_doctor_add has added this
+ * rank's findings. Collective. */
 int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
                       const struct ddp_sysinfo *info, const char *mine, bool json,
                       struct ddp_err *err) DDP_MUST_CHECK;

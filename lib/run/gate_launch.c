@@ -13,7 +13,7 @@
 
 #define WARM_UPS   3
 #define WARM_UP_NS 3000000000
-/* The last part of a simulated delay is a busy loop, because a sleep ends too late. */
+/* The last part of a simulated delay is a busy loop, because a sleep would end too late. */
 #define SPIN_NS 200000
 
 const char *ddp_gate_kind(bool wall, enum ddp_foreign read)
@@ -28,9 +28,9 @@ static void free_argv(char **argv, int count)
     free(argv);
 }
 
-/* Sets *argv to a copy of the command's words with the result's path filled in. `appends`: without
- * {json}, append --json and the path. *placed: a word contains {json}. The caller frees *argv and
- * its words. */
+/* Sets *argv to a copy of the command's words in which {json} is replaced by the path of the
+ * result. Sets *placed to whether a word contained {json}. If none did and `appends` is true,
+ * appends --json and the path. The caller frees *argv and its words. */
 static int make_argv(const struct ddp_argv *words, const char *path, bool appends, char ***argv,
                      bool *placed, struct ddp_err *err)
 {
@@ -87,7 +87,7 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     return err->code;
 }
 
-/* Runs the command once. Its result, if it writes one, is then in the file `path`. */
+/* Runs the command once. If the command writes a result, the result is then in the file `path`. */
 static int run_once(const struct ddp_gate_setup *setup, int which, const char *path,
                     int64_t *took_ns, struct ddp_err *err)
 {
@@ -119,7 +119,7 @@ static void name_result(const struct ddp_gate_setup *setup, char *path, size_t b
     snprintf(path, bytes, "%s/launch.json", setup->folder);
 }
 
-/* Waits for delay_ns and returns how long that took. */
+/* Waits for delay_ns and returns how long the wait took. */
 static int64_t simulate_delay(int64_t delay_ns)
 {
     const int64_t begun = ddp_now_ns();
@@ -154,7 +154,8 @@ int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err)
     return 0;
 }
 
-/* The machine on which the gate runs is that of its child processes. */
+/* Names this machine in a result, because the gate and its child processes run on the same
+ * machine. */
 static void name_machine(struct ddp_result *result)
 {
     struct ddp_noise_machine here;
@@ -174,7 +175,7 @@ static int launch_wall(const struct ddp_gate_setup *setup, int which, struct ddp
     return 0;
 }
 
-/* Completes the result of another program. Fails if it has no value. */
+/* Completes the result of another program. Fails if the result has neither a value nor a flaw. */
 static int complete_foreign(const struct ddp_gate_setup *setup, int which,
                             struct ddp_result *result, struct ddp_err *err)
 {

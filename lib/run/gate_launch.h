@@ -1,5 +1,5 @@
-/* Runs one child process of a gate, and returns its figures as a result: the result that the child
- * writes, or its wall time. */
+/* Runs one child process of a gate, and returns its figures as a struct ddp_result. The figures are
+ * those that the child writes, or its wall time. */
 #ifndef DDP_RUN_GATE_LAUNCH_H
 #define DDP_RUN_GATE_LAUNCH_H
 
@@ -8,8 +8,9 @@
 /* The id of the only cell of a gate that judges the wall time. */
 #define DDP_GATE_WALL_CELL "wall"
 
-/* Prepares a gate. For a wall time, runs both commands untimed: three times, or fewer once the runs
- * of a command took 3 s. Otherwise does nothing. Returns the errors of ddp_gate_launch. */
+/* Warms up a gate that judges wall times: runs each command up to three times, and ignores the
+ * times. Stops earlier when the runs of the command have taken 3 s together. Does nothing in other
+ * gates. Returns the errors of ddp_gate_launch. */
 int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Runs the command of side `which` once and stores its result.
@@ -18,17 +19,20 @@ int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DD
  * (child.h). Like hyperfine with -N, the gate starts no shell, stdin is /dev/null, and stdout is
  * discarded.
  *
- * setup->slow simulates a slow-down of new. A wall time then goes on for this fraction of the run's
- * time after the child has ended. In a result of another program the value of setup->slow_cell is
- * multiplied.
+ * If setup->slow is positive, this function simulates a slow-down of the new command (DDP_NEXT).
+ * For a wall time, the function waits after the end of the child, for setup->slow times the child's
+ * time, and adds the wait to the wall time. In a result of another program, the function multiplies
+ * the value of the cell setup->slow_cell by 1 + setup->slow.
  *
- * Returns the errors that ddp_gate_measure lists. A result of ddpbench may have a flaw or no point.
- * Release *result with ddp_result_release. */
+ * Returns the errors that ddp_gate_measure lists. A flaw (result->flaw) or a document of ddpbench
+ * without points is not an error here. The caller must check for both. Release *result with
+ * ddp_result_release. */
 int ddp_gate_launch(const struct ddp_gate_setup *setup, int which, struct ddp_result *result,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Returns "wall", the name of the format that is read, or "" for results of ddpbench. The noise
- * floors of different kinds are stored in different files. */
+/* Returns the kind of value that a gate judges: "wall" for a wall time, "" for results of ddpbench,
+ * and for results of other programs the name of their format, such as "osu". Each kind has a
+ * noise-floor file of its own. */
 const char *ddp_gate_kind(bool wall, enum ddp_foreign read);
 
 #endif

@@ -16,15 +16,16 @@
 #include "stats/summary.h"
 
 #define RERUNS 2
-/* Time that the runs of one command in a pair take together, unless a single run takes longer. */
+/* If the gate chooses the number of runs, the runs of one command in a pair take about this time
+ * together. A single run may take longer. */
 #define SIDE_NS 500000000
 /* Ratio of two ping-pong times above which they belong to different classes. Between cores that
  * share a cache level, the times differ by less. The next level is 2 to 10 times slower
  * (results/notes/bench.md). */
 #define CLASS_RATIO 1.5
 
-/* Pairs before the first look and between two looks. Both are multiples of 2, because a block of
- * the ABBA order has two pairs. */
+/* Number of pairs before the first look, and between two looks. Both are multiples of 2, because a
+ * block of the order base new new base has two pairs. */
 #define FIRST_LOOK 8
 #define NEXT_LOOK  4
 
@@ -66,8 +67,8 @@ bool ddp_gate_class_differs(double a_ns, double b_ns)
     return a_ns > CLASS_RATIO * b_ns || b_ns > CLASS_RATIO * a_ns;
 }
 
-/* Checks the document of a child that exited with 0, because the document may still report a
- * failure. */
+/* Checks the document of a child. A child that exited with 0 may still have written a document that
+ * reports a failure. */
 static int check_document(const struct ddp_gate_side *side, const struct ddp_result *result,
                           struct ddp_err *err)
 {
@@ -166,10 +167,10 @@ static int add_run(const struct ddp_gate_setup *setup, int which, struct pair *p
     return 0;
 }
 
-/* Runs both commands data->runs times, in the order first, other, other, first, ... If data->runs
- * is 0, chooses it after one run of each command. The number is odd: the median of an even number
- * would average two runs, which lie far apart if the host moved the ranks to other cores between
- * them. */
+/* Runs both commands data->runs times, in the order first, other, other, first and so on. If
+ * data->runs is 0, chooses an odd number after one run of each command. With an even number the
+ * median would be the mean of two runs, which differ much if the host moved the ranks to other
+ * cores between the runs. */
 static int run_both(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
                     struct pair *p, struct ddp_err *err)
 {
@@ -188,7 +189,7 @@ static int run_both(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     return 0;
 }
 
-/* Runs a pair. Repeats it, at most RERUNS times, while the ping-pong classes of both sides
+/* Runs a pair. Repeats the pair, at most RERUNS times, while the ping-pong classes of its sides
  * differ. */
 static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gate_data *data,
                     struct pair *p, struct ddp_err *err)
@@ -206,8 +207,8 @@ static int run_pair(const struct ddp_gate_setup *setup, int pair, struct ddp_gat
     }
 }
 
-/* Unless setup->injects, fails if the injected delays of the sides differ, because the gate would
- * then measure the delay. */
+/* Fails if the injected delays of the sides differ, because the gate would then measure the delay.
+ * Always succeeds if setup->injects is true. */
 static int same_delays(const struct ddp_gate_setup *setup, const struct pair *p,
                        struct ddp_err *err)
 {
@@ -307,8 +308,7 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side, const st
     return 0;
 }
 
-/* Sets *stop if the last look is reached, or if this is a look and more pairs would not change the
- * verdict. */
+/* Sets *stop to whether the gate ends after these pairs (struct ddp_gate_looks). */
 static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                     bool *stop, struct ddp_err *err)
 {
@@ -342,7 +342,7 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
             rc = setup->check(setup, &data, err);
         for (int side = 0; side < 2 && rc == 0; side++)
             rc = keep(setup, pair, side, &p, &data, err);
-        ddp_unjudged_merge(&data.unjudged); /* in every pair, so that the list stays small */
+        ddp_unjudged_merge(&data.unjudged); /* after every pair, so that the list stays small */
         release_pair(&p);
         data.pairs = pair + 1;
         if (rc == 0)
@@ -374,8 +374,8 @@ void ddp_gate_release(struct ddp_gate_data *data)
  * does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
 
-/* Returns the median over the pairs that have the cell, or NaN if none has it. medians points to
- * the cell's time in the first pair; the time in the next pair follows after `cells` values. */
+/* Returns the median over the pairs that have the cell, or NaN if no pair has it. `medians` points
+ * to the cell's time in the first pair. Its time in the next pair is `cells` values later. */
 static double median_over_pairs(const double *medians, size_t cells, int pairs)
 {
     double all[DDP_SIGNFLIP_MAX];
@@ -384,8 +384,8 @@ static double median_over_pairs(const double *medians, size_t cells, int pairs)
     return median_of(all, (size_t)pairs);
 }
 
-/* Tests a covariate [pairs] like a cell, for a slow-down and for a speed-up. *p: two-sided
- * p-value. */
+/* Tests a covariate [pairs] like a cell, once for a slow-down and once for a speed-up. *p becomes
+ * the two-sided p-value. */
 static int judge_covariate(double *const covariate[2], int pairs, double *ratio, double *p,
                            struct ddp_err *err)
 {
@@ -401,8 +401,9 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
     return 0;
 }
 
-/* Turns a verdict into INCONCLUSIVE if a covariate shows that the host drifted and may have caused
- * the verdict: a FAIL if the host was slower for new, or a PASS if it was faster. */
+/* Turns the verdict into INCONCLUSIVE if a covariate shows that a drift of the host may have caused
+ * it. This can be a FAIL if the host was slower for new, or a PASS if the host was faster for
+ * new. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);

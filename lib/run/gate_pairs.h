@@ -3,14 +3,15 @@
  *
  * Each child writes a result document with one median per cell. A cell is a point, or the step time
  * of a training run. A pair has one or several runs of each command. The median of a cell over the
- * runs of one command is one statistical sample, because iterations within a process are not
- * independent. The commands alternate: base new new base or the mirror image, chosen by the seed,
- * so that a drift of the machine cancels. Two pairs with one run of each command form such a block.
+ * runs of one command in a pair is one statistical sample, because iterations within a process are
+ * not independent. The commands alternate, so that a drift of the machine cancels: four runs have
+ * the order base new new base, or new base base new. The seed chooses which. With one run of each
+ * command per pair, two pairs form such a block.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
- * ping-pongs of a pair belong to different classes (see ddp_gate_class_differs), the pair is run
- * again, at most twice, before its medians are used. The caller prints the verdict and chooses the
- * thresholds. */
+ * ping-pongs of the two commands in a pair belong to different classes (ddp_gate_class_differs),
+ * the pair is run again, at most twice, before its medians are used. The caller chooses the
+ * thresholds and prints the verdict. */
 #ifndef DDP_RUN_GATE_PAIRS_H
 #define DDP_RUN_GATE_PAIRS_H
 
@@ -35,7 +36,7 @@ struct ddp_gate_side {
 
 enum { DDP_BASE, DDP_NEXT };
 
-/* Default of min_effect. A machine's noise floor replaces this value only if the floor is
+/* Default of min_effect. The noise floor of the machine replaces this default if the floor is
  * larger. */
 #define DDP_GATE_EFFECT 0.05
 
@@ -45,8 +46,9 @@ enum { DDP_BASE, DDP_NEXT };
 /* Largest number of runs of each command in a pair. */
 #define DDP_GATE_RUNS_MAX 99
 
-/* When the gate decides. It stops at the first look at which more pairs cannot change the verdict,
- * or at which the verdict is PASS or FAIL, and at the last look. */
+/* The looks of a gate. At a look, the gate judges the pairs measured so far. It stops at the first
+ * look at which (1) the verdict is PASS or FAIL, or (2) more pairs cannot change the verdict. It
+ * also stops at the last look. */
 struct ddp_gate_looks {
     int count;
     int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */
@@ -58,15 +60,15 @@ struct ddp_gate_data;
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
     bool wall; /* judge the wall time of a child; it writes no result */
-    /* Runs of each command in a pair. 0: an odd number that takes about half a second, by the times
-     * of the first run of each command. */
+    /* Number of runs of each command in a pair. 0: the gate chooses an odd number whose runs take
+     * about half a second, judged by the first run of each command. */
     int runs;
-    enum ddp_foreign read; /* format of the results */
+    enum ddp_foreign read; /* format in which the commands write their results */
     struct ddp_gate_looks looks;
     uint64_t seed;
     double min_effect;      /* smallest slow-down that counts, as a fraction */
     double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
-    unsigned vary;          /* keys that are no part of a cell's id (record/vary.h) */
+    unsigned vary;          /* keys that are left out of a cell's id (record/vary.h) */
     int64_t child_timeout_ns;
     const char *folder; /* holds the child's result document until it is read */
     /* Optional: called before each child process, to show progress. */
@@ -75,12 +77,12 @@ struct ddp_gate_setup {
     void (*on_wait)(void *arg);
     void *arg;
     struct ddp_log *log; /* receives warnings; NULL: no warnings */
-    /* Optional: called once the cells are known; an error ends the gate. */
+    /* Optional: called after the first pair, when the cells are known. An error ends the gate. */
     int (*check)(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                  struct ddp_err *err);
-    bool injects; /* a self-test: new may have an injected delay (--inject-delay), unlike base */
-    /* A self-test of another program: new's cell slow_cell takes longer by the fraction `slow`
-     * (gate_launch.h). 0: no simulated delay. */
+    bool injects; /* self-test: new may have an --inject-delay that base lacks */
+    /* For a self-test of another program. If `slow` is not 0, cell slow_cell of new is simulated to
+     * take longer by this fraction (gate_launch.h). */
     double slow;
     const char *slow_cell;
 };
@@ -89,35 +91,36 @@ struct ddp_gate_data {
     char (*id)[192]; /* [count]: ids of the cells */
     size_t count;
     struct ddp_id_index index; /* of the cells */
-    /* Cells of other children that the first child of base lacks, and training runs without an
-     * epoch. No test judges them. */
+    /* Cells that a later child has but the first child of base lacks, and training runs without an
+     * epoch. No test judges these. */
     struct ddp_unjudged_list unjudged;
     struct ddp_accuracy_list accuracy; /* of the training runs of all children */
     char trains[192];                  /* name of a training run; "" if there is none */
     /* pairs: pairs measured. runs: runs of each command in a pair. rerun: how often a pair was run
      * again. mixed: pairs that were kept although their ping-pong classes differ. */
     int pairs, runs, rerun, mixed;
-    /* Medians in ns by side, [pair][cell]. NaN if all runs lack the cell. */
+    /* Medians in ns by side, [pair][cell]. NaN: all runs of the side in this pair lack the cell. */
     double *median[2];
-    /* Covariates by side, [pair]: times that a change of the program does not affect. NaN: unknown.
-     * pingpong: in ns. memory: ns per byte in a copy by all ranks together. */
+    /* Covariates by side, [pair]. Covariates are times that a change of the measured program does
+     * not affect. pingpong: in ns. memory: ns per byte when all ranks copy memory. NaN: unknown. */
     double *pingpong[2], *memory[2];
     char build[2][256], fingerprint[512], hosts[256];
 };
 
-/* Plans the looks: after 8 pairs and then after every 4 pairs, up to max_pairs. fixed: a single
- * look after max_pairs pairs. 1 <= max_pairs <= DDP_SIGNFLIP_MAX. Returns DDP_ENOMEM. */
+/* Plans the looks: after 8 pairs, then after every 4 pairs, and after max_pairs. If `fixed` is
+ * true, plans only the look after max_pairs. 1 <= max_pairs <= DDP_SIGNFLIP_MAX. Returns 0 or
+ * DDP_ENOMEM. */
 int ddp_gate_plan_looks(int max_pairs, bool fixed, struct ddp_gate_looks *out,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the largest number of pairs that the gate may run. */
 int ddp_gate_max_pairs(const struct ddp_gate_setup *setup);
-/* Returns the settings of the decision after `pairs` pairs. */
+/* Returns the effect and the significance level with which the gate decides after `pairs` pairs. */
 struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pairs);
 
 /* Runs child processes until the gate may stop (struct ddp_gate_looks). The cells are those of
  * base's first child. Returns DDP_EMISMATCH if a child ran on another host or with another set-up
- * (struct ddp_result, fingerprint) than the first. Returns DDP_ELOST if a child ran into the
- * timeout. If a child exits with one of ddpbench's exit codes, returns the corresponding error.
+ * (struct ddp_result, fingerprint) than the first child. Returns DDP_ELOST if a child ran into the
+ * timeout. If a child exits with one of ddpbench's exit codes for errors, returns this error.
  * Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and DDP_EINPUT
  * if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for another
  * reason. Returns -(128 + n) after signal n. */
@@ -125,11 +128,12 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
  * ddp_verdict_record_release. A cell or a training run of base that was not judged prevents a PASS.
- * If a covariate differs between the sides, the host drifted. A FAIL becomes INCONCLUSIVE if the
- * host was slower for new, and a PASS if the host was faster. A covariate differs if its ratio
- * new/base deviates from 1 by more than min_effect and its p-value is at most 0.005 (0.01 for both
- * covariates together). With 8 pairs or fewer, no p-value is that small. It is then enough that all
- * pairs agree. */
+ * If a covariate differs between the sides, the host drifted. In this case a FAIL becomes
+ * INCONCLUSIVE if the host was slower for new, and a PASS becomes INCONCLUSIVE if the host was
+ * faster for new. A covariate differs if (1) its ratio new/base deviates from 1 by more than
+ * min_effect, and (2) its p-value is at most 0.005 (0.01 for both covariates together). With 8
+ * pairs or fewer, no p-value is that small. Condition 2 is then that all pairs deviate in the same
+ * direction. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

@@ -26,8 +26,8 @@
 #define ATTEMPTS 10
 
 /* The folder in which a gate's child processes write their results. A gate holds a lock on its
- * folder while it runs. Each gate removes the folders of this user's killed gates, unless other
- * files are in them. */
+ * folder while it runs. Each gate also clears the folders that killed gates of this user have left.
+ * A folder with other files stays. */
 struct folder {
     char path[PATH_MAX];
     int fd; /* holds the lock */
@@ -39,8 +39,8 @@ static const char *temp_folder(void)
     return parent && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Deletes the results in the folder and their temporary files, whose names begin with a dot. Then
- * deletes the folder unless other files remain. */
+/* Deletes the results in the folder, and their temporary files, whose names begin with a dot. Then
+ * deletes the folder if it is empty. */
 static void clear(int fd, const char *path)
 {
     const int again = dup(fd);
@@ -57,9 +57,9 @@ static void clear(int fd, const char *path)
 }
 
 /* Opens and locks a folder. Returns its descriptor, or -1 if another gate holds the lock or another
- * user owns the folder. `made` says that this gate has just created the folder. If the file system
- * (such as NFS) cannot lock folders, a new folder is used without a lock. Other gates cannot lock
- * this folder either, so they do not remove it. */
+ * user owns the folder. `made` says that this gate has just created the folder. Some file systems,
+ * such as NFS, cannot lock folders. On these, a new folder is used without a lock. Other gates
+ * cannot lock this folder either, so they do not remove it. */
 static int lock(const char *path, bool made)
 {
     struct stat held, current;
@@ -102,8 +102,8 @@ static int make_folder(struct folder *out, struct ddp_err *err)
 {
     const char *parent = temp_folder();
     clear_abandoned(parent);
-    /* Between mkdtemp and lock another gate may remove the folder, because it looks abandoned. Try
-     * several times. */
+    /* Between mkdtemp and lock another gate may remove the folder, because a folder without a lock
+     * looks abandoned. Therefore try several times. */
     for (int i = 0; i < ATTEMPTS; i++) {
         if ((size_t)snprintf(out->path, sizeof out->path, "%s/" NAME "XXXXXX", parent) >=
             sizeof out->path)
@@ -125,8 +125,8 @@ static void remove_folder(struct folder *f)
     close(f->fd);
 }
 
-/* Returns `prefix` followed by "K=V,K=V", with *** for every V that may not be shown. The caller
- * frees the text. Returns NULL if memory runs out. */
+/* Returns `prefix` followed by the list as "K=V,K=V", with *** for every V that must not be shown.
+ * The caller frees the text. Returns NULL if memory runs out. */
 static char *shown_env(const char *prefix, const struct ddp_string_list *list)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
@@ -146,9 +146,10 @@ static char *shown_env(const char *prefix, const struct ddp_string_list *list)
     return NULL;
 }
 
-/* Fills argv [app->argc] with the command line as it appears in results. In --base-env and
- * --new-env, *** replaces the values of variables that may be secret. made[4] receives the strings
- * allocated for this, or NULL. The caller frees them, also after an error. */
+/* Fills argv [app->argc] with the command line as results show it. In --base-env and --new-env, ***
+ * replaces the values of variables that may be secret. made[4], which is NULL before the call,
+ * receives the strings that are allocated for this. The caller frees these strings, even after an
+ * error. */
 static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
                            char *made[4], struct ddp_err *err)
 {
@@ -228,8 +229,8 @@ static int make_side(const struct ddp_gate_values *v, int which, const char **en
     return ddp_argv_split(side->text, &side->words, err);
 }
 
-/* Fails if the pairs are too few for any cell to be significant. Called after the first pair, when
- * the number of cells is known. */
+/* Fails if there will be too few pairs for any cell to be significant. Called after the first pair,
+ * when the number of cells is known. */
 static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                         struct ddp_err *err)
 {
@@ -267,7 +268,7 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     return rc;
 }
 
-/* The data of one run. The record points into this struct. */
+/* The data of one run of `ddpbench gate`. The record points into this struct. */
 struct work {
     const char *env[2][DDP_OPT_LIST_MAX + 1];
     struct ddp_gate_setup setup;
@@ -275,7 +276,7 @@ struct work {
     struct ddp_verdict_record verdict;
     struct ddp_noise noise;
     struct ddp_app shown;  /* a copy of app with the command line that results show */
-    char **argv, *made[4]; /* that command line, and the strings allocated for it */
+    char **argv, *made[4]; /* the command line of `shown`, and the strings allocated for it */
 };
 
 static int prepare(const struct ddp_gate_values *v, struct work *w, struct ddp_err *err)

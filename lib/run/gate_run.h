@@ -13,8 +13,8 @@ struct ddp_gate_values {
     struct ddp_string_list env[2];
     int64_t pairs; /* 0: sequential, up to max_pairs */
     int64_t max_pairs, seed;
-    int64_t runs;                        /* of each command in a pair; 0: chosen by the gate */
-    double min_effect, launch_timeout_s; /* min_effect in percent; 0 when not given */
+    int64_t runs;                        /* runs of each command in a pair; 0: the gate chooses */
+    double min_effect, launch_timeout_s; /* min_effect in percent; 0: not given */
     double accuracy_margin;              /* as a fraction of 1 */
     struct ddp_int_list vary;            /* enum ddp_vary_key */
     const char *noise_file;
@@ -26,15 +26,15 @@ struct ddp_gate_values {
     bool quiet, help;
 };
 
-/* Runs the gate or, with v->selftest, the self-test. The options are checked. Returns 0,
- * DDP_EREGRESSION or DDP_EINCONCLUSIVE by the verdict, or an error. */
+/* Runs the gate or, if v->selftest is set, the self-test. The caller has checked the options.
+ * Returns 0, DDP_EREGRESSION or DDP_EINCONCLUSIVE by the verdict, or an error. */
 int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v,
                  struct ddp_err *err) DDP_MUST_CHECK;
 
-/* In selftest.c. Runs the gates that are missing in the journal of the self-test, and stores the
- * noise floor. env is the NULL-terminated list of variables to add for both sides. *gate is the
- * template of every gate, without the commands and the progress function. *noise receives the
- * results. *out receives the overall verdict and points to *noise. */
+/* Runs the gates that are missing in the journal of the self-test, and stores the noise floor.
+ * Defined in selftest.c. env is the NULL-terminated list of variables, "K=V", that both sides get.
+ * *gate is the template of every gate. It lacks the commands and the progress functions. *noise
+ * receives the results. *out receives the overall verdict and points to *noise. */
 int ddp_gate_selftest(struct ddp_app *app, const struct ddp_gate_values *v, const char *const *env,
                       const struct ddp_gate_setup *gate, struct ddp_noise *noise,
                       struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,15 +1,15 @@
-/* The file with this machine's noise floor (the difference that repeated runs of one command can
- * show), and the smallest effect that counts. */
+/* Chooses the file with this machine's noise floor, and the smallest effect that counts. The noise
+ * floor is the difference that repeated runs of one command can show. */
 #ifndef DDP_RUN_NOISE_FLOOR_H
 #define DDP_RUN_NOISE_FLOOR_H
 
 #include "run/command.h"
 #include "record/noise.h"
 
-/* Writes the path of the noise floor's file. `kind` is ddp_gate_kind (gate_launch.h), because a
- * wall time and the results of other programs have a noise floor of their own. `given` is the value
- * of --noise-floor, or NULL for the default path. If neither XDG_STATE_HOME nor HOME is an absolute
- * path, there is no default path and out becomes "". Returns DDP_EUSAGE if the path is too long. */
+/* Writes the path of the noise floor's file. `kind` is the result of ddp_gate_kind (gate_launch.h),
+ * because each kind of value has a noise floor of its own. `given` is the value of --noise-floor,
+ * or NULL for the default path. If neither XDG_STATE_HOME nor HOME is an absolute path, there is no
+ * default path and out becomes "". Returns DDP_EUSAGE if the path is too long. */
 int ddp_noise_floor_path(const char *kind, const char *given, char *out, size_t out_bytes,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Creates the folders of the default path. The folder of a given path must exist. Returns
@@ -21,13 +21,13 @@ int ddp_noise_floor_make_folder(const char *given, const char *path,
 struct ddp_min_effect {
     /* Both members are fractions. noise_floor is NaN if none is stored. */
     double effect, noise_floor;
-    char from[640]; /* for people: why this effect was chosen */
+    char from[640]; /* a text that says why this effect was chosen */
 };
 /* Chooses the smallest effect that counts. `asked` is --min-effect as a fraction. If `asked` is
- * NaN, the larger of `least` and the stored noise floor is chosen. `kind` and `given` are those of
- * ddp_noise_floor_path. `given` is the value of
- * --noise-floor, whose file must exist. If `given` is NULL, the file may be missing. A damaged
- * file, or one of another machine, is always an error. */
+ * NaN, the larger of `least` and the stored noise floor is chosen. `kind` and `given` are as in
+ * ddp_noise_floor_path. If `given` is not NULL, its file must exist. If it is NULL, the file at the
+ * default path may be missing. A damaged file, or a file of another machine or build, is always an
+ * error. */
 int ddp_min_effect_choose(double asked, double least, const char *kind, const char *given,
                           struct ddp_min_effect *out, struct ddp_err *err) DDP_MUST_CHECK;
 

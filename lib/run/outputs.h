@@ -1,5 +1,5 @@
 /* Turns the options --json and --format into the reporters that a command writes to. For gate and
- * compare it also makes the record and the exit code of their verdict. */
+ * compare, which end with a verdict, it also makes the record and the exit code. */
 #ifndef DDP_RUN_OUTPUTS_H
 #define DDP_RUN_OUTPUTS_H
 
@@ -8,16 +8,17 @@
 #include "report/report.h"
 #include "run/command.h"
 
-/* Finds the reporter of this name. Returns DDP_EUSAGE, with the nearest name as a hint. */
+/* Finds the reporter with this name. If there is none, returns DDP_EUSAGE with the most similar
+ * name as a hint. */
 int ddp_outputs_find(const char *name, const struct ddp_reporter **out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* The option --plot, for an int. */
+/* The row of the option --plot, whose value is an int. */
 extern const struct ddp_opt ddp_plot_rows[];
 /* Returns DDP_EUSAGE if --plot is given, but no table is printed. */
 int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err) DDP_MUST_CHECK;
 /* Adds the outputs of --json (NULL if not given) and --format (NAME[=FILE]) to a set. Adds the
- * table on stdout if no format was given and stdout is free. Checks the targets but does not create
- * them. Returns DDP_EUSAGE or DDP_ECREATE. */
+ * table on stdout if no format was given and no other output writes to stdout. Checks the targets
+ * but does not create them. Returns 0, DDP_EUSAGE or DDP_ECREATE. */
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -33,20 +34,21 @@ struct ddp_verdict_outputs {
     bool wide;         /* show all columns of the table on a terminal */
 };
 
-/* The option --vary of gate and compare, for a struct ddp_int_list. */
+/* The row of the option --vary of gate and compare, whose value is a struct ddp_int_list. */
 extern const struct ddp_opt ddp_vary_rows[];
 /* Returns the keys of the list as a set (record/vary.h). */
 unsigned ddp_vary_set(const struct ddp_int_list *keys);
 
 /* Checks the outputs and writes the first documents, so that a bad path fails before anything runs.
- * Refuses outputs that would overwrite one of protected_paths, which ends with NULL.
- * ddp_verdict_finish releases *record and *reports. */
+ * Refuses outputs that would overwrite one of protected_paths, a list that ends with NULL. After
+ * success, ddp_verdict_finish must release *record and *reports. */
 int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *outputs, int64_t seed,
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the last documents and releases record and reports. If rc is an error, verdict is NULL and
- * rc is returned. Otherwise returns an error of writing or, depending on the outcome, 0 (PASS, or
- * nothing was judged), DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
+/* Writes the last documents and releases record and reports. rc: the outcome of the command. If rc
+ * is an error, verdict must be NULL, and rc is returned. Otherwise returns the error of a failed
+ * write or, by the verdict, 0 (PASS, or nothing was judged), DDP_EREGRESSION or
+ * DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 

@@ -13,11 +13,12 @@
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
-/* Rough speeds of an older core. They give the order of magnitude of a sweep's time, and the share
- * of each item. sweep_run.c corrects the estimate with the real times of finished items. */
-#define POINT_S          0.02  /* per point: buffers, ping-pong, one verified operation */
+/* Rough speeds of an older core. From these speeds follow the order of magnitude of a sweep's time,
+ * and the share of each item. sweep_run.c corrects the estimate with the real times of finished
+ * items. */
+#define POINT_S          0.02  /* per point, for buffers, ping-pong and one verified operation */
 #define OPERATION_S      2e-6  /* per operation, without data */
-#define BYTES_PER_S      1.5e9 /* at which one rank processes a message */
+#define BYTES_PER_S      1.5e9 /* speed at which one rank processes a message */
 #define CHECK_S_PER_BYTE 2e-9
 #define START_S          0.1 /* to start a run */
 #define ADAPTIVE_ITERS   200 /* typical number of adaptive iterations */
@@ -36,7 +37,7 @@ const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks)
 }
 
 /* Makes the plan of every rank count, so that an error in any plan is reported before ranks start.
- * Returns DDP_EUSAGE if all plans are empty, unless they may be. */
+ * Returns DDP_EUSAGE if all plans are empty, unless may_be_empty is true. */
 static int make_plans(struct ddp_collective_values *v, const char *backend, int ranks,
                       bool may_be_empty, struct ddp_err *err)
 {
@@ -158,7 +159,7 @@ static void estimate(const void *values, int ranks, int local, struct ddp_estima
     }
 }
 
-/* True if both texts are equal apart from their numbers, such as a number of bytes. */
+/* True if both texts are equal apart from the numbers in them, such as a number of bytes. */
 static bool same_reason(const char *a, const char *b)
 {
     static const char digits[] = "0123456789";
@@ -172,9 +173,9 @@ static bool same_reason(const char *a, const char *b)
     }
 }
 
-/* True if one note covers both skipped points. They must have the same algorithm, compression
- * method and reason (apart from numbers) and, unless the user wrote `--algorithm all`, the same
- * element type and operation. */
+/* True if one note covers both skipped points. This requires the same algorithm, compression method
+ * and reason (apart from numbers). Unless the user wrote `--algorithm all`, it also requires the
+ * same element type and operation. */
 static bool share_note(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int i,
                        int j)
 {

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 
-/* Interval at which a rank looks for the other ranks of its host. */
+/* Interval at which a rank checks for the other ranks of its host. */
 #define POLL_US 50000
 
 bool ddp_rank_error_is_shared(const struct ddp_app *app)
@@ -29,8 +29,9 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Writes an abstract socket address that the processes of this host with the same user and parent
- * share. The kernel frees such a name when its process ends, so no file is left behind. */
+/* Writes an abstract socket address, which is the same for all processes of this host with the same
+ * user and parent. The kernel frees an abstract address when the process that bound it ends, so no
+ * file is left behind. */
 static socklen_t name_socket(struct sockaddr_un *out, const char *subject, int index)
 {
     char host[256] = "";
@@ -42,7 +43,8 @@ static socklen_t name_socket(struct sockaddr_un *out, const char *subject, int i
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* Returns false if a process holds the name. The socket stays open until the process ends. */
+/* Binds a socket to the name and keeps it open until this process ends. Returns false if another
+ * socket is already bound to the name. */
 static bool bind_name(const char *subject, int index)
 {
     struct sockaddr_un at;
@@ -57,7 +59,7 @@ static bool bind_name(const char *subject, int index)
     return !taken;
 }
 
-/* Returns true if a process holds the name. */
+/* Returns true if a process has bound a socket to the name. */
 static bool name_is_bound(const char *subject, int index)
 {
     struct sockaddr_un at;
@@ -83,7 +85,7 @@ bool ddp_rank_error_wait(const struct ddp_app *app, int64_t limit_us)
             next++;
         if (next < rank_info->local_size && waited_us >= limit_us)
             return false;
-        /* The last pause leaves the other ranks time to see this rank's name. */
+        /* The longer pause at the end gives the other ranks time to see this rank's name. */
         usleep(next < rank_info->local_size ? POLL_US : 4 * POLL_US);
     }
     return true;
@@ -144,9 +146,9 @@ const char *ddp_rank_error_same(int place)
                : "the same error";
 }
 
-/* Prints an error that the ranks have not agreed on. Rank 0 prints usage errors for all ranks of
- * its host. It does the same for errors of commands that neither have ranks nor run on every
- * rank. */
+/* Prints an error on which the ranks have not agreed. Rank 0 prints an error for all ranks of its
+ * host, without naming a rank, in two cases: (1) it is a usage error, (2) the command neither has
+ * ranks nor runs on every rank. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];

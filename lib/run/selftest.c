@@ -18,19 +18,19 @@
 #include "stats/signflip.h"
 #include "stats/summary.h"
 
-/* Returns whether the gate simulates delays, because the command has no --inject-delay. */
+/* Returns whether the gate simulates delays itself, because the command may lack --inject-delay. */
 static bool simulates(const struct ddp_selftest_setup *setup)
 {
     return setup->gate.wall || setup->gate.read != DDP_FOREIGN_NONE;
 }
 
-/* Lists the facts that must be equal to continue a journal: command, environment, options, machine
- * and build. The number of gates may change. */
+/* Lists the facts that must be equal for a self-test to continue a journal: command, environment,
+ * options, machine and build. The number of gates may differ. */
 static void gather_facts(const struct ddp_selftest_setup *setup, struct ddp_journal_facts *facts)
 {
     const struct ddp_build *build = ddp_build_info();
     struct ddp_noise_machine here;
-    uint64_t env = DDP_FNV_INIT; /* only a hash, because the values may be secret */
+    uint64_t env = DDP_FNV_INIT; /* only a hash is stored, because the values may be secret */
     ddp_noise_machine_read(&here);
     for (int i = 0; setup->env && setup->env[i]; i++)
         env = ddp_fnv1a(env, setup->env[i], strlen(setup->env[i]) + 1);
@@ -106,7 +106,8 @@ static struct ddp_noise_gate *pack(const struct ddp_gate_data *data, int64_t too
     return gate;
 }
 
-/* True if the cells are those of the first gate. Otherwise the gates cannot be judged together. */
+/* True if the cells of `data` are those of the first gate. If they are not, the gates cannot be
+ * judged together. */
 static bool same_cells(const struct ddp_selftest *test, const struct ddp_gate_data *data)
 {
     struct ddp_gate_data first;
@@ -297,9 +298,9 @@ void ddp_selftest_release(struct ddp_selftest *test)
     *test = (struct ddp_selftest){.count = 0};
 }
 
-/* Quantile of the gates that gives noise_floor and detectable (record/noise.h). */
+/* noise_floor and detectable (record/noise.h) are this quantile over gates or cells. */
 #define MOST 0.9
-/* Number of halvings of (0, 100 %]. The resolution is 0.02 %. */
+/* Number of times that the bisection halves the range from 0 to 100 %. The resolution is 0.02 %. */
 #define HALVINGS 12
 
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
@@ -317,8 +318,8 @@ void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
     out->id = (char(*)[DDP_NOISE_ID_BYTES])(void *)at;
 }
 
-/* Sorts v[n] and returns its MOST quantile: the smallest element that at least this fraction of the
- * elements does not exceed. n >= 1. */
+/* Sorts v[n] and returns its MOST quantile: the smallest element x such that at least this fraction
+ * of the elements is <= x. n >= 1. */
 static double most_of(double *v, size_t n)
 {
     ddp_sort_doubles(v, n);
@@ -335,9 +336,8 @@ struct work {
     size_t n;
 };
 
-/* Returns 1 if the gate would find cell c slower with new's medians of this cell multiplied by 1 +
- * effect, else 0. A slow-down of the cell has this effect on the medians. Returns -1 if there is no
- * memory. */
+/* Returns 1 if the gate finds cell c slower after new's medians of this cell were multiplied by 1 +
+ * effect, which simulates a slow-down. Otherwise returns 0, or -1 if there is no memory. */
 static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, double effect,
                  double min_effect)
 {
@@ -354,8 +354,8 @@ static int finds(struct work *w, const struct ddp_gate_data *data, size_t c, dou
     return w->cells[c].state == DDP_CELL_SLOWER;
 }
 
-/* Sets *out to the smallest slow-down of cell c that this gate would find, or to INFINITY if it
- * finds none up to 100 %. Returns -1 if there is no memory. */
+/* Sets *out to the smallest slow-down of cell c that this gate would find. If it finds none up to
+ * 100 %, sets *out to INFINITY. Returns -1 if there is no memory. */
 static int least_found(struct work *w, const struct ddp_gate_data *data, size_t c,
                        double min_effect, double *out)
 {
@@ -503,10 +503,10 @@ bool ddp_selftest_holds(const struct ddp_noise *noise)
            noise->injected - noise->found <= (noise->injected + 29) / 30 && noise->elsewhere == 0;
 }
 
-/* The default command of a self-test. Its three cells and its iterations are few, so that a gate
- * has several runs in half a second. The times of runs differ more than the medians of 100 and 400
- * iterations (results/notes/gate.md). With smaller messages the timer could not resolve 1 % of the
- * time. */
+/* The default command of a self-test. It has few cells and few iterations, so that several runs fit
+ * into the half second that a gate spends on each command in a pair. Several short runs tell more
+ * than one long run, because times differ more between runs than within a run. With smaller
+ * messages the timer could not resolve 1 % of the time. */
 #define CELLS "allreduce --size 64K,256K,1M --placement in -n 100 -q --progress never"
 
 /* Writes the command that runs this program with CELLS. Returns DDP_EUNAVAIL if the program's path
@@ -525,7 +525,7 @@ static int own_command(char *out, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* Opens the self-test's journal, `path`.journal, and reads the gates in the journal into *test. */
+/* Opens the journal of the self-test, "<path>.journal", and reads its gates into *test. */
 static int open_journal(struct ddp_app *app, const struct ddp_selftest_setup *setup,
                         const char *path, bool restart, struct ddp_selftest *test,
                         struct ddp_journal **journal, struct ddp_err *err)
@@ -598,8 +598,8 @@ static void remove_journal(struct ddp_app *app, struct ddp_journal *journal)
         ddp_logf(&app->log, DDP_LOG_WARN, "%s", late.text);
 }
 
-/* Stores the noise floor if there were enough gates, and then removes the journal. Fails if the
- * noise floor is unknown. */
+/* If there were enough gates, stores the noise floor and removes the journal. Fails if the noise
+ * floor is unknown. */
 static int store(struct ddp_app *app, const char *path, const struct ddp_noise *noise,
                  struct ddp_journal *journal, struct ddp_err *err)
 {

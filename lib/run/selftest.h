@@ -1,10 +1,12 @@
 /* The self-test of the gate on this machine: runs many gates with the same command on both sides.
- * In some gates, one cell of the second side is slowed on purpose. The others, whose two sides are
- * equal, are A/A gates. The result is the machine's noise floor, struct ddp_noise (record/noise.h).
+ * In some gates, one cell of the second side is slowed on purpose. The other gates have two equal
+ * sides and are called A/A gates. The result is the machine's noise floor, struct ddp_noise
+ * (record/noise.h).
  *
  * Each finished gate is written to a journal, with the medians of all its child processes. An
  * interrupted self-test continues with the next gate. Both kinds of gate are spread evenly over the
- * whole time, so that both see the same load. Each cell is slowed in turn. */
+ * whole time, so that both see the same load. The gates with a delay slow one cell after the
+ * other. */
 #ifndef DDP_RUN_SELFTEST_H
 #define DDP_RUN_SELFTEST_H
 
@@ -23,12 +25,13 @@ struct ddp_selftest_setup {
      * most `same`. */
     int same, injected;
     double effect; /* the injected delay as a fraction: 0.10 = 10 % */
-    /* Template of every gate (gate_pairs.h). The self-test sets side, seed and injects itself. */
+    /* Template of every gate (gate_pairs.h). The self-test sets its members side, seed, injects,
+     * slow and slow_cell. */
     struct ddp_gate_setup gate;
 };
 
 struct ddp_selftest {
-    struct ddp_noise_gate **gates; /* [count]: journal payloads, each one allocation */
+    struct ddp_noise_gate **gates; /* [count]: journal payloads, each in its own allocation */
     int count;
 };
 
@@ -40,21 +43,22 @@ void ddp_selftest_release(struct ddp_selftest *test);
 /* True if the i-th of same + injected gates has an injected delay. */
 bool ddp_selftest_injects(int same, int injected, int i);
 
-/* Judges the gates as `ddpbench gate` does, and computes *out as noise.h
- * defines it. Gates of a kind beyond the number in setup are ignored. test must contain at least
- * one A/A gate. Returns DDP_ENOMEM. */
+/* Judges the gates as `ddpbench gate` does, and computes *out as noise.h defines it. If the journal
+ * has more gates of a kind than setup asks for, the additional ones are ignored. test must contain
+ * at least one A/A gate. Returns 0 or DDP_ENOMEM. */
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                        struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the data of a journal payload. The pointers of *out point into the payload. */
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out);
 /* Returns the least number of A/A gates for a noise floor: the smallest n with 0.9^n <= 0.05. The
- * noise floor is the 90 % quantile of the gates' floors. With fewer gates, even the largest floor
- * is below the true quantile in more than 5 % of all self-tests. The quantile then has no one-sided
- * 95 % bound (order statistics; Conover, Practical Nonparametric Statistics, 3.2). */
+ * noise floor is the 90 % quantile of the floors of all A/A gates. With fewer gates, even the
+ * largest floor is below the true quantile in more than 5 % of all self-tests, so no one-sided 95 %
+ * bound of the quantile exists (order statistics; Conover, Practical Nonparametric Statistics,
+ * 3.2). */
 int ddp_selftest_least_gates(void);
-/* True if the gate is reliable on this machine. At most one of 60 A/A gates (or a part of 60) may
- * be a false alarm, and at most one of 15 inconclusive. At most one of 30 other gates may miss the
- * injected delay, and none may report another cell. */
+/* True if the gate is reliable on this machine. With all quotients rounded up, this means: (1) at
+ * most same / 60 A/A gates are false alarms, (2) at most same / 15 A/A gates are inconclusive, (3)
+ * at most injected / 30 gates miss the injected delay, and (4) no gate reports another cell. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);
 
 #endif

@@ -3,8 +3,8 @@
  * A *cell* is the command line of one run. An *item* is a cell with one number of ranks. A *launch
  * group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs all items that have the
  * same backend, rank count and GPU options. A *repetition* runs all items once. --launches sets the
- * number of repetitions, and members named `launch` hold the number of a repetition. --seed
- * determines the random order of the launch groups and of the items in them. */
+ * number of repetitions. A member named `launch` holds the number of a repetition. --seed
+ * determines the random order of the launch groups and of the items in each group. */
 #ifndef DDP_RUN_SWEEP_H
 #define DDP_RUN_SWEEP_H
 
@@ -18,10 +18,12 @@ struct ddp_sweep_item {
     int run, argc;     /* run: index in "runs" of the configuration */
     char *const *argv; /* borrowed from the plan */
     int ranks;
-    bool whole;        /* the configuration says "all" ranks */
-    char backend[16];  /* "auto" until prepare chooses a backend */
-    void *values;      /* the values of cmd; its check has run, and after prepare its prepare */
-    char extra[4][96]; /* options that the sweep adds to argv; the values may borrow them */
+    bool whole;       /* the configuration says "all" ranks */
+    char backend[16]; /* "auto" until prepare chooses a backend */
+    /* The option values of cmd. cmd->check has run on them. After prepare(), cmd->job->prepare has
+     * run too. */
+    void *values;
+    char extra[4][96]; /* options that the sweep adds to argv; `values` may point into them */
     int first_place;   /* index of the item's first point in a repetition; filled by prepare */
     struct ddp_estimate estimate; /* filled by prepare */
     struct ddp_gpu_options gpu;   /* GPU options that the backend needs */
@@ -53,7 +55,7 @@ struct ddp_sweep_values {
     struct ddp_sweep_plan plan;
     struct ddp_sweep_item *items;
     int count;
-    struct ddp_left_out *skipped; /* runs with more ranks than there are [skipped_count] */
+    struct ddp_left_out *skipped; /* [skipped_count]: items that need too many ranks */
     int skipped_count;
     char default_journal[4096]; /* "" if there is none */
     /* Filled by prepare. */
@@ -68,9 +70,10 @@ struct ddp_sweep_values {
     struct ddp_sweep_done done;
     int ended;       /* number of finished items in all repetitions */
     int *measured;   /* number of measured points per repetition [launches] */
-    int only_launch; /* the repetition that a run under an outside launcher measures, or 0 */
+    int only_launch; /* repetition that a run under an outside launcher measures; 0: none left */
     int64_t started_ns;
-    double seconds_todo, seconds_done;     /* estimates: all items of this run, finished items */
+    /* Estimated seconds of all items of this run, and of those that are finished. */
+    double seconds_todo, seconds_done;
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
@@ -92,9 +95,10 @@ void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t ou
 
 /* sweep_prepare.c: returns the item's points, or NULL for a training run. Called after prepare. */
 const struct ddp_bench_plan *ddp_sweep_item_plan(const struct ddp_sweep_item *item);
-/* Returns the path of the journal (--journal, else the one beside the result) or NULL. */
+/* Returns the path of the journal: the value of --journal, else the path beside the result, or NULL
+ * if there is no journal. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
-/* Returns the key of a point or, with DDP_SWEEP_END as the id, of a finished item. */
+/* Returns the key of a point or, if id is DDP_SWEEP_END, the key of a finished item. */
 uint64_t ddp_sweep_key(int launch, int item, const char *id);
 #define DDP_SWEEP_END "" /* id of an item that has ended */
 int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key,
@@ -115,10 +119,10 @@ struct ddp_sweep_position {
     int ended_before;
     double done_before;
     int64_t item_ns;  /* when the item began */
-    bool has_control; /* these ranks have measured the memory-copy baseline */
+    bool has_control; /* these ranks have already measured the memory-copy speed */
 };
 #define DDP_SWEEP_PROGRESS_BYTES 96
-/* Writes the begin of a line of progress: the number of the item, the elapsed time and the time
+/* Writes the beginning of a line of progress: the number of the item, the elapsed time and the time
  * left, for example "[2/5, 40 s, about 3 min left] ". */
 void ddp_sweep_progress(const struct ddp_sweep_position *at, char out[DDP_SWEEP_PROGRESS_BYTES]);
 /* Returns true if an earlier run has measured the point with this id. */
@@ -128,8 +132,8 @@ void ddp_sweep_set_place(struct ddp_sweep_position *at, struct ddp_point *point)
 /* Returns the number of the repetition, or 0 if there is only one. */
 int ddp_sweep_launch_number(const struct ddp_sweep_position *at);
 int ddp_sweep_rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err);
-/* Sends the keys of rank 0 to all ranks, and checks that all ranks have the same plan. Collective.
- */
+/* Sends the keys of the finished points and items from rank 0 to all ranks, and checks that all
+ * ranks have the same plan. Collective. */
 int ddp_sweep_share(struct ddp_sweep_values *v, struct ddp_comm *comm,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -145,22 +149,23 @@ struct ddp_sweep_event {
  * in every rank and gives the same answer in each. */
 bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
 /* Opens the journal and adds its points and training runs to the record. Called in the collector
- * before the first document is written. The record then lacks only measurements. */
+ * before the first document is written. All other facts must already be in the record. */
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
 int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const void *payload,
                              size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
-/* Adds the item to the record if the event says that the item is left out. */
+/* If the event says that an item is left out, adds this item to the record's list of items left
+ * out. */
 int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
                            struct ddp_record *record, struct ddp_err *err) DDP_MUST_CHECK;
-#define DDP_CLOSE_MORE 1 /* this run succeeded but others must follow; err says which */
+#define DDP_CLOSE_MORE 1 /* success, but the same command must run again; err says so */
 /* Sorts the record into the order of the plan before the last documents are written. code is the
  * outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE. */
 int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *record, int code,
                               struct ddp_err *err);
-/* Closes the journal after the last documents, even if open was not called. code is the outcome of
- * the whole run, including errors of writing. */
+/* Closes the journal after the last documents were written. May be called even if the journal was
+ * not opened. code is the outcome of the whole run, including write errors. */
 void ddp_sweep_collector_closed(struct ddp_sweep_values *v, int code);
 
 #endif

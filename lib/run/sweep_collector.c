@@ -1,6 +1,6 @@
-/* The part of a sweep that runs in the collector. It chooses the next launch group (the items of
- * one repetition with the same backend, number of ranks and GPU options), restores the finished
- * work of an earlier run from the journal, writes the journal, and completes the record. */
+/* The part of a sweep that runs in the collector. It chooses the next launch group (sweep.h),
+ * restores the finished work of an earlier run from the journal, writes the journal, and completes
+ * the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,9 @@ static bool group_is_done(const struct ddp_sweep_values *v, const struct ddp_swe
     return true;
 }
 
-/* Returns the first unfinished repetition, or 0 if all are finished. An outside launcher starts the
- * ranks only once, so a run under an outside launcher measures only this repetition. */
+/* Returns the number of the first unfinished repetition, or 0 if all are finished. A repetition
+ * needs new processes, and an outside launcher starts the ranks only once. A run under an outside
+ * launcher therefore measures only this repetition. */
 static int first_launch(const struct ddp_sweep_values *v)
 {
     for (int i = 0; i < v->stage_count; i++)
@@ -97,8 +98,8 @@ static int add_trained(struct ddp_sweep_collector *collector, int launch, int it
     return 0;
 }
 
-/* Hashes the running binary, because the commit does not identify a build with uncommitted changes.
- */
+/* Returns a hash of the running binary, because the commit does not identify a build with
+ * uncommitted changes. */
 static uint64_t hash_program(void)
 {
     uint64_t hash = DDP_FNV_INIT;
@@ -172,8 +173,8 @@ static void gather_facts(const struct ddp_sweep_values *v, const struct ddp_reco
 
 struct restore {
     struct ddp_sweep_values *v;
-    /* pending: training runs of the item that began last. They are copied to `record` when the item
-     * ends. */
+    /* pending: training runs and left-out points of the item that began last. When the item ends,
+     * these are copied to `record`. */
     struct ddp_record *record, pending;
     const char *path;
     int points, runs; /* restored points and training runs */
@@ -260,7 +261,7 @@ static int visit(void *arg, const struct ddp_journal_entry *entry, struct ddp_er
 }
 
 /* Opens the journal at `path` and adds its points and training runs to the record. Training runs of
- * an unfinished item are left out, because the item runs again. */
+ * an unfinished item are ignored, because the item runs again. */
 static int restore_journal(struct ddp_sweep_values *v, const char *path, struct ddp_record *record,
                            struct ddp_err *err)
 {
@@ -379,7 +380,8 @@ static bool belongs_before(const struct ddp_sweep_trained *a, const struct ddp_s
 }
 
 /* Sorts the record's training runs into the order of the plan. Runs of one item keep their order.
- * Insertion sort suffices for these few entries. The points are sorted already (record.h). */
+ * There are few runs, so an insertion sort is fast enough. The points are already sorted
+ * (ddp_record_add_point). */
 static void sort_trained(struct ddp_sweep_collector *collector, struct ddp_record *r)
 {
     const int n = DDP_MIN(collector->trained_count, r->train_count);

@@ -9,7 +9,8 @@
 #include "base/unit.h"
 #include "run/sweep.h"
 
-/* Options that a run may not set. They concern the whole sweep or work only outside a sweep. */
+/* Options that a run must not set, because they concern the whole sweep or work only outside a
+ * sweep. */
 static const char *const sweep_options[] = {
     "json",    "format",  "progress",     "quiet", "verbose", "help", "launch",
     "timeout", "dry-run", "explain-auto", "label", "subset",  "plot", NULL};
@@ -49,8 +50,8 @@ static int refuse(const struct ddp_sweep_values *v, int run, const char *what, c
                     clean);
 }
 
-/* Returns the part of an argument that follows the option's name, "" or "=VALUE". Returns NULL if
- * the arguments lack the option. */
+/* Returns the part of the argument that follows the option's name, which is "" or "=VALUE". Returns
+ * NULL if the arguments lack the option. */
 static const char *find_option(int argc, char *const *argv, const char *option)
 {
     const size_t n = strlen(option);
@@ -159,8 +160,9 @@ static bool same_item(const struct ddp_sweep_item *a, const struct ddp_sweep_ite
     return true;
 }
 
-/* Drops the items of "all" ranks that repeat an item with a listed number, and skips the items with
- * more ranks than there are. Returns DDP_EUSAGE if no item remains. */
+/* Drops an item with "all" ranks if another item has the same options and number of ranks. Skips
+ * items that need more ranks than the outside launcher started. Returns DDP_EUSAGE if no item
+ * remains. */
 static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -183,8 +185,8 @@ static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, s
 }
 
 /* Returns the number of ranks for an item that names none: 1 for backend self, else
- * ddp_world_default_ranks. If the backend uses GPUs, the own launcher starts one per GPU unless
- * --share-gpu is given. */
+ * ddp_world_default_ranks. If the own launcher starts ranks for a backend on GPUs, and --share-gpu
+ * is not given, the number is that of the GPUs, at most DDP_DEFAULT_RANKS_MAX. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {
@@ -197,8 +199,8 @@ static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_value
     return places > 0 ? DDP_MIN(places, DDP_DEFAULT_RANKS_MAX) : usual;
 }
 
-/* Adds an item if the cell sets the number of ranks. Otherwise adds an item per number of --ranks,
- * or one item with the default number. */
+/* If the cell sets the number of ranks, adds one item. Otherwise adds one item per number in
+ * --ranks or, without --ranks, one item with the default number. */
 static int add_items(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_cell *cell, struct ddp_err *err)
 {
@@ -270,8 +272,9 @@ struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sw
     return copy;
 }
 
-/* Fills argv with the item's arguments and the sweep's options that apply to it. The rank count and
- * the backend of the item replace those of the configuration. Returns their number. */
+/* Fills argv with the item's arguments and the sweep's options that apply to the item. The rank
+ * count and the backend of the item replace those of the configuration. Returns the number of
+ * arguments. */
 static int gather_arguments(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                             char **argv)
 {
@@ -300,8 +303,8 @@ static int open_item(const struct ddp_app *app, const struct ddp_sweep_values *v
     struct ddp_opt_result parsed;
     struct ddp_err cause = DDP_ERR_INIT;
     char *argv[DDP_SWEEP_KEYS_MAX + 8];
-    /* The values contain large arrays that are mostly unused. Unlike calloc, a mapping leaves the
-     * unused pages without memory. */
+    /* The values contain large arrays that are mostly unused. ddp_alloc_pages maps the memory, so
+     * pages that are never used take no memory. calloc may clear all pages, which uses them. */
     item->values = ddp_alloc_pages(item->cmd->values_bytes);
     if (!item->values)
         return ddp_fail_memory(err, 1, item->cmd->values_bytes, __func__);

@@ -23,7 +23,7 @@ struct reader {
 /* One key of a run. */
 struct axis {
     const char *key; /* the option */
-    char **args;     /* [count]: the argument for each value; "" for `false`, which adds none */
+    char **args;     /* [count]: argument for each value; "" (no argument) for `false` */
     int count;
 };
 
@@ -36,8 +36,8 @@ static int bad(const struct reader *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_ECONFIG, "'%s', runs[%d]: '%s' %s", r->name, r->run, clean, why);
 }
 
-/* Writes a string or number as text. A number is written such that it reads back as the same
- * number. Returns false for other types and for strings that are too long. */
+/* Writes a string or number as text. The text of a number can be parsed back to the same number.
+ * Returns false for other types and for strings that are too long. */
 static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
 {
     if (cJSON_IsString(item) && strlen(item->valuestring) < out_bytes) {
@@ -89,8 +89,8 @@ static char *arg_of(const struct reader *r, const char *key, const cJSON *item)
     return NULL;
 }
 
-/* Returns all values of a list in one argument, for an option that takes lists. Returns NULL after
- * an error. */
+/* Returns one argument with all values of a list, for an option that takes lists. Returns NULL
+ * after an error. */
 static char *joined_arg(const struct reader *r, const char *key, const cJSON *list)
 {
     struct ddp_strbuf joined = DDP_STRBUF_INIT;
@@ -165,8 +165,8 @@ static void release_axes(struct axis *axes, int count)
     }
 }
 
-/* Creates the cell of combination `index`. Its arguments are copied behind argv, in the same
- * allocation. */
+/* Creates the cell of the combination with this index. argv and the texts of the arguments are in
+ * one allocation. */
 static int make_cell(const struct reader *r, const struct axis *axes, int count, int64_t index,
                      struct ddp_sweep_cell *out)
 {

@@ -7,10 +7,10 @@
  *
  * The keys of a run are its command, the options of the command, and optionally a description. A
  * value is a string, a number, true (the flag is given) or false (it is not). A list of values is
- * an axis. A run becomes one cell for every combination of its axes, and the last axis varies
- * fastest. There is one exception: if the option itself takes a list, such as "size", the values
- * stay together in one cell, which measures one point per value. This file does not check options.
- * Each command checks its own cells. */
+ * an axis. A run becomes one cell for every combination of the values of its axes. The last axis
+ * varies fastest. There is one exception: if the option itself takes a list, such as "size", the
+ * values stay together in one cell, which measures one point per value. This parser does not check
+ * options. Each command checks its own cells. */
 #ifndef DDP_RUN_SWEEP_PLAN_H
 #define DDP_RUN_SWEEP_PLAN_H
 

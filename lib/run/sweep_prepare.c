@@ -1,5 +1,5 @@
-/* The job of a sweep. Before ranks start it computes memory and points, loads data sets, and
- * chooses the order of the items. */
+/* The job of a sweep. Before the ranks start, it computes the memory and the points of all items,
+ * loads their data sets, and chooses the order of the items. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +89,8 @@ static int check_gpu(const struct ddp_sweep_values *v, struct ddp_sweep_item *it
     return ddp_world_check_no_gpu(ddp_backend_find(item->backend), &asked, err);
 }
 
-/* Replaces the item's "auto" by the chosen backend, and checks that the item's backend fits the
- * launcher and the number of ranks. */
+/* If the item's backend is "auto", replaces it by the sweep's backend. Checks that the backend fits
+ * the launcher and the number of ranks. */
 static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                           const struct ddp_app *app, struct ddp_err *err)
 {
@@ -150,7 +150,8 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Refuses two points with the same id, because a reader of the result could not tell them apart. */
+/* Fails if two points have the same id, because a reader of the result could not tell these points
+ * apart. */
 static int refuse_duplicate_ids(const struct ddp_sweep_values *v, struct ddp_err *err)
 {
     char(*ids)[192];
@@ -177,8 +178,8 @@ static bool same_stage(const struct ddp_sweep_item *a, const struct ddp_sweep_it
 }
 
 /* Makes the launch groups of one repetition. The items keep the random order of shuffled[count],
- * except that all items of a launch group directly follow the first one. order[count] receives the
- * indices of the items. */
+ * except that the items of a launch group directly follow the first item of the group. order[count]
+ * receives the indices of the items in the new order. */
 static void make_launch(struct ddp_sweep_values *v, int launch, const uint32_t *shuffled,
                         int *order)
 {
@@ -269,8 +270,8 @@ static bool threads(const void *values)
     return false;
 }
 
-/* Fills *out with the options of the current launch group or, before the groups are made, with
- * those of all items that use, or may use, GPUs. */
+/* Fills *out with the GPU options of the current launch group. Before the groups are made, combines
+ * the options of all items that use GPUs or may use them. */
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     const struct ddp_sweep_values *v = values;

@@ -15,19 +15,19 @@
 #include "launch/launch_in_subprocess.h"
 #include "model/blas.h"
 
-/* Number of training steps of the baseline on one rank. They suffice to measure a rate, and are few
- * compared with a training run. */
+/* Number of training steps of the baseline on one rank. So many steps suffice to measure a speed,
+ * and take little time compared with a training run. */
 #define BASELINE_STEPS 60
 
-/* The part of the steps of a run after which its time is estimated. */
+/* The remaining time of a run is estimated only after this fraction of its steps. */
 #define LEAST_PART 0.05
 
 /* Used to estimate the time of a run. */
 #define START_S    0.1
 #define FLOP_PER_S 2e10 /* matrix products on an older core */
 
-/* Used to estimate the memory of a run. The memory baseline has buffers on each rank, which are
- * freed before the training. A process has a BLAS library with its buffer. */
+/* Used to estimate the memory of a run. BASELINE: the buffers of the memory baseline, which are
+ * freed before the training. PROCESS: the BLAS library of a process with its buffer. */
 #define BASELINE_RANK_BYTES ((uint64_t)32 << 20)
 #define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
 #define PROCESS_BYTES       ((uint64_t)8 << 20)
@@ -127,9 +127,9 @@ static int probe_cuda(void *unused, struct ddp_err *err)
 }
 
 /* Checks that CUDA works, unless the backend probes the GPUs or an outside launcher started the
- * ranks. Runs before the other checks of options, because without a GPU their errors do not matter.
- * The probe runs in a child process, because a CUDA driver would not survive the later fork of the
- * ranks. */
+ * ranks. This check precedes the other checks of options, because without a GPU their errors do not
+ * matter. An initialised CUDA driver does not work after fork(), and the ranks are forked later.
+ * The probe therefore runs in a child process. */
 static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 {
     char unused;
@@ -139,8 +139,8 @@ static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 }
 
 /* Sets v->model_device, the device of the models, for ranks that exchange with `backend`. Returns
- * DDP_EUSAGE if a GPU option is given but no GPU is used, and DDP_EUNAVAIL if a strategy does not
- * run on that device. Starts no CUDA driver in this process. */
+ * DDP_EUSAGE if a GPU option is given but no GPU is used. Returns DDP_EUNAVAIL if CUDA does not
+ * work, or if a strategy does not run on the device. Does not initialise CUDA in this process. */
 static int choose_device(struct ddp_train_values *v, const struct ddp_backend *backend, int ranks,
                          struct ddp_err *err)
 {
@@ -163,7 +163,8 @@ static uint64_t rank_bytes(const struct ddp_train_options *o, int ranks, int loc
     return DDP_MAX(training, baseline) + PROCESS_BYTES;
 }
 
-/* Runs in a child process. Text that the library prints when it fails is dropped. */
+/* Loads the BLAS library in a child process. Discards text that the library prints on stderr, for
+ * example when it fails. */
 static int load_blas(void *name, struct ddp_err *err)
 {
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -306,8 +307,8 @@ static void estimate(const void *values, int ranks, int local, struct ddp_estima
     }
 }
 
-/* All-gathers one byte per rank into all[ranks]. The byte of rank 0 says whether rank 0 is still
- * training alone. Called outside timed regions. */
+/* All-gathers one byte per rank, `more`, into all[ranks]. The byte of rank 0 says whether rank 0 is
+ * still training alone. Called outside timed regions. */
 static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_allgather_bytes(comm, &more, all, 1, err);
@@ -325,12 +326,12 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 
 /* The times of the runs with several strategies and seeds. */
 struct run_times {
-    int64_t all_ns, run_ns;           /* when all runs, and the present run, began */
-    double seconds[DDP_OPT_LIST_MAX]; /* of the last run with each strategy; 0: none has ended */
+    int64_t all_ns, run_ns;           /* when the first run and the present run began */
+    double seconds[DDP_OPT_LIST_MAX]; /* by strategy: time of the last run; 0: none has ended */
 };
 
-/* The argument of the functions that the trainer calls. During the baseline on rank 0, `all` is not
- * NULL, and on_step calls share_more, in which the other ranks wait. */
+/* The argument of the functions that the trainer calls. Only during the baseline on rank 0, `all`
+ * is not NULL. on_step then calls share_more, in which the other ranks wait. */
 struct observer {
     struct ddp_rank *rank;
     char *all; /* [ranks] */
@@ -374,10 +375,10 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
     return ddp_emit_train(o->rank, run, true, err);
 }
 
-/* Returns how many seconds the present run and the later ones will take, if the present one has
- * done the part `done` of its steps. The estimate for a strategy with a finished run is the time of
- * that run. The estimate for the others is the mean of the known times. Returns NaN if no run has
- * finished and the present one has done too little. */
+/* Estimates how many more seconds the present run and the later runs will take. `done` is the
+ * fraction of its steps that the present run has done. For a strategy with a finished run, the
+ * estimate is the time of that run. For other strategies, it is the mean of the known times.
+ * Returns NaN if no run has finished and `done` is below LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;
@@ -400,7 +401,7 @@ static double seconds_left(const struct observer *o, double done)
     return left - in_run;
 }
 
-/* Returns which part of the steps of a run is done. */
+/* Returns which fraction of the steps of a run is done. */
 static double part_done(const struct ddp_train_values *v, int epoch, int64_t step, int64_t steps)
 {
     const double all = (double)v->epochs * (double)steps;
@@ -418,7 +419,7 @@ static void on_progress(void *arg, int epoch, int64_t step, int64_t steps, doubl
     if (v->seeds.n > 1)
         ddp_text_append(text, sizeof text, ", seed %d of %d", o->seed + 1, v->seeds.n);
     ddp_text_append(text, sizeof text, ", epoch %d of %lld", epoch, (long long)v->epochs);
-    if (!o->rank->sweep) /* else the line begins with the times of the sweep */
+    if (!o->rank->sweep) /* in a sweep the line begins with the times of the sweep */
         ddp_log_progress_times(text, sizeof text, (double)(ddp_now_ns() - o->times->all_ns) / 1e9,
                                "about", seconds_left(o, part_done(v, epoch, step, steps)));
     ddp_emit_progress(o->rank, "%s, step %lld of %lld, loss %.4f, %.0f images/s", text,
@@ -477,9 +478,9 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
     return rc;
 }
 
-/* If there are several runs and ranks, rank 0 first trains a few steps alone for each seed, to
- * compute speed-ups. Measures the memory-copy speed before and also after the training, because a
- * training may take hours. */
+/* If there are several runs and several ranks, rank 0 first trains a few steps alone for each seed,
+ * because speed-ups are relative to one rank. Measures the memory-copy speed before and also after
+ * the training, because a training may take hours. */
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;

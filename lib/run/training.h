@@ -10,14 +10,14 @@
 /* AUTO: the device whose memory the backend exchanges. */
 enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
 
-/* The parsed options. A member that selects an entry of a list (such as model or dataset) holds the
- * entry's index. */
+/* The parsed options. A member that selects an entry of a list, such as model or dataset, holds the
+ * index of the entry. */
 struct ddp_train_values {
     struct ddp_world_options world;
     int model, dataset, optimizer, init, init_sync, check_replicas;
     int overlap, feedback, aggregate;
     int device, graph, tf32, conv; /* device: enum ddp_train_device */
-    bool named;                    /* --dataset was given; not an option itself */
+    bool named;                    /* --dataset was given (not an option itself) */
     const char *dir, *sync, *blas, *algorithm, *dump_dir, *partition;
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
@@ -43,10 +43,10 @@ static_assert(offsetof(struct ddp_train_values, world) == 0,
 extern const struct ddp_job ddp_training_job;
 
 #define DDP_BLAS_NAME_BYTES 96
-/* Loads the BLAS library that a training would use, in a child process, because a broken library
- * may end the process that loads it. Writes the library's name to name [DDP_BLAS_NAME_BYTES].
- * Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a training could not use it. Must not be
- * called while this process has other threads. */
+/* Loads the BLAS library that a training would use. The library is loaded in a child process,
+ * because a broken library may end the process that loads it. Writes the library's name to name
+ * [DDP_BLAS_NAME_BYTES]. Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a training could not
+ * use it. Must not be called while this process has other threads. */
 int ddp_training_probe_blas(char *name, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the reader of the data set. Fills *request with the shape of images that the model needs,

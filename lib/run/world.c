@@ -1,5 +1,5 @@
 /* Runs a command that needs ranks. Chooses the backend, the rank counts and the launcher. With
- * ddpbench's own launcher this process forks the ranks, collects their results, and outlives
+ * ddpbench's own launcher, this process forks the ranks, collects their results, and ends after
  * them. */
 #include "run/world.h"
 
@@ -80,8 +80,8 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN) /* no other backend can connect ranks of
-                                                         * torchrun */
+    /* No other backend can connect ranks of torchrun. */
+    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
@@ -169,9 +169,9 @@ int ddp_world_default_ranks(const struct ddp_app *app)
     return DDP_MIN(ddp_cpu_usable_cores(), DDP_DEFAULT_RANKS_MAX);
 }
 
-/* Writes the largest legal rank count and the default. Under an outside launcher, both values are
- * the number of its ranks. Otherwise the default is one rank per usable core or GPU, at most
- * DDP_DEFAULT_RANKS_MAX. */
+/* Writes the largest allowed rank count and the default. Under an outside launcher, both are the
+ * number of ranks that it started. Otherwise the default is one rank per usable core or, for a
+ * backend on GPUs, per GPU, but at most DDP_DEFAULT_RANKS_MAX. */
 static void rank_limits(const struct ddp_world *w, int *most, int *usual)
 {
     const int places = w->backend->places ? w->backend->places() : ddp_cpu_usable_cores();
@@ -261,7 +261,7 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
-/* Measures how long it takes to create a group of all ranks. Collective. */
+/* Measures the time to create a group of all ranks. Collective. */
 static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
     struct ddp_comm *group = NULL;
@@ -370,8 +370,8 @@ static void on_news(void *arg, const char *line)
     ddp_logf(&w->app->log, DDP_LOG_WARN, "%s", line);
 }
 
-/* Starts the ranks once and waits for their end. Returns the outcome's code and stores the
- * outcome's report in err. */
+/* Starts the ranks once and waits for their end. Returns the code of the outcome. If it is an
+ * error, *err holds the report of the outcome. */
 static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 {
     struct ddp_launch_outcome outcome;
@@ -399,7 +399,7 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
 }
 
 /* Opens the outputs, starts the ranks for every rank count or launch group, and closes the outputs.
- * A signal ends the run, but each document on disk stays complete. */
+ * A signal ends the run, but never leaves a partly written document on disk. */
 static int run_watched(struct ddp_world *w, struct ddp_err *err)
 {
     DDP_TRY(ddp_signal_watch_open(&w->watch, err));
@@ -414,8 +414,8 @@ static int run_watched(struct ddp_world *w, struct ddp_err *err)
     }
     rc = ddp_collector_close(w, rc, err->text, err);
     struct ddp_err ended = DDP_ERR_INIT;
-    /* If a signal ended the wait for a slow reader of an output, report the signal and not the
-     * write error. */
+    /* A signal also ends a wait for a slow reader of an output. In this case report the signal and
+     * not the write error. */
     if (rc == DDP_EIO && ddp_signal_watch_ended(&w->watch, &ended) != 0) {
         *err = ended;
         rc = ended.code;
@@ -452,7 +452,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
     w->values = values;
     w->options = values;
     w->show_progress = !w->options->quiet && w->options->progress != 2;
-    if (w->options->progress == 1) /* every line, even in a pipe */
+    if (w->options->progress == 1) /* show every line, even in a pipe */
         app->log.progress_every_ns = 0;
     ddp_record_init(&w->record);
     ddp_conf_module_dir(app->binary_dir, w->module_dir, sizeof w->module_dir);

@@ -26,46 +26,48 @@ struct ddp_world {
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL outside the collector */
     const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
-    uint64_t *host_of;              /* under an outside launcher: the host of each rank */
+    uint64_t *host_of;              /* under an outside launcher: index of each rank's host */
     bool show_progress;
-    /* True while `watch` is open, which is from before the first document until after the last.
-     * Only with the own launcher. */
+    /* True while `watch` is open: from before the first document is written until after the last
+     * one. Always false under an outside launcher. */
     bool watching;
     struct ddp_signal_watch watch;
     struct ddp_launch_run *running; /* set while ranks run */
-    /* Protects record and reports under an outside launcher. There the watchdog or the signal
-     * thread may write the last documents while the main thread is writing. */
+    /* Protects `record` and `reports` under an outside launcher, because there the watchdog or the
+     * signal thread may write the last documents while the main thread is writing. */
     pthread_mutex_t lock;
     _Atomic(bool) expired; /* a deadline has ended the run, and the reason was reported */
-    /* True once a deadline or a signal ends the job, so that the last writes do not wait for the
-     * disk. Any thread may set this flag. */
+    /* True when a deadline or a signal ends the job. The last writes then do not wait for the disk.
+     * Any thread may set this flag. */
     _Atomic(bool) no_fsync;
 };
 
-/* Returns true if this process starts the ranks, false if an outside launcher has. */
+/* Returns true if this process starts the ranks, and false if an outside launcher has started
+ * them. */
 bool ddp_world_is_own(const struct ddp_world *w);
 
-/* Checks the outputs that the options name, without creating or changing them. */
+/* Checks the outputs that the options name, but does not create or change them. */
 int ddp_collector_check(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills in the parts of the record that are known before anything is measured. */
 int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Opens the outputs and writes the first document. Called after check and fill. */
 int ddp_collector_open(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Handles one message from rank 0. After a return of 0, the record holds the measurements in the
- * message. A point or epoch is then also in every document file and, in a sweep with a journal, in
- * the journal. */
+/* Handles one message from rank 0. If 0 is returned, the measurements in the message are in the
+ * record. A point or epoch is also in every document file and, in a sweep with a journal, in the
+ * journal. */
 int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payload, size_t bytes,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Removes the line of progress and the rows of the table that may still change, because a message
  * is about to be written to the terminal. */
 void ddp_collector_make_room(struct ddp_world *w);
-/* Writes the last documents, with status and reason from `code` and `reason`, and closes the
- * outputs. If the code is that of a signal, *err becomes a message about what is done and saved.
- * Returns `code` if it is an error, else an error of the sweep or of writing. */
+/* Writes the last documents, whose status and reason follow from `code` and `reason`, and closes
+ * the outputs. If `code` stands for a signal, *err becomes a message about what is done and saved.
+ * Returns `code` if it is an error. Otherwise returns 0, an error of the sweep, or a write
+ * error. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* Fills *out with the times that the slowest rank needs to create and to split the communicator.
- * split_ns is NaN unless the backend uses GPUs, and destroy_ns is always NaN. Collective. */
+/* Fills *out with the times that the slowest rank needed to create the communicator and to split
+ * it. split_ns is NaN unless the backend uses GPUs. destroy_ns is always NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -77,8 +79,8 @@ int ddp_world_gather_ranks(struct ddp_comm *comm, struct ddp_rank_device **out,
  * all checks. */
 void ddp_world_announce(const struct ddp_world *w);
 
-/* Makes the job ready, and shows what the command shows instead of a measurement. Returns
- * DDP_PREPARE_DONE if no ranks are needed. */
+/* Prepares the job, then calls cmd->show, which may print something instead of a measurement.
+ * Returns DDP_PREPARE_DONE if no ranks are needed. */
 int ddp_world_prepare(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets w->backend and *ranks for the i-th start of the ranks: the i-th rank count or, in a sweep,
  * the i-th launch group. *ranks becomes 0 if no start is left. */
@@ -87,17 +89,17 @@ int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
 
 /* Runs the command with the ranks of an outside launcher. */
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks that a backend that needs a GPU per rank has enough of them. `subject` begins the message,
- * such as "--ranks 4". Returns DDP_EUNAVAIL. */
+/* Checks that there are at least `ranks` GPUs, for a backend that needs one GPU per rank. `subject`
+ * begins the message, such as "--ranks 4". Returns 0 or DDP_EUNAVAIL. */
 int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Refuses GPU options for a backend that uses no GPU. Returns DDP_EUSAGE. */
+/* Refuses GPU options for a backend that uses no GPU. Returns 0 or DDP_EUSAGE. */
 int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_gpu_options *asked,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the communicator options of this run. */
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
-/* Connects the ranks that mpiexec or srun started, for a command that runs no job. timeout_ns: the
- * deadline of every wait. Collective. */
+/* Connects the ranks that mpiexec or srun started, for a command that runs no job. timeout_ns: time
+ * limit of each wait. Collective. */
 int ddp_world_join(const struct ddp_app *app, int64_t timeout_ns, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -22,12 +22,12 @@
 #include "run/sweep.h"
 #include "run/world.h"
 
-#define CLOSE_TIMEOUT_NS 500000000 /* Open MPI sends SIGKILL a second after its first signal */
+#define CLOSE_TIMEOUT_NS 500000000 /* < 1 s: Open MPI sends SIGKILL 1 s after its first signal */
 #define LAST_MESSAGES_NS 100000000 /* time for the last messages to reach mpiexec */
 
-/* Writes the last documents from a thread other than the main thread. Keeps the lock, because the
- * process ends afterwards. If the main thread is blocked in a write, this function gives up, and
- * the documents on disk stay as they are. */
+/* Writes the last documents, possibly from a thread other than the main thread. Keeps the lock,
+ * because the process ends afterwards. If the main thread is blocked in a write, this function
+ * gives up after CLOSE_TIMEOUT_NS, and the documents on disk stay as they are. */
 static void close_from_other_thread(struct ddp_world *w, int code, const char *why,
                                     struct ddp_err *err)
 {
@@ -40,9 +40,9 @@ static void close_from_other_thread(struct ddp_world *w, int code, const char *w
         ddp_collector_close(w, code, why, err);
 }
 
-/* Called when a deadline expires, by a wait of the main thread or, because blocking calls of a
- * library cannot check the deadline, by the watchdog. Reports the operation that hangs, and saves
- * the finished points. The process ends afterwards. */
+/* Called when a deadline expires, by the main thread if it is in a wait of ddpbench, else by the
+ * watchdog. The watchdog is needed because blocking calls of a library do not check the deadline.
+ * Reports the operation that hangs, and saves the finished points. The process ends afterwards. */
 static void on_expire(void *arg, const char *report_text)
 {
     struct ddp_world *w = arg;
@@ -91,8 +91,8 @@ static int find_hosts(struct ddp_world *w, const struct ddp_comm *comm, const st
     return 0;
 }
 
-/* Fills the hosts of the record. Every rank sends the facts about its host, and rank 0 merges the
- * facts of ranks on the same host. */
+/* Fills the hosts of the record. Every rank sends the facts about its host. Rank 0 merges the facts
+ * from ranks on the same host. */
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_host mine, *all;
@@ -120,7 +120,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* Runs the command on `ranks` of the ranks, as --subset says. The other ranks are idle. */
+/* Runs the command on `ranks` of the ranks, which --subset chooses. The other ranks are idle. */
 static int run_subset(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.comm = world, .collector = w};
@@ -144,7 +144,7 @@ static int run_subset(struct ddp_world *w, struct ddp_comm *world, int ranks, st
     return ddp_comm_agree(world, rc, err);
 }
 
-/* Runs the command on `ranks` ranks. */
+/* Runs the command on `ranks` ranks, which may be all ranks or a subset. */
 static int run_count(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.comm = world, .collector = w};
@@ -252,16 +252,16 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     ddp_watchdog_stop(dog);
     rc = close_collector(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
-        /* The other ranks do not have this error. Report it here, then abort the other ranks.
-         * main() does not report an error that has a rank and is not agreed. */
+        /* The other ranks do not know this error. Report it here, then abort the other ranks.
+         * main() does not report an error again if err->rank is set and err->agreed is false. */
         ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_log_err_of(&w->app->log, who, err);
         err->rank = comm->rank;
         ddp_comm_abort(comm, rc);
     } else if (rc != 0 && comm->rank == 0) {
-        /* Report the error before this rank closes the communicator, because the other ranks wait
-         * for this rank when they close theirs. When the first rank ends, mpiexec ends the others
-         * and drops output that it has not forwarded yet. */
+        /* Report the error before this rank closes its communicator, because the other ranks wait
+         * for this rank when they close theirs. As soon as one rank ends, mpiexec ends the other
+         * ranks, and drops output that it has not forwarded yet. */
         ddp_log_err(&w->app->log, err);
         ddp_sleep_ns(LAST_MESSAGES_NS);
         err->agreed = false;
