@@ -18,7 +18,7 @@ struct ddp_page_request {
     struct ddp_result_rules rules; /* How the documents are read. */
     /* The file to which the page is written. "-": stdout. NULL: no page. */
     const char *page;
-    bool markdown;                 /* The page is Markdown, without plots. */
+    bool markdown; /* The page is Markdown, without plots. */
     /* The folder of the SVG files. It is created if necessary. NULL: no SVG files. */
     const char *svg_dir;
 };

@@ -269,8 +269,8 @@ static void traffic_text(double bytes, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.3g %s", bytes, units[unit]);
 }
 
-/* Writes a number with at least three significant digits or, if `trim` is true, without zeros at
- * the end. */
+/* Writes a number with usually three significant digits. If `trim` is true, leaves out zeros at the
+ * end. */
 static void number_text(double value, bool trim, char *out, size_t out_bytes)
 {
     const double size = fabs(value);

@@ -75,7 +75,7 @@ struct ddp_plot {
     int count, room;
     struct ddp_plot_mark marks[DDP_PLOT_MARKS_MAX];
     int mark_count;
-    bool stems;        /* In a plot of rows, a line leads from the left edge to each value. */
+    bool stems; /* In a plot of rows, a line leads from the left edge to each value. */
     /* [row_count]: labels of the rows. y of a value is then the index of its row. NULL: no plot of
      * rows. */
     char (*rows)[200];

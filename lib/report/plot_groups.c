@@ -464,8 +464,9 @@ static int compare_doubles(const void *a, const void *b)
 static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
 {
     int *order = NULL, distinct, rc;
-    double *sizes = NULL, *first = NULL; /* first: by series, the first number of ranks */
-    bool *several = NULL;                /* by series */
+    /* first: by series, the first number of ranks that was found */
+    double *sizes = NULL, *first = NULL;
+    bool *several = NULL; /* by series */
     size_t kept = 0, count = 0;
     DDP_TRY_GOTO(DDP_NEW(&order, *n, err), out);
     DDP_TRY_GOTO(DDP_NEW(&sizes, *n, err), out);

@@ -301,9 +301,9 @@ static int compare_measured(const void *a, const void *b)
     return 0;
 }
 
-/* Lists the points of a record in the order of measurement: list [point_count], which the caller
- * frees. The points of one repetition and one number of ranks are a part, and the member `order`
- * counts from 0 in each part. */
+/* Sets *list to the points of a record in the order of measurement. It has point_count elements,
+ * and the caller frees it. The points of one repetition and one number of ranks are a part, and the
+ * member `order` counts from 0 in each part. */
 static int list_measured(const struct ddp_record *record, struct measured **list,
                          struct ddp_err *err)
 {

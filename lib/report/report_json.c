@@ -39,7 +39,7 @@ static void add_tool(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(features, "blas", r->feature_blas);
 }
 
-/* Adds a string to an array. ddp_json_str replaces bytes that are not valid in JSON. */
+/* Adds a string to an array. ddp_json_str replaces bytes that are not valid UTF-8. */
 static void add_string_item(cJSON *array, const char *text)
 {
     cJSON *holder = cJSON_CreateObject();
@@ -154,7 +154,7 @@ static void add_left_out(cJSON *doc, const struct ddp_record *r)
 }
 
 /* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
- * compare. Returns DDP_ENOMEM. */
+ * compare. Returns 0 or DDP_ENOMEM. */
 static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err *err)
 {
     struct ddp_strategy_row *rows;

@@ -32,9 +32,9 @@ enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FI
 /* A sink. The deadline settings must live as long as the sink. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path;     /* The path as the user wrote it, for messages. */
-    char *target;   /* The path after symbolic links were followed. NULL if kind is FD. */
-    int fd;         /* -1 until opened. Owned unless kind is FD. */
+    char *path;   /* The path as the user wrote it, for messages. */
+    char *target; /* The path after symbolic links were followed. NULL if kind is FD. */
+    int fd;       /* -1 until opened. Owned unless kind is FD. */
     /* The folder that contains the target, if the target is a file or absent. Otherwise -1. */
     int dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */

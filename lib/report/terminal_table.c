@@ -15,8 +15,8 @@
 #include "report/report_parts.h"
 
 #define TEXT_BYTES 640
-/* Rows of the screen that points which may move do not use. They are for the heads and the progress
- * line. */
+/* Screen rows that are reserved for the heads and the progress line. The rows of points that may
+ * still move have the rest of the screen. */
 #define OTHER_ROWS 6
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend)
@@ -171,7 +171,7 @@ static void overlap_of(const struct ddp_point *p, struct ddp_column_text *cell)
     cell->style = DDP_BOLD;
 }
 
-/* "WRONG", if there are wrong values, stands before the quality codes. Commas separate them. */
+/* If values are wrong, "WRONG" stands before the quality codes. Commas separate the codes. */
 static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
 {
     cell->style = p->check_wrong > 0 ? DDP_RED : DDP_YELLOW;
@@ -238,7 +238,8 @@ static const struct {
     [DDP_POINT_OVERLAPPED] = {overlapped, DDP_COUNT_OF(overlapped)},
 };
 
-/* The columns of the points of a kind: the index or the repetition, the keys that vary, figures. */
+/* The columns of the points of a kind: index, repetition (launch), keys and figures. Columns
+ * without information are hidden. */
 struct layout {
     struct ddp_point_range range;
     enum ddp_point_kind kind;
@@ -246,7 +247,7 @@ struct layout {
     int count, room; /* room: width of the last column. */
 };
 
-/* Returns the range of the planned points or, if no plan is known, of the measured ones. */
+/* Sets *out to the range of the planned points or, if no plan is known, of the measured points. */
 static void find_range(const struct ddp_record *r, enum ddp_point_kind kind,
                        struct ddp_point_range *out)
 {
@@ -261,7 +262,7 @@ static void add_column(struct layout *l, struct ddp_column column)
     l->columns[l->count++] = column;
 }
 
-/* Chooses the columns of a kind. */
+/* Chooses the columns for the points that have the kind of `p`. */
 static void choose_columns(const struct ddp_terminal_table *t, const struct ddp_record *r,
                            const struct ddp_point *p, struct layout *l)
 {
