@@ -1,24 +1,27 @@
-/* Shared by the commands: option rows of several commands, and help. Each command has a descriptor
- * (struct ddp_cmd, run/command.h) in a file, and one line in command_list.h. A command without
- * ranks implements run(). A command with ranks has a job, whose functions lib/run calls. */
+/* Declarations that the commands share: option rows of several commands, and help. Each command has
+ * a descriptor (struct ddp_cmd, run/command.h) in a file, and one line in command_list.h. A command
+ * without ranks implements run(). A command with ranks has a job, whose functions lib/run calls. */
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
 #include "compress/compress.h"
 #include "run/command.h"
 
-extern const struct ddp_opt ddp_help_rows[]; /* --help, for a bool */
+extern const struct ddp_opt ddp_help_rows[]; /* --help; sets a bool */
 extern const struct ddp_opt ddp_world_rows[];
-extern const struct ddp_opt ddp_feedback_rows[];    /* --feedback, for an int */
-extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor, for a const char * */
-extern const struct ddp_opt ddp_verdict_rows[];     /* for a struct ddp_verdict_outputs */
+extern const struct ddp_opt ddp_feedback_rows[];    /* --feedback; sets an int */
+extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor; sets a const char * */
+/* outputs of gate and compare; sets a struct ddp_verdict_outputs */
+extern const struct ddp_opt ddp_verdict_rows[];
 
-/* For the `offer` of an option (base/opt.h) that takes NAME or NAME:ARG from a list. */
+/* Helps to implement the function `offer` of an option (base/opt.h) that takes NAME or NAME:ARG.
+ * `at` returns the i-th name that is allowed. The written value ends in a colon if the name needs
+ * an argument. */
 bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes);
-/* Offers the output formats. */
+/* The function `offer` of --format: offers the output formats. */
 bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes);
-/* Offers auto and the algorithms of the collective that the command measures. For train, those are
- * the algorithms of allreduce. */
+/* The function `offer` of --algorithm. For a collective, offers auto, all and the algorithms of
+ * this collective. For train, offers auto and the algorithms of allreduce. */
 bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);
 
 /* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
@@ -26,7 +29,7 @@ bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes
 int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
                        const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Prints the line of a dry run about the time that a run takes. */
+/* Prints the line of a dry run with the estimated duration of the run. */
 void ddp_print_time(const struct ddp_estimate *estimate, FILE *out);
 
 const struct ddp_cmd *const *ddp_commands(void); /* NULL-terminated */
@@ -37,7 +40,8 @@ enum ddp_help_page { DDP_HELP_NONE, DDP_HELP_SHORT, DDP_HELP_LONG };
 /* Print the help of a command and of the program. */
 void ddp_help_command(const struct ddp_cmd *cmd, enum ddp_help_page page, FILE *out);
 void ddp_help_program(FILE *out);
-/* Prints the help of a command or another topic. Returns DDP_EUSAGE if there is none. */
+/* Prints the help of a command or another topic. Returns 0, or DDP_EUSAGE if the topic is unknown.
+ */
 int ddp_help_print_topic(const char *topic, enum ddp_help_page page, FILE *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

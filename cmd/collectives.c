@@ -1,5 +1,5 @@
-/* The commands of the collectives: the option tables, which several commands share, the check of
- * the options, the dry run, and one descriptor per command. run/points.h measures the points. */
+/* The commands of the collectives. The option tables, the check of the options and the dry run are
+ * shared, and each command has a descriptor. run/points.h measures the points. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 
 #define AT(member) offsetof(struct ddp_collective_values, member)
 
-/* Accepts the number of checked iterations, as nccl-tests' -c does. */
+/* Parses the number of checked iterations, which -c of nccl-tests takes. Returns -1 for other
+ * texts. */
 static int check_number(const char *text)
 {
     char *end;
@@ -33,8 +34,8 @@ static int check_number(const char *text)
 static const char *const order_names[] = {
     [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given", [DDP_ORDER_COUNT] = NULL};
 
-/* Returns the i-th algorithm of a collective, or NULL past the last. The sparse ones are for
- * all-reduces with --compress. */
+/* Returns the i-th algorithm of a collective, or NULL past the last. The sparse algorithms are for
+ * allreduce with --compress. */
 static const char *algorithm_of(enum ddp_coll coll, int i)
 {
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++)
@@ -321,7 +322,8 @@ static void describe_timing(const struct ddp_bench_options *o, char *out, size_t
         snprintf(out, out_bytes, "%lld iterations%s%s", (long long)o->iters, block, limit);
 }
 
-/* Fails if two options define the sizes in different ways, because neither may be ignored. */
+/* Fails if two options define the sizes in different ways, because neither of the two may be
+ * ignored. */
 static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
                                 struct ddp_err *err)
 {
@@ -418,9 +420,9 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* Fills of [all] with the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts,
- * its value decides. Otherwise an outside launcher's number of ranks per host decides, and without
- * a launcher there is one host. */
+/* Sets `of` [all] to the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts, its
+ * value decides. Otherwise an outside launcher's number of ranks per host decides, and without a
+ * launcher there is one host. */
 static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -433,7 +435,8 @@ static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct
     return 0;
 }
 
-/* Counts the hosts of the first `ranks` of `used` ranks, which --subset chooses from `all`. */
+/* --subset chooses `used` ranks from `all` ranks. Sets *hosts to the number of hosts on which the
+ * first `ranks` of these `used` ranks are. */
 static int count_hosts(const struct ddp_app *app, const struct ddp_collective_values *v, int ranks,
                        int used, int all, int *hosts, struct ddp_err *err)
 {
@@ -468,7 +471,7 @@ static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collec
            (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
 }
 
-/* Appends the table for `count` ranks to `text`. */
+/* Appends the table of the choices of `auto` with `count` ranks to `text`. */
 static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
                          const char *backend, int count, struct ddp_strbuf *text,
                          struct ddp_err *err)
@@ -546,7 +549,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     "A size is that of the full buffer, which has one chunk per rank. It is rounded\n"             \
     "down to whole chunks.\n"
 
-/* The command of the collective that is called `name_`. More members may follow the table. */
+/* Defines the command `name_` of a collective. The first of the last arguments is the option table,
+ * and more members of the descriptor may follow it. */
 #define COLLECTIVE(symbol, name_, summary_, ...)                                                   \
     const struct ddp_cmd ddp_cmd_##symbol = {.name = name_,                                        \
                                              .group = DDP_CMD_MEASURE,                             \

@@ -1,4 +1,4 @@
-/* One DDP_COMMAND(symbol) line per command, in the order of help. */
+/* One DDP_COMMAND(symbol) line per command, in the order in which help shows them. */
 DDP_COMMAND(allreduce)
 DDP_COMMAND(reduce_scatter)
 DDP_COMMAND(all_gather)

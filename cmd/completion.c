@@ -62,8 +62,9 @@ static void put_pattern(FILE *out, const struct ddp_cmd *cmd, const struct ddp_o
         fprintf(out, "|'%s -%c'", cmd->name, row->short_name);
 }
 
-/* Prints a case for each option that takes a value. It calls the shell function _ddpbench_values
- * with the values to offer, if there are any, else _ddpbench_files or _ddpbench_nothing. */
+/* Prints a case for each option that takes a value. The case calls a shell function:
+ * _ddpbench_values with the values to offer or, if there are none, _ddpbench_files or
+ * _ddpbench_nothing. */
 static void put_cases(FILE *out, const char *indent)
 {
     struct ddp_opt row;
@@ -85,7 +86,7 @@ static void put_cases(FILE *out, const char *indent)
     }
 }
 
-/* Prints a command's pattern for a case statement: its name and aliases. */
+/* Prints a command's name and its aliases. */
 static void put_names(FILE *out, const struct ddp_cmd *cmd, const char *separator)
 {
     fputs(cmd->name, out);
@@ -93,7 +94,8 @@ static void put_names(FILE *out, const struct ddp_cmd *cmd, const char *separato
         fprintf(out, "%s%s", separator, *a);
 }
 
-/* Prints a case for each command with aliases, which sets the variable `command` to the name. */
+/* Prints a case for each command with aliases. The case sets the shell variable `command` to the
+ * name of the command. */
 static void put_alias_cases(FILE *out, const char *indent)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
@@ -145,8 +147,9 @@ static void put_operands(FILE *out, const struct ddp_cmd *cmd)
         fprintf(out, "%s%s", i ? " " : "", operand_at(cmd, i));
 }
 
-/* The other functions see the variables of _ddpbench, because bash scopes them dynamically. A value
- * of a list may follow others and a comma. */
+/* The other functions of the script see the local variables of _ddpbench, because bash scopes
+ * variables dynamically. In a list, other values and a comma may stand before the value to
+ * complete. */
 static const char bash_head[] =
     "# ddpbench completion for bash\n"
     "_ddpbench() {\n"
@@ -228,8 +231,8 @@ static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const
     fputc('\'', out);
 }
 
-/* Prints a case for each command, which sets `entries` to the options. The variable `takes` says
- * what else can follow: the listed operands, files, or only options. */
+/* Prints a case for each command. The case sets the shell variable `entries` to the options. It
+ * sets `takes` to files or options, unless the command has operands that can be listed. */
 static void put_zsh_commands(FILE *out)
 {
     struct ddp_opt row;
@@ -299,7 +302,8 @@ static void print_zsh(FILE *out)
           out);
 }
 
-/* Prints what fish offers as the value of an option. -x: no file names. */
+/* Prints the arguments of `complete` for the values of an option in fish. -x means that fish offers
+ * no file names. */
 static void put_fish_value(FILE *out, const struct ddp_cmd *cmd, const struct ddp_opt *row)
 {
     if (has_values(cmd, row)) {

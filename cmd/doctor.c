@@ -422,8 +422,9 @@ static void print_text(const struct doctor *d, const char *where, FILE *out)
                 ddp_doctor_print(&d->findings[i], where, out);
 }
 
-/* Prints the failures that neither local rank 0 nor DDP_RANK_ERROR_LINES other ranks have claimed.
- */
+/* Prints the failures of a rank that is not local rank 0. The first of these ranks to claim a
+ * failure prints it, and the next ranks print only that they have the same error. A failure is left
+ * out if local rank 0 or DDP_RANK_ERROR_LINES other ranks have claimed it. */
 static void print_failures(const struct doctor *d, const char *where, FILE *out)
 {
     for (int i = 0; i < d->count; i++) {

@@ -1,8 +1,8 @@
-/* `mpiexec ddpbench doctor`: connects the ranks of a job.
+/* Connects the ranks of a job for `mpiexec ddpbench doctor`.
  *
- * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore connects to
- * the others in a child process. If the child does not succeed in time, the rank itself still can
- * print its findings. */
+ * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore uses a child
+ * process to connect to the others. If the child does not succeed in time, the rank itself can
+ * still print its findings. */
 #include "doctor_child.h"
 
 #include <poll.h>
@@ -46,8 +46,8 @@ static int tell(int fd, char byte, struct ddp_err *err)
 }
 
 /* Runs in the child process. Sends CONNECTED to `done`, and PRINTED when rank 0 has printed the
- * findings. Its deadline is longer than the time that the rank waits, because a launcher may end
- * the job when the child ends. */
+ * findings. The deadline of the connection is longer than the rank waits for the child. A launcher
+ * may end the job when a child ends, so the child must not end first. */
 static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const char *mine,
                 bool json, int done)
 {
@@ -73,8 +73,8 @@ static void on_end(int signal)
     ended = 1;
 }
 
-/* Waits for the bytes of the child, and then for its end, which closes the pipe. Gives up if the
- * child needs too long, or if the launcher ends the job. Returns true if rank 0 has printed. */
+/* Waits for the bytes of the child, and then for its end, which closes the pipe. Stops waiting if
+ * the child takes too long, or if the launcher ends the job. Returns true if rank 0 has printed. */
 static bool wait_for_child(const struct ddp_app *app, int fd)
 {
     int64_t until = ddp_now_ns() / 1000 + connect_us(app);
@@ -104,7 +104,8 @@ static char *findings_text(const struct ddp_finding *findings, int count)
     return text;
 }
 
-/* Returns true if no launcher or finding of this rank rules out a connection over MPI. */
+/* Returns true unless the launcher, the build or a failure of this rank rules out a connection over
+ * MPI. */
 static bool can_connect(const struct ddp_app *app, const struct ddp_finding *findings, int count)
 {
     const enum ddp_launcher_kind kind = app->launcher.kind;

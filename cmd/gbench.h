@@ -26,17 +26,16 @@ struct ddp_gbench_case {
     double (*items)(void *arg);
 };
 
-/* Removes Google Benchmark's flags from argv[1..*argc) and applies them. For a flag with an illegal
- * value the library calls bad_flag and then ends the process with 0, so bad_flag should end the
- * process itself. Call this once, before the other functions. */
+/* Removes Google Benchmark's flags from argv[1..*argc) and applies them. If a flag has an illegal
+ * value, the library calls bad_flag and then ends the process with exit code 0. bad_flag should
+ * therefore end the process itself with an error. Call this once, before the other functions. */
 void ddp_gbench_flags(int *argc, char **argv, void (*bad_flag)(void));
 /* Adds a line to the context in the library's outputs. Both strings are copied. */
 void ddp_gbench_context(const char *key, const char *value);
 
 enum ddp_gbench_end {
     DDP_GBENCH_DONE,
-    DDP_GBENCH_NONE, /* no benchmark matches the filter, or the filter is not a regular expression
-                      */
+    DDP_GBENCH_NONE, /* no benchmark matches the filter, or the filter is malformed */
     DDP_GBENCH_NO_MEMORY,
     DDP_GBENCH_NO_OUTPUT /* stdout could not be written */
 };

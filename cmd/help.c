@@ -1,5 +1,6 @@
-/* `ddpbench help` prints help on the program, a command or a topic, the manual page or the
- * reference. All of them come from the same tables. */
+/* `ddpbench help` prints one of three things: (1) help on the program, a command or a topic, (2)
+ * the manual page (--man), (3) the reference in Markdown (--markdown). All of them come from the
+ * same tables. */
 #include <limits.h>
 #include <string.h>
 
@@ -32,7 +33,9 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
     ddp_strbuf_release(text);
 }
 
-/* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. */
+/* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. If the name
+ * is too long for this, the text begins 2 spaces behind it, and the first line may be longer than
+ * 80. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;
@@ -93,7 +96,7 @@ static void add_examples(struct ddp_strbuf *out, const char *examples, int most)
     ddp_strbuf_add_n(out, examples, (size_t)(end - examples));
 }
 
-/* Appends what the short page has below the head. */
+/* Appends the part of the short page below its head. */
 static void add_short_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
 {
     struct ddp_opt row;
@@ -116,7 +119,7 @@ static void add_short_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
     ddp_text_wrap(out, 0, 0, 80, text);
 }
 
-/* Appends what the long page has below the head. */
+/* Appends the part of the long page below its head. */
 static void add_long_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
 {
     struct ddp_strbuf options = DDP_STRBUF_INIT;

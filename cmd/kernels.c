@@ -30,7 +30,7 @@ static bool is_gbench_flag(const char *arg)
     return strncmp(arg, "--benchmark_", 12) == 0 || strncmp(arg, "--v=", 4) == 0;
 }
 
-/* The most common flags of Google Benchmark, for shell completion. */
+/* Returns the i-th of the common flags of Google Benchmark, for shell completion. */
 const char *ddp_kernels_flag(const void *ctx, int i)
 {
     static const char *const flags[] = {"--benchmark_list_tests=true", "--benchmark_filter=",

@@ -1,6 +1,6 @@
 /* The program ddpbench-kernels, which `ddpbench kernels` starts. It registers every kernel at every
  * size with Google Benchmark. It uses the exit codes of ddpbench and prints its own errors. Google
- * Benchmark may end it with other codes. */
+ * Benchmark may end the process with other codes. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ static double items_of(void *arg)
     return (double)b->arrays->data->n;
 }
 
-/* Ends the process with an error. Otherwise the library would print its usage and exit with 0. */
+/* Ends the process with an error. If this function returned, the library would print its usage and
+ * exit with 0. */
 static void refuse_flag(void)
 {
     const struct ddp_log log = {.stream = stderr};
@@ -102,7 +103,8 @@ static const char *out_file(int argc, char *const *argv)
     return file && file[0] ? file : NULL;
 }
 
-/* Checks that the output file can be opened, because otherwise the library would exit with 1. */
+/* Checks that the output file can be opened, because the library exits with 1 if it cannot open the
+ * file. */
 static int check_writable(const char *file, struct ddp_err *err)
 {
     FILE *f = file ? fopen(file, "a") : NULL;

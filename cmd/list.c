@@ -18,7 +18,7 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-#define TEXT_COLUMN 41 /* The description begins here. */
+#define TEXT_COLUMN 41 /* The column in which the description begins. */
 
 /* The destination of the entries. */
 struct listing {

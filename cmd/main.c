@@ -1,5 +1,5 @@
-/* The program's main function. Finds the command, parses its options, runs the command, and turns
- * the returned code into an exit code. */
+/* The main function finds the command, parses its options, runs the command, and turns the returned
+ * code into an exit code. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -137,7 +137,8 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
     rc = ddp_opt_parse(cmd->rows, own_count, own, values, &parsed, err);
     if (rc == 0 && *(bool *)(values + cmd->help_offset)) {
         if (prints_answer(app))
-            ddp_help_command(cmd, DDP_HELP_SHORT, app->out); /* letters such as -qh */
+            /* reached by combined letters such as -qh */
+            ddp_help_command(cmd, DDP_HELP_SHORT, app->out);
     } else if (rc == 0 && cmd->job) {
         const struct ddp_world_options *world = (const struct ddp_world_options *)(void *)values;
         app->log.level = world->quiet     ? DDP_LOG_ERROR
@@ -227,8 +228,8 @@ static int flush_stdout(int rc, struct ddp_err *err)
     return ddp_fail(err, DDP_EIO, "could not write the whole output to stdout");
 }
 
-/* Returns whether the stack may grow to STACK_KIB. Otherwise writes an error. Needs little stack
- * itself. */
+/* Returns whether the stack may grow to STACK_KIB. Otherwise writes an error. This function itself
+ * needs little stack. */
 static bool check_stack(void)
 {
     static const char text[] = "ddpbench: error: the stack limit is below " DDP_TEXT(

@@ -6,7 +6,8 @@
 #include "base/json.h"
 #include "cmd.h"
 
-/* The options of most of these commands. ddp_plain_json_rows includes the others. */
+/* The options of most of these commands. ddp_plain_rows has --help, and ddp_plain_json_rows also
+ * has --json. */
 struct ddp_plain_values {
     bool json, help;
 };
@@ -17,7 +18,7 @@ struct ddp_topic {
     const char *name;
     void (*print)(FILE *out);
 };
-/* Prints the topic of this name. Returns false if there is none. */
+/* Prints the topic with this name. Returns false if no topic has the name. */
 bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out);
 
 /* Fills *err with the message "no <what> 'text'" and a hint that lists the legal operands and the
@@ -26,8 +27,8 @@ bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *n
 int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
                        const void *ctx, struct ddp_err *err);
 
-/* Each returns the i-th legal operand of a command, or NULL past the last. The functions can be the
- * `candidate` of ddp_refuse_operand and ignore ctx. */
+/* Each returns the i-th legal operand of a command, or NULL past the last. The functions can be
+ * passed as `candidate` to ddp_refuse_operand. They ignore ctx. */
 const char *ddp_explain_topic(const void *ctx, int i);
 const char *ddp_help_topic(const void *ctx, int i);
 const char *ddp_list_kind(const void *ctx, int i);
@@ -57,8 +58,8 @@ extern const char ddp_exit_text[];
 /* Prints the exit codes for people. */
 void ddp_exit_print(FILE *out);
 
-/* Print the manual page in man(7) macros, of which `mandoc -T lint` must complain about nothing,
- * and the reference in Markdown (cmd/REFERENCE.md). */
+/* ddp_reference_man prints the manual page in man(7) macros. `mandoc -T lint` must not complain
+ * about the page. ddp_reference_markdown prints the reference in Markdown (cmd/REFERENCE.md). */
 void ddp_reference_man(FILE *out);
 int ddp_reference_markdown(FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -18,7 +18,7 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char ddp_schema_text[];
 
-enum { WIDTH = 100 }; /* of Markdown */
+enum { WIDTH = 100 }; /* Line length of the Markdown reference. */
 
 /* The name of an option, variable, exit code or key. */
 struct term {
@@ -31,13 +31,15 @@ struct format {
     void (*heading)(FILE *out, int level, const char *text); /* level 1 or 2 */
     void (*lead)(FILE *out, const char *text);               /* a paragraph below a heading */
     void (*paragraph)(FILE *out, const char *text);
-    void (*lines)(FILE *out, const char *text);   /* as they are */
+    void (*lines)(FILE *out, const char *text);   /* text that is not wrapped */
     void (*details)(FILE *out, const char *text); /* the details of a command */
     void (*entry)(FILE *out, const struct term *term, const char *text);
     void (*list_end)(FILE *out); /* after the last of several entries */
 };
 
-/* The manual page. Prints n bytes of a line, with roff's special characters escaped. */
+/* Functions of the format `man` (manual page) follow. */
+
+/* Prints n bytes of a line, with roff's special characters escaped. */
 static void man_escaped(FILE *out, const char *text, size_t n)
 {
     static const struct {
@@ -187,8 +189,8 @@ static void md_lines(FILE *out, const char *text)
     fprintf(out, "```text\n%s%s```\n\n", text, n > 0 && text[n - 1] == '\n' ? "" : "\n");
 }
 
-/* Lines that begin with two spaces stay as they are. Other lines are paragraphs, which end at an
- * empty line. */
+/* Prints the details of a command. Lines that begin with two spaces are not changed. Other lines
+ * form paragraphs, and a paragraph ends at an empty line. */
 static void md_details(FILE *out, const char *text)
 {
     while (*text) {
@@ -232,7 +234,7 @@ static const struct format markdown = {.heading = md_heading,
                                        .entry = md_entry,
                                        .list_end = md_list_end};
 
-/* Returns the first command that has the same row. This is `cmd` itself if no earlier one has. */
+/* Returns the first command that has the same row, or `cmd` if no earlier command has it. */
 static const struct ddp_cmd *owner_of(const struct ddp_cmd *cmd, const struct ddp_opt *row)
 {
     struct ddp_opt other;
@@ -256,7 +258,7 @@ static void put_option(const struct format *f, FILE *out, const struct ddp_opt *
     ddp_strbuf_release(&text);
 }
 
-/* Prints the options that are described under an earlier command, by name. */
+/* Prints the names of the options that are described under an earlier command. */
 static void put_shared(const struct format *f, FILE *out, const struct ddp_cmd *cmd)
 {
     struct ddp_opt row;
@@ -319,7 +321,7 @@ static void put_command(const struct format *f, FILE *out, const struct ddp_cmd 
     }
 }
 
-/* Prints text in lines as paragraphs, which an empty line separates. */
+/* Prints text as paragraphs. In the text, empty lines separate the paragraphs. */
 static void put_section(const struct format *f, FILE *out, const char *text)
 {
     for (bool first = true; *text; first = false) {
@@ -403,7 +405,8 @@ void ddp_reference_man(FILE *out)
     fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
 }
 
-/* The walk through the schema. A definition is walked through where it is first used. */
+/* The state of a walk through the JSON schema. The keys of a definition are printed where the
+ * definition is first used. */
 struct walk {
     const cJSON *schema;
     struct {
@@ -512,7 +515,7 @@ static void put_key(struct walk *w, const cJSON *node, const char *path)
         memmove(text.text, text.text + 8, text.length - 8);
         memcpy(text.text + text.length - 8, " or null", 8);
     }
-    /* A description beside a reference says more than the one of the definition. */
+    /* A description beside a reference says more than the description in the definition. */
     if (!description)
         description = member(definition, "description");
     add_separated(&text, ". ", cJSON_IsString(description) ? description->valuestring : "");

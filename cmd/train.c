@@ -250,7 +250,7 @@ static int complete(struct ddp_train_values *v, const struct ddp_opt_result *par
     return check_data(v, parsed, err);
 }
 
-/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option would have no
+/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option then has no
  * effect. */
 static int needs_one(const struct ddp_train_values *v, const char *option,
                      bool (*has)(const struct ddp_sync_class *cls), const char *what,
@@ -282,7 +282,8 @@ static bool has_exchange(const struct ddp_sync_class *cls)
     return cls->replicas_equal || cls->equal_part != NULL;
 }
 
-/* Dump files are named after ranks, so a second run would overwrite them. */
+/* Checks the options of gradient dumps. Dump files are named after ranks, so a second run would
+ * overwrite the files of the first. */
 static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {

@@ -17,7 +17,7 @@ void ddp_columns_measure(struct ddp_column *columns, const struct ddp_column_tex
             DDP_MAX(columns[c].width, ddp_text_columns(row[c].text, strlen(row[c].text)));
 }
 
-/* Returns the width of a line up to column `end`. */
+/* Returns the width of the shown columns before column `end`, with the gaps between them. */
 static int line_width(const struct ddp_column *columns, int end)
 {
     int width = 0;
@@ -93,7 +93,7 @@ void ddp_columns_row(const struct ddp_column *columns, const struct ddp_column_t
     ddp_strbuf_add(out, "\n");
 }
 
-/* Returns the number of decimals with which a number has 3 significant digits. */
+/* Returns the number of decimals with which a number from 1 to 999 has 3 significant digits. */
 static int decimals(double value)
 {
     const double size = fabs(value);

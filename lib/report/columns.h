@@ -1,5 +1,5 @@
-/* Columns of a table for people, which fits a given width: if the columns do not fit, the least
- * important ones are left out. */
+/* The columns of a table for people. If they do not fit into a given width, the least important
+ * ones are hidden. All widths are numbers of characters on the terminal. */
 #ifndef DDP_REPORT_COLUMNS_H
 #define DDP_REPORT_COLUMNS_H
 
@@ -11,8 +11,9 @@ extern "C" {
 
 struct ddp_column {
     const char *head;
-    int width; /* Columns of the longest text. ddp_columns_fit counts the head as well. */
-    int drop;  /* Columns with the largest number are left out first. 0: never left out. */
+    int width; /* Width of the longest text. ddp_columns_fit includes the head. */
+    /* Columns with the largest `drop` are hidden first. 0: the column is never hidden. */
+    int drop;
     bool left; /* The texts are aligned left. */
     bool hidden;
 };
@@ -23,25 +24,30 @@ struct ddp_column_text {
     const char *style; /* An escape code such as DDP_RED, or NULL. */
 };
 
-/* Widens each column to the text of a row. */
+/* Widens each column so that the text of the row fits. */
 void ddp_columns_measure(struct ddp_column *columns, const struct ddp_column_text *row, int count);
-/* Hides columns until a line is at most `width` columns long. Returns the columns that are left in
- * a line for the text of the last shown column. */
+/* Widens the columns to their heads. Then hides columns until a line is at most `width` characters
+ * long, or until all shown columns have a `drop` of 0. Returns the width that the text of the last
+ * shown column may have. */
 int ddp_columns_fit(struct ddp_column *columns, int count, int width);
 /* Add a line with the heads, or with the texts of a row. */
 void ddp_columns_head(const struct ddp_column *columns, int count, struct ddp_strbuf *out);
 void ddp_columns_row(const struct ddp_column *columns, const struct ddp_column_text *row, int count,
                      struct ddp_strbuf *out);
 
-/* Writes a time with 3 significant digits, for example "2.41 us" or "3m12s". "-" for NaN. */
+/* The following functions write a figure into a cell. A number has 2 decimals below 10, 1 decimal
+ * below 100, and no decimals above. NaN and infinities become "-". */
+
+/* Writes a time, for example "2.41 us" or, from one minute on, "3m12s". */
 void ddp_column_time(struct ddp_column_text *cell, double ns);
-/* Writes a bandwidth with 3 significant digits, for example "22.6 GB/s" or "850 MB/s". */
+/* Writes a bandwidth, for example "22.6 GB/s" or "850 MB/s". */
 void ddp_column_rate(struct ddp_column_text *cell, double GBps);
-/* Writes a number of bytes with 3 significant digits, for example "20.5 KiB". "-" for NaN. */
+/* Writes a number of bytes, for example "20.5 KiB". A whole number has no decimals: "64 KiB". A
+ * negative number becomes "-". */
 void ddp_column_bytes(struct ddp_column_text *cell, double bytes);
-/* Writes a part as a percentage, for example "1.8 %" or "27 %". */
+/* Writes a fraction as a percentage, for example 0.018 as "1.8 %" and 0.27 as "27 %". */
 void ddp_column_percent(struct ddp_column_text *cell, double part);
-/* Writes a factor with 3 significant digits, for example "1.09". */
+/* Writes a factor, for example "1.09". Infinities become "inf" and "-inf". */
 void ddp_column_factor(struct ddp_column_text *cell, double factor);
 
 #ifdef __cplusplus

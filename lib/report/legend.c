@@ -5,7 +5,7 @@
 
 #define NAME_COLUMNS 11
 
-/* A name may have several heads, as in "min, p95". */
+/* The meaning of a column, or of several columns whose heads `name` lists, as in "min, p95". */
 struct meaning {
     const char *name, *text;
 };

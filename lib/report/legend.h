@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* POINTS: columns of all kinds of points. VERDICT: gate and compare. */
+/* The tables. DDP_LEGEND_POINTS: the columns that the tables of all kinds of points share.
+ * DDP_LEGEND_VERDICT: the table of gate and compare. */
 enum ddp_legend {
     DDP_LEGEND_POINTS,
     DDP_LEGEND_DENSE,
@@ -20,15 +21,16 @@ enum ddp_legend {
     DDP_LEGEND_VERDICT,
     DDP_LEGEND_COUNT
 };
-/* The length of the lines where the output is no terminal. */
+/* Width of the lines if the output is not a terminal. */
 #define DDP_LEGEND_COLUMNS 100
 
-/* Returns the table of points of a kind. */
+/* Returns the table that shows points of this kind. */
 enum ddp_legend ddp_legend_of(enum ddp_point_kind kind);
-/* Returns the title of a table, for example "Training runs". */
+/* Returns the title of a table, for example "Epochs of training runs". */
 const char *ddp_legend_title(enum ddp_legend table);
-/* Adds the names and the meanings of a table's columns, in lines of at most `width` columns that
- * begin with `before`. columns [count]: only the meanings of those that are shown; NULL: of all. */
+/* Adds the names and the meanings of a table's columns. Each line begins with `before` and is at
+ * most `width` characters long. If `columns` [count] is not NULL, adds only the columns that are in
+ * it and not hidden. */
 void ddp_legend_add(enum ddp_legend table, const struct ddp_column *columns, int count,
                     const char *before, int width, struct ddp_strbuf *out);
 

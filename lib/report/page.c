@@ -12,7 +12,8 @@
 #include "report/page_impl.h"
 #include "report/report_sink.h"
 
-/* Writes the label of a document, or its file name without folder and ".json". */
+/* Writes the label of a document if `labels` is true and there is a label. Otherwise writes the
+ * file name without the folder. Removes ".json" from the end. */
 static void short_name(const char *path, const struct ddp_stored *s, bool labels, char out[128])
 {
     const char *base = strrchr(path, '/');
@@ -32,7 +33,8 @@ static bool all_differ(char (*names)[128], int count)
     return true;
 }
 
-/* Names the documents by their labels, else by their files, else by their paths. */
+/* Names the documents by their labels or, if these are not all different, by their file names. If
+ * these are not all different either, names the documents by their paths and numbers. */
 static void name_documents(struct ddp_page *page)
 {
     for (int labels = 1; labels >= 0; labels--) {
@@ -80,7 +82,7 @@ static int order_documents(struct ddp_page *page, const struct ddp_stored *docs,
     return 0;
 }
 
-/* Keeps a picture of the table of each document with points. */
+/* If files are kept, keeps a picture of the table of each document with points. */
 static int keep_screens(struct ddp_page *page)
 {
     for (int d = 0; d < page->count && page->keeps_files; d++) {
@@ -166,7 +168,7 @@ static int write_file(const struct ddp_page_request *request, const char *path,
     return rc;
 }
 
-/* Writes the plots into the folder, which is made unless it exists. */
+/* Writes the SVG files into their folder, and creates the folder if necessary. */
 static int write_plots(const struct ddp_page_request *request, struct ddp_page *page)
 {
     const char *dir = request->svg_dir;

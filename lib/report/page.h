@@ -16,17 +16,21 @@ struct ddp_page_request {
     const char *const *paths; /* [count], 1 <= count <= DDP_PAGE_DOCUMENTS_MAX */
     size_t count;
     struct ddp_result_rules rules; /* How the documents are read. */
-    const char *page;              /* The file of the page. "-": stdout. NULL: no page. */
-    bool markdown;                 /* The page is Markdown, without plots. */
-    const char *svg_dir;           /* The folder of the SVG files, which is made. NULL: none. */
+    /* The file to which the page is written. "-": stdout. NULL: no page. */
+    const char *page;
+    bool markdown; /* The page is Markdown, without plots. */
+    /* The folder of the SVG files. It is created if necessary. NULL: no SVG files. */
+    const char *svg_dir;
 };
 
-/* Builds a page about documents that were read. paths [count]: their paths. Returns DDP_EUSAGE if
- * there are too many ratios, or DDP_ENOMEM. */
+/* Builds a page about documents in memory. `paths` [count] are the files from which they were read.
+ * Returns 0, DDP_EUSAGE if there are too many ratios, or DDP_ENOMEM. */
 int ddp_page_build(const struct ddp_stored *docs, const char *const *paths, size_t count,
                    bool markdown, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads the documents and writes the files. A file is replaced as a whole. Returns the errors of
- * ddp_result_read, DDP_EUSAGE if the page would overwrite a document, DDP_ECREATE, or DDP_EIO. */
+/* Reads the documents, and writes the page and the SVG files. Each file is replaced as a whole.
+ * Returns 0 or the errors of ddp_result_read and ddp_page_build. Returns DDP_EUSAGE if a written
+ * file would overwrite a document. Returns DDP_ECREATE, DDP_EIO or DDP_ECLOSED if a file cannot be
+ * written. */
 int ddp_page_write(const struct ddp_page_request *request, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

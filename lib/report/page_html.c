@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "report/page_impl.h"
 
-/* The rules beside those of the drawings (ddp_svg_style). */
+/* The style sheet of the page, without the rules of the drawings (ddp_svg_style). */
 static const char style[] =
     "*{box-sizing:border-box}"
     "html{font:16px/1.55 system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif;"
@@ -173,7 +173,8 @@ static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds the accuracy of the first strategy, and the largest loss of another one against it. */
+/* Adds the accuracy of the first strategy, and the lowest difference in accuracy between another
+ * strategy and its reference. */
 static void add_accuracy(struct ddp_page *page)
 {
     const struct ddp_strategy_row *first, *worst = NULL;
@@ -228,7 +229,7 @@ static void add_summary(struct ddp_page *page)
     ddp_strbuf_add(page->out, "</ul>\n</section>\n");
 }
 
-/* Adds links to the sections of a text. */
+/* Adds links to the sections whose headings are in the text `sections`. */
 static void add_links(const char *sections, struct ddp_strbuf *out)
 {
     static const char *const links[][2] = {

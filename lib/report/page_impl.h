@@ -1,5 +1,6 @@
-/* The page being built, and the pieces of HTML that its sections share. Sections add to page->out.
- * If memory runs out, strbufs note it, and other failures are returned. */
+/* The page being built, and the pieces of HTML that its sections share. Sections append to
+ * page->out. If an append runs out of memory, page->out is marked as failed. Other failures are
+ * returned. */
 #ifndef DDP_REPORT_PAGE_IMPL_H
 #define DDP_REPORT_PAGE_IMPL_H
 
@@ -16,20 +17,20 @@ struct ddp_page_file {
 };
 
 struct ddp_page {
-    /* [count] documents and their paths. Documents with points or training runs come first, so that
-     * ratios can be taken to the first one. */
+    /* [count] documents and their paths. Documents with points or training runs come first, because
+     * ratios refer to the first document. */
     const struct ddp_stored **docs;
     const char **paths;
     int count;
     char (*names)[128];              /* [count]: short names, all different */
     struct ddp_plot_source *sources; /* [count] */
-    struct ddp_result *results;      /* [count]: those of docs, side by side */
+    struct ddp_result *results;      /* [count]: copies of docs[i]->result in one array */
     struct ddp_plot_cells cells;
     struct ddp_plot_strategies strategies;
     struct ddp_across across; /* Ratios to the first document. Empty with one document. */
     struct ddp_strbuf *out;
     struct ddp_err *err;
-    bool keeps_files;            /* Plots and tables are also kept as files. */
+    bool keeps_files;            /* Plots and terminal tables are also added to `files`. */
     struct ddp_page_file *files; /* [file_count] */
     size_t file_count;
 };
@@ -40,39 +41,46 @@ struct ddp_page_column {
     bool text; /* The cells are words, and not numbers. */
 };
 
-/* Adds a heading; level 2 begins a section, which needs an id. */
+/* Adds a heading. A heading of level 2 begins a section and needs an `id`, to which the navigation
+ * links. Other headings may have the id NULL. */
 void ddp_page_heading(struct ddp_page *page, int level, const char *id, const char *text);
-/* Adds "<open>text</close>" with escaped text, for example of an element "p". */
+/* Adds an HTML element with escaped text. `element` is the name of the element, which may be
+ * followed by attributes, for example "p" or "td class=\"t\"". */
 void ddp_page_element(struct ddp_page *page, const char *element, const char *text);
-/* Open and close a table that scrolls inside the page. label: its name, which is unique. */
+/* Open and close a table that scrolls inside the page. `label` is the name of the table for screen
+ * readers, which must be unique. */
 void ddp_page_open_table(struct ddp_page *page, const char *label,
                          const struct ddp_page_column *columns, size_t count);
 void ddp_page_close_table(struct ddp_page *page);
-/* Open and close a row. kind: a class of the style sheet, or "". */
+/* Open and close a row. `kind` is a class of the style sheet, such as "q" for a doubtful row, or
+ * "". */
 void ddp_page_open_row(struct ddp_page *page, const char *kind);
 void ddp_page_close_row(struct ddp_page *page);
-/* Add a cell: a number or a quantity as text, or words. */
+/* Add a cell: a number as text (aligned right), words (aligned left), or a formatted quantity. */
 void ddp_page_cell(struct ddp_page *page, const char *text);
 void ddp_page_words(struct ddp_page *page, const char *text);
 void ddp_page_quantity(struct ddp_page *page, enum ddp_quantity quantity, double value);
-/* Adds "low to high", or "-" if an end is missing. */
+/* Adds a cell "low to high", or "-" if one of the two is NaN. */
 void ddp_page_range(struct ddp_page *page, enum ddp_quantity quantity, double low, double high);
-/* Writes a link speed below which something pays, for example "12.0 GB/s (96.0 Gbit/s)". */
+/* Writes a link speed below which compression pays, for example "12.0 GB/s (96.0 Gbit/s)". Writes
+ * "any link" for infinity, "no link" for 0, and "-" for NaN. */
 void ddp_page_link_text(double GBps, char *out, size_t bytes);
-/* Adds marks at the speeds of common links to a plot of rows. */
+/* Adds marks at the speeds of common networks to a plot whose x axis is a link speed. */
 void ddp_page_mark_links(struct ddp_plot *plot);
 
-/* Returns the text of a new file with this name and, if there is one already, a number. NULL: no
- * memory. The pointer is valid until the next call. */
+/* Adds the file NAME.svg to page->files, or NAME-2.svg and so on if there is one with this name
+ * already. Returns its empty text, or NULL if memory runs out. The pointer is valid until the next
+ * call. */
 struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name);
-/* Opens a figure, adds the plot with its legend, and keeps it as a file if files are kept. The
- * caller adds a table and closes the figure. Returns DDP_ENOMEM. */
+/* Opens a figure and adds the plot with its legend. If page->keeps_files is true, also adds the
+ * plot to page->files. The caller then adds a table and closes the figure. Returns 0 or DDP_ENOMEM.
+ */
 int ddp_page_open_figure(struct ddp_page *page, struct ddp_plot *plot) DDP_MUST_CHECK;
 void ddp_page_close_figure(struct ddp_page *page);
 /* Adds a table with all values of a plot. */
 void ddp_page_plot_table(struct ddp_page *page, const struct ddp_plot *plot);
 /* Adds a figure with a plot and the table of its values. Adds nothing if the plot is not useful
- * (ddp_plot_is_useful). Releases the plot. */
+ * (ddp_plot_is_useful). Always releases the plot. Returns 0 or DDP_ENOMEM. */
 int ddp_page_figure(struct ddp_page *page, struct ddp_plot *plot) DDP_MUST_CHECK;
 
 /* The sections. Each adds nothing if there is nothing to show. */

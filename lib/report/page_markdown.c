@@ -7,7 +7,7 @@
 #include "report/page_impl.h"
 #include "report/report_parts.h"
 
-/* True if the interval of the ratio shows a difference. */
+/* True if the interval of the ratio does not contain 1. */
 static bool has_changed(const struct ddp_across_cell *c)
 {
     return c->lower > 1 || c->upper < 1;
@@ -63,7 +63,7 @@ static void add_comparison(const struct ddp_page *page)
     ddp_markdown_unfold(out);
 }
 
-/* Adds the folded details of a document. */
+/* Adds the points of a document, which are folded, and its strategies. */
 static void add_details(const struct ddp_page *page, int document)
 {
     const struct ddp_stored *s = page->docs[document];
@@ -78,7 +78,7 @@ static void add_details(const struct ddp_page *page, int document)
     ddp_markdown_strategies(&s->record, out);
 }
 
-/* Adds where each document comes from. */
+/* Adds the command, the build, the machine and the time of each document. They are folded. */
 static void add_origins(const struct ddp_page *page)
 {
     struct ddp_strbuf *out = page->out;

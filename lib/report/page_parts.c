@@ -102,13 +102,13 @@ struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name)
     for (size_t i = 0, copy = 2; i < page->file_count; i++)
         if (strcmp(page->files[i].name, file->name) == 0) {
             snprintf(file->name, sizeof file->name, "%.64s-%zu.svg", name, copy++);
-            i = (size_t)-1; /* The new name may exist, too. */
+            i = (size_t)-1; /* The new name may be taken, too, so start again. */
         }
     page->file_count++;
     return &file->text;
 }
 
-/* Adds the names of the series, unless there is only one without a name. */
+/* Adds the symbols and names of the series. A series without a name is left out. */
 static void add_legend(struct ddp_page *page, const struct ddp_plot *plot)
 {
     ddp_strbuf_add(page->out, "<div class=\"legend\">");
@@ -146,7 +146,8 @@ void ddp_page_close_figure(struct ddp_page *page)
     ddp_strbuf_add(page->out, "</figure>\n");
 }
 
-/* Adds the row of a value: series or row, x, y, and the interval. */
+/* Adds the table row of a value: the label of its row in the plot, the name of its series, x, y and
+ * the interval, as far as the table has these columns. */
 static void add_value(struct ddp_page *page, const struct ddp_plot *plot,
                       const struct ddp_plot_series *s, const struct ddp_plot_value *v, bool names,
                       bool intervals)

@@ -33,7 +33,8 @@ static void open_row(struct ddp_page *page, const struct ddp_plot_group *g, size
     ddp_page_quantity(page, quantities[g->over], ddp_plot_over_value(cell, g->over));
 }
 
-/* Opens a table with these columns after the first ones. */
+/* Opens a table. Its first columns are the series, if there are several, and the setting on the x
+ * axis. `columns` [count] follow. */
 static void open_table(struct ddp_page *page, const struct ddp_plot_group *g, const char *label,
                        const struct ddp_page_column *columns, size_t count)
 {
@@ -81,7 +82,8 @@ static void time_table(struct ddp_page *page, const struct ddp_plot_group *g, co
     open_table(page, g, label, columns, DDP_COUNT_OF(columns));
     for (size_t i = 0; i < g->count; i++) {
         const struct ddp_plot_cell *c = g->cells[i];
-        /* Several repetitions have no common distribution. */
+        /* p95 is shown only for a point without repetitions, because a percentile of several
+         * repetitions is not known. */
         const bool alone = c->point->launch == 0;
         open_row(page, g, i);
         ddp_page_quantity(page, DDP_QUANTITY_NS, c->median_ns);
@@ -148,7 +150,8 @@ static void speed_table(struct ddp_page *page, const struct ddp_plot_group *g, c
     ddp_page_close_table(page);
 }
 
-/* Adds a figure with a plot of the group and a table, unless a plot is not useful. */
+/* Adds a figure with a plot of the group and a table, if the plot is useful (ddp_plot_is_useful).
+ */
 static int add_figure(struct ddp_page *page, const struct ddp_plot_group *g,
                       enum ddp_plot_metric metric,
                       void (*table)(struct ddp_page *, const struct ddp_plot_group *, const char *))
@@ -216,7 +219,7 @@ int ddp_page_points(struct ddp_page *page)
                        "At most six sizes are shown.");
 }
 
-/* The largest number of link speeds in a plot. */
+/* Largest number of rows in a plot of link speeds. */
 #define LINKS_MAX 40
 
 void ddp_page_mark_links(struct ddp_plot *plot)
@@ -229,8 +232,8 @@ void ddp_page_mark_links(struct ddp_plot *plot)
     }
 }
 
-/* Fills a plot with the link speeds below which the exchanges pay: one per verdict in the summary.
- */
+/* Fills a plot with the link speeds below which exchanges pay. Each point whose verdict is in the
+ * summary has a row. */
 static int plot_links(struct ddp_page *page, struct ddp_plot *plot)
 {
     *plot = (struct ddp_plot){.x = {DDP_QUANTITY_GBPS, true, "link speed of a rank (GB/s)"},
@@ -262,7 +265,7 @@ static int plot_links(struct ddp_page *page, struct ddp_plot *plot)
     return 0;
 }
 
-/* Adds a list of the verdicts. Returns false if there are none. */
+/* Adds a list of the verdicts on the exchanges. Returns false if there are none. */
 static bool add_verdicts(struct ddp_page *page)
 {
     bool any = false;

@@ -13,7 +13,8 @@
 /* The summary names at most this many collectives per document. */
 #define COLLECTIVES_MAX 12
 
-/* Adds a sentence, without a full stop, about a document. document: -1 if it is about several. */
+/* Adds a list item with a sentence about a document. `text` is the sentence without its full stop.
+ * `document` is -1 if the sentence is about several documents. */
 static void sentence(struct ddp_page *page, bool markdown, int document, const char *text)
 {
     ddp_strbuf_add(page->out, markdown ? "- " : "<li>");
@@ -31,7 +32,7 @@ static void sentence(struct ddp_page *page, bool markdown, int document, const c
     ddp_strbuf_add(page->out, markdown ? ".\n" : ".</li>\n");
 }
 
-/* Describes where a cell was measured, for example "4 MiB on 2 ranks". */
+/* Writes the size and the ranks of a cell, for example "4 MiB on 2 ranks". */
 static void place_text(const struct ddp_point_spec *s, char out[80])
 {
     char size[24];
@@ -39,7 +40,8 @@ static void place_text(const struct ddp_point_spec *s, char out[80])
     snprintf(out, 80, "%s on %d rank%s", size, s->ranks, s->ranks == 1 ? "" : "s");
 }
 
-/* Writes the best bandwidth and the shortest time of a collective. "": it was not measured. */
+/* Writes the highest bus bandwidth and the shortest time of a collective, and compares the time of
+ * its largest size with the bound. Writes "" if the collective was not measured. */
 static void collective_text(const struct ddp_page *page, int document, enum ddp_coll coll,
                             char out[256])
 {
@@ -83,7 +85,8 @@ static void collective_text(const struct ddp_page *page, int document, enum ddp_
     }
 }
 
-/* Writes how many points were verified, and how many were wrong. "": there are no points. */
+/* Writes how many points delivered wrong data or, if none did, how many were verified. Writes "" if
+ * there are no points. */
 static void verified_text(const struct ddp_record *r, char out[160])
 {
     int verified = 0, wrong = 0;
@@ -127,9 +130,10 @@ static void summarize_points(struct ddp_page *page, bool markdown, int document)
 
 /* A summary of the strategies that are compared with one reference. */
 struct compared {
-    const struct ddp_strategy_row *lowest, *highest; /* by difference in accuracy */
+    /* The lowest and highest difference in accuracy. */
+    const struct ddp_strategy_row *lowest, *highest;
     int count, pays, pays_not;
-    char names[160]; /* of those that pay */
+    char names[160]; /* The strategies that pay. */
 };
 
 static struct compared gather_compared(const struct ddp_page *page,
@@ -192,7 +196,7 @@ static void summarize_training(struct ddp_page *page, bool markdown, int documen
 
 /* The ratios of a document to the first one. */
 struct ratios {
-    size_t count, other; /* Cells of both; cells of only one of them. */
+    size_t count, other; /* count: cells of both documents. other: cells of only one of them. */
     double log_sum;
     const struct ddp_across_cell *least, *most;
 };
@@ -265,7 +269,8 @@ void ddp_page_summary(struct ddp_page *page, bool markdown)
             summarize_ratios(page, markdown, d);
 }
 
-/* Fills a plot with the ratios of step times, which belong to no point. */
+/* Fills a plot with the ratios of step times. The plots over size show only the ratios of points.
+ */
 static int plot_steps(struct ddp_page *page, struct ddp_plot *plot)
 {
     *plot = (struct ddp_plot){.x = {DDP_QUANTITY_NUMBER, true, "step time ratio"},

@@ -29,7 +29,7 @@ static void link_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
     ddp_page_link_text(s->row->pays_below_GBps, out, CELL_BYTES);
 }
 
-/* Writes "85.1 % (84.9 % to 85.3 %)", without the range if there is one run. */
+/* Writes "85.10 % (84.90 to 85.30)", or without the range if there is only one run. */
 static void accuracy_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
 {
     const struct ddp_spread *a = &s->row->accuracy;
@@ -53,7 +53,8 @@ static void runs_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
     snprintf(out, CELL_BYTES, "%d", s->row->runs);
 }
 
-/* The columns of the table of strategies. A column without `text` shows the double at `offset`. */
+/* The columns of the table of strategies. A column without `text` shows the double at `offset` of
+ * struct ddp_strategy_row. */
 #define ROW(member) offsetof(struct ddp_strategy_row, member)
 static const struct {
     struct ddp_page_column column;
@@ -145,7 +146,7 @@ static void add_verdicts(struct ddp_page *page, const struct ddp_train_run *mode
     ddp_strbuf_add(page->out, any ? "</ul>\n" : "");
 }
 
-/* Adds the link speeds below which a step takes less time than with the reference. */
+/* Adds a plot of the link speeds below which a step takes less time than with the reference. */
 static int add_links(struct ddp_page *page, const struct ddp_train_run *model)
 {
     struct ddp_plot plot = {.x = {DDP_QUANTITY_GBPS, true, "link speed of a rank (GB/s)"},

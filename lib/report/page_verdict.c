@@ -92,8 +92,8 @@ static int plot_ratios(struct ddp_page *page, const struct ddp_verdict_record *v
     return 0;
 }
 
-/* Adds the ratios as a figure with the table of all cells, or the table alone if no cell has a
- * ratio. */
+/* Adds the table of all cells. If a cell has a ratio, the table is part of a figure that also has a
+ * plot of the ratios. */
 static int add_ratios(struct ddp_page *page, const char *name, const struct ddp_verdict_record *v)
 {
     struct ddp_plot plot;
@@ -207,7 +207,7 @@ static void side(struct ddp_page *page, const char *name, const char *command, c
     ddp_strbuf_add(page->out, "</dd>\n");
 }
 
-/* Adds the compared commands, and what the verdict depends on. */
+/* Adds the compared commands and the settings of the verdict. */
 static void add_settings(struct ddp_page *page, const struct ddp_verdict_record *v)
 {
     char text[800], keys[96];

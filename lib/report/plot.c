@@ -1,5 +1,5 @@
-/* Plots as data: memory, scales, and the text of values. plot_cells.c and plot_train.c fill them.
- */
+/* Plots as data: memory, scales, and the text of values. plot_cells.c and plot_train.c make plots
+ * from records. */
 #include "report/plot.h"
 
 #include <ctype.h>
@@ -148,8 +148,8 @@ static void widen(struct ddp_plot_scale *s, double value)
     s->high = isnan(s->high) ? value : fmax(s->high, value);
 }
 
-/* Adds the values between low and high that are a power of ten times one of the factors. Returns
- * false if there are more than `most`. */
+/* Adds a tick at each value in the range that is a power of ten times one of the factors. Returns
+ * false if there are more than `most` such values. */
 static bool add_powers(struct ddp_plot_scale *s, const double *factors, int most)
 {
     s->count = 0;
@@ -165,7 +165,8 @@ static bool add_powers(struct ddp_plot_scale *s, const double *factors, int most
     return true;
 }
 
-/* Adds every n-th power of `base`, with the smallest n for which there are at most `most` ticks. */
+/* Adds a tick at every n-th power of `base`, with the smallest n for which there are at most `most`
+ * ticks. */
 static void add_spaced_powers(struct ddp_plot_scale *s, double base, int most)
 {
     const double unit = log(base);
@@ -177,7 +178,7 @@ static void add_spaced_powers(struct ddp_plot_scale *s, double base, int most)
         s->ticks[s->count++] = pow(base, e);
 }
 
-/* Adds multiples of 1, 2 or 5 times a power of ten. */
+/* Adds ticks at equal distances. The distance is 1, 2 or 5 times a power of ten. */
 static void add_steps(struct ddp_plot_scale *s, int most)
 {
     const double least = (s->high - s->low) / most, power = pow(10, floor(log10(least)));
@@ -191,7 +192,8 @@ static void add_steps(struct ddp_plot_scale *s, int most)
             s->ticks[s->count++] = i * step;
 }
 
-/* Chooses the densest ticks of a logarithmic axis. A short range gets ticks at equal distances. */
+/* Adds as many ticks to a logarithmic axis as `most` allows. Sizes and counts have ticks at powers
+ * of 2. If the range covers less than a factor of 2, the ticks have equal distances. */
 static void add_log_ticks(struct ddp_plot_scale *s, enum ddp_quantity quantity, int most)
 {
     static const double one[] = {1, 0}, two[] = {1, 3, 0}, three[] = {1, 2, 5, 0};
@@ -211,7 +213,7 @@ static void add_log_ticks(struct ddp_plot_scale *s, enum ddp_quantity quantity, 
     add_spaced_powers(s, 10, most);
 }
 
-/* Sets the range to all values, intervals and marks of the axis. */
+/* Sets the range so that it contains all values, intervals and marks of the axis. */
 static void find_range(const struct ddp_plot *plot, bool of_x, struct ddp_plot_scale *s)
 {
     const bool rows = plot->row_count > 0;
@@ -267,7 +269,8 @@ static void traffic_text(double bytes, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.3g %s", bytes, units[unit]);
 }
 
-/* Writes a number with three digits. trim: without zeros at the end. */
+/* Writes a number with usually three significant digits. If `trim` is true, leaves out zeros at the
+ * end. */
 static void number_text(double value, bool trim, char *out, size_t out_bytes)
 {
     const double size = fabs(value);

@@ -1,4 +1,4 @@
-/* Plots of groups of cells: takes the figures of cells. */
+/* Makes plots from groups of cells. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "record/across.h"
 #include "report/plot.h"
 
-/* A plot with more series shows no bounds. */
+/* A plot with more series than this shows no bounds. */
 #define BOUNDS_MAX 3
 
 double ddp_plot_busbw(const struct ddp_plot_cell *cell, double ns)
@@ -15,7 +15,7 @@ double ddp_plot_busbw(const struct ddp_plot_cell *cell, double ns)
     return ddp_point_busbw_GBps(cell->point, ns);
 }
 
-/* Sets *v to the figure of a cell with its interval. */
+/* Sets *v to the value of the metric for a cell, with its interval. */
 static void value_of(const struct ddp_plot_group *g, const struct ddp_plot_cell *cell,
                      enum ddp_plot_metric metric, struct ddp_plot_value *v)
 {
@@ -40,7 +40,8 @@ static void value_of(const struct ddp_plot_group *g, const struct ddp_plot_cell 
         v->y = cell->median_ns;
         v->low = cell->ci95_lo_ns;
         v->high = cell->ci95_hi_ns;
-    } else if (metric == DDP_PLOT_SPEEDUP) { /* A longer time means a lower speed. */
+        /* A longer time means a lower speed, so the ends are swapped. */
+    } else if (metric == DDP_PLOT_SPEEDUP) {
         v->y = dense / cell->median_ns;
         v->low = dense / cell->ci95_hi_ns;
         v->high = dense / cell->ci95_lo_ns;

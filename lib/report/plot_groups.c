@@ -10,11 +10,11 @@
 #include "base/unit.h"
 #include "report/plot.h"
 
-/* OVER_RANKS shows at most this many sizes. */
+/* A plot over ranks shows at most this many sizes. */
 #define SIZES_MAX 6
 
-/* The settings of a cell. A group is divided by these settings in this order until it has few
- * enough series. The source and the size are never divided. */
+/* The settings of a cell. A group is divided by these settings, in this order, until it has few
+ * enough series. Groups are never divided by SIZE or SOURCE. */
 enum setting {
     COLL,
     RANKS,
@@ -32,7 +32,7 @@ enum setting {
 };
 #define TEXT_BYTES 160
 
-/* Writes a setting in words; "" if it goes without saying. */
+/* Writes a setting in words, or "" if it does not apply to the cell. */
 static void setting_text(const struct ddp_plot_cell *cell, const struct ddp_plot_source *sources,
                          enum setting setting, char out[TEXT_BYTES])
 {
@@ -135,7 +135,7 @@ int ddp_plot_collect(const struct ddp_plot_source *sources, int count, struct dd
     return 0;
 }
 
-/* A cell and hashes of its settings, by which they are compared. */
+/* A cell and the hashes of its settings. Two settings are equal if their hashes are equal. */
 struct item {
     const struct ddp_plot_cell *cell;
     uint64_t hash[SETTINGS];
@@ -155,7 +155,8 @@ double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over 
                                          : density_of(p);
 }
 
-/* Returns true if the setting is on the x axis. A density is a part of the compressor's name. */
+/* Returns true if the setting is on the x axis. The density is not a setting of its own, because it
+ * is a part of COMPRESS. */
 static bool is_over(enum setting setting, enum ddp_plot_over over)
 {
     return (over == DDP_PLOT_OVER_SIZE && setting == SIZE) ||
@@ -174,7 +175,7 @@ static void fill_item(const struct ddp_plot_cell *cell, const struct ddp_plot_so
             text[strcspn(text, ":")] = '\0';
         out->hash[s] = is_over(s, over) ? 0 : ddp_fnv1a(DDP_FNV_INIT, text, strlen(text));
     }
-    /* Sources may have the same name. */
+    /* Sources may have the same name, so use their indices. */
     out->hash[SOURCE] = (uint64_t)cell->source;
 }
 
@@ -215,7 +216,8 @@ static uint64_t series_key(const struct item *item)
     return ddp_fnv1a(DDP_FNV_INIT, item->hash, sizeof item->hash);
 }
 
-/* Numbers the series of the items, or the values of one setting. */
+/* Numbers the values of one setting or, if `setting` is negative, the series of the items. Sets
+ * `order` and *distinct as number_keys does. */
 static int number_items(const struct item *items, size_t n, int setting, int *order, int *distinct,
                         struct ddp_err *err)
 {
@@ -228,7 +230,7 @@ static int number_items(const struct item *items, size_t n, int setting, int *or
     return rc;
 }
 
-/* The groups being built. */
+/* The groups being built, and their inputs. */
 struct builder {
     int source_count;
     const struct ddp_plot_source *sources;
@@ -243,8 +245,9 @@ static void append_text(char *out, size_t bytes, const char *text)
         ddp_text_append(out, bytes, "%s%s", out[0] ? ", " : "", text);
 }
 
-/* Returns bits of the settings in which items differ. Sets *inside to those in which items of one
- * source differ, and the source itself. */
+/* Finds the settings in which items differ, as bits 1 << setting. *overall: all such settings.
+ * *inside: the settings in which items of one source differ, and SOURCE if there are several
+ * sources. Returns 0 or DDP_ENOMEM. */
 static int find_varying(const struct builder *b, const struct item *items, size_t n,
                         unsigned *inside, unsigned *overall)
 {
@@ -265,7 +268,8 @@ static int find_varying(const struct builder *b, const struct item *items, size_
     return 0;
 }
 
-/* Writes the settings of a cell that tell its series from the others. */
+/* Writes the settings of a cell that distinguish its series from the others. varies: bits of these
+ * settings. */
 static void name_series(const struct builder *b, const struct ddp_plot_cell *cell, unsigned varies,
                         char *out, size_t bytes)
 {
@@ -277,14 +281,15 @@ static void name_series(const struct builder *b, const struct ddp_plot_cell *cel
         setting_text(cell, b->sources, (enum setting)s, text);
         if (s == COMPRESS && b->over == DDP_PLOT_OVER_DENSITY)
             text[strcspn(text, ":")] = '\0';
-        /* A cell without a compressor is dense, which only a name of its own needs to say. */
+        /* "dense" is left out, unless the compressor is the only setting that varies. */
         if (strcmp(text, "dense") != 0 || varies == 1u << COMPRESS)
             append_text(out, bytes, text);
     }
 }
 
-/* Chooses colours and shapes. With several sources, the colour stands for the source, and the shape
- * for the settings that vary inside a source, if there are any. inside: bits of find_varying. */
+/* Chooses the colours and shapes of the series. With one source, each series has its own colour and
+ * shape. With several sources, the colour stands for the source, and the shape for the settings
+ * that vary inside a source, if there are any. inside: bits of find_varying. */
 static int style_group(const struct builder *b, const struct item *items, const int *order,
                        size_t n, unsigned inside, struct ddp_plot_group *g)
 {
@@ -334,7 +339,7 @@ static int describe_group(const struct builder *b, const struct item *items, con
         if (!((overall | divided) >> s & 1) && !is_over(s, b->over) && strcmp(text, "dense") != 0)
             append_text(g->note, sizeof g->note, text);
     }
-    for (size_t i = n; i-- > 0;) /* The first cell of a series names it. */
+    for (size_t i = n; i-- > 0;) /* Backwards, so that the first cell of a series names it. */
         name_series(b, items[i].cell, inside, g->names[order[i]], sizeof g->names[0]);
     return style_group(b, items, order, n, inside, g);
 }
@@ -371,7 +376,7 @@ static int fill_cells(const struct builder *b, const struct item *items, const i
     return 0;
 }
 
-/* Appends a group of items, whose series are numbered by order. */
+/* Appends a group of items. order[i] is the series of item i. */
 static int add_group(const struct builder *b, const struct item *items, const int *order, size_t n,
                      int series, unsigned divided)
 {
@@ -412,8 +417,9 @@ out:
     return rc;
 }
 
-/* Divides items by collective, then by one setting after the other until a part has few series.
- * Settings that vary only between sources do not divide, so that sources share their plots. */
+/* Divides items by collective, then by one setting after the other until a part has at most
+ * DDP_PLOT_SERIES_MAX series. Settings that vary only between sources do not divide, so that
+ * sources share their plots. */
 static int divide(const struct builder *b, struct item *items, size_t n, enum setting setting,
                   unsigned divided)
 {
@@ -452,13 +458,15 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Keeps the items that several numbers of ranks have measured, and of them at most SIZES_MAX sizes
- * at equal distances. */
+/* Keeps the items of series that were measured with several numbers of ranks. If these have more
+ * than SIZES_MAX different sizes, keeps SIZES_MAX sizes, evenly spaced in the sorted list of sizes.
+ */
 static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
 {
     int *order = NULL, distinct, rc;
-    double *sizes = NULL, *first = NULL; /* first: by series, the first number of ranks */
-    bool *several = NULL;                /* by series */
+    /* first: by series, the first number of ranks that was found */
+    double *sizes = NULL, *first = NULL;
+    bool *several = NULL; /* by series */
     size_t kept = 0, count = 0;
     DDP_TRY_GOTO(DDP_NEW(&order, *n, err), out);
     DDP_TRY_GOTO(DDP_NEW(&sizes, *n, err), out);
@@ -497,7 +505,7 @@ out:
     return rc;
 }
 
-/* True if the cell has a place in plots over the setting. */
+/* True if plots over the setting show the cell. */
 static bool is_plotted(const struct ddp_plot_cell *cell, enum ddp_plot_over over)
 {
     return over != DDP_PLOT_OVER_DENSITY ||

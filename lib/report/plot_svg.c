@@ -9,7 +9,7 @@
 
 #define COLORS 8
 #define SHAPES 8
-/* A plot with more values has small markers. */
+/* A plot with more values than this has small markers. */
 #define MANY_VALUES 120
 
 /* Sizes in units of the drawing, which are pixels if it is not scaled. */
@@ -32,8 +32,8 @@ void ddp_markup_text(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "&<>\"'", by);
 }
 
-/* The colours differ for people with each kind of colour blindness, and have a contrast of at least
- * 3 with the background. results/notes/colours.md has the figures. */
+/* The colours differ for people with each kind of colour blindness, and have a contrast ratio of at
+ * least 3 to the background. results/notes/colours.md has the figures. */
 static const char light[] =
     "--page:#f6f7f9;--surface:#fff;--ink:#1b1f24;--ink2:#4a535e;--line:#d5dae0;--grid:#e6e9ed;"
     "--link:#1557b0;--good:#17693a;--bad:#b3261e;--warn:#855300;--tint:#fff6e0;"
@@ -126,7 +126,7 @@ static void add_text(struct ddp_strbuf *out, double x, double y, const char *anc
 #define AT_END    " text-anchor=\"end\""
 #define AT_MIDDLE " text-anchor=\"middle\""
 
-/* Writes a value with its unit, for people who point at a marker. */
+/* Writes a value with its unit for the tooltip of a marker. */
 static void value_text(enum ddp_quantity quantity, double value, char out[32])
 {
     ddp_quantity_text(quantity, value, out, 24);
@@ -134,7 +134,7 @@ static void value_text(enum ddp_quantity quantity, double value, char out[32])
         ddp_text_append(out, 32, " GB/s");
 }
 
-/* Adds the text that a viewer shows for a marker. */
+/* Adds the tooltip of a marker. */
 static void add_tip(const struct ddp_plot *plot, const struct ddp_plot_series *s,
                     const struct ddp_plot_value *v, struct ddp_strbuf *out)
 {
@@ -170,7 +170,7 @@ static void add_intervals(const struct frame *f, const struct ddp_plot *plot,
         const double high = rows ? x_at(f, v->high) : y_at(f, v->high);
         ddp_strbuf_add(out, any ? "" : "<path class=\"e\" d=\"");
         any = true;
-        if (fabs(high - low) < 1) /* The marker covers it. */
+        if (fabs(high - low) < 1) /* The marker covers the interval. */
             continue;
         if (rows)
             ddp_strbuf_addf(out, "M%.1f %.1fv7m0-3.5H%.1fm0-3.5v7", low, y - 3.5, high);
@@ -253,7 +253,7 @@ static void add_axes(const struct frame *f, const struct ddp_plot *plot, struct 
 /* Adds the lines at fixed values. The label of a vertical line stands above the frame. */
 static void add_marks(const struct frame *f, const struct ddp_plot *plot, struct ddp_strbuf *out)
 {
-    double taken = f->left; /* The labels above the frame end here. */
+    double taken = f->left; /* End of the last label above the frame. */
     for (int i = 0; i < plot->mark_count; i++) {
         const struct ddp_plot_mark *m = &plot->marks[i];
         if (!m->on_x) {
@@ -265,7 +265,8 @@ static void add_marks(const struct frame *f, const struct ddp_plot *plot, struct
         }
         const double x = x_at(f, m->at), width = LETTER * (double)strlen(m->label);
         ddp_strbuf_addf(out, "<path class=\"k\" d=\"M%.1f %.1fV%.1f\"/>", x, f->top, f->bottom);
-        /* A label that has no room may stand beside its line, but not far from it. */
+        /* If the previous label takes the place, the label moves to the right. It is left out if it
+         * would be too far from its line or outside the drawing. */
         double middle = fmin(fmax(x, f->left + width / 2), f->right - width / 2);
         middle = i > 0 ? fmax(middle, taken + width / 2) : middle;
         if (middle > x + width || middle + width / 2 > f->right + 10)
@@ -346,8 +347,8 @@ void ddp_svg_key(const struct ddp_plot_series *series, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "</svg>");
 }
 
-/* Adds the legend of a file from the height y on, in as many lines as needed. Returns the height
- * below it. */
+/* Adds the legend of a file in as many lines as needed. `y` is the position of the first line.
+ * Returns the position of the line below the legend. */
 static double add_legend(const struct ddp_plot *plot, double y, struct ddp_strbuf *out)
 {
     double x = 16;
@@ -376,7 +377,8 @@ static double add_legend(const struct ddp_plot *plot, double y, struct ddp_strbu
     return x > 16 ? y + 20 : y;
 }
 
-/* Adds a text in lines of the width of the file. Returns the height below it. */
+/* Adds a text in lines that fit the width of the file. `y` is the position of the first line.
+ * Returns the position of the line below the text. */
 static double add_paragraph(const char *text, double y, struct ddp_strbuf *out)
 {
     const size_t most = (size_t)((FILE_WIDTH - 32) / LETTER);

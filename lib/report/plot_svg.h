@@ -1,8 +1,8 @@
 /* Draws plots as SVG.
  *
- * A drawing inside a page takes its colours from the page's style sheet (page_style.h), and its
- * markers from ddp_svg_markers. A drawing in a file of its own has both inside, with a title and a
- * legend. It has a background, and follows the viewer's choice of light or dark colours. */
+ * A drawing inside a page needs the style sheet (ddp_svg_style) and the markers (ddp_svg_markers)
+ * in the same page. A drawing in a file of its own contains both, and also a title, a legend and a
+ * background. It follows the viewer's choice of light or dark colours. */
 #ifndef DDP_REPORT_PLOT_SVG_H
 #define DDP_REPORT_PLOT_SVG_H
 
@@ -13,19 +13,19 @@
 extern "C" {
 #endif
 
-/* Adds the custom properties of the colours, for light and for dark screens, and the rules that
- * drawings need. */
+/* Adds the style sheet of drawings: CSS variables for the colours of light and dark screens, and
+ * the rules that use them. */
 void ddp_svg_style(struct ddp_strbuf *out);
 /* Adds the definitions of the markers. */
 void ddp_svg_markers(struct ddp_strbuf *out);
-/* Adds a drawing as an element of a page. label: its description for people who cannot see it. */
+/* Adds a drawing as an element of a page. `label` describes it for screen readers. */
 void ddp_svg_inline(const struct ddp_plot *plot, const char *label, struct ddp_strbuf *out);
-/* Adds a drawing as a whole file. */
+/* Adds a whole SVG file with a drawing. */
 void ddp_svg_file(const struct ddp_plot *plot, struct ddp_strbuf *out);
-/* Adds the table of a record with points, as it looks on a terminal of 80 columns, as a whole file
- * (screen_svg.c). */
+/* Adds a whole SVG file with the table of a record with points, as a terminal of 80 columns shows
+ * the table (screen_svg.c). */
 void ddp_svg_screen(const struct ddp_record *r, struct ddp_strbuf *out);
-/* Adds the drawing of a legend's key: a piece of the line and the marker. */
+/* Adds the symbol of a series for a legend: a piece of its line, and its marker. */
 void ddp_svg_key(const struct ddp_plot_series *series, struct ddp_strbuf *out);
 /* Adds text in which the characters that are special in SVG and HTML are escaped. Control
  * characters become '?'. */

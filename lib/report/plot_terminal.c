@@ -14,7 +14,7 @@
 #define MOST_ROWS     40
 #define LEAST_COLUMNS 24
 #define LEAST_ROWS    6
-/* Room for a tick and its label. */
+/* Columns and rows that a tick with its label needs. */
 #define TICK_COLUMNS 13
 #define TICK_ROWS    3
 #define NAME_BYTES   164
@@ -35,7 +35,7 @@ struct cell {
 struct canvas {
     int columns, rows;
     bool utf8;
-    int dots_x, dots_y; /* Dots of a cell. */
+    int dots_x, dots_y; /* Number of dots in a cell, horizontally and vertically. */
     struct ddp_plot_scale x, y;
     struct cell cells[MOST_ROWS][MOST_COLUMNS];
 };
@@ -45,7 +45,7 @@ static int style_of(const struct ddp_plot_series *s)
     return s->color < 0 ? -1 : s->color % (int)DDP_COUNT_OF(styles);
 }
 
-/* Returns the marker of a series: lines have none. */
+/* Returns the marker of a series, or 0 for a line, which has no markers. */
 static char marker_of(const struct ddp_plot *plot, int index)
 {
     int before = 0;
@@ -131,7 +131,7 @@ static void put_series(struct canvas *c, const struct ddp_plot *plot, int index)
                    style);
 }
 
-/* Draws bounds first and the first series last, so that it lies above the others. */
+/* Draws bounds first. Draws the first series last, so that it lies above the others. */
 static void put_plot(struct canvas *c, const struct ddp_plot *plot)
 {
     for (int lines = 1; lines >= 0; lines--)
@@ -143,7 +143,8 @@ static void put_plot(struct canvas *c, const struct ddp_plot *plot)
 /* Writes the characters of a cell without a marker. */
 static void dots_text(const struct canvas *c, unsigned dots, char out[4])
 {
-    /* The numbers of the dots in a braille character, by their place in the cell. */
+    /* The bits of the dots in the code of a braille character. The index is the bit in cell.dots.
+     */
     static const unsigned char braille[] = {0, 3, 1, 4, 2, 5, 6, 7};
     static const char ascii[] = {' ', '\'', '.', ':'};
     unsigned code = 0x2800;
@@ -188,7 +189,7 @@ static void add_cells(const struct canvas *c, int row, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds the rows with the y axis. left: columns of its labels. */
+/* Adds the rows with the y axis. left: width of the labels. */
 static void add_rows(const struct canvas *c, const struct ddp_plot *plot, int left,
                      struct ddp_strbuf *out)
 {
@@ -232,8 +233,8 @@ static void add_x_axis(const struct canvas *c, const struct ddp_plot *plot, int 
     ddp_strbuf_addf(out, "\n%s\n", labels);
 }
 
-/* Adds an item of the legend, on a new line if the current one has no room. *used: columns of the
- * current line. */
+/* Adds an item of the legend, on a new line if the current one has no room. *used: width of the
+ * current line so far. */
 static void add_item(const char *key, int style, const char *name, int columns, int *used,
                      struct ddp_strbuf *out)
 {
@@ -282,7 +283,7 @@ static void add_legend(const struct ddp_plot *plot, const struct ddp_plot_look *
         ddp_strbuf_add(out, "\n");
 }
 
-/* Sets the scale of the y axis, and returns the columns that its labels need. */
+/* Sets the scale of the y axis, and returns the width of its labels. */
 static int fit_y(struct canvas *c, const struct ddp_plot *plot)
 {
     int most = 0;

@@ -12,25 +12,28 @@
 extern "C" {
 #endif
 
-/* The room for a plot in a pipe or a file. */
+/* Size of a plot in a pipe or a file, in characters. */
 #define DDP_PLOT_COLUMNS 80
 #define DDP_PLOT_ROWS    24
 
-/* The room for a plot, and its characters. */
+/* The size of a plot in characters, and whether it may use UTF-8. */
 struct ddp_plot_look {
     int columns, rows;
     bool utf8;
 };
 
-/* The choices of the option --plot. Choice i > 0 is the enum ddp_plot_metric i - 1. */
+/* The choices of the option --plot. Choice 0 is no plot. Choice i > 0 is the metric i - 1 of enum
+ * ddp_plot_metric. */
 extern const char *const ddp_plot_choices[];
 
-/* Adds a plot over size with its title, axes and legend. No line is longer than look->columns,
- * unless that is less than 40. The plot has as many rows as look->rows leaves room for. */
+/* Adds a plot over size with its title, axes and legend. No line is longer than look->columns if
+ * that is at least 40. The text has at most look->rows rows, unless fewer than 6 of them would be
+ * left for the values. */
 void ddp_plot_text(const struct ddp_plot *plot, const struct ddp_plot_look *look,
                    struct ddp_strbuf *out);
-/* Adds a plot of the metric over size for each collective and number of ranks, each after a blank
- * line. Adds nothing if no cells of different sizes have the metric. Returns DDP_ENOMEM. */
+/* Adds a plot of the metric over size for each group of cells (ddp_plot_group_cells), each after a
+ * blank line. Adds nothing if no cells of different sizes have the metric. Returns 0 or DDP_ENOMEM.
+ */
 int ddp_plot_text_over_size(const struct ddp_plot_source *sources, int count,
                             enum ddp_plot_metric metric, const struct ddp_plot_look *look,
                             struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;

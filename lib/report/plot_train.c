@@ -14,8 +14,8 @@ bool ddp_plot_same_model(const struct ddp_train_run *a, const struct ddp_train_r
            a->train_images == b->train_images;
 }
 
-/* Names the strategies: the source if there are several, the strategy, and the number of ranks if
- * it varies. */
+/* Names the strategies. A name contains the source if there are several sources, the strategy, and
+ * the number of ranks if this number varies. */
 static void name_strategies(const struct ddp_plot_source *sources, struct ddp_plot_strategies *out)
 {
     bool ranks_vary = false;
@@ -63,13 +63,13 @@ void ddp_plot_strategies_release(struct ddp_plot_strategies *strategies)
     *strategies = (struct ddp_plot_strategies){.count = 0};
 }
 
-/* A run of a strategy, and what it has spent until the current epoch. */
+/* A run of a strategy, and the seconds or bytes that it has spent until the current epoch. */
 struct progress {
     const struct ddp_train_run *run;
     double x;
 };
 
-/* Adds the value after an epoch, if a run has reached it. */
+/* Adds the value after an epoch, if a run has reached this epoch. */
 static int add_epoch(struct progress *runs, size_t count, int epoch, bool over_bytes,
                      struct ddp_plot *out, struct ddp_err *err)
 {
@@ -128,7 +128,7 @@ static void describe(const struct ddp_train_run *model, bool over_bytes, struct 
              "A point is the mean over the runs after an epoch, and its bar is their range");
 }
 
-/* Adds a horizontal line at the target accuracy, if all runs have the same one. */
+/* Adds a horizontal line at the target accuracy, if all runs have the same target. */
 static void add_target(const struct ddp_plot_strategies *strategies,
                        const struct ddp_train_run *model, struct ddp_plot *out)
 {
@@ -145,7 +145,7 @@ static void add_target(const struct ddp_plot_strategies *strategies,
         ddp_plot_add_mark(out, false, target, label);
 }
 
-/* True if other strategies of the model are compared with this one. */
+/* True if the strategy trains the model and is the reference of its comparison. */
 static bool is_reference(const struct ddp_plot_strategy *s, const struct ddp_train_run *model)
 {
     return s->row->run == s->row->reference_run && ddp_plot_same_model(s->row->run, model);

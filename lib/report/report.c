@@ -151,7 +151,8 @@ static void remove_colors(struct ddp_strbuf *text)
     text->length = kept;
 }
 
-/* Writes the output of a reporter. `whole` says that the text is a document. */
+/* Writes a text of a reporter to its sink, and releases the text. `whole` says that the text is a
+ * whole document. */
 static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, struct ddp_err *err)
 {
     int rc = 0;
@@ -167,7 +168,8 @@ static int flush_text(struct output *o, struct ddp_strbuf *text, bool whole, str
     return rc;
 }
 
-/* Rewrites every document. Documents that can be written only once are written at the end. */
+/* Rewrites every document. Documents that can be written only once are written only if `end` is
+ * true. Returns the first error, but tries all documents. */
 static int update_documents(struct ddp_report_set *set, const struct ddp_record *record, bool end,
                             struct ddp_err *err)
 {
@@ -190,7 +192,8 @@ static int update_documents(struct ddp_report_set *set, const struct ddp_record 
 
 enum piece { PIECE_BEGIN, PIECE_POINT, PIECE_EPOCH, PIECE_PAUSE, PIECE_END };
 
-/* Adds a piece of the table on a terminal. The size of the terminal may have changed. */
+/* Adds a piece of the table on a terminal. Reads the size of the terminal again, because it may
+ * have changed. */
 static void screen_piece(struct output *o, const struct ddp_record *record, enum piece piece,
                          int run, int index, struct ddp_strbuf *text)
 {
@@ -211,7 +214,7 @@ static void screen_piece(struct output *o, const struct ddp_record *record, enum
 }
 
 /* Writes one piece to a stream. `index` is the index of the point, or of the epoch in `run`. head:
- * the point is the first one of its kind. */
+ * the reporter's head is written before the point. */
 static int print_piece(struct output *o, const struct ddp_record *record, enum piece piece, int run,
                        int index, bool head, struct ddp_err *err)
 {
@@ -244,7 +247,8 @@ static int print_to_all(struct ddp_report_set *set, const struct ddp_record *rec
     return 0;
 }
 
-/* Prints a point to the streams in measured order, or to those in the order of the plan. */
+/* Prints a point to the streams in measured order or, if measured_order is false, to the streams in
+ * the order of the plan. */
 static int print_point(struct ddp_report_set *set, const struct ddp_record *record, int index,
                        bool measured_order, struct ddp_err *err)
 {
@@ -271,7 +275,7 @@ static int print_points(struct ddp_report_set *set, const struct ddp_record *rec
     return 0;
 }
 
-/* Finds out whether a stream goes to a terminal, and how its table looks there. */
+/* Finds out whether a stream goes to a terminal, and whether the terminal shows colours. */
 static void look_at_terminal(struct ddp_report_set *set, struct output *o)
 {
     struct ddp_terminal terminal = {.columns = 0};
@@ -297,8 +301,9 @@ static int compare_measured(const void *a, const void *b)
     return 0;
 }
 
-/* Lists the points of a record in the order of measurement: list [point_count], which the caller
- * frees. Every repetition and every number of ranks counts the order from 0. */
+/* Sets *list to the points of a record in the order of measurement. It has point_count elements,
+ * and the caller frees it. The points of one repetition and one number of ranks are a part, and the
+ * member `order` counts from 0 in each part. */
 static int list_measured(const struct ddp_record *record, struct measured **list,
                          struct ddp_err *err)
 {
@@ -316,7 +321,7 @@ static int list_measured(const struct ddp_record *record, struct measured **list
 }
 
 /* Prints the points of the record to the streams in the order of measurement. A table on a terminal
- * prints them itself. */
+ * has printed them in ddp_terminal_table_begin. */
 static int print_measured(struct ddp_report_set *set, const struct ddp_record *record,
                           const struct measured *list, struct ddp_err *err)
 {

@@ -31,20 +31,21 @@ enum ddp_record_kind {
 struct ddp_reporter {
     const char *name, *summary;
     unsigned shows; /* The kinds of figures that the reporter shows (enum ddp_record_kind). */
-    bool joins;     /* A document that may follow another one in the same file. */
-    bool one_head;  /* A stream whose `begin` stands only once in a file. */
-    /* The reporter that also says what its columns mean, or NULL. */
+    bool joins;     /* The documents of several records may follow each other in one file. */
+    bool one_head;  /* A stream that needs `begin` only before the first of several records. */
+    /* The variant of this reporter that also explains its columns, or NULL. */
     const struct ddp_reporter *with_legend;
     /* True: render() writes the whole document. False: begin, head, point, epoch and end write
-     * pieces. Each may be NULL. Their escape codes for colour are removed where colour is not
-     * allowed. */
+     * pieces. Each of these functions may be NULL. Escape codes for colour are removed from the
+     * pieces where colour is not allowed. */
     bool document;
-    /* A stream shows each point as soon as it is measured. Otherwise a point waits for those before
-     * it in the plan. */
+    /* True: a stream gets each point as soon as it is measured. False: a stream gets a point only
+     * after all points that stand before it in the plan. */
     bool measured_order;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
     void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
-    /* Called before the first of several points of one kind. */
+    /* Called before the first point, and whenever the kind of the points changes. Only streams with
+     * measured_order have heads. */
     void (*head)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);
@@ -62,18 +63,18 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_C
  * DDP_WRITE_DEADLINE_INIT. */
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
-/* How the table for people looks. On a terminal it fits the width, and it is drawn again whenever a
- * point is measured (terminal_table.h). */
+/* Options of the table for people. On a terminal, the table fits the width and is drawn again
+ * whenever a point is measured (terminal_table.h). */
 struct ddp_table_options {
-    bool wide;   /* All columns on a terminal, too, as in a pipe or a file. */
-    bool legend; /* Say what the columns mean. */
+    bool wide;   /* Show all columns, on a terminal as in a pipe or a file. */
+    bool legend; /* Explain the columns. */
     int plot;    /* The plot below the table: index of ddp_plot_choices (plot_terminal.h). */
 };
 /* Sets the options of tables that are added later. The struct is copied. */
 void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options);
-/* Adds a sink. Checks the target immediately, so that a bad path (DDP_ECREATE) or a second output
- * to the same target (DDP_EUSAGE) fails before anything is measured. The target is not created or
- * changed before ddp_report_begin. */
+/* Adds a sink for a reporter. Checks the target immediately, so that a bad path (DDP_ECREATE) or a
+ * second output to the same target (DDP_EUSAGE) fails before anything is measured. The target is
+ * not created or changed before ddp_report_begin. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
@@ -81,9 +82,10 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* Returns true if an output is the table. */
+/* Returns true if an output is the table for people. */
 bool ddp_report_has_table(const struct ddp_report_set *set);
-/* Returns true if a table is drawn on a terminal. Known after ddp_report_begin. */
+/* Returns true if a table is drawn on a terminal. The result is valid only after ddp_report_begin.
+ */
 bool ddp_report_on_screen(const struct ddp_report_set *set);
 /* Opens the outputs and writes the first (partial) documents. Call this when the facts about the
  * run (command, hosts, ...) are in the record. Points and epochs that the record already holds (a
@@ -91,27 +93,27 @@ bool ddp_report_on_screen(const struct ddp_report_set *set);
 int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Report the newest point, or a new epoch of the last training run. Documents are written before
- * streams, so a document file has each point before a stream shows it. Except for reporters with
- * measured_order, streams show points in the order of the plan. A point is printed when all its
- * predecessors are known, or at the end of the run. */
+ * streams, so a document file has each point before a stream shows it. Streams with measured_order
+ * get the point at once. Other streams show points in the order of the plan. They get a point when
+ * all points before it are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_plot_source;
-/* Writes complete records with their names to the outputs instead of _begin, _point, _epoch and
- * _end. A table shows the names if there are several records. Every reporter must show several
- * (`document` only with `joins`) if there are. */
+/* Writes complete records to the outputs. Call this instead of ddp_report_begin, _point, _epoch and
+ * _end. If there are several records, a table shows their names, and a document reporter must have
+ * `joins`. */
 int ddp_report_show(struct ddp_report_set *set, const struct ddp_plot_source *sources, int count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Prepares for a message on the terminal of a table: erases the rows that may still change. Errors
- * are ignored. */
+/* Erases the rows of a table on a terminal that may still change, so that a message can be printed
+ * there. Errors are ignored. */
 void ddp_report_pause(struct ddp_report_set *set);
 /* Writes the final documents and the last lines of the streams. record->status, reason and finished
- * must be set. Does nothing without ddp_report_begin. */
+ * must be set. Does nothing if ddp_report_begin was not called. */
 int ddp_report_end(struct ddp_report_set *set, const struct ddp_record *record,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the paths of the outputs that are files, separated by commas. "": there are none. */
+/* Writes the paths of the outputs that are files, separated by commas, or "" if there are none. */
 void ddp_report_files(const struct ddp_report_set *set, char *out, size_t out_bytes);
 void ddp_report_close(struct ddp_report_set *set);
 

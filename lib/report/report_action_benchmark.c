@@ -11,7 +11,7 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Adds a value. quality: the codes of a point, which follow the commit; 0: none. */
+/* Adds a value. `quality` has the quality codes of a point, or is 0. They are part of "extra". */
 static void entry(const struct ddp_record *r, cJSON *list, const char *name, const char *unit,
                   double value, double lo, double hi, unsigned quality)
 {

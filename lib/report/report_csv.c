@@ -27,7 +27,8 @@ static const char first_columns[] =
     "train_accuracy eval_loss eval_accuracy seconds compute_seconds exchange_seconds "
     "exposed_seconds images_per_second";
 
-/* Copies the column at `at`, and returns the begin of the next one, or NULL at the end. */
+/* Copies the name of the column at `at`. Returns the beginning of the next name, or NULL at the
+ * end. */
 static const char *next_first(const char *at, char column[64])
 {
     const size_t n = strcspn(at, " ");
@@ -35,8 +36,8 @@ static const char *next_first(const char *at, char column[64])
     return at[n] ? at + n + 1 : NULL;
 }
 
-/* The objects of a row. A column belongs to the first object whose table has it. The tables have no
- * columns "kind" and "label", and that of epochs has no "backend". */
+/* The data of a row. A column takes its value from the first part whose `fields` have the column.
+ * No fields have the columns "kind" and "label", and only those of points have "backend". */
 struct row {
     const char *kind, *backend, *label;
     struct {
@@ -111,7 +112,8 @@ static void value_cells(struct ddp_strbuf *out, const struct ddp_field *f, const
     }
 }
 
-/* Adds the cells of a column, or the names of the column if `row` is NULL. */
+/* Adds the cells of a column, or its names if `row` is NULL. A range is one column with two names
+ * and two cells. */
 static void column_cells(const char *column, const struct row *row, struct ddp_strbuf *out)
 {
     if (!row) {
@@ -173,7 +175,7 @@ static void add_row(const struct row *row, struct ddp_strbuf *out)
     else
         ddp_strbuf_add(out, "label,");
     if (!out->failed && out->length > 0)
-        out->text[--out->length] = '\0'; /* The comma after the last cell. */
+        out->text[--out->length] = '\0'; /* Remove the comma after the last cell. */
     ddp_strbuf_add(out, "\r\n");
 }
 

@@ -57,8 +57,9 @@ static void cells_of(const struct ddp_record *r, enum ddp_cell_state state, cons
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds an annotation with the cells and training runs of base that were not judged. The notice in
- * end() names those that only new has. */
+/* Adds an annotation with the cells and training runs of base that were not judged. Cells and
+ * training runs that only new has are named by the reason of the verdict, which end() adds as a
+ * notice. */
 static void unjudged(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;

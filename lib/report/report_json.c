@@ -2,9 +2,9 @@
  * JSON lines.
  *
  * Every key is always present. A missing value is null. Most times are ns in the record and us in
- * the document. Their keys name the unit. The keys of points, epochs and training runs come from
- * the tables in record/record_fields.c. A new key needs a row there, and one in the schema.
- * tests/unit/test_record_fields.c fails until the two agree. */
+ * the document. The keys of times name the unit. The keys of points, epochs and training runs come
+ * from the tables in record/record_fields.c. A new key needs a row in these tables and an entry in
+ * the schema. tests/unit/test_record_fields.c fails until the two agree. */
 #include "base/json.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void add_tool(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(features, "blas", r->feature_blas);
 }
 
-/* Adds an argument to an array, converted to valid JSON text by ddp_json_str. */
+/* Adds a string to an array. ddp_json_str replaces bytes that are not valid UTF-8. */
 static void add_string_item(cJSON *array, const char *text)
 {
     cJSON *holder = cJSON_CreateObject();
@@ -154,7 +154,7 @@ static void add_left_out(cJSON *doc, const struct ddp_record *r)
 }
 
 /* Sets doc["comparison"] to the rows of record/strategy_table.h, or to null if there is nothing to
- * compare. Returns DDP_ENOMEM. */
+ * compare. Returns 0 or DDP_ENOMEM. */
 static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err *err)
 {
     struct ddp_strategy_row *rows;
@@ -354,9 +354,9 @@ const struct ddp_reporter ddp_reporter_json = {
  *
  * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
  * "point" and "epoch" follow. The last line has the kind "end". It tells how the run ended, and has
- * the values that are known only then. The keys are those of the document (results/schema), except
- * that "points" of the last line is the number of points, and "sync" of an epoch is the name of the
- * strategy. A killed run has no "end". */
+ * the values that are known only at the end. The keys are those of the document (results/schema),
+ * except that "points" of the last line is the number of points, and "sync" of an epoch is the name
+ * of the strategy. A killed run has no "end". */
 static cJSON *open_line(const char *kind)
 {
     cJSON *doc = cJSON_CreateObject();

@@ -1,5 +1,5 @@
 /* JUnit XML, which most CI systems display. Each cell and each accuracy of a verdict is a test
- * case. Without a verdict, each point and each training run is one.
+ * case. Without a verdict, each point and each training run is a test case.
  *
  * The time of the suite is the sum of the times of its cases. Attributes and elements follow the
  * schema of Ant's JUnit task, except that a case may be skipped and may have output.
@@ -31,8 +31,9 @@ struct counts {
     double seconds;
 };
 
-/* number: is added to the name of a case if it is above 1. Times have 12 decimals: medians are
- * often half nanoseconds, which a stored document does not keep to the last bit. */
+/* `number` is appended to the name of the case if it is above 1. Times have 12 decimals. Medians
+ * often end in half a nanosecond, and a stored document does not keep their last bit. With 9
+ * decimals, a median from a stored document could therefore be rounded differently. */
 static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind, const char *name,
                       int number, double seconds)
 {
@@ -46,7 +47,8 @@ static void open_case(struct ddp_strbuf *out, struct counts *n, const char *kind
     ddp_strbuf_addf(out, "\" time=\"%.12f\">", known);
 }
 
-/* element: "failure", "skipped" or NULL. type: of a failure. */
+/* `element` is "failure", "skipped" or, if the case passed, NULL. `type` is the type of a failure.
+ */
 static void close_case(struct ddp_strbuf *out, struct counts *n, const char *element,
                        const char *type, const char *message)
 {
@@ -98,9 +100,9 @@ static void point_name(const struct ddp_point *p, char *out, size_t out_bytes)
 
 #define TRAIN_NAME_BYTES 256
 
-/* Writes the name of a training run's case, for example "singa-cnn fp16, lr 0.01 n2 seed 1". rows
- * [count]: those of the comparison. If a strategy has several, each row names the settings that
- * differ. */
+/* Writes the name of a training run's case, for example "singa-cnn fp16, lr 0.01 n2 seed 1". `rows`
+ * [count] are the rows of the comparison. If a strategy has several rows, their names contain the
+ * settings that differ. */
 static void train_name(const struct ddp_train_run *t, const struct ddp_strategy_row *rows,
                        int count, char out[TRAIN_NAME_BYTES])
 {

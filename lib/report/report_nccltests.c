@@ -2,10 +2,11 @@
  *
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
  * right. A row is written when both its points are known. Incomplete rows follow at the end.
- * Parsers expect numbers, so a point that was not measured has the time 0.00. It has N/A as #wrong,
- * as has a point that was not checked. A comment line is written where the collective, algorithm,
- * memory or number of ranks changes. Comments also name the algorithm that ran, and the codes of
- * doubtful points. Compressed and partial exchanges have no bus bandwidth and become comments.
+ * Parsers expect numbers, so a point that was not measured has the time 0.00. Its #wrong is N/A.
+ * The #wrong of a point that was not checked is N/A, too. A comment line is written where the
+ * collective, algorithm, memory or number of ranks changes. Comments also name the algorithm that
+ * ran, and the codes of doubtful points. Compressed and partial exchanges have no bus bandwidth and
+ * become comments.
  *
  * The list of devices has one line per rank. It is written before the first point, because the
  * ranks do not run yet when the table begins. */
@@ -19,7 +20,7 @@
 
 static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
 
-/* True if the points may differ in their placement only, so that they form one row. */
+/* True if the points differ at most in their placement, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
@@ -36,7 +37,8 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            strcmp(a->algorithm, b->algorithm) == 0;
 }
 
-/* Returns the index of the other half of point `index`'s row among points [from, to), or -1. */
+/* Searches points [from, to) for the other half of the row of point `index`. Returns its index, or
+ * -1. */
 static int find_other_half(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
@@ -92,8 +94,9 @@ static void device_line(const struct ddp_record *r, int rank, const struct ddp_r
                     name[0] ? name : "unknown");
 }
 
-/* Writes the devices. Documents of older versions do not tell where each rank ran, so only the
- * ranks of a single host have lines then. */
+/* Writes the devices. Documents of older versions do not tell where each rank ran. If such a
+ * document has a single host, all ranks ran there and have lines. Otherwise each host has a line.
+ */
 static void devices(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_rank_device unknown = {.device = -1};
@@ -221,8 +224,8 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     ddp_comment_epoch(r, run, index, out);
 }
 
-/* Returns the mean bus bandwidth of the points in the table of `spec`, or of all points if it is
- * NULL; NaN if no point has one. */
+/* Returns the mean bus bandwidth of the points in the table of `spec`, or of all points if `spec`
+ * is NULL. Returns NaN if no point has a bus bandwidth. */
 static double mean_busbw(const struct ddp_record *r, const struct ddp_point_spec *spec)
 {
     double sum = 0;

@@ -1,13 +1,14 @@
 /* The table in the format of the OSU micro-benchmarks 7.x with option -f, for programs that parse
  * it. A row has the size, the average, minimum and maximum of the ranks' mean times, the number of
- * iterations and, if results were verified, the column of option -c. Like osu_barrier, a barrier
- * has no size. Comments name the algorithm that ran, and the codes of doubtful points. The title
- * names MPI only if the collective is that of the MPI library (--algorithm native).
+ * iterations and, if results were verified, the column of option -c. The row of a barrier has no
+ * size, as in osu_barrier. Comments name the algorithm that ran, and the codes of doubtful points.
+ * The title names MPI only if the collective is that of the MPI library (--algorithm native).
  *
- * A point for which same_table() is false begins a new table. The original has one table, out of
- * place, and parsers look rows up by their size. A point in place therefore becomes a comment if
- * the point out of place was measured too. Otherwise it gets a row, at the end, when this is known.
- */
+ * A point begins a new table if its settings differ from those of the previous row (same_table).
+ * The OSU benchmarks print one table, which is out of place, and parsers look rows up by their
+ * size. A point in place therefore becomes a comment if the same point was also measured out of
+ * place. Otherwise it gets a row. The row is written at the end, because only then it is known that
+ * there is no point out of place. */
 #include <math.h>
 #include <string.h>
 
@@ -91,14 +92,14 @@ static void row(const struct ddp_build *build, const struct ddp_point *before,
     ddp_comment_point_quality(p, out);
 }
 
-/* Returns whether the point has a row as soon as it is known. */
+/* Returns whether the point always has a row, which is written as soon as the point is known. */
 static bool has_row(const struct ddp_point *p)
 {
     return p->spec.placement != DDP_IN_PLACE || ddp_point_is_reduced(&p->spec);
 }
 
-/* Returns the point that differs from point `index` in its placement only, among points [0, to), or
- * NULL. */
+/* Searches points [0, to) for the point that differs from point `index` only in its placement.
+ * Returns it, or NULL. */
 static const struct ddp_point *other_placement(const struct ddp_record *r, int index, int to)
 {
     const struct ddp_point *p = &r->points[index];

@@ -21,8 +21,8 @@ extern "C" {
 #define DDP_PLAIN  "\033[0m"
 /* Adds a comment with the label of the record, or nothing if it has none. */
 void ddp_comment_label(const struct ddp_record *r, struct ddp_strbuf *out);
-/* Add a comment on an epoch, and the reason if the run did not complete, for formats that other
- * programs defined. */
+/* For formats that other programs defined: ddp_comment_epoch adds a comment about an epoch, and
+ * ddp_comment_cut_off adds the reason if the run is not complete. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
 void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds a comment with the number of doubtful points and their codes, or nothing if there are none.
@@ -30,29 +30,29 @@ void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
 void ddp_comment_quality(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds a comment with the codes of a point, or nothing if it has none. */
 void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out);
-/* Adds a comment with the algorithm of the next row, unless it is that of the row before. before:
- * NULL for the first row of a table. */
+/* Adds a comment with the algorithm of the point `p`, unless the point `before` of the previous row
+ * has the same algorithm and backend. `before` is NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
-/* Adds untrusted text in printable form. */
+/* Adds untrusted text. Control characters become '?'. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
 /* Like ddp_table_text, but replaces each character special[i] by the text by[i]. */
 void ddp_escaped_text(struct ddp_strbuf *out, const char *text, const char *special,
                       const char *const *by);
-/* Adds a blank and a number in `width` columns, or '-' if the number is missing. The number has at
- * least 3 significant digits. */
+/* Adds a blank and a number in `width` characters, or '-' if the number is not finite. The number
+ * has at least 3 significant digits. */
 void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
-/* Adds a blank and a number with `digits` decimals in `width` columns, or '-' if the number is
- * missing. */
+/* Adds a blank and a number with `digits` decimals in `width` characters, or '-' if the number is
+ * not finite. */
 void ddp_table_fixed(struct ddp_strbuf *out, int width, int digits, double value);
-/* Adds a blank and a count in `width` columns, or '-' if the count is negative. */
+/* Adds a blank and a count in `width` characters, or '-' if the count is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
 /* Adds the longer side of the median's 95 % interval, in percent of the median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
-/* Writes the number of ranks, for example "4x2" for 4 groups of 2, or
- * the start of a list of groups. `out` has at least 24 bytes. */
+/* Writes the number of ranks, for example "8", or "4x2" for 4 groups of 2 ranks. If the groups are
+ * listed, writes the beginning of the list. `out` has at least 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
@@ -60,8 +60,8 @@ void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
  * the ping-pong time after the point, and the codes of its quality ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
-/* Add the comparison, or nothing if there is nothing to compare. If memory runs out, these
- * functions mark *out as failed. with_legend: say what the columns mean. */
+/* Add the comparison of strategies, or nothing if there is nothing to compare. If memory runs out,
+ * these functions mark *out as failed. with_legend: also explain the columns. */
 void ddp_table_strategies(const struct ddp_record *r, bool with_legend, struct ddp_strbuf *out);
 void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
 
@@ -70,9 +70,10 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
 /* Add the documents of `compare --across`, their differences and a row per ratio. */
 void ddp_table_across(const struct ddp_across *across, struct ddp_strbuf *out);
 void ddp_markdown_across(const struct ddp_across *across, struct ddp_strbuf *out);
-/* Fills the i-th row of a verdict: its cells, then the cells and training runs that were not
- * judged, whose *cell has no figures. `state` becomes a text such as "slower" or "not judged: cell
- * of base". Returns false past the last row. */
+/* Fills the i-th row of a verdict. The rows of the cells v->cells come first. Rows for the cells
+ * and training runs that were not judged follow, and the figures in their *cell are NaN. `state`
+ * becomes a text such as "slower" or "not judged: cell of base". Returns false past the last row.
+ */
 bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_verdict_cell *cell,
                      char state[64]);
 /* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
@@ -85,10 +86,11 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
 void ddp_markdown_text(struct ddp_strbuf *out, const char *text);
 /* Adds a table of the points, and how many are doubtful. */
 void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out);
-/* Open and close a part that a viewer shows when a reader selects its summary. */
+/* Open and close a folded part. A viewer shows its contents only when a reader selects the summary.
+ */
 void ddp_markdown_fold(struct ddp_strbuf *out, const char *summary);
 void ddp_markdown_unfold(struct ddp_strbuf *out);
-/* Adds a number as a cell, or '-' if the number is missing. */
+/* Adds a number as a cell, or '-' if the number is not finite. */
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value);
 /* Adds the outcome of the verdict, the label of the record, and the cells that changed. The other
  * cells, the commands and the settings are folded. For a self-test, a table has the results of its

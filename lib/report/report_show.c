@@ -15,7 +15,7 @@ static unsigned kinds_of(const struct ddp_record *r)
     return kinds ? kinds : DDP_RECORD_ALL;
 }
 
-/* Refuses a document that has nothing that the format shows. */
+/* Refuses a document if the format shows none of its figures. */
 static int check_document(const struct ddp_show_request *request, const char *path,
                           const struct ddp_record *r, struct ddp_err *err)
 {
@@ -50,7 +50,7 @@ static int check_plot(const struct ddp_show_request *request, const struct ddp_p
     return rc;
 }
 
-/* Writes documents that were read. */
+/* Writes documents in memory to the output. */
 static int write_documents(const struct ddp_show_request *request, const struct ddp_stored *docs,
                            struct ddp_err *err)
 {

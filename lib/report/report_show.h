@@ -19,9 +19,9 @@ struct ddp_show_request {
 };
 
 /* Reads the documents and writes them in the format, one after the other. Returns the errors of
- * ddp_result_read. Returns DDP_EUSAGE if the format cannot show a document or several documents, if
- * a document has nothing to plot, or if the output would overwrite a document. Returns DDP_ECREATE,
- * DDP_EIO or DDP_ECLOSED if the output cannot be written. */
+ * ddp_result_read. Returns DDP_EUSAGE in three cases: the format cannot show a document or cannot
+ * show several documents, a document has nothing to plot, or the output would overwrite a document.
+ * Returns DDP_ECREATE, DDP_EIO or DDP_ECLOSED if the output cannot be written. */
 int ddp_show(const struct ddp_show_request *request, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

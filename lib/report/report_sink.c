@@ -16,7 +16,7 @@
 #include "base/unit.h"
 #include "report/report_sink.h"
 
-#define TRIES     100 /* For the name of a temporary file. */
+#define TRIES     100 /* Attempts to find a name for a temporary file. */
 #define LINKS_MAX 40  /* The kernel's limit. */
 
 /* True if `temp` still names the locked file `fd`. */
@@ -304,7 +304,8 @@ bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
     return same;
 }
 
-/* `error` is an errno value, such as those that ddp_write_before_deadline returns. */
+/* Fills *err for a failed write. `error` is an errno value or a code of ddp_write_before_deadline.
+ */
 static int cannot_write(struct ddp_sink *sink, int error, struct ddp_err *err)
 {
     char time[32];

@@ -29,18 +29,20 @@ extern "C" {
 
 enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FIFO };
 
-/* A sink. The deadline settings are borrowed. */
+/* A sink. The deadline settings must live as long as the sink. */
 struct ddp_sink {
     enum ddp_sink_kind kind;
-    char *path;     /* The path as the user wrote it, for messages. */
-    char *target;   /* The path after symbolic links were followed. NULL if kind is FD. */
-    int fd;         /* -1 until opened. Owned unless kind is FD. */
-    int dir;        /* The folder of a target that is a file or absent. Otherwise -1. */
+    char *path;   /* The path as the user wrote it, for messages. */
+    char *target; /* The path after symbolic links were followed. NULL if kind is FD. */
+    int fd;       /* -1 until opened. Owned unless kind is FD. */
+    /* The folder that contains the target, if the target is a file or absent. Otherwise -1. */
+    int dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */
-    /* The existing target, unless it is /dev/null. Otherwise 0. */
+    /* st_dev and st_ino of the target. 0 for /dev/null, for a descriptor, and if the target is
+     * absent. */
     dev_t device;
     ino_t inode;
-    /* The folder `dir`. */
+    /* st_dev and st_ino of the folder `dir`. */
     dev_t dir_device;
     ino_t dir_inode;
     bool once;     /* A document is written only at the end. */
@@ -49,29 +51,31 @@ struct ddp_sink {
     const struct ddp_write_deadline *deadline_policy;
 };
 
-/* Checks before the measurement that the target can be written, without changing it. Returns
- * DDP_ECREATE, or DDP_EUSAGE for an empty path. */
+/* Checks before the measurement that the target can be written, without changing it. Returns 0,
+ * DDP_ECREATE, DDP_ENOMEM, or DDP_EUSAGE for an empty path. */
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   const struct ddp_write_deadline *deadline_policy,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens the target for the first write. From here on the target may change. Returns DDP_ECREATE. */
+/* Opens the target for the first write. From here on the target may change. Returns 0 or
+ * DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
-/* True if both sinks would write to the same file, pipe, device or descriptor. */
+/* True if both sinks would write to the same file, pipe, device or descriptor. Two sinks for
+ * /dev/null are not the same. */
 bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b);
 /* True if the sink would write to the file that `path` names, which may not exist yet. */
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path);
-/* Releases the sink and ignores errors. Allowed after ddp_sink_finish. */
+/* Releases the sink and ignores errors. May be called after ddp_sink_finish. */
 void ddp_sink_release(struct ddp_sink *sink);
 
-/* Appends text[n] after ddp_sink_open. Returns DDP_EIO, or DDP_ECLOSED if stdout is a pipe whose
- * reader has closed it. */
+/* Appends text[n] to a sink that ddp_sink_open has opened. Returns 0, DDP_EIO, or DDP_ECLOSED if
+ * stdout is a pipe whose reader has closed it. */
 int ddp_sink_write(struct ddp_sink *sink, const char *text, size_t n,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Replaces the contents of the target by text[n]. A sink that writes in place appends text[n].
- * Returns DDP_EIO. */
+/* Replaces the contents of the target by text[n]. A sink that writes to a descriptor or in place
+ * appends text[n]. Returns 0 or the errors of ddp_sink_write. */
 int ddp_sink_replace(struct ddp_sink *sink, const char *text, size_t n,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Syncs the sink's descriptor, and closes it unless the kind is FD. Returns DDP_EIO. */
+/* Syncs the sink's descriptor, and closes it unless the kind is FD. Returns 0 or DDP_EIO. */
 int ddp_sink_finish(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

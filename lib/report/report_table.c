@@ -1,7 +1,7 @@
-/* The wide table, in the style of nccl-tests, for pipes, files and the option --wide. A terminal
- * gets terminal_table.h. Lines that begin with '#' are explanations. Each point or epoch is one
- * row. Points appear in the order of measurement, and the first column is their index in the plan.
- * A missing value is '-'. The head of a table names the units. */
+/* The wide table, in the style of nccl-tests, for pipes, files and the option --wide. On a terminal
+ * without --wide, terminal_table.h draws the table. Lines that begin with '#' are explanations.
+ * Each point or epoch is one row. Points appear in the order of measurement, and the first column
+ * is their index in the plan. A missing value is '-'. The head of a table names the units. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct dd
 {
     const struct ddp_epoch *e = &r->train[run].epochs[index];
     ddp_strbuf_addf(out, "# train %s, epoch %d: ", r->train[run].sync, e->epoch);
-    if (isfinite(e->eval_accuracy)) /* The few steps on one rank are not evaluated. */
+    if (isfinite(e->eval_accuracy)) /* The baseline run on one rank is not evaluated. */
         ddp_strbuf_addf(out, "eval accuracy %.4f, ", e->eval_accuracy);
     ddp_strbuf_addf(out, "%.3f s\n", e->seconds);
 }

@@ -1,7 +1,8 @@
-/* Text at the end of a terminal, of which the last lines may still change. A change moves the
- * cursor up, erases the lines from the first one that differs, and writes them again. Lines that
- * have left the screen are never written again. The cursor rests at the begin of the line below the
- * text, so a program that ends at any time leaves the terminal usable. */
+/* Text on a terminal whose last lines may still change. To change lines, ddp_screen_draw moves the
+ * cursor up, erases everything from the first line that differs, and writes these lines again.
+ * Lines that have left the screen are never written again. Between two calls the cursor is at the
+ * beginning of the line below the text. A program that ends at any time therefore leaves the
+ * terminal usable. */
 #ifndef DDP_REPORT_SCREEN_H
 #define DDP_REPORT_SCREEN_H
 
@@ -12,19 +13,20 @@
 extern "C" {
 #endif
 
-/* Initialise it with 0, and release it with ddp_screen_release. */
+/* Initialise it with zeros, and release it with ddp_screen_release. */
 struct ddp_screen {
     struct ddp_strbuf shown; /* The lines on the terminal that may still change. */
-    int columns;             /* The width of the terminal when they were written. */
+    int columns;             /* The width of the terminal when `shown` was written. */
 };
 
-/* Appends to `out` what turns the lines that may still change into `finished`, lines that do not
- * change any more, and `open`, lines that may. Every line ends with a newline. A text may be
- * NULL. Lines that do not fit on the screen, or that a new width of the terminal has broken, stay
- * as they are, and the new ones follow them. */
+/* Replaces the lines that may still change by `finished`, lines that do not change any more, and
+ * `open`, lines that may still change. Appends the text and the escape codes for this to `out`.
+ * Every line ends with a newline. `finished` and `open` may be NULL. The old lines stay on the
+ * screen, above the new ones, if they do not fit on the screen or if the terminal has become so
+ * narrow that it breaks them. */
 void ddp_screen_draw(struct ddp_screen *screen, const struct ddp_terminal *terminal,
                      const char *finished, const char *open, struct ddp_strbuf *out);
-/* Returns the number of rows of the terminal that a text takes. */
+/* Returns the number of rows that a text takes on a terminal with `columns` columns. */
 int ddp_screen_rows(const char *text, size_t bytes, int columns);
 void ddp_screen_release(struct ddp_screen *screen);
 

@@ -9,11 +9,11 @@
 
 /* Sizes in units of the drawing, which are pixels if it is not scaled. */
 #define COLUMNS      80
-#define LETTER_WIDTH 7.9 /* A little more than that of common fonts. */
+#define LETTER_WIDTH 7.9 /* A little more than the width of common fonts. */
 #define LINE_HEIGHT  18
 #define MARGIN       16
 
-/* The table fits the terminal, and no row moves. */
+/* A terminal on which the whole table fits. */
 static const struct ddp_terminal terminal = {
     .columns = COLUMNS, .rows = 10000, .moves = true, .color = true};
 
@@ -48,7 +48,8 @@ static void add_piece(const char *text, size_t bytes, int style, struct ddp_strb
         ddp_strbuf_add(out, "</tspan>");
 }
 
-/* Adds a line. *style: the style at its beginning, and afterwards that at its end. */
+/* Adds a line. *style is the style at the beginning of the line, and is set to the style at its
+ * end. */
 static void add_line(const char *line, size_t bytes, int y, int *style, struct ddp_strbuf *out)
 {
     ddp_strbuf_addf(out, "<text x=\"%d\" y=\"%d\">", MARGIN, y);

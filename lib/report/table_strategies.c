@@ -15,8 +15,8 @@
 static const struct column {
     const char *head;
     int width, digits;
-    const char *path; /* In ddp_strategy_fields. */
-    double unit;      /* The value is divided by it. */
+    const char *path; /* Path of the field in ddp_strategy_fields. */
+    double unit;      /* The value is divided by this unit. */
     bool sign;
 } columns[] = {
     {"runs", 4, 0, "runs", 1, false},
@@ -61,8 +61,8 @@ static void format(const struct column *column, const struct ddp_strategy_row *r
                  value / column->unit);
 }
 
-/* Computes the rows. Returns false if there are none. If memory runs out, marks *out as failed and
- * returns false. */
+/* Computes the rows. Returns false if there are no rows, or if memory runs out. In the second case,
+ * also marks *out as failed. */
 static bool rows_of(const struct ddp_record *r, struct ddp_strategy_row **rows, int *count,
                     struct ddp_strbuf *out)
 {
@@ -95,7 +95,7 @@ static void verdicts(const struct ddp_strategy_row *rows, int count, const char 
     }
 }
 
-/* Returns the width of the first column, which fits the longest name. */
+/* Returns the width of the first column, which has the names of the strategies. */
 static int name_width(const struct ddp_strategy_row *rows, int count)
 {
     int width = 16;

@@ -15,7 +15,7 @@ void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes
                  cell->upper);
 }
 
-/* A bound may be infinite. */
+/* Adds a ratio or one of its bounds, which may be infinite. */
 static void ratio(struct ddp_strbuf *out, double value)
 {
     if (isinf(value))
@@ -32,7 +32,7 @@ static void p_value(struct ddp_strbuf *out, double p)
         ddp_strbuf_addf(out, " %8.2g", p);
 }
 
-/* Adds a line unless the text is empty. */
+/* Adds a line that begins with `mark`, unless the text is empty. */
 static void text_line(const char *mark, const char *text, struct ddp_strbuf *out)
 {
     if (text[0] == '\0')
@@ -105,7 +105,8 @@ static void control(const char *mark, const char *what, double ratio, double p,
         ddp_strbuf_addf(out, "%s control (%s): ratio %.3f, p %.2g\n", mark, what, ratio, p);
 }
 
-/* Adds the covariates that were measured. `mark` begins their lines. */
+/* Adds the ratios of the ping-pong and of the memory copy, if they were measured. `mark` begins
+ * their lines. */
 static void controls(const char *mark, const struct ddp_verdict_record *v, struct ddp_strbuf *out)
 {
     control(mark, "ping-pong", v->pingpong_ratio, v->pingpong_p, out);
@@ -227,14 +228,15 @@ bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_ve
 
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
 {
-    /* Some viewers ignore the backticks, so HTML is made harmless too. */
+    /* Some viewers ignore the backticks, so '<' is replaced, too. */
     static const char *const by[] = {"\\|", "?"};
     size_t fence = 1;
     if (text[0] == '\0') {
         ddp_strbuf_add(out, "-");
         return;
     }
-    /* A code span ends at as many backticks as it begins with. */
+    /* A code span ends at the same number of backticks with which it begins. Use one more than the
+     * longest run of backticks in the text. */
     for (const char *c = text; (c = strchr(c, '`')); c += strspn(c, "`"))
         if (strspn(c, "`") >= fence)
             fence = strspn(c, "`") + 1;
@@ -286,7 +288,7 @@ static bool has_changed(const struct ddp_verdict_cell *c)
     return c->cell.state == DDP_CELL_SLOWER || c->cell.state == DDP_CELL_FASTER;
 }
 
-/* Adds the cells that changed or the others; slower ones come first. */
+/* Adds the cells that changed or, if `changed` is false, the others. Slower cells come first. */
 static void markdown_rows(const struct ddp_verdict_record *v, bool changed, struct ddp_strbuf *out)
 {
     struct ddp_verdict_cell c;

@@ -15,7 +15,8 @@
 #include "report/report_parts.h"
 
 #define TEXT_BYTES 640
-/* Rows of the screen that are not for points that may move: the heads and the line of progress. */
+/* Screen rows that are reserved for the heads and the progress line. The rows of points that may
+ * still move have the rest of the screen. */
 #define OTHER_ROWS 6
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend)
@@ -44,7 +45,7 @@ void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, con
     ddp_strbuf_add(out, "\n");
 }
 
-/* The figures of a point. Each writes into a cell. */
+/* Each of the following functions writes a figure of a point into a cell. */
 
 static void time_of(const struct ddp_point *p, struct ddp_column_text *cell)
 {
@@ -170,7 +171,7 @@ static void overlap_of(const struct ddp_point *p, struct ddp_column_text *cell)
     cell->style = DDP_BOLD;
 }
 
-/* Wrong values stand before the codes of the quality, which are separated by commas. */
+/* If values are wrong, "WRONG" stands before the quality codes. Commas separate the codes. */
 static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
 {
     cell->style = p->check_wrong > 0 ? DDP_RED : DDP_YELLOW;
@@ -180,8 +181,8 @@ static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
     ddp_quality_list(p->quality, ",", cell->text + n, sizeof cell->text - n);
 }
 
-/* When a figure exists: always, or only if some point has several ranks or a bus bandwidth. AUTO:
- * the algorithm that ran is of interest if `auto` chose it, or if several were requested. */
+/* The condition for showing a figure. NOTHING: always. RANKS: a point has several ranks. BUSBW: a
+ * point has a bus bandwidth. AUTO: `auto` chose the algorithm, or several were requested. */
 enum needs { NOTHING, RANKS, BUSBW, AUTO };
 
 /* The columns of each kind of point. Those with the largest `drop` are left out first. */
@@ -237,15 +238,16 @@ static const struct {
     [DDP_POINT_OVERLAPPED] = {overlapped, DDP_COUNT_OF(overlapped)},
 };
 
-/* The columns of the points of a kind: the index or the repetition, the keys that vary, figures. */
+/* The columns of the points of a kind: index, repetition (launch), keys and figures. Columns
+ * without information are hidden. */
 struct layout {
     struct ddp_point_range range;
     enum ddp_point_kind kind;
     struct ddp_column columns[DDP_TERMINAL_COLUMNS];
-    int count, room; /* room: columns for the last text. */
+    int count, room; /* room: width of the last column. */
 };
 
-/* Returns the range of the planned points or, if no plan is known, of the measured ones. */
+/* Sets *out to the range of the planned points or, if no plan is known, of the measured points. */
 static void find_range(const struct ddp_record *r, enum ddp_point_kind kind,
                        struct ddp_point_range *out)
 {
@@ -260,7 +262,7 @@ static void add_column(struct layout *l, struct ddp_column column)
     l->columns[l->count++] = column;
 }
 
-/* Chooses the columns of a kind. */
+/* Chooses the columns for the points that have the kind of `p`. */
 static void choose_columns(const struct ddp_terminal_table *t, const struct ddp_record *r,
                            const struct ddp_point *p, struct layout *l)
 {
@@ -336,7 +338,7 @@ static void add_head(const struct ddp_terminal_table *t, const struct layout *l,
     ddp_columns_head(l->columns, l->count, out);
 }
 
-/* The place in the text: the table of the last row. */
+/* The table to which the last row belongs. */
 struct place {
     enum ddp_terminal_section section;
     enum ddp_point_kind kind;
@@ -361,8 +363,8 @@ static void add_rows(const struct ddp_terminal_table *t, const struct ddp_record
     }
 }
 
-/* Adds the head of the points before any row is finished, if all points are of one kind. The head
- * is then the first line, whichever row becomes the first. */
+/* Adds the head of the points before a row is finished, if all planned points are of one kind. The
+ * head then is a finished line, and rows may still move below it. */
 static void add_first_head(const struct ddp_terminal_table *t, const struct ddp_record *r,
                            struct place *place, struct ddp_strbuf *out)
 {
@@ -378,8 +380,8 @@ static void add_first_head(const struct ddp_terminal_table *t, const struct ddp_
     *place = (struct place){DDP_SECTION_POINTS, layout.kind};
 }
 
-/* Adds the rows that may still move. If the screen has no room for all, adds those around the
- * newest one, and the number of the others. */
+/* Adds the rows that may still move. If they do not fit on the screen, adds those around the newest
+ * row, and the number of the other rows. */
 static void add_open_rows(const struct ddp_terminal_table *t, const struct ddp_record *r,
                           struct place place, struct ddp_strbuf *out)
 {
@@ -552,7 +554,7 @@ static void add_verdicts(const struct ddp_record *r, int width, struct ddp_strbu
     }
 }
 
-/* Adds how much was verified, and how much of it was wrong. */
+/* Adds the number of verified points and elements, and the number of wrong elements. */
 static void add_verified(const struct ddp_record *r, int width, struct ddp_strbuf *out)
 {
     double elements = 0, wrong = 0;

@@ -1,10 +1,12 @@
-/* The table on a terminal: it fits the width of the terminal, and it shows each point as soon as
- * the point is measured, in the order of the plan. Only report.c and its test use the table;
+/* The table on a terminal. It fits the width of the terminal, and it shows each point as soon as
+ * the point is measured. Rows are in the order of the plan if the terminal obeys escape codes, and
+ * otherwise in the order of measurement. report.c and screen_svg.c use the table.
  * ddp_terminal_entry is for every command.
  *
- * Above the columns that vary, one line has everything that is constant. After the rows, one line
- * has the best figure, one says how much was verified, and one follows for each thing that needs
- * attention. All functions append to `out` what the terminal is to receive. */
+ * A line above the columns has the settings that are equal in all rows, and only settings that vary
+ * have columns. Below the rows, one line has the best bus bandwidth, one line says how much was
+ * verified, and one line follows for each thing that needs attention. All functions append the text
+ * for the terminal to `out`. */
 #ifndef DDP_REPORT_TERMINAL_TABLE_H
 #define DDP_REPORT_TERMINAL_TABLE_H
 
@@ -27,46 +29,48 @@ enum ddp_terminal_section { DDP_SECTION_NONE, DDP_SECTION_POINTS, DDP_SECTION_TR
 
 /* Initialise it with ddp_terminal_table_init. */
 struct ddp_terminal_table {
-    bool legend;                  /* Say what the columns mean. */
-    struct ddp_terminal terminal; /* Read again before each piece. */
+    bool legend;                  /* Explain the columns. */
+    struct ddp_terminal terminal; /* The size and abilities of the terminal in the last call. */
     struct ddp_screen screen;
-    int finished; /* Points of the record whose rows do not change any more. */
-    /* The table of the last finished row. kind: of its points. */
+    int finished; /* Number of points whose rows do not change any more. */
+    /* The table to which the last finished row belongs, and the kind of its points. */
     enum ddp_terminal_section section;
     enum ddp_point_kind kind;
-    char task[512]; /* The head of the last training run. */
+    char task[512]; /* The first line of the head of the last training run. */
 };
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend);
 void ddp_terminal_table_release(struct ddp_terminal_table *t);
-/* terminal: the facts of this moment, because the size may change. */
+/* `terminal` has the facts at the time of the call, because the size of the terminal may change. */
 void ddp_terminal_table_begin(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               const struct ddp_record *r, struct ddp_strbuf *out);
-/* The newest point of the record is shown. */
+/* Shows the newest point of the record. */
 void ddp_terminal_table_point(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               const struct ddp_record *r, struct ddp_strbuf *out);
-/* The epoch is shown. run: index of the training run. */
+/* Shows epoch `index` of the training run with index `run`. */
 void ddp_terminal_table_epoch(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               const struct ddp_record *r, int run, int index,
                               struct ddp_strbuf *out);
 void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                             const struct ddp_record *r, struct ddp_strbuf *out);
-/* Erases the rows that may change, because another text is about to appear. The next point shows
- * them again. */
+/* Erases the rows that may still change, so that another text can be printed. The next point shows
+ * the rows again. */
 void ddp_terminal_table_pause(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               struct ddp_strbuf *out);
 
-/* The following functions are parts of the table. Each adds whole lines of at most `width` columns.
- */
-/* Adds a text in a style (NULL: none), broken at spaces. */
+/* The following functions are parts of the table. Each adds whole lines of at most `width`
+ * characters. */
+/* Adds a text in a style (NULL: none), and breaks it at spaces. width 0: the text is not broken. */
 void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, const char *fmt, ...)
     DDP_PRINTF(4, 5);
-/* Prints an entry of a list with one call, because several ranks may write to the same file: the
- * head, the mark of at most four columns, and the text from `column` on. On a terminal the mark has
- * the style, and the text is broken at spaces. */
+/* Prints an entry of a list: `head`, `mark` (at most four characters), and `text`, which begins at
+ * `column` if there is room for it. On a terminal, `mark` has the style `style`, and `text` is
+ * broken at spaces. The whole entry is one call of fprintf, because several ranks may write to the
+ * same file. */
 void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
                         int column, const char *text);
-/* Adds the head of a training run, and a row of it. *task: struct ddp_terminal_table. */
+/* Add the head of a training run, and the row of its epoch `index`. `task` is the member of struct
+ * ddp_terminal_table. */
 void ddp_terminal_train_head(const struct ddp_train_run *run, int width, char task[512],
                              struct ddp_strbuf *out);
 void ddp_terminal_train_row(const struct ddp_train_run *run, int index, int width,

@@ -134,7 +134,7 @@ static void strategy_row(const struct ddp_strategy_row *s, struct ddp_column_tex
     ddp_column_bytes(&row[18], s->peak_memory_bytes < 0 ? NAN : (double)s->peak_memory_bytes);
 }
 
-/* Hides the columns of a target that no run has. */
+/* Hides the columns about the target accuracy if no run has a target. */
 static void hide_target(const struct ddp_strategy_row *rows, int count, struct ddp_column *columns)
 {
     bool any = false;
@@ -170,7 +170,7 @@ static void add_strategies(const struct ddp_strategy_row *rows, int count, int w
     }
 }
 
-/* Adds the result of one training run. */
+/* Adds the result of a training run. Used if there is no comparison. */
 static void add_result(const struct ddp_train_run *t, int width, struct ddp_strbuf *out)
 {
     char text[512];

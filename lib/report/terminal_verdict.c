@@ -11,7 +11,8 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* A row of any of the tables. document: 0 if the rows belong to no documents. */
+/* A row of the table of cells. document: index of the document in `compare --across`, otherwise 0.
+ */
 struct row {
     const char *id;
     size_t document;
@@ -63,8 +64,8 @@ static bool get_row(const struct ddp_verdict_record *v, size_t i, char id[192], 
     return true;
 }
 
-/* Finds the keys in which the cells differ. The whole ids name the cells if some cell is no point.
- */
+/* Finds the keys in which the cells differ. If some cell is not a point, the cells are named by
+ * their whole ids. */
 static void find_keys(const struct ddp_verdict_record *v, struct rows *out)
 {
     char id[192], state[64];
@@ -101,7 +102,8 @@ static void fill_row(const struct rows *rows, const struct row *row, struct ddp_
     cells[STATE].style = row->style;
 }
 
-/* Chooses the columns. A name that takes more than a third of the width gets a line of its own. */
+/* Chooses the columns. Returns true if each name gets a line of its own, because the longest name
+ * takes more than a third of the width. */
 static bool choose_columns(const struct rows *rows, int width, struct ddp_column *columns)
 {
     static const struct ddp_column figures[] = {

@@ -34,7 +34,7 @@ static void start(struct wait *w, const struct ddp_write_deadline *deadline_poli
 static int wait_on(struct wait *w)
 {
     int64_t now = ddp_now_ns();
-    /* A longer gap means that this process was stopped. At most two slices of it count. */
+    /* If much more than a slice has passed, this process was stopped. At most two slices count. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
     if (w->deadline_policy->give_up != NULL && w->deadline_policy->give_up(w->deadline_policy->arg))
@@ -58,7 +58,8 @@ static int wait_for_room(struct wait *w, int fd)
     }
 }
 
-/* Returns the maximum size of one write. It is SIZE_MAX for regular files, which need no reader. */
+/* Returns the maximum size of one write. Writes to regular files have no limit, because they do not
+ * wait for a reader. */
 static size_t most_bytes(int fd)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* Writes with a deadline to outputs that may block: a pipe whose reader sleeps, a terminal stopped
- * by Ctrl-S, a named pipe without a reader. A blocked write stops the whole run. The write
- * therefore fails at the deadline, or earlier if a callback says so. Waits for a disk have no
- * deadline. Used by the sinks and by the code that sets them up. */
+ * by Ctrl-S, a named pipe without a reader. A blocked write would stop the whole run. A write
+ * therefore fails at the deadline, or earlier if the callback give_up returns true. Waits for a
+ * disk have no deadline. Used by the sinks and by the code that sets them up. */
 #ifndef DDP_REPORT_WRITE_DEADLINE_H
 #define DDP_REPORT_WRITE_DEADLINE_H
 
@@ -17,10 +17,11 @@ extern "C" {
 
 /* The write deadline and its callbacks. */
 struct ddp_write_deadline {
-    /* Longest time in which the output takes no byte. Time in which this process itself was stopped
-     * does not count. */
+    /* A write fails if the output accepts no byte for this long. Time in which this process itself
+     * was stopped does not count. */
     int64_t timeout_ns;
-    /* Optional. Called at intervals of about 0.1 s or less during a wait. True ends the wait. */
+    /* Optional. Called at intervals of about 0.1 s or less during a wait. If it returns true, the
+     * wait ends. */
     bool (*give_up)(void *arg);
     /* Optional. Called once with a message if a named pipe has no reader yet. */
     void (*on_wait)(void *arg, const char *line);
@@ -34,12 +35,13 @@ struct ddp_write_deadline {
 #define DDP_WRITE_DEADLINE_INIT ((struct ddp_write_deadline){.timeout_ns = 60000000000})
 
 /* Writes text[n] to fd. Returns 0 or an errno value: that of write(2), ETIMEDOUT at the deadline,
- * or ECANCELED if give_up returned true. After a failure any part may have been written. */
+ * or ECANCELED if give_up returned true. After a failure, some of the text may have been written.
+ */
 int ddp_write_before_deadline(int fd, const char *text, size_t n,
                               const struct ddp_write_deadline *deadline_policy) DDP_MUST_CHECK;
-/* Opens a named pipe for writing as soon as the pipe has a reader. *fd is non-blocking. `name` is
- * the pipe's name in the message to on_wait. Returns 0 or an errno value: that of open(2),
- * ETIMEDOUT or ECANCELED. */
+/* Opens a named pipe for writing as soon as the pipe has a reader. The descriptor *fd is
+ * non-blocking. `name` is the pipe's name in the message to on_wait. Returns 0 or an errno value:
+ * that of open(2), ETIMEDOUT or ECANCELED. */
 int ddp_open_before_deadline(const char *path, const char *name,
                              const struct ddp_write_deadline *deadline_policy,
                              int *fd) DDP_MUST_CHECK;
