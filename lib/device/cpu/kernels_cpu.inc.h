@@ -309,18 +309,21 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
 
-/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. */
+/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. There
+ * are two sources and two destinations. With constant counts the compiler unrolls the loops. */
 INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
                             struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op), half = paired_distance(bytes - at);
+    struct ddp_reduce two = *r;
+    two.src_count = two.dst_count = 2;
     for (const size_t end = at + half; at != end; at += step) {
         if (end - at > AHEAD) {
             ddp_prefetch(r->src[r->remote], at + AHEAD, step);
             ddp_prefetch(r->src[r->remote], at + half + AHEAD, step);
         }
-        reduce_tile(r, at, 1, f);
-        reduce_tile(r, at + half, 1, f);
+        reduce_tile(&two, at, 1, f);
+        reduce_tile(&two, at + half, 1, f);
     }
     return at + half;
 }
