@@ -17,15 +17,15 @@ WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
 
 # Flags of one source file. Files ending in _avx2 and _avx512 are compiled for those SIMD levels and
-# called only after a check at run time. Only FACTS_SRC include build_facts.h. With
-# -O3 and UndefinedBehaviorSanitizer the compiler takes minutes for each file of UBSAN_SLOW.
-UBSAN_SLOW := lib/device/cpu/kernels_%.c tests/unit/test_reduce.c
+# called only after a check at run time. Only FACTS_SRC include build_facts.h. With -O3 and a
+# sanitizer of memory or undefined behaviour, the compiler takes minutes for each file of SAN_SLOW.
+SAN_SLOW := lib/device/cpu/kernels_%.c tests/unit/test_reduce.c
 FACTS_SRC := lib/record/provenance.c lib/comm/handshake.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
   $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE) -DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
-  $(if $(filter undefined,$(SAN)),$(if $(filter $(UBSAN_SLOW),$1),-O1)) \
+  $(if $(filter address undefined,$(SAN)),$(if $(filter $(SAN_SLOW),$1),-O1)) \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd,-include base/banned.h)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
