@@ -141,10 +141,10 @@ static void explain_bound(FILE *out)
 {
     fputs("The bound is the least time that this machine needs for the collective, in\n"
           "percent of the measured median time, so 100 is as good as this machine allows.\n"
-          "It is (1) from 64 KiB on in shared memory, the time in which all ranks read their\n"
-          "inputs once and write their results once, with plain loops that do not wait for\n"
-          "other ranks, (2) below 64 KiB in shared memory, the latency of the algorithm's\n"
-          "steps, and (3) with messages, the time of the same number of bytes or steps in\n"
+          "It is (1) in shared memory, from 64 KiB on, the time in which all ranks read\n"
+          "their inputs once and write their results once, with plain loops that do not\n"
+          "wait for other ranks, (2) in shared memory, below 64 KiB, the latency of the\n"
+          "algorithm's steps, and (3) with messages, the time of as many bytes or steps in\n"
           "messages between neighbours. It is measured before and after each point, in the\n"
           "buffers of the point, and the shorter time counts, so a figure above 103 means\n"
           "that other programs disturbed both measurements.\n",
