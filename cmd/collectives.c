@@ -623,7 +623,7 @@ COLLECTIVE(scatter, "scatter", "each rank receives its chunk of the root's array
 COLLECTIVE(send_recv, "send-recv", "ring shift: each rank sends an array to the next rank", plain,
            NAMES("send_recv", "sendrecv"),
            .details = ITERATION
-           "A size is that of the array on each rank. There is no in-place form.\n" VERIFIED,
+           "A size is that of the array on each rank. It does not work in place.\n" VERIFIED,
            .examples = "  ddpbench send-recv --size 64M\n"
                        "  ddpbench send-recv --ranks 4 --groups 2\n");
 

@@ -29,7 +29,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(
         DOUBLE, "min-effect", 0, AT(min_effect), "PCT", NULL,
         "smallest slow-down in percent that counts; never below 10, because stored results were "
-        "measured at different times (default: the larger of 10 and this machine's noise floor)",
+        "measured at different times (default: 10, or the noise floor of this machine if it is "
+        "larger and the results come from this machine)",
         .min = 0.1, .max = 1000, .brief = "smallest slow-down in percent that counts"),
     DDP_OPT(DOUBLE, "accuracy-margin", 0, AT(accuracy_margin), "X", "0.01",
             "largest loss of training accuracy that is accepted, as a fraction of 1", .min = 0.0001,
@@ -41,7 +42,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-/* Refuses a wrong number of results, and options of a verdict with --across. */
+/* Refuses a wrong number of results. With --across there is no verdict, so it also refuses the
+ * options that only a verdict uses. */
 static int check(const struct ddp_app *app, const struct compare_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -58,7 +60,8 @@ static int check(const struct ddp_app *app, const struct compare_values *v,
     }
     for (int i = 0; only_verdict[i] && v->across; i++)
         if (ddp_opt_given(app->cmd->rows, parsed, only_verdict[i]))
-            return ddp_fail(err, DDP_EUSAGE, "--%s means nothing with --across", only_verdict[i]);
+            return ddp_fail(err, DDP_EUSAGE, "--%s cannot be combined with --across",
+                            only_verdict[i]);
     return 0;
 }
 
@@ -86,23 +89,30 @@ const struct ddp_cmd ddp_cmd_compare = {
     .group = DDP_CMD_JUDGE,
     .summary = "test whether the stored result NEW is slower than the stored result BASE",
     .operands = "BASE NEW [MORE...]",
-    .details = "Exits with 0 when no cell is slower, with 10 when one is, and with 12 when this\n"
-               "cannot be told: an interval is too wide, a result is incomplete, or BASE has a\n"
-               "training run or a cell that was not judged. Exits with 65 when a result has\n"
-               "wrong data or a point without valid iterations. A cell is slower only if the\n"
-               "interval of its ratio lies above the larger of 10 % and --min-effect (default:\n"
-               "this machine's noise floor). The step time of a training run is a cell. It has\n"
-               "an interval from six epochs or six repetitions on. Accuracies are judged as by\n"
-               "`ddpbench gate`: over the seeds, with --accuracy-margin. Stored results were\n"
-               "measured at different times, so compare cannot tell a change of the code from a\n"
-               "change of the machine. `ddpbench gate` can: it runs pairs.\n"
-               "Results can be compared if they have the same CPU model, usable cores, major\n"
-               "version of the kernel, ranks, backend and MPI library (76 otherwise). Host names\n"
-               "and builds may differ. A fact that a result lacks equals only another missing\n"
-               "fact. --vary ranks and --vary backend allow the ranks, or the backend and MPI\n"
-               "library, to differ. --across compares results of any machines with the first\n"
-               "result. It shows ratios, the ratios that the 95 % intervals of both medians\n"
-               "allow, and the facts that differ. It exits with 0.\n",
+    .details = "A cell is a point or the step time of a training run. Its ratio is its median\n"
+               "time in NEW divided by that in BASE. The interval of the ratio contains all\n"
+               "ratios that the 95 % intervals of the two medians allow. A median has an\n"
+               "interval from six iterations (step time: six epochs) on, or from six repetitions\n"
+               "on if the result has repetitions. A cell is slower if the whole interval of its\n"
+               "ratio shows a slow-down of more than --min-effect. An accuracy is worse if NEW\n"
+               "is worse than BASE by more than --accuracy-margin. As in `ddpbench gate`, this\n"
+               "is tested with the differences between equal seeds.\n"
+               "Exits with 0 if no cell is slower and no accuracy is worse.\n"
+               "Exits with 10 if a cell is slower or an accuracy is worse.\n"
+               "Exits with 12 if this is undecided: the interval of a cell is too wide, a cell\n"
+               "has different injected delays in the two results, an accuracy is uncertain, a\n"
+               "result is incomplete, or BASE has a training run or a cell that was not judged.\n"
+               "Exits with 65 if a result has wrong data or a point without valid iterations.\n"
+               "Exits with 76 if the results differ in the CPU model, usable cores, major\n"
+               "version of the kernel, ranks, backend or MPI library. A value that is missing in\n"
+               "one result differs from every known value. Host names and builds may differ.\n"
+               "--vary ranks and --vary backend allow the ranks, or the backend and MPI library,\n"
+               "to differ.\n"
+               "Stored results were measured at different times, so compare cannot tell a change\n"
+               "of the code from a change of the machine. `ddpbench gate` can: it runs pairs.\n"
+               "--across compares results of any machines with the first result. It shows the\n"
+               "ratio of each cell, the interval of this ratio, and the facts about the machines\n"
+               "that differ. It gives no verdict and exits with 0.\n",
     .examples = "  ddpbench compare yesterday.json today.json\n"
                 "  ddpbench compare --vary algorithm tree.json ring.json\n"
                 "  ddpbench compare --across runner.json laptop.json cluster.json \\\n"

@@ -359,7 +359,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     DDP_TRY(ddp_check_operands(app, parsed, 1, "one shell", err));
     if (ddp_topic_print(shells, DDP_COUNT_OF(shells), parsed->operands[0], app->out))
         return 0;
-    return ddp_refuse_operand("completion for", parsed->operands[0], shell_name, NULL, err);
+    return ddp_refuse_operand("supported shell", parsed->operands[0], shell_name, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_completion = {

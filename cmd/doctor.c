@@ -552,13 +552,13 @@ const struct ddp_cmd ddp_cmd_doctor = {
                "measurements or features suffer) or OK, then the subject, the fact, and what to\n"
                "do. Exits with 69 if there is a FAIL, else with 0. `mpiexec -n N ddpbench\n"
                "doctor` connects the ranks, and rank 0 prints the findings of all of them. Equal\n"
-               "findings are one line, which names the hosts or ranks unless all have it. A host\n"
-               "that differs from most others gets a WARN. With --json, a finding lists its\n"
-               "hosts and ranks. If the ranks cannot be connected, each host prints its own\n"
-               "findings or document. A FAIL that the first rank of a host lacks then names its\n"
-               "rank. With several hosts, every line names its host. A launcher ends the job\n"
-               "when the first rank fails, so a rank with a FAIL waits some seconds for the\n"
-               "other ranks.\n",
+               "findings of several ranks are printed as one line. The line names the hosts or\n"
+               "ranks that have the finding, unless all of them have it. A host that differs\n"
+               "from most others gets a WARN. With --json, a finding lists its hosts and ranks.\n"
+               "If the ranks cannot be connected, each host prints its own findings or document.\n"
+               "A FAIL that the first rank of a host does not have then names its rank. With\n"
+               "several hosts, every line names its host. A launcher ends the job when the first\n"
+               "rank fails, so a rank with a FAIL waits some seconds for the other ranks.\n",
     .examples = "  ddpbench doctor\n"
                 "  mpiexec -n 16 ddpbench doctor\n",
     .rows = ddp_plain_json_rows,

@@ -139,15 +139,15 @@ static void explain_pingpong(FILE *out)
 
 static void explain_bound(FILE *out)
 {
-    fputs("The bound is the least time that this machine needs for the collective, and the\n"
-          "table shows it in percent of the median time, so a figure near 100 is as good as\n"
-          "this machine allows. From 64 KiB on in shared memory, it is the time in which\n"
-          "all ranks read their inputs once and write their results once with plain loops\n"
-          "that do not wait for each other; below 64 KiB it is the latency of the\n"
-          "algorithm's steps, and with messages it is the time of as many messages between\n"
-          "neighbours. It is measured before and after each point on the buffers of the\n"
-          "point, the faster measurement counts, and a figure above 103 means that other\n"
-          "programs disturbed both measurements.\n",
+    fputs("The bound is the least time that this machine needs for the collective, in\n"
+          "percent of the measured median time, so 100 is as good as this machine allows.\n"
+          "It is (1) in shared memory, from 64 KiB on, the time in which all ranks read\n"
+          "their inputs once and write their results once, with plain loops that do not\n"
+          "wait for other ranks, (2) in shared memory, below 64 KiB, the latency of the\n"
+          "algorithm's steps, and (3) with messages, the time of as many bytes or steps in\n"
+          "messages between neighbours. It is measured before and after each point, in the\n"
+          "buffers of the point, and the shorter time counts, so a figure above 103 means\n"
+          "that other programs disturbed both measurements.\n",
           out);
 }
 
@@ -373,10 +373,11 @@ static void explain_auto(FILE *out)
         "measurement of the run. --explain-auto prints the rows for a collective with the reason "
         "of each, and the column `algorithm` shows which one ran. For sparse lists (topk, "
         "threshold, oktopk) auto compares the computed costs of the algorithms. --algorithm all "
-        "measures every algorithm, so you can check the choice. --backend auto takes nccl under "
-        "torchrun, if an option works only with nccl, and if each of two or more ranks can have a "
-        "GPU. Otherwise it takes mpi under mpiexec and srun, and shm where ddpbench starts the "
-        "ranks itself.",
+        "measures every algorithm, so you can check the choice. --backend auto takes nccl if (1) "
+        "torchrun started the ranks, (2) an option was given that works only with nccl, or (3) the "
+        "command can use GPUs, the ranks are processes, and there is a GPU for each of them (at "
+        "least two GPUs if ddpbench starts the ranks). Otherwise it takes mpi if mpiexec or srun "
+        "started the ranks, and shm if ddpbench starts them.",
         0, out);
 }
 
@@ -434,7 +435,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     DDP_TRY(ddp_check_operands(app, parsed, 1, "one topic", err));
     if (ddp_topic_print(topics, DDP_COUNT_OF(topics), parsed->operands[0], app->out))
         return 0;
-    return ddp_refuse_operand("explanation of", parsed->operands[0], ddp_explain_topic, NULL, err);
+    return ddp_refuse_operand("topic", parsed->operands[0], ddp_explain_topic, NULL, err);
 }
 
 const struct ddp_cmd ddp_cmd_explain = {

@@ -81,16 +81,15 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     for (int i = 0; only_selftest[i] && !v->selftest; i++)
         if (ddp_opt_given(app->cmd->rows, parsed, only_selftest[i]))
-            return ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --selftest",
-                            only_selftest[i]);
+            return ddp_fail(err, DDP_EUSAGE, "--%s needs --selftest", only_selftest[i]);
     if (v->metric == 1 && ddp_opt_given(app->cmd->rows, parsed, "read"))
         return ddp_fail(err, DDP_EUSAGE,
-                        "--read means nothing with --metric wall, which reads no result");
+                        "--read cannot be combined with --metric wall, which reads no result");
     if (v->read != DDP_FOREIGN_NONE && !v->command[DDP_BASE])
         return ddp_fail(err, DDP_EUSAGE, "--read %s needs --base 'CMD'",
                         ddp_foreign_names[v->read]);
     if (v->selftest && v->vary.n > 0)
-        return ddp_fail(err, DDP_EUSAGE, "--vary means nothing with --selftest");
+        return ddp_fail(err, DDP_EUSAGE, "--vary cannot be combined with --selftest");
     if (!v->command[DDP_BASE] && !v->selftest)
         return ddp_fail(err, DDP_EUSAGE, "gate needs --base 'CMD'");
     if (!v->command[DDP_NEXT] && v->env[DDP_NEXT].n == 0 && !v->selftest) {

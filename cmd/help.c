@@ -226,7 +226,7 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
 
 const struct ddp_cmd ddp_cmd_help = {
     .name = "help",
-    .summary = "this overview, a command's options, or a topic",
+    .summary = "the list of commands, the options of a command, or a topic",
     .operands = "[COMMAND|environment|units|exit-codes]",
     .examples = "  ddpbench help allreduce\n"
                 "  ddpbench help exit-codes\n",

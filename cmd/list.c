@@ -219,7 +219,8 @@ static int check_operands(const struct ddp_opt_result *parsed, struct ddp_err *e
         for (size_t k = 0; k < KIND_COUNT; k++)
             known |= names_kind(parsed->operands[i], kinds[k].kind);
         if (!known)
-            return ddp_refuse_operand("list of", parsed->operands[i], ddp_list_kind, NULL, err);
+            return ddp_refuse_operand("kind of list", parsed->operands[i], ddp_list_kind, NULL,
+                                      err);
     }
     return 0;
 }

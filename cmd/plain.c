@@ -85,7 +85,7 @@ int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candid
                        const void *ctx, struct ddp_err *err)
 {
     if (text)
-        ddp_fail(err, DDP_EUSAGE, "no %s '%.64s'", what, text);
+        ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a %s", text, what);
     else
         ddp_fail(err, DDP_EUSAGE, "which %s?", what);
     return ddp_hint_nearest(err, text ? text : "", candidate, ctx, NULL);

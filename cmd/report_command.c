@@ -55,7 +55,8 @@ static int check(const struct report_values *v, const struct ddp_opt_result *par
         return ddp_hint(err, "ddpbench report %s -o report.html", parsed->operands[0]);
     }
     if (v->svg && is_markdown(v))
-        return ddp_fail(err, DDP_EUSAGE, "--svg means nothing for a page in Markdown");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--svg cannot be combined with a page in Markdown; use --output FILE.html");
     return 0;
 }
 

@@ -171,7 +171,7 @@ count() {
 @test "coll: one function copies, one rounds to cache lines, one refuses send-recv in place" {
     [ "$(grep -rhE '\bcopy_nt\(' lib/coll | wc -l)" = 1 ]
     [ "$(grep -rhE '^(static (inline )?)?size_t \w*round\w*line\(' lib | wc -l)" = 1 ]
-    [ "$(grep -rh 'no in-place form' lib/coll | wc -l)" = 1 ]
+    [ "$(grep -rh 'does not work in place' lib/coll | wc -l)" = 1 ]
     [ "$(grep -rhE '^(static (inline )?)?int \w*wait_all\(.*flag_slot' lib/coll lib/comm | wc -l)" = 1 ]
 }
 

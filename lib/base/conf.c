@@ -27,11 +27,13 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
          "library to load for cuBLAS (default: the one that the loader finds, or "
          "that of a Python package)"},
     [DDP_CONF_CUDNN_LIB] = {"DDPBENCH_CUDNN_LIB",
-                            "library to load for cuDNN (default: like cuBLAS)"},
+                            "library to load for cuDNN (default: the one that the loader "
+                            "finds, or that of a Python package)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
          "folder of MPI modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
-    [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR", "folder of the data set, like --data"},
+    [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR",
+                           "folder with the files of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
                        "port on which rank 0 listens for the other ranks under torchrun (default: "
                        "the first free one of the eight ports after MASTER_PORT)"},

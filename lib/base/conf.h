@@ -19,7 +19,7 @@ enum ddp_conf_key {
     DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
     DDP_CONF_MODULE_DIR, /* folder of the MPI modules and ddpbench-kernels */
-    DDP_CONF_DATA_DIR,   /* folder of the data sets, like --data */
+    DDP_CONF_DATA_DIR,   /* folder with the files of the data set */
     DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
     DDP_CONF_HOSTS,      /* hosts to simulate, for tests (comm/hosts.h) */

@@ -215,7 +215,7 @@ static int parse_list(const struct ddp_opt *row, const char *text, void *field, 
     if (is_every_choice(row, text)) {
         struct ddp_int_list *list = field;
         if (first > 0)
-            return ddp_fail(err, DDP_EUSAGE, "'all' must stand alone: it includes every value");
+            return ddp_fail(err, DDP_EUSAGE, "'all' cannot be combined with other values");
         for (; ddp_opt_choice(row, n); n++)
             list->v[n] = n;
         set_list_length(field, n);

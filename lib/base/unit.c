@@ -131,8 +131,8 @@ int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err)
     }
     uint64_t value;
     if (!decimal_whole(&d, factor, &value))
-        return ddp_fail(err, DDP_EUSAGE, "size '%.64s' is not a whole number of bytes below 2^63",
-                        text);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "size '%.64s' is not a whole number of bytes, or is above 2^63 - 1", text);
     *bytes = value;
     return DDP_OK;
 }
@@ -145,7 +145,8 @@ int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value, st
     if (!rest || *rest != '\0')
         return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a whole number", text);
     if (!decimal_whole(&d, 1, &magnitude))
-        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a whole number below 2^63", text);
+        return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not a whole number, or is above 2^63 - 1",
+                        text);
     int64_t v = d.negative ? -(int64_t)magnitude : (int64_t)magnitude;
     if (v < min || v > max)
         return ddp_fail(err, DDP_EUSAGE, "'%.64s' is not in %lld..%lld", text, (long long)min,

@@ -19,17 +19,18 @@
 #define REPEAT_MAX   16
 /* The number of rounds is LOOP_BYTES (MESSAGE_BYTES for messages) divided by the bytes of one run
  * per rank. It is limited to the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
- * ROUNDS_MAX. The fastest round counts. Messages move fewer bytes, because networks are slower than
- * memory. */
+ * ROUNDS_MAX. If ranks share a core, it is ROUNDS_MIN. Messages move fewer bytes, because networks
+ * are slower than memory. */
 #define LOOP_BYTES    ((size_t)1 << 30)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
-/* A round of loops that reads and writes at least twice this many bytes per rank is cut into slices
- * of at least this many bytes. For each slice the fastest of all rounds counts, so an interruption
- * spoils one slice and not the whole round. Between slices the ranks wait for each other, untimed,
- * so that all of them are active in each slice. */
+/* A round of loops that reads and writes at least 2 * SLICE_BYTES per rank is cut into slices of
+ * about SLICE_BYTES or more. Other rounds have one slice. The bound is a sum over the slices of a
+ * round: for each slice, the shortest time in any round. An interruption therefore spoils one slice
+ * and not the whole round. Between slices the ranks wait for each other, untimed, so that all of
+ * them are active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
@@ -61,7 +62,9 @@ struct share {
     bool overwrites; /* the destinations are the first sources */
     bool inside;     /* sources and destinations lie in buffer a, and b keeps the input */
     size_t input;    /* bytes that are restored from b before a round; 0: none */
-    double scale;    /* chunk without the limit MOST_BYTES, divided by `chunk` */
+    /* Size of a chunk in the collective divided by `chunk`, which is limited by MOST_BYTES and
+     * rounded down to cache lines. */
+    double scale;
 };
 
 /* Work to time. */
@@ -187,7 +190,7 @@ static int store_nt(const struct work *w, size_t at, size_t bytes, struct ddp_er
     return 0;
 }
 
-/* Sends a to the next rank and receives the previous rank's a in b. */
+/* Sends buffer a to the next rank, and receives buffer a of the previous rank in buffer b. */
 static int shift(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -286,8 +289,9 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Sets *out to the share of one rank in a call on n ranks with messages of s->size_bytes bytes.
- * Only arrays that the collective must read or write count, and each of them once. */
+/* Sets *out to the share of one rank in a call with messages of s->size_bytes bytes. Counts each
+ * array that the collective must read or write once, and no others. Calculates with at most
+ * DDP_REDUCE_MAX ranks. */
 static void share_of(const struct ddp_point_spec *s, struct share *out)
 {
     const size_t n = (size_t)DDP_MIN(s->ranks, DDP_REDUCE_MAX);
@@ -299,7 +303,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
     case DDP_ALL_TO_ALL:
     case DDP_SEND_RECV:
         /* As many bytes are read as written. In place, a rank keeps its own chunk of an
-         * all-to-all, and the other lines are both read and written. */
+         * all-to-all, and the other chunks are both read and written. */
         part = (size_t)s->size_bytes;
         out->input = inside ? part : 0;
         if (inside && s->coll == DDP_ALL_TO_ALL)

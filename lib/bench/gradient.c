@@ -87,7 +87,8 @@ int ddp_gradient_check(const struct ddp_string_list *source, struct ddp_err *err
         }
         if (source->n > 1)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--gradient '%s' must stand alone: only files can be combined", name);
+                            "--gradient '%s' cannot be combined with other sources; only files can",
+                            name);
     }
     return 0;
 }

@@ -125,8 +125,8 @@ static int exchange_start(struct ddp_iterations *it, int64_t *start_ns, struct d
     it->pending = it->late = false;
     if (it->invalid <= INVALID_MAX(it->kept))
         return 0;
-    ddp_fail(err, DDP_EUNAVAIL, "--start window: of %lld iterations %lld began late on some rank",
-             (long long)it->ran, (long long)it->invalid);
+    ddp_fail(err, DDP_EUNAVAIL, "--start window: %lld of %lld iterations began late on some rank",
+             (long long)it->invalid, (long long)it->ran);
     ddp_hint(err, "each rank needs a core of its own; use --start barrier");
     err->agreed = true; /* all ranks have the same counts */
     return DDP_EUNAVAIL;

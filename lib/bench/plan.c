@@ -78,7 +78,7 @@ static int check_range(const struct ddp_bench_options *o, struct ddp_err *err)
     if (o->min_bytes > o->max_bytes)
         return ddp_fail(err, DDP_EUSAGE, "--min-bytes %s is above --max-bytes %s", from, to);
     if (o->min_bytes == 0 && o->step_bytes == 0 && o->max_bytes > 0) {
-        ddp_fail(err, DDP_EUSAGE, "sizes from --min-bytes 0 do not grow by --step-factor");
+        ddp_fail(err, DDP_EUSAGE, "with --min-bytes 0 and --step-factor, all sizes would be 0");
         return ddp_hint(err, "use --step-bytes, or list the sizes: --size 0,8,...");
     }
     uint64_t bytes = o->min_bytes;
@@ -146,7 +146,7 @@ static int check_algorithms(const struct ddp_bench_options *o, struct ddp_err *e
         const char *name = o->algorithms.v[i];
         if (strcmp(name, "all") == 0 && o->algorithms.n > 1)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--algorithm 'all' must stand alone: it selects every algorithm");
+                            "--algorithm 'all' cannot be combined with other algorithms");
         for (int j = 0; j < i; j++) {
             if (strcmp(name, o->algorithms.v[j]) == 0)
                 return ddp_fail(err, DDP_EUSAGE, "--algorithm '%s' is given twice", name);
@@ -221,7 +221,8 @@ int ddp_plan_check(const struct ddp_bench_options *o, struct ddp_err *err)
                         (long long)DDP_PLAN_ITERS_MAX, (long long)o->iters, (long long)o->warmup);
     DDP_TRY(check_block(o, err));
     if (!ddp_coll_has_in_place(o->coll) && o->placement == DDP_IN_PLACE)
-        return ddp_fail(err, DDP_EUSAGE, "--placement in: %s has no in-place form",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--placement in: %s does not work in place; use --placement out",
                         ddp_coll_name(o->coll));
     DDP_TRY(check_twice(&o->dtypes, "dtype", dtype_name, err));
     DDP_TRY(check_twice(&o->ops, "op", op_name, err));
@@ -394,9 +395,10 @@ static void describe_rounding(const struct ddp_bench_options *o, const struct ro
         snprintf(more, sizeof more, "; more such points: %d", r->n - 1);
     bool parts = ddp_plan_chunks(o, ranks) > 1;
     snprintf(plan->rounding, sizeof plan->rounding,
-             "%llu bytes are no whole number of %s%s: rounded down to %llu%s",
-             (unsigned long long)r->requested, ddp_dtype_name(r->dtype),
-             parts ? " for every rank" : "", (unsigned long long)r->size, more);
+             "%llu bytes are not a multiple of %llu, the size of one %s%s; rounded down to %llu%s",
+             (unsigned long long)r->requested, (unsigned long long)least_bytes(o, r->dtype, ranks),
+             ddp_dtype_name(r->dtype), parts ? " for every rank" : "", (unsigned long long)r->size,
+             more);
 }
 
 /* Adds the points of every placement for one method, algorithm and number of chunks. */

@@ -108,9 +108,10 @@ static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
     if (o->break_even && o->partial.n > 0)
         return ddp_fail(err, DDP_EUSAGE, "--break-even cannot be combined with --partial");
     if (o->break_even && !has_density(o))
-        return ddp_fail(err, DDP_EUSAGE, "--break-even means nothing without topk or oktopk");
+        return ddp_fail(err, DDP_EUSAGE, "--break-even needs --compress topk or oktopk");
     if (o->feedback != DDP_FEEDBACK_AUTO && !compresses(o))
-        return ddp_fail(err, DDP_EUSAGE, "--feedback means nothing where nothing is compressed");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--feedback needs a method of --compress that loses values");
     return 0;
 }
 
@@ -131,9 +132,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *o, struct ddp_err *e
                                                           : NULL;
     if (option) {
         if (o->compress.n > 0)
-            return ddp_fail(err, DDP_EUSAGE,
-                            "--%s means nothing to 'none', which compresses nothing", option);
-        ddp_fail(err, DDP_EUSAGE, "--%s means nothing without --compress or --partial", option);
+            return ddp_fail(err, DDP_EUSAGE, "--%s has no effect with --compress none", option);
+        ddp_fail(err, DDP_EUSAGE, "--%s needs --compress or --partial", option);
         return ddp_hint(err, "for example: --compress topk:0.01 --%s ...", option);
     }
     return 0;

@@ -50,7 +50,7 @@ int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *com
     /* In place, send-recv works only on one rank with algorithm `self`, the only algorithm of
      * send-recv without `needs`. */
     if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0 && alg->needs != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "send-recv has no in-place form");
+        return ddp_fail(err, DDP_EUNAVAIL, "send-recv does not work in place");
     if (alg->needs & DDP_NEEDS_SHARED)
         DDP_TRY(ddp_coll_needs_shm(comm, alg->name, err));
     if ((alg->needs & DDP_NEEDS_REGISTERED) && !shape->registered) {

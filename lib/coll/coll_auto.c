@@ -56,12 +56,12 @@ static const char why_oversubscribed[] =
 static const char why_direct[] = "zero-copy: every byte moves once";
 static const char why_staged[] =
     "private buffers: copies through ring buffers in shared memory, pipelined";
-static const char why_native[] = "the library is made for the network";
+static const char why_native[] = "the library is optimised for the network";
 static const char why_few_steps[] = "few steps, which decide the time of small messages";
 static const char why_few_bytes[] = "few bytes per rank, which decide the time of large messages";
 static const char why_hosts[] = "shared memory inside a host, messages between one rank per host";
 static const char why_alone[] =
-    "one rank per host: all links are busy and carry the same number of bytes";
+    "one rank per host: all links work at the same time and carry equal numbers of bytes";
 static const char why_only[] = "messages: any backend, any memory";
 
 #define ROW(coll, need, bytes_max, symbol, why)                                                    \
@@ -254,7 +254,7 @@ static void add_line(const struct line *line, struct ddp_strbuf *out)
     else
         snprintf(range, sizeof range, "%s", line->from == 0 ? "all sizes" : "larger");
     ddp_strbuf_addf(out, "  %-18s %-14s %s%s\n", range, line->alg->name,
-                    line->otherwise ? "where that refuses: " : "", line->why);
+                    line->otherwise ? "if the line above refuses the call: " : "", line->why);
 }
 
 /* Adds a row to the current line, or prints that line and starts a new one. A library may refuse

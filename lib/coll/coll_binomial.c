@@ -276,8 +276,8 @@ BINOMIAL(broadcast_binomial, DDP_BROADCAST, broadcast_run, ddp_path_log,
 BINOMIAL(reduce_binomial, DDP_REDUCE, reduce_run, reduce_path,
          "up a binomial tree: ceil(log2 n) steps", .scratch_bytes = reduce_scratch_bytes);
 BINOMIAL(gather_binomial, DDP_GATHER, gather_run, gather_path,
-         "up a binomial tree, larger towards the root: ceil(log2 n) steps",
+         "up a binomial tree, longer near the root: ceil(log2 n) steps",
          .scratch_bytes = subtree_scratch_bytes);
 BINOMIAL(scatter_binomial, DDP_SCATTER, scatter_run, ddp_path_log,
-         "down a binomial tree, smaller towards the leaves: ceil(log2 n) steps",
+         "down a binomial tree, shorter near the leaves: ceil(log2 n) steps",
          .scratch_bytes = subtree_scratch_bytes);

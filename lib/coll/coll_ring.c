@@ -186,7 +186,7 @@ static void path_both(int ranks, const struct ddp_coll_shape *shape, struct ddp_
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "ring",                                                                            \
         .coll = kind,                                                                              \
-        .summary = "messages around a ring: fewest bytes, " text,                                  \
+        .summary = "messages around a ring: as few bytes as possible, " text,                      \
         .needs = DDP_NEEDS_MESSAGES,                                                               \
         .run = run_,                                                                               \
         .path = path_,                                                                             \

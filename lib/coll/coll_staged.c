@@ -280,11 +280,12 @@ STAGED(reduce_scatter_staged, DDP_REDUCE_SCATTER,
        "chunks go through ring buffers in shared memory");
 STAGED(all_gather_staged, DDP_ALL_GATHER,
        "each rank's chunk goes through its ring buffer to all other ranks");
-STAGED(broadcast_staged, DDP_BROADCAST, "goes through the root's ring buffer to all other ranks");
+STAGED(broadcast_staged, DDP_BROADCAST,
+       "the root's ring buffer carries the data to all other ranks");
 STAGED(reduce_staged, DDP_REDUCE,
-       "goes through ring buffers in shared memory to the root, which sums");
-STAGED(all_to_all_staged, DDP_ALL_TO_ALL,
-       "a chunk for each other rank goes through every ring buffer");
+       "ring buffers in shared memory carry the inputs to the root, which sums");
+STAGED(all_to_all_staged, DDP_ALL_TO_ALL, "every ring buffer carries a chunk for each other rank");
 STAGED(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
 STAGED(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
-STAGED(send_recv_staged, DDP_SEND_RECV, "goes through each rank's ring buffer to the next rank");
+STAGED(send_recv_staged, DDP_SEND_RECV,
+       "each rank's ring buffer carries the data to the next rank");

@@ -356,8 +356,8 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
     if (!has && why != NULL)
         snprintf(why, why_bytes, "%s",
                  comm->hosts != NULL                          ? comm->hosts->why
-                 : (comm->backend->caps & DDP_CAP_HOSTS) != 0 ? "there is one rank"
-                                                              : "the backend has none");
+                 : (comm->backend->caps & DDP_CAP_HOSTS) != 0 ? "it needs at least two ranks"
+                                                              : "the backend does not support it");
     return has;
 }
 

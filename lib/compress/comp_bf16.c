@@ -9,7 +9,7 @@ static void bf16_encode(struct ddp_encode *e)
 
 const struct ddp_compressor ddp_comp_bf16 = {
     .name = "bf16",
-    .summary = "f32 with 8 bits of precision; averages are divided first",
+    .summary = "f32 with 8 bits of precision; an average is divided before encoding",
     .train_summary = "every gradient as bfloat16: half the bytes, the range of f32",
     .combine = DDP_COMBINE_SUM,
     .wire_dtype = DDP_BF16,

@@ -31,7 +31,7 @@ static void fp16_encode(struct ddp_encode *e)
 
 const struct ddp_compressor ddp_comp_fp16 = {
     .name = "fp16",
-    .summary = "half precision; averages are divided first; CLIP limits magnitudes",
+    .summary = "half precision; an average is divided before encoding; CLIP limits magnitudes",
     .train_summary = "every gradient as a 16-bit float: half the bytes",
     .argument_help = "[CLIP]",
     .combine = DDP_COMBINE_SUM,

@@ -6,7 +6,7 @@
 
 const struct ddp_compressor ddp_comp_oktopk = {
     .name = "oktopk",
-    .summary = "top-K of each rank, summed, then top-K of the sums; below 6k words per rank",
+    .summary = "sums the top-K of all ranks, keeps the top-K sums; below 6k words per rank",
     .train_summary = "the largest summed gradients (a share D of all); each rank keeps the "
                      "rest for later",
     .argument_help = "D",

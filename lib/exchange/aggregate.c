@@ -213,8 +213,9 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
         {"allreduce", "one all-reduce of the whole array", false, plan_allreduce},
         {"local", "reduced to rank 0, then broadcast", false, plan_local},
         {"device",
-         "each tensor is reduced to its owner, then broadcast; owners are balanced by size", false,
-         plan_device},
+         "each tensor is reduced to its owner, then broadcast; owners get about equal numbers of "
+         "elements",
+         false, plan_device},
         {"dist-device",
          "reduced within each host, then to owners among the hosts; large tensors are split over "
          "all hosts",

@@ -3,12 +3,12 @@
  * communicator exchanges device memory directly.
  *
  * `ddpbench allreduce --compress` and the sync strategies with a compressor run this code. Each
- * rank sends all or some of its values. After a run data[n] holds the sum of the sent values over
- * all ranks, or 1/P of this sum for an average. With oktopk only the k largest sums are stored, and
- * the other elements are 0. The result is bit-identical on all ranks. The three phases are timed
- * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
- * other ranks, including the summation of sparse lists into data. Decode is the conversion back
- * from 16 bits. */
+ * rank sends all or some of its values. After a run, each element of `data` is the sum of the
+ * values that the ranks have sent for it, divided by the number of ranks for an average. With
+ * oktopk only the k largest sums are stored, and the other elements are 0. The result is
+ * bit-identical on all ranks. The three phases are timed separately. Encode is the compressor with
+ * error feedback. Exchange is everything that needs the other ranks, including the summation of
+ * sparse lists into data. Decode is the conversion back from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -50,8 +50,9 @@ struct ddp_compressed_counters {
     /* wire_bytes: bytes that other ranks received from this rank. values_sent: elements that this
      * rank sent. values_total: n per run. */
     double wire_bytes, values_sent, values_total;
-    /* False on a device, and if the exchange calls the backend's library. wire_bytes then assumes a
-     * ring. */
+    /* False on a device, and if the exchange calls the backend's library. wire_bytes is then the
+     * bytes of a ring. This also holds for dense algorithms that send no messages, although
+     * wire_counted is true for them. */
     bool wire_counted;
     /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;

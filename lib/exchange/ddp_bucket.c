@@ -214,7 +214,7 @@ int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err)
         if (b->next_array < 0)
             return ddp_fail(err, DDP_EUSAGE,
                             "array %d of a bucketer was reported ready, but all arrays already "
-                            "are; call finish first",
+                            "are; call ddp_bucketer_finish first",
                             index);
         return ddp_fail(err, DDP_EUSAGE,
                         "array %d of a bucketer was reported ready, but array %d is next", index,

@@ -119,9 +119,10 @@ uint64_t ddp_digest_position(const struct ddp_group *group, uint64_t digest,
 
 int ddp_check_arrays(const struct ddp_array *arrays, int n, struct ddp_err *err)
 {
-    if (n < 0 || (n > 0 && arrays == NULL))
-        return ddp_fail(err, DDP_EUSAGE, "invalid list of %d arrays%s", n,
-                        n > 0 ? " that is NULL" : "");
+    if (n < 0)
+        return ddp_fail(err, DDP_EUSAGE, "the number of arrays is negative: %d", n);
+    if (n > 0 && arrays == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "the list of %d arrays is NULL", n);
     size_t total = 0;
     for (int i = 0; i < n; i++) {
         size_t bytes;

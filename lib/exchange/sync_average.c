@@ -3,8 +3,8 @@
  *
  * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
  * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
- * The weight of a rank in the average is m/n. Since the chunk was last averaged, this rank has
- * trained on m images and all ranks together on n images.
+ * The weight of a rank in the average is m/n, where m is the number of images on which this rank
+ * has trained after the last average of the chunk, and n is the sum of m over all ranks.
  *
  * partial:K (SINGA's partial synchronisation) averages a chunk after each step. The models of the
  * ranks differ slightly. Each rank evaluates its own model on its part of the images, so the result

@@ -42,7 +42,7 @@ static int wait_for(pid_t child, int64_t timeout_ns, struct ddp_err *err)
         if (ddp_now_ns() >= deadline) {
             (void)kill(child, SIGKILL);
             (void)waitpid(child, &status, 0);
-            return ddp_fail(err, DDP_EUNAVAIL, "no answer within %lld s",
+            return ddp_fail(err, DDP_EUNAVAIL, "the child process did not answer within %lld s",
                             (long long)(timeout_ns / 1000000000));
         }
         ddp_sleep_ns(PAUSE_NS);
@@ -64,7 +64,7 @@ int ddp_launch_in_subprocess(int (*ask)(void *answer, struct ddp_err *err), void
         mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (result == MAP_FAILED)
         return ddp_fail_errno(err, DDP_ENOMEM, errno, "no memory for an answer");
-    result->code = DDP_EINTERNAL; /* stays if the child ends early */
+    result->code = DDP_EINTERNAL; /* kept if the child exits before `ask` returns */
     const pid_t child = fork();
     int rc;
     if (child == 0)

@@ -190,8 +190,8 @@ static void report_failed(const struct ddp_launch_run *run, int culprit, int set
     if (culprit != setter && culprit >= 0) {
         ddp_format_ns((double)run->job->timeout_ns, time, sizeof time);
         snprintf(outcome->report_text, sizeof outcome->report_text,
-                 "%s did not come within %s: it is in %.300s%s%.400s", who, time, where,
-                 error != NULL ? "; " : "", error != NULL ? error->text : "");
+                 "%s did not reach the operation within %s; it is in %.300s%s%.400s", who, time,
+                 where, error != NULL ? "; " : "", error != NULL ? error->text : "");
     } else {
         snprintf(outcome->report_text, sizeof outcome->report_text,
                  "%s failed with code %d in %.300s%s%.400s", who, -code, where,

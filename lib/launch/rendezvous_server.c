@@ -96,8 +96,8 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
     }
     if (hello->rank == 0 || hello->rank >= hello->size || h->peer[hello->rank] >= 0 ||
         hello->port > 65535) {
-        snprintf(text, sizeof text, "rank %u of %u is there already at %s", hello->rank,
-                 hello->size, p->where);
+        snprintf(text, sizeof text, "another process is already connected to %s as rank %u of %u",
+                 p->where, hello->rank, hello->size);
         refuse(g, DDP_ANSWER_TAKEN, text);
         return 0;
     }
@@ -123,7 +123,7 @@ static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g,
                  hello->version, DDP_HELLO_VERSION);
         refuse(g, DDP_ANSWER_REFUSED, text);
     } else if (hello->token != h->job->token) {
-        snprintf(text, sizeof text, "%s is another job's", h->job->where);
+        snprintf(text, sizeof text, "%s belongs to another job", h->job->where);
         refuse(g, DDP_ANSWER_OTHER_JOB, text);
     } else if (hello->context != h->job->context) {
         g->until_ns = INT64_MAX;

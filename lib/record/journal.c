@@ -305,7 +305,7 @@ static const char *read_entry(const cJSON *doc, int64_t number, struct ddp_journ
     if (!line || strcmp(line->string, "line") != 0 || !cJSON_IsNumber(line))
         return "not an entry of a journal";
     if (line->valuedouble != (double)number)
-        return "a line before it is missing, or it is not in its place";
+        return "its line number is wrong: a line is missing or was moved";
     if (ddp_fields_load(&entry_fields, line->next, entry, &rest) != NULL)
         return "invalid entry";
     const cJSON *last = payloads[entry->kind].fields && rest ? rest->next : rest;

@@ -180,7 +180,8 @@ int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err)
     ddp_fail(err, DDP_EMISMATCH,
              "'%s' was measured on another machine or build: %s, %d cores, Linux %s", path,
              out->machine.cpu, out->machine.cores, out->machine.kernel);
-    return ddp_hint(err, "run `ddpbench gate --selftest` to measure this one");
+    return ddp_hint(err,
+                    "run `ddpbench gate --selftest` to measure the noise floor of this machine");
 }
 
 int ddp_noise_write(const char *path, const struct ddp_noise *noise, struct ddp_err *err)

@@ -58,9 +58,10 @@ static const struct meaning reduced[] = {
 
 static const struct meaning overlapped[] = {
     {"pure", "median over the iterations of the time of the operation alone, on the slowest rank"},
-    {"compute", "time of the arithmetic alone, which takes about as long"},
+    {"compute", "time of the computation alone; its length is chosen to be about that of pure"},
     {"total", "time of both at once, with the operation in a progress thread"},
-    {"overlap", "hidden part of the shorter one: (pure + compute - total) / min(pure, compute)"},
+    {"overlap", "hidden part of the shorter of pure and compute: (pure + compute - total) / "
+                "min(pure, compute)"},
     {NULL, NULL},
 };
 

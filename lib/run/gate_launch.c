@@ -78,7 +78,7 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     if (end->signal)
         return ddp_child_signal(end, err);
     if (end->timed_out)
-        ddp_fail(err, DDP_ELOST, "'%s' did not end within its time (--launch-timeout)", side->text);
+        ddp_fail(err, DDP_ELOST, "'%s' did not end within --launch-timeout", side->text);
     else
         ddp_fail(err, code_of(end->status), "'%s' failed with exit code %d", side->text,
                  end->status);

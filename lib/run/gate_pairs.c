@@ -414,7 +414,7 @@ static void check_drift(const char *what, double ratio, double p, struct ddp_ver
         return;
     v->outcome = DDP_VERDICT_INCONCLUSIVE;
     snprintf(v->reason, sizeof v->reason,
-             "the host drifted: its own %s differs by %+.1f %% between the two sides", what,
+             "the host drifted: the %s of new differs from that of base by %+.1f %%", what,
              (ratio - 1) * 100);
 }
 
@@ -431,8 +431,7 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
         snprintf(out, bytes,
-                 "for %zu of %zu cells it is undecided whether they are slower by %.3g %%; use "
-                 "a larger --max-pairs",
+                 "%zu of %zu cells may or may not be slower by %.3g %%; use a larger --max-pairs",
                  states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
 }
 
@@ -481,7 +480,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     DDP_TRY_GOTO(judge_covariate(data->memory, data->pairs, &v.memory_ratio, &v.memory_p, err),
                  err_cells);
     name_reason(&v, v.reason, sizeof v.reason);
-    check_drift("ping-pong", v.pingpong_ratio, v.pingpong_p, &v);
+    check_drift("ping-pong time", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
     DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, &v, err), err_cells);
     ddp_verdict_check_unjudged(&v);

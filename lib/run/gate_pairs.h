@@ -60,8 +60,8 @@ struct ddp_gate_data;
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
     bool wall; /* judge the wall time of a child; it writes no result */
-    /* Number of runs of each command in a pair. 0: the gate chooses an odd number whose runs take
-     * about half a second, judged by the first run of each command. */
+    /* Number of runs of each command in a pair. 0: the gate runs each command once and then chooses
+     * an odd number, such that all runs of one command in a pair take about half a second. */
     int runs;
     enum ddp_foreign read; /* format in which the commands write their results */
     struct ddp_gate_looks looks;

@@ -605,7 +605,8 @@ static int store(struct ddp_app *app, const char *path, const struct ddp_noise *
 {
     if (!isfinite(noise->noise_floor))
         return ddp_fail(err, DDP_EINCONCLUSIVE,
-                        "no noise floor is stored: some gates missed cells");
+                        "no noise floor is stored: in more than 10 %% of the gates, a cell could "
+                        "not be judged");
     if (!is_enough(noise)) /* keep the journal, because a later run may add gates */
         return 0;
     DDP_TRY(ddp_noise_write(path, noise, err));

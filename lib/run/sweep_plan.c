@@ -230,9 +230,12 @@ static int read_run(struct reader *r, const cJSON *run, struct ddp_sweep_plan *p
             continue;
         if (strcmp(item->string, "description") == 0 && cJSON_IsString(item))
             continue;
-        rc = count < DDP_SWEEP_KEYS_MAX ? 0 : bad(r, item->string, "is one key too many");
-        if (rc != 0)
+        if (count == DDP_SWEEP_KEYS_MAX) {
+            char why[64];
+            snprintf(why, sizeof why, "exceeds the limit of %d keys per run", DDP_SWEEP_KEYS_MAX);
+            rc = bad(r, item->string, why);
             break;
+        }
         axes[count] = (struct axis){0};
         rc = read_axis(r, item, &axes[count++]);
         if (rc != 0)

@@ -116,7 +116,10 @@ static int check_device(const struct ddp_world *w, struct ddp_err *err)
             return 0;
         if (w->app->launcher.kind != DDP_LAUNCHER_NONE || w->options->launch == DDP_LAUNCH_THREADS)
             return ddp_fail(err, DDP_EUSAGE,
-                            "--share-gpu is for processes that ddpbench starts itself");
+                            "--share-gpu works only if ddpbench starts the ranks as processes; "
+                            "leave out %s",
+                            w->app->launcher.kind != DDP_LAUNCHER_NONE ? w->app->launcher.name
+                                                                       : "--launch threads");
         return ddp_gpu_share_all(err);
     }
     struct ddp_err ignored = DDP_ERR_INIT;

@@ -66,8 +66,9 @@ void ddp_collector_make_room(struct ddp_world *w);
  * error. */
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
-/* Fills *out with the times that the slowest rank needed to create the communicator and to split
- * it. split_ns is NaN unless the backend uses GPUs. destroy_ns is always NaN. Collective. */
+/* Fills *out. init_ns is the longest time that a rank needed to create comm. If the backend uses
+ * GPUs, creates a group of all ranks to measure split_ns, the longest time that a rank needs for
+ * this; otherwise split_ns is NaN. destroy_ns is always NaN. Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -75,15 +76,17 @@ int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
 int ddp_world_gather_ranks(struct ddp_comm *comm, struct ddp_rank_device **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Prints the chosen number of ranks if the user gave none. Warns if ranks share cores. Called after
- * all checks. */
+/* If this process starts the ranks, and the user gave no number of ranks, prints the chosen number.
+ * Warns if ranks share cores; under an outside launcher only rank 0 warns. Called after the
+ * checks, so that these messages do not appear before a refusal. */
 void ddp_world_announce(const struct ddp_world *w);
 
 /* Prepares the job, then calls cmd->show, which may print something instead of a measurement.
  * Returns DDP_PREPARE_DONE if no ranks are needed. */
 int ddp_world_prepare(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets w->backend and *ranks for the i-th start of the ranks: the i-th rank count or, in a sweep,
- * the i-th launch group. *ranks becomes 0 if no start is left. */
+/* Sets *ranks for the i-th start of the ranks: to the i-th rank count or, in a sweep, to the number
+ * of ranks of the i-th launch group. *ranks becomes 0 if no start is left. In a sweep, also sets
+ * w->backend and checks that this backend can run here. */
 int ddp_world_launch_group(struct ddp_world *w, int i, int *ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -93,13 +96,14 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CH
  * begins the message, such as "--ranks 4". Returns 0 or DDP_EUNAVAIL. */
 int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Refuses GPU options for a backend that uses no GPU. Returns 0 or DDP_EUSAGE. */
+/* Refuses --share-gpu and --graph. `backend` uses no GPU. Returns 0 or DDP_EUSAGE. */
 int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_gpu_options *asked,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the communicator options of this run. */
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
-/* Connects the ranks that mpiexec or srun started, for a command that runs no job. timeout_ns: time
- * limit of each wait. Collective. */
+/* Creates a communicator of backend mpi for all ranks that mpiexec or srun started. For commands
+ * without a `job` in struct ddp_cmd, such as doctor. timeout_ns is the time limit of each wait.
+ * Collective. */
 int ddp_world_join(const struct ddp_app *app, int64_t timeout_ns, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Summary statistics of a sample of times. All functions are pure.
+/* Summary statistics of a sample of times.
  *
  * A percentile such as p25 is the ceil(0.25 n)-th smallest of n samples (nearest rank). Outliers
  * are kept. The interval of the median is exact and assumes no distribution. It is computed from
@@ -32,9 +32,9 @@ int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out);
 /* Sorts v [n] in ascending order. */
 void ddp_sort_doubles(double *v, size_t n);
 
-/* Finds the narrowest symmetric pair of samples in sorted order (X_(k): the k-th smallest) with
- * P(X_(lo) <= median <= X_(hi)) >= level. *lo and *hi count from 1. Returns 0, or -1 if n is too
- * small for the level. */
+/* Finds the bounds of the interval of the median. X_(k) is the k-th smallest of n samples, and hi
+ * is n + 1 - lo. Sets *lo and *hi, which count from 1, to the pair with the largest lo for which
+ * P(X_(lo) <= median <= X_(hi)) >= level. Returns 0, or -1 if n is too small for the level. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi);
 
 #ifdef __cplusplus

@@ -78,8 +78,8 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
         memcpy(&other, (const char *)hashes + (size_t)r * stride, sizeof other);
         if (other != first)
             rc = ddp_fail(err, DDP_EDATA,
-                          "parameters differ after step %lld: rank 0's hash is %016llx, rank %d's "
-                          "%016llx (sync '%s')",
+                          "parameters differ after step %lld: the hash of rank 0 is %016llx, but "
+                          "that of rank %d is %016llx (sync '%s')",
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }

@@ -87,15 +87,15 @@ struct ddp_trainer {
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
     double seconds, wire_bytes; /* sums over the epochs so far */
-    int ready_rc;               /* first error of a notification or capture in this step */
-    struct ddp_err *err;        /* receives the error of ready_rc; valid during a step */
-    struct ddp_npy dump;        /* file of recorded gradients */
+    int ready_rc;        /* first error of on_grad_ready or of a graph capture in this step */
+    struct ddp_err *err; /* receives the error of ready_rc; valid during a step */
+    struct ddp_npy dump; /* file of recorded gradients */
     char *dump_path;
     float *dump_row; /* [total], one row of the file of recorded gradients */
     struct ddp_train_run run;
 };
 
-/* The figures of one rank at the end of an epoch, gathered from all ranks. */
+/* The figures of one rank at the end of an epoch. Every rank gathers those of all ranks. */
 struct ddp_epoch_totals {
     double loss, eval_loss, seconds, exchange_seconds, exposed_seconds, wire_bytes;
     double encode_seconds, decode_seconds, values_sent, values_total;
@@ -103,7 +103,7 @@ struct ddp_epoch_totals {
     uint64_t hash;
     bool wire_counted;
 };
-/* The figures of one rank after a watched step, gathered from all ranks. */
+/* The figures of one rank after a watched step. Every rank gathers those of all ranks. */
 struct ddp_step_totals {
     double loss;
     uint64_t hash;

@@ -157,7 +157,7 @@ PY
     message_names "auto, all, direct, allgather, rd"
     refused 64 --feedback --compress -- "${small[@]}" --feedback off
     refused 64 --break-even --compress -- "${small[@]}" --break-even
-    refused 64 --feedback "'none'" -- "${small[@]}" --compress none --feedback on
+    refused 64 --feedback '--compress none' -- "${small[@]}" --compress none --feedback on
     refused 64 --feedback -- "${small[@]}" --partial 2 --feedback on
     refused 64 --break-even --partial -- "${small[@]}" --compress topk:0.1 --partial 2 --break-even
     refused 64 --break-even topk -- "${small[@]}" --compress fp16,threshold:1 --break-even

@@ -224,7 +224,7 @@ def judge_stop(run, case):
 def judge_flip(run, case):
     expect(run.code == 11, f"exit {run.code}, not 11")
     if case.point.name == "train-step":
-        run.find(rf"parameters differ after step \d+: rank 0's hash is [0-9a-f]+, rank \d+'s")
+        run.find(rf"parameters differ after step \d+: the hash of rank 0 is [0-9a-f]+, but that of rank \d+")
     elif case.point.name == "coll-leave":
         run.find(rf"wrong data: rank {case.rank}, element \d+ .*xor 0x")
     else:

@@ -62,7 +62,7 @@ static int gpus(void)
 
 static int probe(struct ddp_err *err)
 {
-    return gpus() > 0 ? 0 : ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error 35");
+    return gpus() > 0 ? 0 : ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: CUDA error 35");
 }
 
 static int select_gpu(int index, struct ddp_err *err)

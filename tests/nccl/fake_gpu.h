@@ -3,7 +3,7 @@
  * awaits them, are queried. A program is killed if the host accesses the GPU's memory, or if a
  * thread puts work on a stream of a GPU that it has not selected.
  *
- *   FAKE_GPUS=N      the number of GPUs (default 8); 0: none, "driver error 35" */
+ *   FAKE_GPUS=N      the number of GPUs (default 8); 0: none, "CUDA error 35" */
 #ifndef DDP_TESTS_FAKE_GPU_H
 #define DDP_TESTS_FAKE_GPU_H
 

@@ -133,7 +133,7 @@ static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp
     DDP_TRY(ddp_p2p_exchange(x->comm, &move, err));
     if (!is_possible(x, in))
         return ddp_fail(err, DDP_EDATA,
-                        "rank %d reported %u entries, which a list of at most %zu cannot have",
+                        "rank %d announced a list of %u entries, but a list has at most %zu",
                         x->comm->world_rank[src], in, x->capacity);
     *count = in;
     return 0;
@@ -312,7 +312,7 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
 
 const struct ddp_sparse_alg ddp_sparse_alg_rd = {
     .name = "rd",
-    .summary = "recursive doubling of sorted lists, dense where that is shorter: at most "
+    .summary = "recursive doubling with sorted lists, or arrays if those are shorter: at most "
                "2 ceil(log2 P) + 2 steps",
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = rd_scratch_bytes,

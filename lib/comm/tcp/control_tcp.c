@@ -158,7 +158,8 @@ static int check_frame(struct ddp_comm *comm, int rank, const struct ddp_control
         head->bytes == bytes)
         return 0;
     snprintf(text, sizeof text,
-             "rank %d exchanges %llu bytes as number %llu, but rank %d %llu as number %llu",
+             "rank %d sent %llu bytes in exchange number %llu, but rank %d expected %llu bytes in "
+             "exchange number %llu",
              comm->world_rank[rank], (unsigned long long)head->bytes, (unsigned long long)head->seq,
              comm->world_rank[comm->rank], (unsigned long long)bytes, (unsigned long long)c->seq);
     return lose(comm, rank, err, text);

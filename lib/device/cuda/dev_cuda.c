@@ -44,7 +44,7 @@ static int cuda_probe(struct ddp_err *err)
     const cudaError_t rc = cudaGetDeviceCount(&count);
     if (rc != cudaSuccess) {
         (void)cudaGetLastError(); /* clear the error, so that no later call reports it */
-        ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: driver error %d", (int)rc);
+        ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: CUDA error %d", (int)rc);
         return ddp_hint(err, "%s; run nvidia-smi to see the GPUs of this machine",
                         cudaGetErrorString(rc));
     }

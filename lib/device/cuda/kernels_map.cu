@@ -2,9 +2,9 @@
  *
  * A block processes BLOCK_ELEMENTS consecutive elements as ROWS rows. In each row a thread takes a
  * *share* of 4 consecutive elements, so the threads of a warp access neighbouring memory. A thread
- * loads all its shares before it computes, so that several loads are in flight at once. Two f32
- * arrays may be the same array, because each thread stores only elements that it has loaded.
- * element_ops.h has the arithmetic. */
+ * loads all its shares before it computes, so that several loads are in flight at once. Each thread
+ * stores only elements that it has loaded, so an f32 input and an f32 output of a kernel may be the
+ * same array. element_ops.h has the arithmetic. */
 #include <cuda_runtime.h>
 
 #include "device/element_ops.h"
@@ -55,8 +55,8 @@ static __device__ void store_halves(uint16_t *to, const uint16_t *from, uint32_t
 }
 
 /* Runs a Step on n elements. load() reads the values of one share. store() computes and writes the
- * results of the share, and returns a count. end() receives the sum of the counts of a thread. All
- * threads of a warp call end(). */
+ * results of the share, and returns a count: in narrow_step the number of overflows, in other steps
+ * 0. end() receives the sum of the counts of a thread. All threads of a warp call end(). */
 template <class Step>
 static __global__ void __launch_bounds__(THREADS) map_kernel(uint32_t n, int vectors, Step step)
 {

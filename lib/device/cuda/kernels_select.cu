@@ -5,18 +5,19 @@
  *
  * Top-K works in three steps:
  *
- * 1. A sample gives a *floor*. Slightly more than k elements probably have at least this magnitude.
+ * 1. A sample gives a *floor*, a magnitude that probably slightly more than k elements reach.
  *
  * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there is a
  * residual, the pass also adds `in` to it.
  *
- * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass sends
- * the k candidates that the cut selects (struct ddp_cut), and sets their elements of the residual
- * to 0.
+ * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass
+ * writes the k candidates that the cut selects (struct ddp_cut) to the output list. If there is a
+ * residual, the pass sets the elements of these candidates in it to 0.
  *
- * If fewer than k candidates reach the floor, or if the candidates do not fit, step 3 reads the
- * whole array instead. The kernels make this decision, so that the stream does not wait for the
- * host. Small arrays and large k always use the whole array. */
+ * Step 3 reads the whole array instead of the candidates if there are fewer than k candidates, or
+ * more than their memory can hold. The kernels make this decision, so that the stream does not wait
+ * for the host. If the array is small or k is large, there are no steps 1 and 2, and step 3 always
+ * reads the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/kernels_cuda.h"
@@ -52,9 +53,9 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* Returns the sum of the counts of all tiles before `tile`, and publishes the word of `tile`
- * (select_ops.h). `own` holds the counts of `tile`. All lanes of one warp call the function
- * together. */
+/* Returns the sum of the counts of all tiles before `tile`. `own` holds the counts of `tile`.
+ * Writes words[tile] (select_ops.h) twice: first `own`, at the end the returned sum plus `own`. All
+ * lanes of one warp call the function together. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -80,8 +81,8 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
 }
 
 /* Processes tiles until none is left. The caller has set words [tiles] and *ticket to 0. The block
- * that processes the last tile stores the number of selected values in *total and the number of
- * sent values in *count. total and count may be NULL. */
+ * that processes the last tile stores the number of selected values in *total, and the number of
+ * values that the output list holds, at most a.capacity, in *count. total and count may be NULL. */
 template <int MODE>
 static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
                                  uint32_t *total, uint32_t *count)
@@ -114,11 +115,11 @@ static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32
             if (thread == 0) {
                 before_tile = before;
                 if (tile == tiles - 1) {
-                    const uint32_t sent = ddp_cut_total(a.cut, before + own);
+                    const uint32_t selected = ddp_cut_total(a.cut, before + own);
                     if (total != NULL)
-                        *total = sent;
+                        *total = selected;
                     if (count != NULL)
-                        *count = min(sent, a.capacity);
+                        *count = min(selected, a.capacity);
                 }
             }
         }
@@ -252,8 +253,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sends the values that the cut selects. If there is a residual (a.zero), sets their elements of
- * the residual to 0. */
+/* Writes the values that the cut selects to the output list. If there is a residual (a.zero), sets
+ * the elements of these values in it to 0. */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
@@ -274,12 +275,13 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Offsets of the parts of the scratch memory, in multiples of 256 bytes. words: the words of the
- * tiles (select_ops.h) in the first pass. last_messages: the words in the last pass. begin() sets
- * the first `zeroed` bytes to 0. */
+/* Parts of the scratch memory. words, last_words, sample, index and value are offsets in bytes, and
+ * multiples of 256. Each tile has one word (select_ops.h) at `words` for the pass that copies the
+ * candidates or selects by threshold, and one at `last_words` for the last pass of top-K. begin()
+ * sets the first `zeroed` bytes to 0. */
 struct select_layout {
     ddp_sample_plan plan;
-    size_t words, last_messages, zeroed, sample, index, value, bytes;
+    size_t words, last_words, zeroed, sample, index, value, bytes;
 };
 
 static size_t round_up(size_t bytes)
@@ -294,8 +296,8 @@ static select_layout layout_of(size_t n, size_t k)
     if (k > 0 && k < n)
         l.plan = ddp_sample_plan_of((uint32_t)n, (uint32_t)k);
     l.words = round_up(sizeof(select_state));
-    l.last_messages = l.words + words;
-    l.zeroed = l.last_messages + (k > 0 ? words : 0);
+    l.last_words = l.words + words;
+    l.zeroed = l.last_words + (k > 0 ? words : 0);
     l.sample = l.zeroed;
     l.index = l.sample + (l.plan.rank > 0 ? round_up(DDP_SAMPLE * sizeof(float)) : 0);
     l.value = l.index + round_up(l.plan.capacity * sizeof(uint32_t));
@@ -437,7 +439,7 @@ extern "C" void ddp_cuda_select_topk(struct ddp_stream *s, const struct ddp_stre
     radix_passes(s, from, state, from.n, from.k);
     ddp_tile_args a = args_of(x);
     a.zero = x->residual;
-    uint64_t *words = (uint64_t *)(scratch + l.last_messages);
+    uint64_t *words = (uint64_t *)(scratch + l.last_words);
     split_kernel<<<grid_of(s, from.n), THREADS, 0, s->handle>>>(from, a, words, state,
                                                                 x->out.count);
     ddp_cuda_note(s, cudaGetLastError(), "top-k split");
