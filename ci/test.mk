@@ -1,7 +1,9 @@
 # Tests are C programs (cmocka: unit, grid, gpu) and bats scripts. All print TAP, and prove runs them.
 
-# Emulated kernels switch stacks, which AddressSanitizer and ThreadSanitizer do not support.
-UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c), \
+# Emulated kernels switch stacks, which AddressSanitizer and ThreadSanitizer do not support. A build without CUDA
+# does not have what test_find_cuda_library tests.
+UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c) \
+  $(if $(filter 1,$(HAVE_CUDA)),,tests/unit/test_find_cuda_library.c), \
   $(wildcard tests/unit/test_*.c tests/grid/test_*.c tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # This script measures times, so it is a benchmark (`make bench-link`): a busy machine must not fail check.

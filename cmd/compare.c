@@ -47,7 +47,8 @@ static const struct ddp_opt rows[] = {
 static int check(const struct ddp_app *app, const struct compare_values *v,
                  const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
-    static const char *const only_verdict[] = {"min-effect", "noise-floor", NULL};
+    static const char *const only_verdict[] = {"min-effect", "accuracy-margin", "noise-floor",
+                                               NULL};
     if (v->across && parsed->operand_count < 2) {
         ddp_fail(err, DDP_EUSAGE, "compare --across takes two or more results, not %d",
                  parsed->operand_count);

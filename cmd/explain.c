@@ -313,7 +313,8 @@ static void explain_columns(FILE *out)
         ddp_strbuf_addf(&text, "\n%s:\n", ddp_legend_title((enum ddp_legend)table));
         ddp_legend_add((enum ddp_legend)table, NULL, 0, "  ", EXPLAIN_COLUMNS, &text);
     }
-    fputs(text.text ? text.text : "", out);
+    if (text.text && !text.failed)
+        fputs(text.text, out);
     ddp_strbuf_release(&text);
 }
 

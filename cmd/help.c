@@ -34,15 +34,14 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 }
 
 /* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. If the name
- * is too long for this, the text begins 2 spaces behind it, and the first line may be longer than
- * 80. */
+ * is too long for this, the text begins 2 spaces behind it. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;
     ddp_strbuf_addf(out, "  %s", name);
     size_t used = out->length - start;
     ddp_strbuf_pad(out, used + 2 > column ? 2 : column - used);
-    ddp_text_wrap(out, column, column, 80, text);
+    ddp_text_wrap(out, DDP_MAX(column, used + 2), column, 80, text);
 }
 
 static const struct {

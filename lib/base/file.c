@@ -33,9 +33,7 @@ bool ddp_file_is_unread(int fd)
 static int open_error(const char *path, struct ddp_err *err)
 {
     int e = errno;
-    int code = e == EACCES || e == EPERM                   ? DDP_EPERM
-               : e == EMFILE || e == ENFILE || e == ENOMEM ? DDP_EIO
-                                                           : DDP_ENOINPUT;
+    int code = e == EACCES || e == EPERM ? DDP_EPERM : e == ENOMEM ? DDP_ENOMEM : DDP_ENOINPUT;
     return ddp_fail_errno(err, code, e, "cannot open '%s'", path);
 }
 

@@ -630,8 +630,8 @@ int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool
     if (changed && (rc == DDP_EINPUT || rc == 0)) {
         *changed = rc != 0;
         rc = 0;
-    } else if (changed && rc != 0) {
-        *err = why;
+    } else if (changed) {
+        ddp_fail_copy(err, &why);
     }
     if (rc != 0)
         cJSON_Delete(doc);

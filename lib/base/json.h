@@ -66,7 +66,8 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
 int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
                           cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Prints `doc` to `out`. Always releases `doc`. Returns DDP_ENOMEM if `doc` is NULL or incomplete,
- * or if memory is exhausted. */
+ * or if memory is exhausted. Does not report a failed write, for which the caller checks
+ * ferror(out) after a flush. */
 int ddp_json_write(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -125,8 +125,11 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     if (v->lists) {
         DDP_TRY_GOTO(DDP_NEW(&v->sent, setup->n, err), err_verify);
     } else {
+        const double argument = setup->spec.argument;
         const double clip =
-            compressor->argument_help ? setup->spec.argument * (double)v->scale : (double)NAN;
+            compressor->argument_help && !isnan(argument)
+                ? fmin(argument * (double)v->scale, ddp_compress_f16_limit(v->scale))
+                : (double)NAN;
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
         v->input = ddp_verify_input_of(wire, DDP_SUM, ranks);
         fit_clip(v, clip);

@@ -2,14 +2,23 @@
  * CLIP limits gradients to [-CLIP, CLIP], as in SINGA (opt.py, backward_and_update_half).
  *
  * For an average the values are divided by the number of ranks P before they are encoded. The limit
- * of the encoded values is then CLIP / P. The sum of P such values is at most CLIP, so averages do
- * not overflow. A sum can overflow if CLIP * P is above 65,504. */
+ * of the encoded values is then CLIP / P. If CLIP is near 65,504, the limit is a little smaller,
+ * because roundings may increase the sum (ddp_compress_f16_limit). Averages therefore do not
+ * overflow. A sum can overflow if CLIP * P is above 65,504. */
 #include <float.h>
 #include <math.h>
 
 #include "compress/comp_impl.h"
 
 #define F16_LARGEST 65504.0
+
+double ddp_compress_f16_limit(double scale)
+{
+    /* Rounding to f16 increases a value by at most this factor. Each of the P values is rounded
+     * once, and its sum with others at most P - 2 times before the last addition. */
+    const double rounding = 1 + 0x1p-11;
+    return F16_LARGEST * scale * pow(rounding, 1 - 1 / scale);
+}
 
 static int fp16_check(double argument, struct ddp_err *err)
 {
@@ -24,7 +33,8 @@ static void fp16_encode(struct ddp_encode *e)
 {
     const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
     /* The clip must not underflow to 0, because narrow() treats 0 as "no clip". */
-    const float clip = fmaxf((float)(e->spec->argument * unit), FLT_TRUE_MIN);
+    const float clip =
+        fmaxf((float)fmin(e->spec->argument * unit, ddp_compress_f16_limit(unit)), FLT_TRUE_MIN);
     e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
                                                  isnan(e->spec->argument) ? 0.0f : clip);
 }

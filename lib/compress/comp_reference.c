@@ -92,7 +92,7 @@ void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, co
     const bool is_f16 = spec->compressor->wire_dtype == DDP_F16;
     const int digits = ddp_dtypes[spec->compressor->wire_dtype].digits;
     const double largest = is_f16 ? 65504 : 0x1.fep127;
-    const float clip = (float)(spec->argument * (double)scale);
+    const float clip = (float)fmin(spec->argument * (double)scale, ddp_compress_f16_limit(scale));
     for (size_t i = 0; i < n; i++) {
         float x = acc[i];
         if (!isnan(spec->argument) && fabsf(x) > clip)

@@ -120,6 +120,10 @@ struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compress
                                            double argument);
 /* Returns the compressor of this name, or NULL. */
 const struct ddp_compressor *ddp_compressor_find(const char *name);
+/* Returns the largest limit of magnitudes that fp16 accepts as a clip, after the multiplication by
+ * `scale`. If scale is 1/P, a sum of P values within this limit is finite in f16, even if every
+ * partial sum is rounded. If scale is 1, the limit is the largest f16. */
+double ddp_compress_f16_limit(double scale);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
 /* Returns true if error feedback is used. A lossless compressor never uses it. */

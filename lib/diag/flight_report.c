@@ -30,6 +30,11 @@ static bool same_count(const struct ddp_flight_op *a, const struct ddp_flight_op
            (a->what < DDP_COLL_COUNT) == (b->what < DDP_COLL_COUNT);
 }
 
+static bool same_operation(const struct ddp_flight_op *a, const struct ddp_flight_op *b)
+{
+    return a->what == b->what && a->bytes == b->bytes && a->dtype == b->dtype;
+}
+
 /* Returns the state of the rank with recorder `f`. For OTHER, *its is the operation that the rank
  * has entered instead. */
 static enum standing standing_of(const struct ddp_flight *f, const struct ddp_flight_op *asked,
@@ -45,7 +50,7 @@ static enum standing standing_of(const struct ddp_flight *f, const struct ddp_fl
             return LEFT;
         if (its->seq < asked->seq)
             return NEVER;
-        if (its->what != asked->what || its->bytes != asked->bytes || its->dtype != asked->dtype)
+        if (!same_operation(its, asked))
             return OTHER;
         return state == DDP_FLIGHT_DONE ? LEFT : INSIDE;
     }
@@ -82,13 +87,40 @@ int ddp_rank_list(const unsigned char *mark, int ranks, unsigned char wanted, ch
     return count;
 }
 
+/* Adds the ranks in state OTHER: first those in the same operation as the first of them, with the
+ * name of this operation, and then the rest. */
+static void add_others(const struct ddp_flights *all, const struct ddp_flight_op *asked,
+                       const unsigned char *standing, char *out, size_t out_bytes)
+{
+    unsigned char alike[RANKS_MAX] = {0};
+    struct ddp_flight_op first, its;
+    char name[64], size[48], ranks[64];
+    const int r = first_in(standing, all->ranks, OTHER);
+    if (r < 0)
+        return;
+    (void)standing_of(flight_of(all, r), asked, &first);
+    for (int q = r; q < all->ranks; q++)
+        if (standing[q] == OTHER) {
+            (void)standing_of(flight_of(all, q), asked, &its);
+            alike[q] = same_operation(&its, &first) ? 1 : 2;
+        }
+    ddp_flight_name(&first, name, sizeof name);
+    ddp_flight_size(&first, size, sizeof size);
+    int n = ddp_rank_list(alike, all->ranks, 1, ranks, sizeof ranks);
+    ddp_text_append(out, out_bytes, "; rank%s %s %s in %s%s instead", n > 1 ? "s" : "", ranks,
+                    n > 1 ? "are" : "is", name, size);
+    n = ddp_rank_list(alike, all->ranks, 2, ranks, sizeof ranks);
+    if (n > 0)
+        ddp_text_append(out, out_bytes, "; rank%s %s %s in other operations", n > 1 ? "s" : "",
+                        ranks, n > 1 ? "are" : "is");
+}
+
 static void write_report(const struct ddp_flights *all, int by, const struct ddp_flight_op *asked,
                          const unsigned char *standing, char *out, size_t out_bytes)
 {
-    char name[64], size[48], phase[96], never[64], others[64], inside[64], left[64], its[200];
+    char name[64], size[48], phase[96], never[64], inside[64], left[64], its[200];
     out[0] = '\0';
     int n_never = ddp_rank_list(standing, all->ranks, NEVER, never, sizeof never);
-    int n_others = ddp_rank_list(standing, all->ranks, OTHER, others, sizeof others);
     int n_inside = ddp_rank_list(standing, all->ranks, INSIDE, inside, sizeof inside);
     int n_left = ddp_rank_list(standing, all->ranks, LEFT, left, sizeof left);
     ddp_flight_name(asked, name, sizeof name);
@@ -105,15 +137,7 @@ static void write_report(const struct ddp_flights *all, int by, const struct ddp
     if (n_left > 0)
         ddp_text_append(out, out_bytes, ", rank%s %s left it", n_left > 1 ? "s" : "", left);
     ddp_text_append(out, out_bytes, "%s, rank %d is in phase '%s'", size, by, phase);
-    if (n_others > 0) {
-        struct ddp_flight_op op;
-        int r = first_in(standing, all->ranks, OTHER);
-        (void)standing_of(flight_of(all, r), asked, &op);
-        ddp_flight_name(&op, name, sizeof name);
-        ddp_flight_size(&op, size, sizeof size);
-        ddp_text_append(out, out_bytes, "; rank%s %s %s in %s%s instead", n_others > 1 ? "s" : "",
-                        others, n_others > 1 ? "are" : "is", name, size);
-    }
+    add_others(all, asked, standing, out, out_bytes);
     if (n_never > 0) {
         int r = first_in(standing, all->ranks, NEVER);
         ddp_flight_describe(flight_of(all, r), its, sizeof its);

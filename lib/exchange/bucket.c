@@ -140,17 +140,28 @@ static int open_buckets(struct ddp_buckets *b, struct ddp_err *err)
     return 0;
 }
 
+/* Creates everything that does not need other ranks. On failure, *out may be NULL or incomplete. */
+static int create_local(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
+                        struct ddp_err *err)
+{
+    struct ddp_buckets *b;
+    DDP_TRY(DDP_NEW(out, 1, err));
+    b = *out;
+    b->setup = *setup;
+    b->exchange = setup->stream;
+    DDP_TRY(plan(b, err));
+    return setup->async != NULL && setup->device != NULL ? open_stream(b, err) : 0;
+}
+
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                        struct ddp_err *err)
 {
-    int rc;
     struct ddp_buckets *b;
-    DDP_TRY(DDP_NEW(&b, 1, err));
-    b->setup = *setup;
-    b->exchange = setup->stream;
-    DDP_TRY_GOTO(plan(b, err), err_buckets);
+    int rc = create_local(setup, &b, err);
     if (setup->async != NULL && setup->device != NULL)
-        DDP_TRY_GOTO(ddp_comm_agree(setup->comm, open_stream(b, err), err), err_buckets);
+        rc = ddp_comm_agree(setup->comm, rc, err);
+    if (rc != 0)
+        goto err_buckets;
     DDP_TRY_GOTO(open_buckets(b, err), err_buckets);
     *out = b;
     return 0;
@@ -204,8 +215,8 @@ static int join_streams(struct ddp_buckets *b, struct ddp_err *err)
 
 int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err)
 {
-    for (; b->next < b->count && b->buckets[b->next].part.first >= tensor; b->next++)
-        DDP_TRY(start(b, &b->buckets[b->next], err));
+    while (b->next < b->count && b->buckets[b->next].part.first >= tensor)
+        DDP_TRY(start(b, &b->buckets[b->next++], err));
     return 0;
 }
 

@@ -268,7 +268,9 @@ static void encode_narrow(struct device_exchange *x)
     const double argument = s->spec.argument;
     /* The clip limit refers to the unscaled gradient, as in comp_fp16.c, so it is scaled too. The
      * scaled limit must not underflow to 0, because 0 means "no clip". */
-    const float least = fmaxf((float)(argument * (double)share_of(x)), FLT_TRUE_MIN);
+    const double share = share_of(x);
+    const float least =
+        fmaxf((float)fmin(argument * share, ddp_compress_f16_limit(share)), FLT_TRUE_MIN);
     const float clip = isnan(argument) ? 0.0f : least;
     if (x->residual == NULL) {
         k->narrow(s->stream, x->wire, s->data, s->n, type, share_of(x), clip, NULL);

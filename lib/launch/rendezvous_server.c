@@ -94,8 +94,13 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
         refuse(g, DDP_ANSWER_REFUSED, text);
         return ddp_fail(err, DDP_EMISMATCH, "%s", text);
     }
-    if (hello->rank == 0 || hello->rank >= hello->size || h->peer[hello->rank] >= 0 ||
-        hello->port > 65535) {
+    if (hello->rank == 0 || hello->rank >= hello->size || hello->port > 65535) {
+        snprintf(text, sizeof text, "rank %u of %u with port %u is not a valid client of %s",
+                 hello->rank, hello->size, hello->port, p->where);
+        refuse(g, DDP_ANSWER_REFUSED, text);
+        return 0;
+    }
+    if (h->peer[hello->rank] >= 0) {
         snprintf(text, sizeof text, "another process is already connected to %s as rank %u of %u",
                  p->where, hello->rank, hello->size);
         refuse(g, DDP_ANSWER_TAKEN, text);

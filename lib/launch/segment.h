@@ -68,9 +68,9 @@ struct ddp_segment_rank {
     int32_t code;
     uint64_t opens;              /* worlds that this rank has opened; private to the rank */
     _Atomic(int32_t) world_rank; /* the rank's number in the world, which may have several hosts */
-    _Atomic(uint32_t) progress_used; /* 1 once `progress` is used */
+    _Atomic(uint32_t) progress_used; /* 1 while `progress` is used */
     struct ddp_err err;
-    /* The recorders of the rank and of its first progress thread (coll/async.h). */
+    /* The recorders of the rank and of one of its progress threads (coll/async.h). */
     struct ddp_flight flight, progress;
 };
 

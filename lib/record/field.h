@@ -32,7 +32,7 @@ enum ddp_field_kind {
     DDP_FIELD_SET         /* Derived. A set of bits. choices[i] is the name of bit i. */
 };
 
-#define DDP_FIELD_TEXT_BYTES 512 /* Room for a text. A longer text is cut off. */
+#define DDP_FIELD_TEXT_BYTES 528 /* Room for a text. No member is longer. */
 
 struct ddp_field {
     /* Name of the member, and its key in the journal. NULL: the value is derived from members. */

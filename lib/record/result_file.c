@@ -404,8 +404,8 @@ int ddp_result_index(unsigned vary, const char *name, struct ddp_result *r, stru
         memcpy(full[i], r->points[i].id, sizeof full[i]);
     if (vary & DDP_VARY_POINT_KEYS)
         DDP_TRY_GOTO(vary_ids(vary, name, r, err), out);
-    DDP_TRY_GOTO(ddp_id_index_build(&r->index, r->points[0].id, sizeof r->points[0], r->count, err),
-                 out);
+    const char *first = r->count > 0 ? r->points[0].id : NULL;
+    DDP_TRY_GOTO(ddp_id_index_build(&r->index, first, sizeof *r->points, r->count, err), out);
     rc = check_distinct(vary, name, r, full, err);
 out:
     free(full);

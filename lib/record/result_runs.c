@@ -97,7 +97,7 @@ static int name_run(const struct reader *r, unsigned omitted, char out[DDP_RESUL
     for (size_t i = 0; i < DDP_COUNT_OF(settings); i++) {
         const cJSON *item = ddp_field_item(r->run, settings[i].path);
         const char *space = name.length > 0 ? " " : "";
-        char text[512];
+        char text[DDP_FIELD_TEXT_BYTES];
         if (settings[i].varied_by & omitted)
             continue;
         if (cJSON_IsString(item))

@@ -16,13 +16,13 @@ static inline double ddp_stored_number(const cJSON *doc, const char *path)
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* Returns the number at a path, rounded down to a whole number. Returns `missing` if the number is
- * missing or not between 0 and `most`. */
+/* Returns the number at a path. Returns `missing` if the number is missing, not whole or not
+ * between 0 and `most`. */
 static inline int64_t ddp_stored_count(const cJSON *doc, const char *path, double most,
                                        int64_t missing)
 {
     const double value = ddp_stored_number(doc, path);
-    return value >= 0 && value <= most ? (int64_t)value : missing;
+    return value >= 0 && value <= most && value == floor(value) ? (int64_t)value : missing;
 }
 
 /* Copies the string at a path in printable form. "": missing. */

@@ -41,7 +41,7 @@ static const struct {
 #define NET_END      11
 #define TASK_END     13
 #define DETAILS      ((int)DDP_COUNT_OF(details))
-#define DETAIL_BYTES 288
+#define DETAIL_BYTES (DDP_FIELD_TEXT_BYTES + 32)
 
 static void print(const struct ddp_train_run *r, int which, char out[DETAIL_BYTES])
 {
@@ -55,7 +55,7 @@ static void print(const struct ddp_train_run *r, int which, char out[DETAIL_BYTE
     else if (f->kind == DDP_FIELD_BOOL)
         snprintf(out, DETAIL_BYTES, "%s%s", label, v.count ? "on" : "off");
     else
-        snprintf(out, DETAIL_BYTES, "%s%.255s", label, v.text);
+        snprintf(out, DETAIL_BYTES, "%.31s%s", label, v.text);
 }
 
 static bool same(const struct ddp_train_run *a, const struct ddp_train_run *b, int which)

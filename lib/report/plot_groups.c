@@ -107,8 +107,11 @@ int ddp_plot_collect(const struct ddp_plot_source *sources, int count, struct dd
     for (int s = 0; s < count; s++) {
         const struct ddp_plot_source *source = &sources[s];
         struct ddp_plot_cell **of_merged = NULL; /* the cell of each merged point */
-        if (source->result)
-            DDP_TRY(DDP_NEW(&of_merged, source->result->count, err));
+        if (source->result && DDP_NEW(&of_merged, source->result->count, err) != 0) {
+            free(out->items);
+            *out = (struct ddp_plot_cells){.count = 0};
+            return DDP_ENOMEM;
+        }
         for (int i = 0; i < source->record->point_count; i++) {
             const struct ddp_point *p = &source->record->points[i];
             const size_t at = of_merged ? source->merged[i] : 0;

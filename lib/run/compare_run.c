@@ -155,12 +155,13 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
 static int choose_effect(double asked, const char *noise_file, const struct ddp_result *base,
                          struct ddp_min_effect *out, struct ddp_err *err)
 {
+    static const char smallest[] = "the smallest effect that counts for stored results";
     struct ddp_noise_machine machine;
     ddp_noise_machine_read(&machine);
     DDP_TRY(ddp_min_effect_choose(asked, DDP_COMPARE_EFFECT, "", noise_file, out, err));
     if (asked < DDP_COMPARE_EFFECT) {
         out->effect = DDP_COMPARE_EFFECT;
-        snprintf(out->from, sizeof out->from, "the smallest effect that counts for stored results");
+        snprintf(out->from, sizeof out->from, "%s", smallest);
     }
     if (isnan(out->noise_floor) ||
         (strcmp(base->cpu, machine.cpu) == 0 && base->cores == machine.cores))
@@ -169,7 +170,9 @@ static int choose_effect(double asked, const char *noise_file, const struct ddp_
                                    .noise_floor = NAN};
     snprintf(out->from, sizeof out->from,
              "%s; the results come from another machine, whose noise floor is unknown",
-             isnan(asked) ? "the default" : "as asked");
+             isnan(asked)                 ? "the default"
+             : asked < DDP_COMPARE_EFFECT ? smallest
+                                          : "as asked");
     return 0;
 }
 

@@ -70,13 +70,17 @@ static int open_sync(struct ddp_trainer *t, struct ddp_err *err)
     return ddp_comm_agree(t->comm, rc, err);
 }
 
-/* Sets *registered and *private_bytes to the bytes that the strategy will allocate. */
+/* More bytes than any host has. The sum over all ranks of a host does not overflow. */
+#define TOO_MANY_BYTES (UINT64_C(1) << 50)
+
+/* Sets *registered and *private_bytes to the bytes that the strategy will allocate, or to
+ * TOO_MANY_BYTES if there is no memory even for this calculation. */
 static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *registered,
                        uint64_t *private_bytes)
 {
     size_t tensors = (size_t)o->model->param_count;
     size_t *layout = ddp_calloc(2 * tensors, sizeof *layout);
-    *registered = *private_bytes = 0;
+    *registered = *private_bytes = layout ? 0 : TOO_MANY_BYTES;
     if (layout && o->sync.cls->memory) {
         struct ddp_sync_setup setup = setup_of(o, layout, layout + tensors);
         o->sync.cls->memory(&setup, ranks, registered, private_bytes);

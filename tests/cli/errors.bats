@@ -200,7 +200,7 @@ END
     run "$ddpbench" "${quick[@]}" --size 4 --json /dev/null
     [ "$status" = 0 ]
     [ -c /dev/null ]
-    for arguments in "list" "help" "--version" "${quick[*]} --size 4" "${quick[*]} --size 4 --json -"; do
+    for arguments in "list" "list --json" "help" "--version" "${quick[*]} --size 4" "${quick[*]} --size 4 --json -"; do
         run bash -c "\"$ddpbench\" $arguments >/dev/full"
         [ "$status" = 74 ] || { echo "$arguments: $status"; false; }
     done

@@ -198,6 +198,10 @@ END
     run "$ddpbench" compare other.json other.json --json gate.json --format table
     says "10 %"
     [ "$(json gate.json 'v["noise_floor"], v["min_effect"]')" = "(None, 0.1)" ]
+    run "$ddpbench" compare other.json other.json --min-effect 20 --json gate.json --format table
+    [ "$(json gate.json 'v["min_effect"], "as asked" in v["min_effect_from"]')" = "(0.2, True)" ]
+    run "$ddpbench" compare other.json other.json --min-effect 3 --json gate.json --format table
+    [ "$(json gate.json 'v["min_effect"], "as asked" in v["min_effect_from"]')" = "(0.1, False)" ]
     run "$ddpbench" compare mine.json mine.json --min-effect 3 --json gate.json --format table
     [ "$(json gate.json 'v["min_effect"]')" = 0.1 ]
 }

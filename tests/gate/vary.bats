@@ -133,6 +133,8 @@ verdict() {
     run -64 "$ddpbench" compare a.json b.json c.json
     run -64 "$ddpbench" compare --across a.json b.json --min-effect 5
     error_names --min-effect
+    run -64 "$ddpbench" compare --across a.json b.json --accuracy-margin 0.02
+    error_names --accuracy-margin
     run -65 "$ddpbench" compare --across a.json a.json /dev/null
     run -64 "$ddpbench" compare --across a.json b.json --json b.json
 }

@@ -117,6 +117,38 @@ static void test_threads(void **state)
     grid_launch(check_all, DDP_LAUNCH_THREADS, GRID_BRIEF);
 }
 
+/* 'direct' checks both arrays of a list, in every call. */
+static int check_registered(const struct grid *grid, struct ddp_err *err)
+{
+    static _Thread_local float private[8];
+    static _Thread_local float result[8];
+    const struct ddp_sparse_alg *alg = ddp_sparse_find("direct");
+    struct ddp_err expected = DDP_ERR_INIT;
+    void *memory, *scratch;
+    int rc;
+
+    DDP_TRY(ddp_comm_alloc(grid->comm, 8 * (sizeof(uint32_t) + sizeof(float)), &memory, err));
+    struct ddp_sparse_args args = {
+        .mine = {.index = memory, .value = (float *)memory + 8, .count = 0},
+        .result = result,
+        .n = 8,
+        .most = 8};
+    scratch = calloc(1, alg->scratch_bytes(grid->comm, args.n, args.most));
+    rc = scratch == NULL ? DDP_ENOMEM : ddp_sparse_run(grid->comm, alg, &args, scratch, err);
+    args.mine.value = private;
+    if (rc == 0 && ddp_sparse_run(grid->comm, alg, &args, scratch, &expected) != DDP_EINTERNAL)
+        rc = ddp_fail(err, DDP_EDATA, "private values were taken");
+    free(scratch);
+    ddp_comm_free(grid->comm, memory);
+    return rc;
+}
+
+static void test_registered(void **state)
+{
+    (void)state;
+    grid_launch(check_registered, DDP_LAUNCH_PROCESSES, GRID_BRIEF);
+}
+
 /* The formulas, worked out by hand. */
 static void test_cost(void **state)
 {
@@ -147,6 +179,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_registered),
     };
     if (argc == 3 && strcmp(argv[1], "--mpi") == 0)
         return grid_under_mpiexec(check_all, argv[2], NULL);

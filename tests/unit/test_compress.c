@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "compress/compress.h"
+#include "device/element_ops.h"
 #include "names.h"
 
 #define N 5003 /* not a multiple of any block size */
@@ -443,6 +444,45 @@ static void test_clip_of_an_average(void **state)
     }
 }
 
+static float as_f16(float x)
+{
+    return ddp_half_widen(ddp_half_narrow(x, DDP_F16), DDP_F16);
+}
+
+/* Returns the largest sum of n values x, over all orders of the additions. Every partial sum is
+ * rounded to f16. */
+static float largest_sum(float x, int n)
+{
+    float sum[65] = {0, x};
+    for (int k = 2; k <= n; k++)
+        for (int i = 1; i <= k / 2; i++)
+            sum[k] = fmaxf(sum[k], as_f16(sum[i] + sum[k - i]));
+    return sum[n];
+}
+
+/* With the largest clip, an average is finite and almost the clip, on any number of ranks. */
+static void test_largest_clip(void **state)
+{
+    (void)state;
+    static float decoded[N], expected[N];
+    struct box *b = box_of("fp16:65504", ddp_cpu_best_simd(), false);
+    for (size_t i = 0; i < N; i++)
+        b->in[i] = i % 2 != 0 ? -1e6f : 65504;
+    for (int ranks = 1; ranks <= 64; ranks++) {
+        b->e.scale = 1.0f / (float)ranks;
+        ddp_feedback_encode(&b->e);
+        b->e.device->grad->widen(decoded, b->dense, N, DDP_F16);
+        b->spec.compressor->rounded(&b->spec, b->e.scale, (float[]){b->in[0] * b->e.scale}, 1,
+                                    expected);
+        assert_true(decoded[0] == expected[0] && decoded[1] == -expected[0]);
+        if (!isfinite(largest_sum(decoded[0], ranks)))
+            fail_msg("%d ranks, %g", ranks, (double)decoded[0]);
+        assert_true(decoded[0] * (float)ranks > 65504 * 0.95f);
+    }
+    assert_int_equal(b->e.overflow_count, 0);
+    box_free(b);
+}
+
 static void test_least_clip(void **state)
 {
     (void)state;
@@ -482,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_16_bit),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_clip_of_an_average),
+        cmocka_unit_test(test_largest_clip),
         cmocka_unit_test(test_least_clip),
         cmocka_unit_test(test_none),
     };

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "ddp_ranks.h"
+#include "exchange/bucket.h"
 #include "names.h"
 
 #define TENSORS 6
@@ -301,12 +302,61 @@ static void test_overlap(void **state)
         run_ranks(2, body_overlap, &layouts[i]);
 }
 
+/* Counts the exchanges of each bucket. Those of the failing bucket fail. */
+struct counted {
+    int runs[3], opened, failing;
+};
+
+struct counted_bucket {
+    struct counted *all;
+    int number;
+};
+
+static int open_counted(void *arg, struct ddp_comm *comm, struct ddp_stream *stream,
+                        const struct ddp_bucket *bucket, void **state, struct ddp_err *err)
+{
+    struct counted_bucket *b;
+    struct counted *all = arg;
+    DDP_TRY(DDP_NEW(&b, 1, err));
+    *b = (struct counted_bucket){.all = all, .number = all->opened++};
+    *state = b;
+    return 0;
+}
+
+static int run_counted(void *state, struct ddp_err *err)
+{
+    const struct counted_bucket *b = state;
+    b->all->runs[b->number]++;
+    return b->number == b->all->failing ? ddp_fail(err, DDP_EDATA, "failed") : 0;
+}
+
+/* After a bucket has failed, no later call exchanges it again. */
+static void test_failed_bucket(void **state)
+{
+    static const struct ddp_bucket_method method = {
+        .open = open_counted, .run = run_counted, .close = free};
+    static const size_t counts[3] = {5, 5, 5};
+    struct counted all = {.failing = 1};
+    const struct ddp_buckets_setup setup = {
+        .layout = {.counts = counts, .n = 3, .most = 5}, .method = &method, .arg = &all};
+    struct ddp_buckets *b;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_buckets_create(&setup, &b, &err), 0);
+    assert_int_equal(ddp_buckets_ready(b, 2, &err), 0);
+    assert_int_equal(ddp_buckets_ready(b, 1, &err), DDP_EDATA);
+    assert_int_equal(ddp_buckets_finish(b, &err), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(all.runs[i], 1);
+    ddp_buckets_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),  cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_destroy),
-        cmocka_unit_test(test_lost),   cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_steps),         cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_errors),        cmocka_unit_test(test_destroy),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_failed_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

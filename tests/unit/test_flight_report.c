@@ -103,6 +103,17 @@ static void test_other_operation(void **state)
     assert_report(0, 1, "0, 2, 3|allreduce seq 1|8 B, f32|'point 9'|1 |broadcast seq 1|16 B, f32");
 }
 
+/* Each rank is named with its own operation, not with that of another rank. */
+static void test_different_operations(void **state)
+{
+    (void)state;
+    enter(0, DDP_ALLREDUCE, 8, 0, 1);
+    enter(1, DDP_BROADCAST, 16, 0, 1);
+    enter(2, DDP_BARRIER, 0, 0, 1);
+    enter(3, DDP_BROADCAST, 16, 0, 1);
+    assert_report(0, 1, "0 |allreduce seq 1|ranks 1, 3 are|broadcast seq 1|16 B, f32|rank 2 is");
+}
+
 /* Ranks outside the group are not waited for. A rank belongs to the group if its recorder has an
  * operation of the group or if it is the rank waited for. */
 static void test_group(void **state)
@@ -258,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup(test_two_never_entered, reset),
         cmocka_unit_test_setup(test_all_inside, reset),
         cmocka_unit_test_setup(test_other_operation, reset),
+        cmocka_unit_test_setup(test_different_operations, reset),
         cmocka_unit_test_setup(test_group, reset),
         cmocka_unit_test_setup(test_long_gone, reset),
         cmocka_unit_test_setup(test_no_room, reset),

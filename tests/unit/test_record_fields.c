@@ -226,12 +226,37 @@ static void test_read_what_was_shown(void **state)
     cJSON_Delete(doc);
 }
 
+/* Texts fit in struct ddp_field_value, so no reporter cuts their ends off. */
+static void test_text_sizes(void **state)
+{
+    static const struct ddp_fields *const tables[] = {
+        &ddp_point_fields,    &ddp_train_fields, &ddp_epoch_fields,
+        &ddp_control_fields,  &ddp_host_fields,  &ddp_gpu_fields,
+        &ddp_left_out_fields, &ddp_rank_fields,  &ddp_strategy_fields};
+    struct ddp_train_run run = {.epoch_count = 0};
+    struct ddp_field_value v;
+    (void)state;
+    for (size_t t = 0; t < DDP_COUNT_OF(tables); t++)
+        for (size_t i = 0; i < tables[t]->count; i++) {
+            const struct ddp_field *f = &tables[t]->field[i];
+            if (f->name && (f->kind == DDP_FIELD_TEXT || f->kind == DDP_FIELD_PATH) &&
+                f->bytes > DDP_FIELD_TEXT_BYTES)
+                fail_msg("'%s' has %zu bytes", f->name, f->bytes);
+        }
+    memset(run.partition, '1', sizeof run.partition - 1);
+    ddp_fields_printable(&ddp_train_fields, &run);
+    assert_int_equal(strlen(run.partition), sizeof run.partition - 1);
+    ddp_field_get(ddp_fields_find(&ddp_train_fields, "sync.partition"), &run, &v);
+    assert_string_equal(v.text, run.partition);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schema),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_read_what_was_shown),
+        cmocka_unit_test(test_text_sizes),
     };
     return cmocka_run_group_tests(tests, load_schema, release_schema);
 }

@@ -211,18 +211,22 @@ static void test_unknown_peers(void **state)
     int beyond = speak(port, &hello, sizeof hello);
     hello = hello_of(0, 2, token);
     int second_server = speak(port, &hello, sizeof hello);
+    hello = hello_of(1, 2, token);
+    hello.port = 65536;
+    int no_port = speak(port, &hello, sizeof hello);
     assert_int_equal(heard(http), 0);
     assert_int_equal(heard(flood), 0);
     assert_int_equal(heard(other), DDP_ANSWER_OTHER_JOB);
     assert_int_equal(heard(version), DDP_ANSWER_REFUSED);
-    assert_int_equal(heard(beyond), DDP_ANSWER_TAKEN);
-    assert_int_equal(heard(second_server), DDP_ANSWER_TAKEN);
+    assert_int_equal(heard(beyond), DDP_ANSWER_REFUSED);
+    assert_int_equal(heard(second_server), DDP_ANSWER_REFUSED);
+    assert_int_equal(heard(no_port), DDP_ANSWER_REFUSED);
     start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = allgather_some});
     finish(0);
     finish(1);
     assert_says(0, 0, "");
     assert_says(1, 0, "");
-    const int fds[] = {silent, half, http, flood, other, version, beyond, second_server};
+    const int fds[] = {silent, half, http, flood, other, version, beyond, second_server, no_port};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close(fds[i]);
 }

@@ -278,6 +278,11 @@ static void test_cut_and_damaged_documents_are_named(void **state)
         {"\"left_out\": [", "\"left_out\": [{\"ranks\": -3}, ", "left_out"},
         {"\n  \"verdict\": null", "\n  \"verdict\": 1", "verdict"},
         {"\n  \"verdict\": null", "\n  \"verdict\": {\"kind\": \"guess\"}", "kind"},
+        {"\n  \"verdict\": null",
+         "\n  \"verdict\": {\"kind\": \"across\", \"outcome\": null, \"across\": {\"documents\": "
+         "[{}, {}, {}], "
+         "\"ratios\": [{\"document\": 1.5}]}}",
+         "across"},
         {"\"schema\": \"ddpbench/1\"", "\"schema\": \"other/2\"", "other/2"},
     };
     const struct ddp_result_rules rules = {.accept_edited = true};
@@ -311,7 +316,8 @@ static void test_cut_and_damaged_documents_are_named(void **state)
 static void test_another_version_may_lack_values(void **state)
 {
     static const char text[] =
-        "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"tool\": {"
+        "{\"schema\": \"ddpbench/1\", \"status\": \"complete\", \"label\": null, \"seed\": 2.7, "
+        "\"tool\": {"
         "\"version\": \"0.1\", \"commit\": \"abc\", \"cflags\": \"-O3\"}, \"world\": {\"ranks\": 2,"
         "\"backend\": null, \"hosts\": [{\"name\": \"h\"}]}, \"points\": [{\"id\": \"a\", "
         "\"collective\": \"allreduce\", \"ranks\": 4, \"size_bytes\": 1000, \"iterations\": 9, "
@@ -331,6 +337,7 @@ static void test_another_version_may_lack_values(void **state)
     assert_true(isnan(p->bound_ns) && isnan(p->time_ns.ci95_lo) && isnan(p->density));
     assert_true(p->time_ns.median == 2000);
     assert_int_equal(p->check_wrong, -1);
+    assert_int_equal(stored.record.seed, -1);
     assert_null(stored.record.verdict);
     ddp_stored_release(&stored);
 }

@@ -23,7 +23,8 @@ struct direct_place {
 
 /* The scratch, which keeps its contents between calls (sparse_coll.h). */
 struct direct {
-    const void *checked; /* the index array that was last checked to lie in registered memory */
+    /* the arrays that were last checked to lie in registered memory */
+    const void *checked_index, *checked_value;
     struct ddp_sparse list[DDP_SHM_RANKS_MAX]; /* one per rank */
 };
 
@@ -67,11 +68,12 @@ static int direct_run(struct ddp_comm *comm, const struct ddp_sparse_args *args,
 {
     struct direct *x = scratch;
 
-    if (x->checked != args->mine.index) {
+    if (x->checked_index != args->mine.index || x->checked_value != args->mine.value) {
         if (ddp_comm_map(comm, comm->rank, args->mine.index) == NULL ||
             ddp_comm_map(comm, comm->rank, args->mine.value) == NULL)
             return ddp_fail(err, DDP_EINTERNAL, "a list of 'direct' is not in registered memory");
-        x->checked = args->mine.index;
+        x->checked_index = args->mine.index;
+        x->checked_value = args->mine.value;
     }
     direct_enter(comm, &args->mine);
     uint64_t *sequence = &comm->shm->sequence[DDP_FLAGS_DIRECT];

@@ -110,7 +110,7 @@ static const char *nccl_device_text(void)
 /* Facts about a rank's host, GPU and NCCL, which the rank sends to all ranks before NCCL starts. */
 struct card {
     uint64_t host;
-    int32_t version, gpus;
+    int32_t version;
     char bus[16];
 };
 
@@ -167,7 +167,6 @@ static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struc
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
     ddp_sysinfo_read(&host);
     mine.host = ddp_hosts_identity(&host);
-    mine.gpus = w->device->count();
     if (w->device->info(w->index, &info, NULL) == 0)
         memcpy(mine.bus, info.bus, sizeof mine.bus);
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);

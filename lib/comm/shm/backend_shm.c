@@ -67,13 +67,15 @@ static int shm_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     comm->state = state;
     uint64_t generation = ddp_segment_rank_of(segment, comm->rank)->opens++;
     ddp_shm_channel_attach(comm, 0, generation);
-    DDP_TRY_GOTO(wait_for_world(comm, generation, err), err_state);
-    DDP_TRY_GOTO(ddp_shm_pipe_init(world, err), err_state);
+    DDP_TRY_GOTO(wait_for_world(comm, generation, err), err_lock);
+    DDP_TRY_GOTO(ddp_shm_pipe_init(world, err), err_lock);
     DDP_TRY_GOTO(ddp_shm_barrier(comm, 0, err), err_p2p);
     return 0;
 
 err_p2p:
     ddp_shm_pipe_release(world);
+err_lock:
+    pthread_mutex_destroy(&world->lock);
 err_state:
     ddp_segment_abort(segment, comm->rank, comm->rank, rc);
     comm->shm = NULL;

@@ -38,9 +38,21 @@ static const char *variable(const char *name)
     return NULL;
 }
 
+/* Opens a library. On failure returns NULL and stores the reason in why [why_bytes]. */
+static void *open_library(const char *name, char *why, size_t why_bytes)
+{
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        const char *reason = dlerror();
+        ddp_printable(reason != NULL ? reason : "", why, why_bytes);
+    }
+    return handle;
+}
+
 /* Opens the last file that matches the pattern of place i and that dlopen accepts. Returns NULL if
- * there is none. */
-static void *open_place(size_t i, const char *soname, const char *package)
+ * there is none. If a file matches but dlopen refuses it, stores the reason in why [why_bytes]. */
+static void *open_place(size_t i, const char *soname, const char *package, char *why,
+                        size_t why_bytes)
 {
     char pattern[1024];
     const char *value = places[i].variable != NULL ? variable(places[i].variable) : "";
@@ -54,7 +66,7 @@ static void *open_place(size_t i, const char *soname, const char *package)
     if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
         return NULL;
     for (size_t k = found.gl_pathc; k-- > 0 && handle == NULL;)
-        handle = dlopen(found.gl_pathv[k], RTLD_NOW | RTLD_LOCAL);
+        handle = open_library(found.gl_pathv[k], why, why_bytes);
     globfree(&found);
     return handle;
 }
@@ -63,12 +75,8 @@ void *ddp_cuda_library_find(const char *soname, const char *package, enum ddp_co
                             char *why, size_t why_bytes)
 {
     const char *given = ddp_conf_get(key);
-    void *handle = dlopen(given != NULL ? given : soname, RTLD_NOW | RTLD_LOCAL);
-    if (handle != NULL)
-        return handle;
-    const char *reason = dlerror();
-    ddp_printable(reason != NULL ? reason : "", why, why_bytes);
+    void *handle = open_library(given != NULL ? given : soname, why, why_bytes);
     for (size_t i = 0; given == NULL && handle == NULL && i < DDP_COUNT_OF(places); i++)
-        handle = open_place(i, soname, package);
+        handle = open_place(i, soname, package, why, why_bytes);
     return handle;
 }
