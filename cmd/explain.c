@@ -69,9 +69,9 @@ static void explain_busbw(FILE *out)
     print_factors(out);
     fputs("\n"
           "With one rank nothing is exchanged, and with 0 bytes nothing is moved. Then\n"
-          "neither algbw nor busbw exists: - in tables, null in JSON. Over shared memory no\n"
-          "data crosses a link: busbw then serves to compare algorithms and is not the\n"
-          "speed of a link.\n"
+          "algbw and busbw do not exist: tables show -, and JSON has null. Over shared\n"
+          "memory no data crosses a link: busbw then serves to compare algorithms and is\n"
+          "not the speed of a link.\n"
           "Definition: nccl-tests, doc/PERFORMANCE.md.\n",
           out);
 }
@@ -107,14 +107,14 @@ static void explain_time(FILE *out)
           "nothing about the distribution of the times: with n iterations it is bounded by\n"
           "two of the sorted times, chosen by the binomial distribution (n = 20: the 6th\n"
           "and the 15th). Below 6 iterations no such pair exists, and the interval is -.\n"
-          "Outliers are kept. Without -n a point is measured until half the interval is\n"
-          "within --precision of the median (checked after 20, 30, 45, ... iterations),\n"
-          "--max-time is over, or there are 10000 iterations.\n"
+          "Outliers are kept. Without -n a point is measured until half the width of the\n"
+          "interval is at most --precision times the median (checked after 20, 30, 45, ...\n"
+          "iterations), --max-time is over, or there are 10000 iterations.\n"
           "\n"
-          "Documents also say whether slow iterations followed each other (autocorrelated),\n"
-          "so that the interval is too narrow, and how many iterations of --start window\n"
-          "were invalid. At most 1 in 25 independent series counts as drifting or\n"
-          "autocorrelated.\n"
+          "Documents also say whether slow iterations followed each other (autocorrelated);\n"
+          "the interval is then too narrow. They also say how many iterations of --start\n"
+          "window were invalid. The tests for drift and for autocorrelation give a false\n"
+          "alarm for at most 1 in 25 series whose iterations are independent.\n"
           "\n"
           "Points are measured in random order (--order, --seed), so that drift of the\n"
           "machine does not look like an effect of the size. `control` in a result is the\n"
@@ -144,8 +144,9 @@ static void explain_bound(FILE *out)
           "It is (1) in shared memory, from 64 KiB on, the time in which all ranks read\n"
           "their inputs once and write their results once, with plain loops that do not\n"
           "wait for other ranks, (2) in shared memory, below 64 KiB, the latency of the\n"
-          "algorithm's steps, and (3) with messages, the time of as many bytes or steps in\n"
-          "messages between neighbours. It is measured before and after each point, in the\n"
+          "algorithm's steps, and (3) with messages, the time that neighbours need for the\n"
+          "algorithm's bytes, or below 64 KiB for its steps. It is measured before and after each "
+          "point, in the\n"
           "buffers of the point, and the shorter time counts, so a figure above 103 means\n"
           "that other programs disturbed both measurements.\n",
           out);
@@ -223,8 +224,9 @@ static void explain_effective(FILE *out)
             sparse_example_ns / 1e9, ddp_coll_busbw_factor(DDP_ALLREDUCE, EXAMPLE_RANKS),
             ddp_point_effective_GBps(&p, sparse_example_ns));
     fputs("Compare it with the busbw (`ddpbench explain busbw`) of a dense all-reduce of\n"
-          "the same size and ranks: the larger one is faster. `x f32` and `x f16` are that\n"
-          "comparison, with dense exchanges that were measured directly beside the point.\n"
+          "the same size and ranks: the larger one is faster. The columns `x f32` and\n"
+          "`x f16` are the ratios to dense exchanges that were measured just before or\n"
+          "after the point.\n"
           "\n"
           "phase_us: the times of encode (select or convert, with error feedback), exchange\n"
           "and decode. Each is the median of the slowest rank's times, so they need not add\n"
@@ -305,9 +307,10 @@ static void explain_break_even(FILE *out)
 static void explain_columns(FILE *out)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;
-    fputs("A terminal shows what is constant in the first line, then the columns that vary\n"
-          "and fit. With --wide, in a pipe and in a file the table has all columns. A value\n"
-          "that does not exist is -.\n",
+    fputs("On a terminal, the first line has the values that are the same in all rows. The\n"
+          "table then has the columns that vary, as far as they fit. The table has all\n"
+          "columns with --wide, and if the output is a pipe or a file. A value that does\n"
+          "not exist is -.\n",
           out);
     for (int table = 0; table < DDP_LEGEND_COUNT; table++) {
         ddp_strbuf_addf(&text, "\n%s:\n", ddp_legend_title((enum ddp_legend)table));
@@ -344,8 +347,9 @@ static void explain_baseline(FILE *out)
                   "each strategy against 'dense', or against the first one if there is no dense.",
                   0, out);
     print_wrapped(
-        "one rank: if `train` has several runs and ranks, rank 0 first trains 60 steps alone. The "
-        "speed-up is images/s of all ranks divided by images/s of this baseline.",
+        "one rank: if `train` has more than one run and more than one rank, rank 0 first trains "
+        "60 steps alone. The speed-up is images/s of all ranks divided by images/s of this "
+        "baseline.",
         0, out);
     print_wrapped(
         "memory baseline: the speed at which all ranks together copy and read memory of their own. "
@@ -405,7 +409,8 @@ static void explain_topk(FILE *out)
         "values that are not sent are added to the next gradient (error feedback, on unless "
         "--feedback off). A list has an index and a value per entry, 8 bytes, or a bitmap if that "
         "is shorter. Each rank receives the lists of all P ranks and sums them, so a rank sends up "
-        "to 8*D*n*(P-1) bytes: fewer than a dense ring only if D is below about 1/P. oktopk:D also "
+        "to 8*D*n*(P-1) bytes: fewer than a dense ring only if D is below about 1/P, or with a "
+        "bitmap 2/P - 1/32. oktopk:D also "
         "selects among the sums and sends fewer bytes with many ranks. threshold:T sends every "
         "value of magnitude T or more, so the number of values varies. `ddpbench explain "
         "break-even` says when a sparse exchange pays.",

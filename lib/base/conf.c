@@ -41,8 +41,8 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                            "library to load for NCCL (default: the libnccl.so.2 that the loader "
                            "finds, or that of a Python package)"},
     [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
-                        "simulate several hosts, for tests: 2 (equal shares), 1+3 (ranks per "
-                        "host) or 2* (ranks in turn)"},
+                        "simulate several hosts, for tests: 2 (two of equal size), 1+3 (of 1 and "
+                        "3 ranks) or 2* (two whose ranks alternate)"},
     [DDP_CONF_FAULT] =
         {"DDPBENCH_FAULT",
          "faults to inject, point:n:action[=value][@rank]; only in a build with FAULTS=1; "

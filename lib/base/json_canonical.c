@@ -46,10 +46,10 @@ static bool increment(struct decimal *d)
     return true;
 }
 
-/* Finds a decimal number of `count` digits that reads back as `value`. The closest such number is
- * the rounded value. If `value` is a power of two, the next smaller double is only half as far away
- * as the next larger one. In this case the rounded value may be too small to read back as `value`,
- * although the next larger decimal number does. */
+/* Finds a decimal number of `count` digits that reads back as `value`. The rounded value
+ * is the closest number of `count` digits. If `value` is a power of two, the next smaller double is
+ * only half as far away as the next larger one. In this case the rounded value may be too small to
+ * read back as `value`, although the next larger decimal number does. */
 static bool fits(double value, int count, struct decimal *out)
 {
     round_to(value, count, out);
@@ -110,9 +110,9 @@ static void add_string(const char *s, struct ddp_strbuf *out)
     ddp_strbuf_add(out, "\"");
 }
 
-/* Returns a number that sorts a byte of UTF-8 in the order of UTF-16. In UTF-8, U+E000 to U+FFFF
- * begin with EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has these two
- * groups in the opposite order. */
+/* Maps a byte of UTF-8 to a number. These numbers compare in the order of UTF-16. In UTF-8, U+E000
+ * to U+FFFF begin with EE or EF, and the characters above U+FFFF begin with F0 to F4. UTF-16 has
+ * these two groups in the opposite order. */
 static int utf16_rank(unsigned char c)
 {
     return c == 0xEE || c == 0xEF ? c + 0x10 : c;

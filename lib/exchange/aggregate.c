@@ -1,4 +1,5 @@
-/* Opens the groups of hosts, and plans and runs the placements that aggregate.h describes. */
+/* Opens the groups of ranks per host, and plans and runs the placements that aggregate.h describes.
+ */
 #include "exchange/aggregate.h"
 
 #include <stdio.h>
@@ -9,8 +10,8 @@
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
 
-/* Opens a group for the thread that owns `comm`. The group uses the flight recorder and the spin
- * setting of comm. */
+/* Opens a group of `comm`. The thread that uses comm also uses the group, so the group shares the
+ * flight recorder and the spin setting of comm. */
 static int open_group(struct ddp_comm *comm, const int *ranks, int n, struct ddp_comm **out,
                       struct ddp_err *err)
 {

@@ -134,8 +134,8 @@ static int prepare(struct host *x, struct ddp_err *err)
 }
 
 /* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message.
- * Algorithms without messages and calls of the backend's library are assumed to move as many bytes
- * as a ring. */
+ * Calls of the backend's library, and algorithms that send no messages, are assumed to move as many
+ * bytes as a ring. If the algorithm sends messages, mapped_bytes is NaN. */
 static void model_dense(struct host *x)
 {
     const double ranks = x->base.setup.comm->size;

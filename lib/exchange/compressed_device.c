@@ -42,7 +42,7 @@ struct device_exchange {
     size_t scratch_bytes;
     struct tally *tally;
     struct ddp_coll_plan plan;
-    double wire_per_run; /* Bytes that other ranks receive per run. */
+    double wire_per_run; /* bytes that the other ranks receive from this rank per run */
 };
 
 size_t ddp_compressed_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback)
@@ -266,8 +266,9 @@ static void encode_narrow(struct device_exchange *x)
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    /* The clip limit refers to the unscaled gradient, as in comp_fp16.c, so it is scaled too. The
-     * scaled limit must not underflow to 0, because 0 means "no clip". */
+    /* The clip limit is for the gradient before it is scaled, as in comp_fp16.c. The kernel clips
+     * the scaled gradient, so the limit is multiplied by the same factor. The scaled limit must not
+     * underflow to 0, because 0 means "no clip". */
     const double share = share_of(x);
     const float least =
         fmaxf((float)fmin(argument * share, ddp_compress_f16_limit(share)), FLT_TRUE_MIN);

@@ -20,7 +20,7 @@
 #include "record/field.h"
 #include "record/noise.h"
 
-/* Beginning of every journal, even of one whose first line was cut off. */
+/* Every journal begins with this text, or with a part of it if its first write was interrupted. */
 static const char beginning[] = "{\"journal\": \"ddpbench-journal/";
 #define FORMAT "ddpbench-journal/3"
 
@@ -249,8 +249,8 @@ static bool read_ids(const cJSON *list, char *out)
     return true;
 }
 
-/* Checks that the items from `rest` on are the lists that this kind of payload has, and that they
- * have the right lengths. Sets the sample count of a point. */
+/* Checks that `rest` and the items after it are exactly the lists that this kind of payload has,
+ * and that they have the right lengths. Sets the sample count of a point. */
 static bool lists_fit(enum ddp_journal_kind kind, void *payload, const cJSON *rest)
 {
     struct ddp_point *point = payload;
@@ -286,7 +286,7 @@ static const char *read_payload(const cJSON *item, struct ddp_journal_entry *ent
         expected->bytes + doubles + (size_t)cJSON_GetArraySize(ids) * DDP_NOISE_ID_BYTES;
     entry->payload = *payload = ddp_calloc(1, entry->payload_bytes);
     if (!*payload)
-        return "no memory for it";
+        return "memory is exhausted";
     char *lists = (char *)*payload + expected->bytes;
     const char *name = ddp_fields_load(expected->fields, item->child, *payload, &rest);
     if (!name && lists_fit(entry->kind, *payload, rest) &&
@@ -436,7 +436,7 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
 static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
                   struct ddp_err *err)
 {
-    /* A command line may contain '. */
+    /* A command line may contain a single quote. */
     const char *quote = strchr(then, '\'') || strchr(now, '\'') ? "`" : "'";
     ddp_fail(err, DDP_EMISMATCH,
              "'%s' belongs to another run: %s was %s%.120s%s, and is now %s%.120s%s", j->path, key,

@@ -46,8 +46,9 @@ struct ddp_noise {
     int elsewhere;    /* Number of injected gates that reported another cell. */
     double injected_effect, min_effect;
     double noise_floor; /* The smallest min_effect with which 90 % of the A/A gates pass. */
-    /* The smallest slow-down that the A/A gates would find in 90 % of their cells, if the gates
-     * were judged with the larger one of min_effect and noise_floor. NaN: none up to 100 %. */
+    /* The smallest slow-down that would be found in 90 % of the cells if it were added to one side
+     * of the A/A gates, judged with the larger one of min_effect and noise_floor. NaN: none up
+     * to 100 % would. */
     double detectable;
 };
 

@@ -25,8 +25,8 @@ static const struct {
 } texts[DDP_QUALITY_COUNT] = {
     [DDP_QUALITY_SLOW_PINGPONG] =
         {"The ping-pong before or after the point took more than 3 times as long as the "
-         "shortest one until then in the run (same backend and number of ranks), more than 5 us "
-         "in a run on one host, or more than 500 us in a run on several hosts.",
+         "shortest one so far with this backend and number of ranks. Without a GPU, it is also "
+         "slow above 5 us on one host, or above 500 us on several hosts.",
          "Repeat the point, and bind each rank to a core of its own if the ping-pong stays slow."},
     [DDP_QUALITY_WIDE_INTERVAL] =
         {"The longer side of the 95 % interval is more than 10 % of the median.",
@@ -47,9 +47,9 @@ static const struct {
         {"A host has more ranks than cores for them, so the ranks take turns.",
          "Use at most as many ranks as cores, or check the binding of the launcher."},
     [DDP_QUALITY_BUSY] =
-        {"Other programs took the cores of the ranks more than 20 times a second per rank and at "
-         "least 3 times, while no ranks shared a core, or "
-         "the load average of a host was above 1.5 per core when the run began.",
+        {"No ranks shared a core, but other programs interrupted the ranks at least 3 times and "
+         "more than 20 times per second and rank. Or the load average of a host was above 1.5 "
+         "per core when the run began.",
          "Stop other programs, or wait until they end, and repeat the run."},
     [DDP_QUALITY_CLOCK] =
         {"The processor's clock was more than 10 % lower than at an earlier point of the run, or "

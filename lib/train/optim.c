@@ -8,7 +8,7 @@
 #include "device/stream_kernels.h"
 #include "model/nn_kernels.h"
 
-/* The defaults of Kingma & Ba, which needle and PyTorch also use. */
+/* The defaults of Kingma & Ba, as in PyTorch. */
 #define BETA1   0.9f
 #define BETA2   0.999f
 #define EPSILON 1e-8f

@@ -47,7 +47,7 @@ lose() {
             -n "$4" -w 1 -T 1 --json out.json' \
         sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
     job=$!
-    for _ in {1..200}; do
+    for _ in {1..450}; do
         ! grep -q ' 65536 ' out.txt || break
         sleep 0.1
     done

@@ -87,7 +87,7 @@ struct ddp_nccl_state {
     /* Copy of the input of an in-place all-to-all. */
     void *scratch;
     size_t scratch_bytes;
-    void *word; /* [1] f32 that a barrier sums */
+    void *word; /* one f32 on the GPU; a barrier sums it */
     /* The flight recorder that comm->flight pointed to before the side channel's recorder replaced
      * it. */
     struct ddp_flight *own_flight;
