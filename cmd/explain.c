@@ -145,10 +145,9 @@ static void explain_bound(FILE *out)
           "their inputs once and write their results once, with plain loops that do not\n"
           "wait for other ranks, (2) in shared memory, below 64 KiB, the latency of the\n"
           "algorithm's steps, and (3) with messages, the time that neighbours need for the\n"
-          "algorithm's bytes, or below 64 KiB for its steps. It is measured before and after each "
-          "point, in the\n"
-          "buffers of the point, and the shorter time counts, so a figure above 103 means\n"
-          "that other programs disturbed both measurements.\n",
+          "algorithm's bytes, or below 64 KiB for its steps. It is measured before and\n"
+          "after each point, in the buffers of the point, and the shorter time counts, so a\n"
+          "figure above 103 means that other programs disturbed both measurements.\n",
           out);
 }
 
