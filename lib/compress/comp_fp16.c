@@ -32,11 +32,12 @@ static int fp16_check(double argument, struct ddp_err *err)
 static void fp16_encode(struct ddp_encode *e)
 {
     const double unit = (double)e->scale * (e->scaled != 0 ? e->scaled : 1);
-    /* The clip must not underflow to 0, because narrow() treats 0 as "no clip". */
-    const float clip =
-        fmaxf((float)fmin(e->spec->argument * unit, ddp_compress_f16_limit(unit)), FLT_TRUE_MIN);
-    e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale,
-                                                 isnan(e->spec->argument) ? 0.0f : clip);
+    float clip = 0; /* no clip */
+    /* The clip must not underflow to 0. */
+    if (!isnan(e->spec->argument))
+        clip = fmaxf((float)fmin(e->spec->argument * unit, ddp_compress_f16_limit(unit)),
+                     FLT_TRUE_MIN);
+    e->overflow_count += e->device->grad->narrow(e->dense, e->in, e->n, DDP_F16, e->scale, clip);
 }
 
 const struct ddp_compressor ddp_comp_fp16 = {

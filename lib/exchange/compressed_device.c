@@ -266,13 +266,13 @@ static void encode_narrow(struct device_exchange *x)
     const struct ddp_stream_kernels *k = s->device->stream_kernels;
     const enum ddp_dtype type = s->spec.compressor->wire_dtype;
     const double argument = s->spec.argument;
-    /* The clip limit is for the gradient before it is scaled, as in comp_fp16.c. The kernel clips
-     * the scaled gradient, so the limit is multiplied by the same factor. The scaled limit must not
-     * underflow to 0, because 0 means "no clip". */
     const double share = share_of(x);
-    const float least =
-        fmaxf((float)fmin(argument * share, ddp_compress_f16_limit(share)), FLT_TRUE_MIN);
-    const float clip = isnan(argument) ? 0.0f : least;
+    float clip = 0; /* no clip */
+    /* The clip limit is for the gradient before it is scaled, as in comp_fp16.c. The kernel clips
+     * the scaled gradient, so the limit is multiplied by the same factor. It must not underflow
+     * to 0. */
+    if (!isnan(argument))
+        clip = fmaxf((float)fmin(argument * share, ddp_compress_f16_limit(share)), FLT_TRUE_MIN);
     if (x->residual == NULL) {
         k->narrow(s->stream, x->wire, s->data, s->n, type, share_of(x), clip, NULL);
         return;

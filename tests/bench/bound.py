@@ -15,8 +15,7 @@ import sys
 import tempfile
 
 COLLECTIVES = ["allreduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all"]
-SIZES = "64K,256K,1M,4M,16M,64M"
-LOOP_SIZES = [65536 << (2 * i) for i in range(6)]
+SIZES = [65536 << (2 * i) for i in range(6)]  # 64 KiB to 64 MiB
 LOOPS = ["copy", "add", "both"]
 FLAGS = [["-O3", "-march=native"], ["-O3", "-march=native", "-mprefer-vector-width=512"]]
 
@@ -27,7 +26,7 @@ def measure(ddpbench, folder, number):
         for memory in ("registered", "private"):
             path = folder / f"{collective}-{memory}-{number}.json"
             if not path.exists():
-                subprocess.run([ddpbench, collective, "--backend", "shm", "--ranks", "2", "--size", SIZES, "--placement",
+                subprocess.run([ddpbench, collective, "--backend", "shm", "--ranks", "2", "--size", ",".join(map(str, SIZES)), "--placement",
                                 "both", "--memory", memory, "--max-time", "1", "--json", str(path)], check=True, stdout=subprocess.DEVNULL)
             points += json.loads(path.read_text())["points"]
     return points
@@ -62,7 +61,7 @@ def time_loops(binaries, rates):
 
     In place the loop's arrays are restored before each round, as the sampler restores the input."""
     for placement, arrays, more in (("in", 1, ["restore"]), ("out", 2, [])):
-        for size in LOOP_SIZES:
+        for size in SIZES:
             rate, loop = max((float(subprocess.check_output([binary, loop, str(arrays * size), "2", *more])), loop)
                              for binary in binaries for loop in LOOPS for _ in range(3))
             rates[placement, size] = max(rates.get((placement, size), (0, "")), (rate, loop))
