@@ -29,8 +29,8 @@ static const struct ddp_opt rows[] = {
             "format of the page; auto: markdown if the name of the file ends in .md, else html",
             .choices = format_names, .brief = "html or markdown"),
     DDP_OPT(STRING, "svg", 0, AT(svg), "DIR", NULL,
-            "write each plot, and the table of each document as it looks on a terminal, as an SVG "
-            "file into this folder, which is made if it does not exist",
+            "write SVG files into this folder: one per plot, and one per document with its table; "
+            "the folder is made if it does not exist",
             .brief = "write plots and tables as SVG files to DIR"),
     DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
     DDP_OPT_END,
