@@ -1,10 +1,11 @@
 /* `ddpbench sweep` measures many runs into one result, and continues after an interruption.
  *
- * A *cell* is the command line of one run. An *item* is a cell with one number of ranks. A *launch
- * group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs all items that have the
- * same backend, rank count and GPU options. A *repetition* runs all items once. --launches sets the
- * number of repetitions. A member named `launch` holds the number of a repetition. --seed
- * determines the random order of the launch groups and of the items in each group. */
+ * A *cell* is one command line of the configuration. It may ask for several numbers of ranks. An
+ * *item* is a cell with one of these numbers. A *repetition* runs all items once. --launches sets
+ * the number of repetitions, and a member named `launch` holds the number of a repetition. A
+ * *launch group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs the items of
+ * one repetition that have the same backend, rank count and GPU options. --seed determines the
+ * random order of the launch groups and of the items in each group. */
 #ifndef DDP_RUN_SWEEP_H
 #define DDP_RUN_SWEEP_H
 
@@ -88,7 +89,7 @@ void ddp_sweep_release_items(struct ddp_sweep_values *v);
  * DDP_EUSAGE becomes DDP_ECONFIG. */
 int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                      const struct ddp_err *cause, struct ddp_err *err);
-/* Returns a copy of *app for an item's command, which prints no notes. */
+/* Returns a copy of *app for an item's command. With this copy the command prints no notes. */
 struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sweep_item *item);
 /* Writes the item's command line without the program's name, truncated to out_bytes. */
 void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
@@ -149,7 +150,8 @@ struct ddp_sweep_event {
  * in every rank and gives the same answer in each. */
 bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
 /* Opens the journal and adds its points and training runs to the record. Called in the collector
- * before the first document is written. All other facts must already be in the record. */
+ * before the first document is written. The record must already have the facts about the build, the
+ * hosts and the options, because they are compared with those of the journal. */
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
@@ -160,8 +162,9 @@ int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const vo
 int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
                            struct ddp_record *record, struct ddp_err *err) DDP_MUST_CHECK;
 #define DDP_CLOSE_MORE 1 /* success, but the same command must run again; err says so */
-/* Sorts the record into the order of the plan before the last documents are written. code is the
- * outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE. */
+/* Sorts the training runs of the record into the order of the plan before the last documents are
+ * written. `code` is the outcome of the run. Returns `code`, another error code with err filled, or
+ * DDP_CLOSE_MORE. */
 int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *record, int code,
                               struct ddp_err *err);
 /* Closes the journal after the last documents were written. May be called even if the journal was

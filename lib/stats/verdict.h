@@ -1,10 +1,10 @@
-/* The gate's decision, computed from the medians of paired runs. All functions are pure.
+/* The gate's decision, computed from the medians of paired runs.
  *
- * A *cell* is one point of the benchmark (collective, size, ...) with its measurements of all runs.
- * A *pair* is one run of the base command and one run of the new command, close in time and in
- * random order. For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the
- * cell's pairs. signflip.h also estimates the ratio of the times, new / base, with one-sided
- * bounds. Holm's method corrects the p values of all cells. */
+ * A *cell* is one point of the benchmark (collective, size, ...) or one step time of a training
+ * run, with its measurements of all runs. A *pair* is the same number of runs of the base command
+ * and of the new command, close in time. For each cell, the sign-flip test (signflip.h) is applied
+ * to the log ratios of the cell's pairs. signflip.h also estimates the ratio of the times, new /
+ * base, with one-sided bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* The gate accepts this probability of a false FAIL, and for each cell this probability of a false
- * PASS. If the gate decides after each of several numbers of pairs, stats/sequential.h gives the
- * level of each decision. */
+/* The gate as a whole gives a false FAIL with at most this probability. For each cell, it gives a
+ * false PASS with at most this probability. If the gate looks at its pairs several times,
+ * stats/sequential.h gives the level of each look. */
 #define DDP_VERDICT_LEVEL 0.05
 
 /* NONE: nothing was judged. */
@@ -42,7 +42,7 @@ struct ddp_cell {
 /* The settings of a decision. */
 struct ddp_verdict_rule {
     double min_effect; /* smallest slow-down that counts: 0.05 means 5 % */
-    double level;      /* significance level of the corrected tests together, and of each bound */
+    double level;      /* error probability of all corrected tests together, and of each bound */
 };
 
 /* Decides the verdict. base and next [pairs * cells] hold the median times, ordered by pair and

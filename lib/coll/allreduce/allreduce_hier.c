@@ -3,8 +3,9 @@
  *
  * The message is cut into *fragments*. Each fragment passes through four stages:
  *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
- *           registered memory nothing is copied, because the other ranks can read the input. Only
- *           averages of integers are always copied, because they are converted to a wider type.
+ *           registered memory nothing is copied, because the other ranks can read the input.
+ *           Averages of integers are an exception: their inputs are always copied, because
+ *           they are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
@@ -18,9 +19,9 @@
  * whenever it waits.
  *
  * The slot of fragment k is used again for fragment k + HIER_DEPTH. Before that, the rank that owns
- * the slot has done out(k). At that time the result of fragment k existed, so all ranks of the host
- * had read their inputs of fragment k. The leader also waits until all other ranks of the host have
- * done out(k), because the leader's slot is the result buffer.
+ * the slot has done out(k). The result of fragment k then exists, so all ranks of the host have
+ * read the slots of fragment k. The leader also waits until all other ranks of the host have done
+ * out(k), because the leader's slot is the result buffer.
  *
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
  * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
@@ -36,7 +37,7 @@
  * for the pipeline. If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside
  * a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the
  * message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing.
- * Memory: the stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
+ * Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
  * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
  * in `out`. The messages and combines of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
@@ -54,13 +55,13 @@
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */
 
-/* HIER_FRAGMENT_BYTES: bytes of a fragment in the type in which it is sent (coll_p2p.h).
- * HIER_DEPTH: largest number of fragments in transit. HIER_DEPTH fragments fill the ring buffer of
- * a rank (comm_shm.h). */
+/* HIER_FRAGMENT_BYTES: size of a fragment in the type that is sent (coll_p2p.h).
+ * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its message buffer
+ * (ddp_shm_ring_of), which has room for HIER_DEPTH fragments. */
 #define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define HIER_DEPTH          8
-/* A message is spread on two conditions: a leader then sends at most HIER_SPREAD_BYTES in total,
- * and there are at most HIER_SPREAD_HOSTS hosts. */
+/* A message is spread if there are at most HIER_SPREAD_HOSTS hosts, and a leader would send at most
+ * HIER_SPREAD_BYTES in total. */
 #define HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define HIER_SPREAD_HOSTS 64
 
@@ -310,7 +311,7 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     if (hosts == NULL)
         return ddp_fail(
             err, DDP_EUNAVAIL,
-            "algorithm 'hier' needs several hosts, but backend '%s' knows no hosts here",
+            "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' does not",
             comm->backend->name);
     if (hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
@@ -534,9 +535,9 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 
 /* The stages cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks
  * are at step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or
- * out(i-HIER_DEPTH) of other ranks, which belong to step i-1. The stage `out` waits until the
- * leaders have summed fragment i-LAG. Every host has already summed this fragment, and leaders
- * advance its messages while they wait. */
+ * out(i-HIER_DEPTH) of other ranks, which belong to step i-1. The stage `out` waits for the
+ * leaders' result of fragment i-LAG. All hosts have already done `sum` for this fragment, and the
+ * leaders advance its messages while they wait. */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i < call->fragments + LAG; i++) {
