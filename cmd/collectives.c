@@ -266,7 +266,7 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
 }
 
 /* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
- * not those of single calls. */
+ * not the normal times of single calls. */
 static void add_note(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
@@ -421,8 +421,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
 }
 
 /* Sets `of` [all] to the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts, its
- * value decides. Otherwise an outside launcher's number of ranks per host decides, and without a
- * launcher there is one host. */
+ * value decides. Otherwise an outside launcher's number of ranks per host decides. Without an
+ * outside launcher there is one host. */
 static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -460,9 +460,9 @@ static int count_hosts(const struct ddp_app *app, const struct ddp_collective_va
     return rc;
 }
 
-/* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
- * ddp_comm_shm). With --overlap-compute the answer is always true, because coll/async.c sets this
- * member for the progress thread. */
+/* Predicts the member `oversubscribed` of struct ddp_comm_shm: whether there will be more threads
+ * than cores. With --overlap-compute it is always true, because coll/async.c sets it for the
+ * progress thread. */
 static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
                               int all)
 {
@@ -531,8 +531,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     struct ddp_collective_values *v = values;
     struct ddp_bench_options *o = &v->bench;
     DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
-    /* Compressed and partial exchanges work in place. The dense points of the same plan then do
-     * too, so that they can be compared. */
+    /* Compressed and partial exchanges work in place. The dense points of the same plan then work
+     * in place, too, so that they can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return check_values((enum ddp_coll)ddp_coll_parse(app->cmd->name), app, values, parsed, err);
@@ -549,8 +549,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     "A size is that of the full buffer, which has one chunk per rank. It is rounded\n"             \
     "down to whole chunks.\n"
 
-/* Defines the command `name_` of a collective. The first of the last arguments is the option table,
- * and more members of the descriptor may follow it. */
+/* Defines the command `name_` of a collective. The first variadic argument is the option table.
+ * More members of the descriptor may follow it. */
 #define COLLECTIVE(symbol, name_, summary_, ...)                                                   \
     const struct ddp_cmd ddp_cmd_##symbol = {.name = name_,                                        \
                                              .group = DDP_CMD_MEASURE,                             \

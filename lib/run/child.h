@@ -2,11 +2,11 @@
  * `kernels` its helper binary.
  *
  * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null, a
- * file or that of this process. Its stderr is that of this process, or is kept in memory for an
- * error message. While the child runs, SIGINT, SIGTERM and SIGHUP to this process are passed on to
- * the child's process group. After the timeout, the group gets SIGTERM. If the child is still
- * running 5 s after a signal, the group gets SIGKILL. If this process is killed, the child gets
- * SIGTERM (launch/launch_program.h).
+ * file, or the stdout of this process. Its stderr is the stderr of this process, or is kept in
+ * memory for an error message. While the child runs, SIGINT, SIGTERM and SIGHUP to this process are
+ * passed on to the child's process group. After the timeout, the group gets SIGTERM. If the child
+ * is still running 5 s after a signal, the group gets SIGKILL. If this process is killed, the child
+ * gets SIGTERM (launch/launch_program.h).
  *
  * A warning reports that the child was stopped, for example by SIGSTOP. Another warning reports
  * that it continues. The time for which the child is stopped counts towards the timeout. */

@@ -56,9 +56,9 @@ static void on_wait(void *arg, const char *line)
 
 static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
-    /* Ranks of the own launcher wait as long as the collector waits. Under an outside launcher the
-     * other ranks cannot see that the collector is blocked in a write. The write must therefore
-     * fail before the deadlines of the other ranks expire. */
+    /* Ranks that our launcher started wait as long as the collector waits. Under an outside
+     * launcher the other ranks cannot see that the collector is blocked in a write. The write must
+     * therefore fail before the deadlines of the other ranks expire. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(
@@ -213,7 +213,7 @@ static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struc
 {
     char points[32] = "";
     DDP_TRY(ddp_record_add_left_out(&w->record, l, err));
-    if (ddp_report_on_screen(w->reports)) /* the table reports it */
+    if (ddp_report_on_screen(w->reports)) /* the table shows what is left out */
         return 0;
     if (l->points > 1)
         snprintf(points, sizeof points, " (%d points)", l->points);
