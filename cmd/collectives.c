@@ -89,7 +89,7 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(INT, "warmup", 'w', AT(bench.warmup), "N", "5",
             "untimed iterations before the timed ones", .max = DDP_PLAN_ITERS_MAX),
     DDP_OPT(DOUBLE, "precision", 0, AT(precision_percent), "PCT", "2",
-            "measure until half the 95 % interval is within PCT percent of the median, checked "
+            "measure until half the 95 % interval is at most PCT percent of the median, checked "
             "after 20, 30, 45, ... iterations; no default with -n",
             .min = 0.01, .max = 100),
     DDP_OPT(DOUBLE, "max-time", 0, AT(bench.max_time_s), "S", "5",
@@ -142,7 +142,7 @@ static const struct ddp_opt root_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(INT, "root", 'r', AT(bench.root), "N", "0",
             "the rank that holds or receives the full array (in each group)", .max = 1 << 20,
-            .brief = "the rank that holds or receives the whole"),
+            .brief = "the rank that holds or receives the full array"),
     DDP_OPT_END,
 };
 
@@ -178,8 +178,9 @@ static const struct ddp_opt data_rows[] = {
     DDP_OPT_INCLUDE(time_rows, 0),
     DDP_OPT_HEADING("Measurement"),
     DDP_OPT(ENUM, "check", 'c', AT(bench.check), "WHEN", "once",
-            "verify the first, the last timed and a burst of operations per point (once), all "
-            "iterations as well (all), or nothing; 0, 1 and larger numbers mean off, once and all",
+            "per point verify the first operation, the last timed one and a burst (once), every "
+            "timed operation, too (all), or nothing (off); 0, 1 and larger numbers mean off, once "
+            "and all",
             .choices = ddp_check_names, .spelling = check_number),
     DDP_OPT_INCLUDE(output_rows, 0),
     DDP_OPT_INCLUDE(ddp_plot_rows, AT(world.plot)),
@@ -623,7 +624,7 @@ COLLECTIVE(scatter, "scatter", "each rank receives its chunk of the root's array
 COLLECTIVE(send_recv, "send-recv", "ring shift: each rank sends an array to the next rank", plain,
            NAMES("send_recv", "sendrecv"),
            .details = ITERATION
-           "A size is that of the array on each rank. It does not work in place.\n" VERIFIED,
+           "A size is that of the array on each rank. Send-recv does not work in place.\n" VERIFIED,
            .examples = "  ddpbench send-recv --size 64M\n"
                        "  ddpbench send-recv --ranks 4 --groups 2\n");
 

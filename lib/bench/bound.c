@@ -27,10 +27,10 @@
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
 /* A round of loops that reads and writes at least 2 * SLICE_BYTES per rank is cut into slices of
- * about SLICE_BYTES or more. Other rounds have one slice. The bound is a sum over the slices of a
- * round: for each slice, the shortest time in any round. An interruption therefore spoils one slice
- * and not the whole round. Between slices the ranks wait for each other, untimed, so that all of
- * them are active in each slice. */
+ * about SLICE_BYTES or more. Other rounds have one slice. The bound is the sum of the shortest
+ * times of the slices, each in any round. An interruption therefore spoils one slice and not the
+ * whole round. Between slices the ranks wait for each other, untimed, so that all of them are
+ * active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
@@ -60,7 +60,7 @@ struct ddp_bound {
 struct share {
     size_t chunk;
     int reads, writes;
-    bool overwrites; /* the destinations are the first sources */
+    bool overwrites; /* the destinations are the first `writes` sources */
     bool inside;     /* sources and destinations lie in buffer `a`, and `b` keeps the input */
     size_t input;    /* bytes that are restored from `b` before a round; 0: none */
     /* Size of a chunk in the collective divided by `chunk`, which is limited by MOST_BYTES and
@@ -68,7 +68,7 @@ struct share {
     double scale;
 };
 
-/* Work to time. */
+/* Work whose time is measured. */
 struct work {
     struct ddp_bound *bound;
     const struct share *share; /* NULL: messages */
@@ -323,7 +323,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
         out->overwrites = inside;
         break;
     case DDP_ALL_GATHER:
-    case DDP_BROADCAST: /* all ranks together read the message once, and each receives it */
+    case DDP_BROADCAST: /* all ranks together read the message once, and each stores it */
         out->writes = (int)n - inside;
         break;
     default: /* gather, scatter: in place, the root keeps its own chunk */

@@ -102,7 +102,7 @@ static bool has_density(const struct ddp_bench_options *o)
     return false;
 }
 
-/* Rejects options that have no meaning for these methods. */
+/* Rejects options that have no meaning for the methods of --compress. */
 static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     if (o->break_even && o->partial.n > 0)

@@ -96,7 +96,7 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-/* Writes the rank counts as "1,2,4", or nothing if there is only one. */
+/* Writes the rank counts as "1,2,4", or nothing if there is only one rank count. */
 static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -104,8 +104,8 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
-/* Writes how ranks are chosen if some rank count is smaller than the number of ranks that the
- * outside launcher started. */
+/* If some rank count is smaller than the number of ranks that the outside launcher started, writes
+ * how --subset chooses the ranks. */
 static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     for (int i = 0; i < w->count_count && !ddp_world_is_own(w); i++)

@@ -369,7 +369,7 @@ static void describe(const struct job *job, const struct group *g, char *out, si
 }
 
 /* Returns the finding of a group. If the job has several hosts and the ranks of the group have
- * different facts, adds the number of the rank that has this fact. */
+ * different facts, appends to the fact the number of the rank that reported it. */
 static struct ddp_finding finding_of(const struct job *job, const struct group *g)
 {
     struct ddp_finding f = g->finding;

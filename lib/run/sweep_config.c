@@ -134,7 +134,7 @@ static bool has_option(const struct ddp_sweep_item *item, const char *option)
     return find_option(item->argc, item->argv, option) != NULL;
 }
 
-/* Adds a run with more ranks than the outside launcher has started to the skipped runs. */
+/* Adds an item to v->skipped, because it needs more ranks than the outside launcher has started. */
 static int skip_item(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_item *item, struct ddp_err *err)
 {
