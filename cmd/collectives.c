@@ -306,8 +306,8 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
     return 0;
 }
 
-/* Writes a description for people, such as "20 iterations" or "iterations until 2 % precise, at
- * most 5 s and 10000". */
+/* Writes a description for people, such as "20 iterations" or "until 2 % precise, at most 5 s and
+ * 10000 iterations". */
 static void describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)
 {
     char limit[48] = "", block[48] = "";
@@ -317,8 +317,8 @@ static void describe_timing(const struct ddp_bench_options *o, char *out, size_t
     if (o->block > 1)
         snprintf(block, sizeof block, " of %lld calls", (long long)o->block);
     if (o->precision > 0)
-        snprintf(out, out_bytes, "iterations%s until %g %% precise, at most %s%s%lld", block,
-                 o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters);
+        snprintf(out, out_bytes, "until %g %% precise, at most %s%s%lld iterations%s",
+                 o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters, block);
     else
         snprintf(out, out_bytes, "%lld iterations%s%s", (long long)o->iters, block, limit);
 }
@@ -407,8 +407,9 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
         snprintf(extra, sizeof extra, " and %s to compress", more);
     describe_timing(&v->bench, timing, sizeof timing);
     ddp_points_job.estimate(v, ranks, ranks, &time);
-    fprintf(app->out, "# dry run: %d point%s, %s after %lld each, backend %s\n", plan->count,
-            plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
+    fprintf(app->out,
+            "# dry run: %d point%s; each: %s, after %lld warm-up iterations; backend %s\n",
+            plan->count, plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
             extra, sum, have);

@@ -27,10 +27,10 @@
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
 /* A round of loops that reads and writes at least 2 * SLICE_BYTES per rank is cut into slices of
- * about SLICE_BYTES or more. Other rounds have one slice. The bound is the sum of the shortest
- * times of the slices, each in any round. An interruption therefore spoils one slice and not the
- * whole round. Between slices the ranks wait for each other, untimed, so that all of them are
- * active in each slice. */
+ * about SLICE_BYTES or more. Other rounds have one slice. For each slice, the shortest time in any
+ * round counts, and the bound is the sum of these times. An interruption therefore spoils one slice
+ * and not the whole round. Between slices the ranks wait for each other, untimed, so that all of
+ * them are active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */

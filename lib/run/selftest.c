@@ -572,12 +572,14 @@ static void conclude(const struct ddp_noise *noise, const char *path,
                  noise->injected);
     snprintf(out->base_command, sizeof out->base_command, "%s", noise->command);
     snprintf(out->next_command, sizeof out->next_command, "%s", noise->command);
-    snprintf(out->reason, sizeof out->reason,
-             "%d false alarm%s in %d A/A gates; a delay of %.3g %% found in %d of %d, another cell "
-             "blamed in %d; noise floor %.2g %%; a gate takes %.3g pairs and %.3g s (medians)",
-             noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
-             noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
-             noise->noise_floor * 100, noise->median_pairs, noise->median_seconds);
+    snprintf(
+        out->reason, sizeof out->reason,
+        "%d false alarm%s in %d A/A gates; a delay of %.3g %% was found in %d of %d gates with "
+        "this delay, and %d of them reported another cell; noise floor %.2g %%; a gate takes "
+        "%.3g pairs and %.3g s (medians)",
+        noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
+        noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
+        noise->noise_floor * 100, noise->median_pairs, noise->median_seconds);
 }
 
 static int check(const struct ddp_gate_values *v, struct ddp_err *err)
