@@ -282,7 +282,7 @@ static void add_note(struct ddp_collective_values *v)
 }
 
 /* Turns the parsed options into bench options. With -n or --block the number of iterations is
- * exact, unless --precision or --max-time is given as well. Without -n and --block, --precision and
+ * exact, unless --precision or --max-time is also given. Without -n and --block, --precision and
  * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
  * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,

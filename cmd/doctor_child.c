@@ -1,7 +1,7 @@
 /* Connects the ranks of a job for `mpiexec ddpbench doctor`.
  *
  * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore uses a child
- * process to connect to the others. If the child does not succeed in time, the rank itself can
+ * process to connect to the other ranks. If the child does not succeed in time, the rank itself can
  * still print its findings. */
 #include "doctor_child.h"
 

@@ -44,8 +44,8 @@
 /* Loops with several sources or destinations, except add_plain, process blocks of this size, which
  * stay in the L1 or L2 cache. */
 #define BLOCK_BYTES ((size_t)16 << 10)
-/* A copy to several destinations also tries this size, which stays in the L2 cache. Non-temporal
- * stores to more than a few KiB in a row are faster on some processors. */
+/* A copy to several destinations is also measured with blocks of this size, which stay in the L2
+ * cache. Non-temporal stores to more than a few KiB in a row are faster on some processors. */
 #define COPY_BLOCK_BYTES ((size_t)256 << 10)
 
 struct ddp_bound {

@@ -36,7 +36,7 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err) DDP_MUST_CHEC
 int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns,
                       struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Convert local time to rank 0's time, and back. */
+/* Convert local time to rank 0's time, and rank 0's time to local time. */
 int64_t ddp_clocks_global(const struct ddp_clocks *c, int64_t local_ns);
 int64_t ddp_clocks_local(const struct ddp_clocks *c, int64_t global_ns);
 

@@ -36,7 +36,7 @@ struct ddp_compressed_bench {
     int64_t *duration;            /* [SERIES_COUNT][iters]: durations in ns */
     int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
     double *scratch, *shared;     /* [iters], [size]: scratch */
-    uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
+    uint64_t step;                /* counts exchanges; each exchange gets a new gradient */
     struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
     int64_t at;                   /* index of the last timed iteration; -1 after a warm-up */
 };
@@ -304,7 +304,7 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
 
 /* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. It
  * is the library's all-reduce (`native`). If `taken` is `native`, it is the choice of `auto` among
- * our own algorithms. Returns NULL if there is none. */
+ * our own algorithms. Returns NULL if there is no other algorithm. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {

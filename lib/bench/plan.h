@@ -81,8 +81,8 @@ struct ddp_bench_options {
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };
 
-/* Order in which points are measured. Random (by the seed) is the default, so that a drift of the
- * machine does not look like an effect of the size. */
+/* Order in which points are measured. The default is a random order, which depends on the seed, so
+ * that a drift of the machine does not look like an effect of the size. */
 enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 
 struct ddp_bench_plan {
@@ -168,7 +168,7 @@ uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
  * other options. Returns DDP_EUSAGE if they are invalid. */
 int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* True if any point compresses or exchanges only a part of the data. */
+/* True if any point compresses its data, or exchanges only a part of its data at a time. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
 /* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
  * last. "auto" is not counted. */

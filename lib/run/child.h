@@ -42,8 +42,8 @@ struct ddp_child_end {
     char last_messages[512]; /* the end of the child's stderr, printable, on one line */
 };
 /* Returns 0 if the child was started, even if it failed. Returns DDP_EUNAVAIL if it could not be
- * started, for example because there is no such program, DDP_ECREATE if stdout_path cannot be
- * created, and DDP_EIO on another system error. */
+ * started, for example because there is no such program. Returns DDP_ECREATE if stdout_path cannot
+ * be created, and DDP_EIO on another system error. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *err with the message that this process ends because of end->signal. Returns -(128 +

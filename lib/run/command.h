@@ -104,8 +104,8 @@ struct ddp_rank {
 };
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that a training run begins or, if `ended` is true, that it has ended. The end replaces
- * all members of the run in the record except its epochs. */
+/* Reports that a training run begins or, if `ended` is true, that it has ended. In the latter case,
+ * *run replaces all members of the run in the record except its epochs. */
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool ended,
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
@@ -147,7 +147,8 @@ struct ddp_job {
      * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
-    /* Returns the bytes of registered memory that a rank needs. 0: not known before prepare. */
+    /* Returns the bytes of registered memory that a rank needs, or 0 if this is not known before
+     * prepare(). */
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);

@@ -273,8 +273,8 @@ static bool host_has(const struct job *job, const char *subject, int host)
     return false;
 }
 
-/* Returns whether a host differs from most hosts in a subject. The usual finding is the one that
- * all ranks share on the largest number of hosts. If more hosts have no finding at all, a host
+/* Returns whether a host differs from most hosts in a subject. The usual finding is the finding
+ * that all ranks share on the largest number of hosts. If more hosts have no finding at all, a host
  * differs if one of its ranks has a finding. Otherwise a host differs if one of its ranks lacks the
  * usual finding. */
 static bool is_odd(const struct job *job, const char *subject, int host)

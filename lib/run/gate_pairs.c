@@ -370,8 +370,8 @@ void ddp_gate_release(struct ddp_gate_data *data)
 }
 
 /* Significance level of the test of one covariate: 0.01, divided by two because there are two
- * covariates (Bonferroni). The level is stricter than that of cells, because the Holm correction
- * does not include covariates. */
+ * covariates (Bonferroni). The level is stricter than the level of cells, because the Holm
+ * correction does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
 
 /* Returns the median over the pairs that have the cell, or NaN if no pair has it. `medians` points

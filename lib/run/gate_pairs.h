@@ -5,8 +5,8 @@
  * of a training run. A pair has one or several runs of each command. The median of a cell over the
  * runs of one command in a pair is one statistical sample, because iterations within a process are
  * not independent. The commands alternate, so that a drift of the machine cancels: four runs have
- * the order base new new base, or new base base new. The seed chooses which. If a pair has only one
- * run of each command, the four runs of two pairs have this order.
+ * the order base new new base, or new base base new. The seed chooses one of these orders. If a
+ * pair has only one run of each command, the four runs of two pairs have this order.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of the two commands in a pair belong to different classes (ddp_gate_class_differs),
@@ -97,7 +97,7 @@ struct ddp_gate_data {
     struct ddp_accuracy_list accuracy; /* of the training runs of all children */
     char trains[192];                  /* name of a training run; "" if there is none */
     /* pairs: pairs measured. runs: runs of each command in a pair. rerun: how often a pair was run
-     * again. mixed: pairs that were kept although their ping-pong classes differ. */
+     * again. mixed: pairs that were kept although the ping-pong classes of their sides differ. */
     int pairs, runs, rerun, mixed;
     /* Medians in ns by side, [pair][cell]. NaN: all runs of the side in this pair lack the cell. */
     double *median[2];

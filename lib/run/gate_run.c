@@ -76,7 +76,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* Removes the folders of killed gates, which are those that no process has locked. */
+/* Removes the folders of killed gates. These are the folders that no process has locked. */
 static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];

@@ -150,7 +150,8 @@ static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
     return ddp_argv_split(next, &gate->side[DDP_NEXT].words, err);
 }
 
-/* Writes the command line of the second side to next [bytes]. Adds the delay if cell >= 0. */
+/* Writes the command line of the second side to next [bytes]. Adds --inject-delay if cell >= 0,
+ * unless the gate simulates the delay. */
 static int name_next(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                      int cell, char *next, size_t bytes, struct ddp_err *err)
 {
@@ -272,8 +273,8 @@ static void on_child(void *arg, int pair, int pairs, int side)
     show(p);
 }
 
-/* Runs the gates that test lacks. Returns DDP_EMISMATCH if the cells change, and the errors of
- * ddp_gate_measure and ddp_journal_append. */
+/* Runs the gates that are missing in *test. Returns DDP_EMISMATCH if the cells change, and the
+ * errors of ddp_gate_measure and ddp_journal_append. */
 static int run_gates(const struct ddp_selftest_setup *setup, struct ddp_journal *journal,
                      struct ddp_selftest *test, struct ddp_err *err)
 {

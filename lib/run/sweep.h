@@ -151,7 +151,7 @@ struct ddp_sweep_event {
 bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
 /* Opens the journal and adds its points and training runs to the record. Called in the collector
  * before the first document is written. The record must already have the facts about the build, the
- * hosts and the options, because they are compared with those of the journal. */
+ * hosts and the options, because these facts are compared with the facts in the journal. */
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */

@@ -254,7 +254,7 @@ static void release(void *values)
         ddp_dataset_release(&v->data);
 }
 
-/* Borrows the data set if the other values have loaded the same one. */
+/* Borrows the data set if `others` have loaded the same data set. */
 static bool borrow(void *values, const void *others)
 {
     struct ddp_train_values *v = values;

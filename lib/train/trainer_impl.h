@@ -171,8 +171,8 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
 /* Notifies the strategy of a finished gradient. arg is the trainer. Stores the first failure in
  * ready_rc. */
 void ddp_trainer_ready(void *arg, int param);
-/* Stores the strategy's buckets in buckets [param_count], in the order in which they are filled.
- * Returns their number. */
+/* Stores the strategy's buckets in `buckets` [param_count], in the order in which they are filled.
+ * Returns the number of buckets. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets);
 /* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
  * nothing without a folder. */
