@@ -70,8 +70,8 @@ static inline int ddp_real_rank(int virtual_rank, int root, int n)
 int ddp_binomial_parent(int v);
 int ddp_binomial_span(int v, int n);
 int ddp_binomial_children(int v, int n);
-/* The real ranks of v's subtree: `before` consecutive ranks from v's real rank, and `after`
- * consecutive ranks from rank 0. */
+/* The real ranks of v's subtree: `before` consecutive ranks from v's real rank on, and `after`
+ * consecutive ranks from rank 0 on. */
 struct ddp_wrap {
     int before, after;
 };

@@ -83,7 +83,7 @@ struct hier {
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
     unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
-    /* begun: number of fragments started. finished: number of fragments before the first
+    /* `begun`: number of fragments started. `finished`: number of fragments before the first
      * unfinished fragment. */
     size_t begun, finished;
     struct hier_fragment fragment[HIER_DEPTH];
@@ -196,7 +196,7 @@ static void combine_step(struct hier *x, size_t index)
         x->comm->device->reduce(&reduce);
 }
 
-/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than HIER_DEPTH
+/* Starts the all-reduce of the next fragment, `data` [count], in place. Fewer than HIER_DEPTH
  * fragments must be in transit. */
 static int hier_begin(struct hier *x, void *data, size_t count, struct ddp_err *err)
 {

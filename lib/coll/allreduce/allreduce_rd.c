@@ -36,8 +36,8 @@ struct rd_call {
     const void *own; /* this rank's input at first, then its latest partial sums */
 };
 
-/* Scratch holds the landing buffers (coll_p2p.h) and then spare. For averages of integers, result
- * follows. */
+/* Scratch holds the landing buffers (coll_p2p.h) and then the buffer `spare`. For averages of
+ * integers, the buffer `result` follows. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);

@@ -39,12 +39,12 @@ struct tree_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_reduction reduction;
-    /* fragment: elements of every fragment except the last; fragments: number of fragments; lag:
-     * twice the rank's depth in the tree. */
+    /* `fragment`: elements of every fragment except the last. `fragments`: number of fragments.
+     * `lag`: twice the rank's depth in the tree. */
     size_t elem, acc_elem, fragment, fragments;
     int parent, first_child, children, lag;
-    /* sum: [count] partial sums in the accumulator type, stored in recv, or in scratch for averages
-     * of integers. landing: two buffers for each child. */
+    /* `sum` [count]: partial sums in the accumulator type, stored in recv, or in scratch for
+     * averages of integers. `landing`: two buffers for each child. */
     unsigned char *sum, *landing;
     /* up_recv[child] and down_recv hold one request for even and one for odd fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
@@ -92,7 +92,7 @@ static int post_up(struct tree_call *call, int child, size_t k, struct ddp_err *
                           &call->up_recv[child][k % 2], err);
 }
 
-/* Combines fragment k of this rank (own) and of its children into sum. */
+/* Combines fragment k of this rank (`own`) and of its children into `sum`. */
 static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
                    struct ddp_err *err)
 {
@@ -139,8 +139,8 @@ static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
 }
 
 /* Posts the receive of fragment k + 1 before it waits for fragment k. The early receive is safe,
- * because a rank with a parent has a lag of at least 2 and has therefore sent fragment k + 1 up
- * already. */
+ * because a rank with a parent has a lag of at least 2 and has therefore sent its own fragment k +
+ * 1 to the parent already. */
 static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     if (call->parent >= 0) {
