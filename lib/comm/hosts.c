@@ -40,7 +40,7 @@ static int simulate_error(const char *text, int size, struct ddp_err *err)
                     "ranks on alternating hosts");
 }
 
-/* Parses decimal digits at `text`. If there are none, returns -1 and sets *end to text. */
+/* Parses decimal digits at `text`. If there are no digits, returns -1 and sets *end to `text`. */
 static long number(const char *text, char **end)
 {
     *end = (char *)(uintptr_t)text;

@@ -15,7 +15,7 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
 }
 
 /* Waits until all ranks have left the previous world in this segment. There is a previous world if
- * the ranks open a second one. */
+ * the ranks have opened and closed a world in this segment before. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;
