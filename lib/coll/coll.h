@@ -11,7 +11,7 @@
  *   gather          send [count]              recv [n*count] at the root
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
- * A call is in place when:
+ * A call is in place if its pointers are as follows. "(root)" limits a rule to the root.
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
@@ -102,9 +102,9 @@ struct ddp_coll_alg {
                     struct ddp_err *err);
     /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Runs the call. Collective. A call has at least one element, except for a barrier. scratch has
-     * scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed before the first
-     * call and keeps its contents between calls. */
+    /* Runs the call. Collective. A call has at least one element, except for a barrier. The buffer
+     * `scratch` has scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed
+     * before the first call and keeps its contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     enum ddp_cost_model cost_model;
@@ -153,8 +153,8 @@ struct ddp_coll_plan {
     size_t scratch_bytes;
     uint64_t bytes; /* message size that the flight recorder shows */
 };
-/* Checks args and allocates scratch. If alg is NULL, uses the algorithm of `auto`. Not collective.
- * The plan stores the array pointers of args, so other arrays need a new plan. */
+/* Checks args and allocates scratch. If `alg` is NULL, uses the algorithm that `auto` chooses. Not
+ * collective. The plan stores the array pointers of args, so other arrays need a new plan. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;

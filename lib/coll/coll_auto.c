@@ -237,7 +237,7 @@ static bool has(const struct ddp_auto_query *query, enum need need)
 
 /* One printed line. It stands for consecutive rows with the same algorithm. */
 struct line {
-    const struct ddp_coll_alg *alg; /* NULL: none yet */
+    const struct ddp_coll_alg *alg; /* NULL: no row yet */
     const char *why;
     size_t from, to; /* message sizes in bytes */
     bool otherwise;  /* used if the algorithm of the line before refuses the call */

@@ -1,5 +1,6 @@
-/* The choice of `auto`. One table for all collectives chooses the algorithm by message size, number
- * of ranks and memory. ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints it. */
+/* The choice of an algorithm by `--algorithm auto`. One table for all collectives chooses the
+ * algorithm by message size, number of ranks and memory. ddp_coll_auto (coll.h) uses the table, and
+ * `--explain-auto` prints it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 
@@ -21,8 +22,8 @@ struct ddp_auto_query {
     int ranks, hosts, world_hosts;
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */
-    /* There are more ranks than cores. A waiting rank then yields its core, so a step takes much
-     * longer. Oversubscription affects the choice of the algorithm, but not the order in which
+    /* True if there are more ranks than cores. A waiting rank then yields its core, so a step takes
+     * much longer. Oversubscription affects the choice of the algorithm, but not the order in which
      * values are summed. */
     bool oversubscribed;
 };

@@ -41,7 +41,7 @@ static inline void *ddp_at(const void *base, size_t elements, size_t elem)
     return (unsigned char *)base + elements * elem;
 }
 
-/* Returns the bytes of args->count elements. */
+/* Returns the size of args->count elements in bytes. */
 static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
 {
     return args->count * ddp_dtype_size(args->dtype);
@@ -65,8 +65,8 @@ static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
     return true;
 }
 
-/* Copies `bytes` bytes. Does nothing if bytes is 0 or dst == src. past_cache: use non-temporal
- * stores (ddp_coll_past_cache in coll_shm.h). */
+/* Copies `bytes` bytes. Does nothing if `bytes` is 0 or dst == src. If `past_cache` is true, uses
+ * non-temporal stores (ddp_coll_past_cache in coll_shm.h). */
 static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const void *src,
                                  size_t bytes, bool past_cache)
 {

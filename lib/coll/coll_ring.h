@@ -14,13 +14,13 @@ extern "C" {
 #endif
 
 /* The combining ring. At the end, rank r holds chunk r of the result. The inputs were combined in
- * the rank order r+1, r+2, ..., r. The last step divides an average, unless the inputs were divided
- * (struct ddp_reduction). */
+ * the rank order r+1, r+2, ..., r. If the operation is an average, the last step divides, unless
+ * the inputs were divided before (struct ddp_reduction). */
 struct ddp_ring_sum {
     struct ddp_chunks chunks;
     const struct ddp_reduction *reduction; /* `landing` must fit the longest chunk */
     const void *input;                     /* [chunks.count], in the accumulator type */
-    void *result;                          /* [count of chunk r]; may be chunk r of input */
+    void *result;                          /* [count of chunk r]; may be chunk r of `input` */
     /* `whole` [chunks.count]: the partial sum of chunk c is stored in chunk c of this array.
      * `whole` may be `input`. If `whole` is NULL, partial sums are stored alternately in spare[0]
      * and spare[1], which are as long as the longest chunk. With two ranks, `whole` and `spare` are

@@ -1,5 +1,5 @@
-/* Helpers of the algorithms that use shared memory: numbers of flag slots, copies, and the wait for
- * all ranks. For lib/coll only. */
+/* Helpers of the algorithms that use shared memory: the numbers of flag slots, the choice of stores
+ * for copies, and chunks that begin at cache lines. For lib/coll only. */
 #ifndef DDP_COLL_COLL_SHM_H
 #define DDP_COLL_COLL_SHM_H
 

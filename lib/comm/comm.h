@@ -1,10 +1,10 @@
 /* A communicator is a group of ranks with the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
- * also ends if the world is aborted or if its deadline passes. The call that waits then fails with
- * DDP_ELOST, and all later operations on the communicator fail, too. With MPI the process may end
- * instead. The deadline of a wait is at least timeout_ns after the start of the wait. Only
- * ddp_comm_agree_idle may have no deadline. */
+ * ends early if the world is aborted or if the deadline of the wait passes. The call that waits
+ * then fails with DDP_ELOST, and all later operations on the communicator fail, too. With MPI the
+ * process may end instead. The deadline of a wait is at least timeout_ns after the start of the
+ * wait. Only ddp_comm_agree_idle may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -157,7 +157,7 @@ int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 /* Returns whether ddp_comm_alloc returns registered memory. The result is the same on all ranks. If
- * it is false, the reason is stored in why [why_bytes]. `why` may be NULL; else why_bytes must be
+ * it is false, the reason is stored in `why` [why_bytes]. `why` may be NULL; else why_bytes must be
  * at least 256. */
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
 /* Returns the address, in this process, of the memory of rank `peer` that corresponds to `ptr`.

@@ -3,8 +3,8 @@
  * An outside launcher makes no shared segment, so the ranks of each host make one. The host's
  * lowest rank creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file
  * has no name and disappears with the last process that maps it. A container or a system call
- * filter may forbid opening it. If one host cannot share memory, no host does. `local` is then
- * NULL, `why` has the reason, and the backend moves all data by messages.
+ * filter may forbid the other ranks to open the file. If one host cannot share memory, no host
+ * does. `local` is then NULL, `why` has the reason, and the backend moves all data by messages.
  *
  * If all ranks of a world share the memory of one host, the world and its groups get shm contexts
  * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory

@@ -68,8 +68,8 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
     return rc;
 }
 
-/* Returns the code of the lowest rank that failed, and writes the text of this rank to `why`.
- * Returns 0 if no rank failed. */
+/* Returns the error code of the lowest rank that failed, and writes its number and error text to
+ * `why`. Returns 0 if no rank failed. */
 static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
                          size_t why_bytes)
 {

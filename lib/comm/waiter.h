@@ -29,9 +29,9 @@ struct ddp_waiter {
     bool sleeps_in_waits;
 };
 
-/* Number of polls before the first yield. DDP_SPIN_ALONE is for ranks that have a core each, and
- * takes about 100 us. DDP_SPIN_SHARED is for oversubscribed ranks. They must yield at once, because
- * the awaited rank may need this core (results/notes/shared-memory.md). */
+/* Number of polls before the first yield. DDP_SPIN_ALONE is for ranks that have a core each.
+ * DDP_SPIN_SHARED is for oversubscribed ranks. They must yield at once, because the awaited rank
+ * may need this core (results/notes/shared-memory.md). */
 #define DDP_SPIN_ALONE  4000
 #define DDP_SPIN_SHARED 1
 
@@ -47,8 +47,8 @@ int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct 
  * ddp_wait_expired. Returns false and does not change `out` if no report can be made. Any thread
  * may call this function. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
-/* Ends a wait that saw that the abort word was set. Returns DDP_ELOST. If another rank is to blame,
- * the message names that rank. */
+/* Ends a wait that found the abort word set. Returns DDP_ELOST. If another rank is to blame, the
+ * message names that rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
 /* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
 static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)

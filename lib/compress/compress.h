@@ -64,7 +64,7 @@ struct ddp_encode {
     /* [state_bytes], aligned to 64. The caller zeroes it before the first call and keeps it between
      * calls for the same bucket. */
     void *state;
-    /* The output. SUM: the array dense [n]. GATHER: the list, which has memory for `bound` entries.
+    /* The output. SUM: the array `dense` [n]. GATHER: `list`, which has memory for `bound` entries.
      */
     void *dense;
     struct ddp_sparse list;
@@ -153,8 +153,8 @@ bool ddp_compressor_at(int i, struct ddp_named *out);
 /* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. Sets *index to the position in the
  * list. Sets *argument to the text behind the colon, or to NULL if there is no colon. Returns
  * DDP_EUSAGE if the name is unknown, or if an argument is missing or not allowed. `what`, for
- * example "compressor", names the list in the message, which lists the legal names and suggests the
- * nearest one. */
+ * example "compressor", names the kind of entry in the message. If NAME is unknown, the hint
+ * suggests the nearest legal name, or lists all entries if no name is near. */
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
                    int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the form in which the user gives an entry, for example "topk:D", "fp16[:CLIP]" or "none".

@@ -78,11 +78,11 @@ struct hier_fragment {
 struct hier {
     struct ddp_comm *comm;
     const int *leader; /* [hosts]: ranks of comm */
-    int hosts, me;     /* me: index of this rank in leader */
+    int hosts, me;     /* `me`: index of this rank in `leader` */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
-    unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
+    unsigned char *scratch; /* hier_scratch_bytes() bytes, aligned to 64 */
     /* `begun`: number of fragments started. `finished`: number of fragments before the first
      * unfinished fragment. */
     size_t begun, finished;
@@ -297,7 +297,8 @@ struct hier_call {
     bool mapped, leads, spreads;   /* mapped: the ranks read the inputs in place */
     int divisor;                   /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
-    /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
+    /* Set if `mapped` is true: the send buffers of the host's ranks, and the leader's recv buffer.
+     */
     const unsigned char *input[DDP_REDUCE_MAX];
     unsigned char *result_buffer;
     struct hier between;

@@ -15,9 +15,9 @@
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
  * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. Averages are
- * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. These
- * divide each input first (struct ddp_reduction), which adds one rounding. Averages of integers are
- * exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. For these
+ * averages, each input is divided first (struct ddp_reduction), which adds one rounding. Averages
+ * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size of
  * the message in the accumulator type. It equals S except for averages of integers. A rank sends

@@ -2,9 +2,9 @@
  *
  * Rank 0 is the root, and the children of rank v are 2v+1 and 2v+2 (pattern.h). The message is cut
  * into *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums,
- * in the order own, first child, second child. It sends the sum to its parent. The sum at the root
- * is complete. *Down*: a rank receives the complete fragment from its parent and sends it to its
- * children.
+ * in the order own input, first child, second child. It sends the sum to its parent. The sum at the
+ * root is complete. *Down*: a rank receives the complete fragment from its parent and sends it to
+ * its children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
  * all ranks run at the same speed, fragment k - 2d has then been to the root and back. Links are
@@ -13,10 +13,10 @@
  * (2009), section 2, with one tree.
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
- * root, except for averages of 16-bit floats over more than 2 ranks. These divide each input first
- * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per combine (of
- * up to three values), at most floor(log2 n) times on the path of a value. Averages of integers are
- * exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * root, except for averages of 16-bit floats over more than 2 ranks. For these averages, each input
+ * is divided first (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once
+ * per combine (of up to three values), at most floor(log2 n) times on the path of a value. Averages
+ * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size of the message in the accumulator type. It equals S except for averages of

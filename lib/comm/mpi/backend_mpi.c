@@ -361,7 +361,7 @@ static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int 
              launcher.name, rank_info->rank, rank_info->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(err,
-                    "start it with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
+                    "start ddpbench with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
                     "module of the MPI that started it beside the binary (`make MPI=1`)",
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
@@ -468,9 +468,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's MPI_Abort does not return, but ends this process with `code`. On an abort, MPICH's
- * mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message. Therefore
- * the rank pauses before it aborts. */
+/* Open MPI's MPI_Abort does not return, but ends this process with the exit code. On an abort,
+ * MPICH's mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message.
+ * Therefore the rank pauses before it aborts. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;

@@ -214,7 +214,7 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
-/* Returns at least `bytes` of the communicator's scratch memory in *out. */
+/* Sets *out to the communicator's scratch memory, which then has at least `bytes` bytes. */
 static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
 {
     if (s->scratch_bytes < bytes) {
@@ -229,8 +229,8 @@ static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_
     return 0;
 }
 
-/* Returns in *out the scratch memory for integer averages: WIDE_COUNT inputs and WIDE_COUNT sums of
- * 64 bits. */
+/* Sets *out to scratch memory for integer averages. It has room for WIDE_COUNT inputs and
+ * WIDE_COUNT sums of 64 bits. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
     void *memory = NULL;
@@ -270,7 +270,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* An array of 0 elements also needs one call. */
+    /* The loop checks `count` at its end, so that an array of 0 elements takes one call, too. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
