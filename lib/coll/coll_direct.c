@@ -271,9 +271,8 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
  * chunk of all ranks' send buffers and stores the result to all ranks' recv buffers.
  *
  * The buffers have the same offset on all ranks, so a rank looks up all addresses once per plan and
- * stores no offsets beside its flag. The stores are plain. Neither non-temporal stores nor
- * prefetches that request ownership of the cache lines are faster (results/notes/collectives.md).
- */
+ * stores no offsets beside its flag. The stores are plain, because neither non-temporal stores nor
+ * prefetches that request ownership of the lines are faster (results/notes/collectives.md). */
 
 /* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
 struct direct_map {

@@ -42,8 +42,8 @@ static inline int ddp_ring_chunk_copied(int rank, int step, int n)
     return ddp_rank_at(rank, -step, n);
 }
 
-/* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which both partners
- * send to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
+/* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which two partners
+ * send data to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
  * meets in exactly one step. A rank that is its own partner is idle in that step. */
 static inline int ddp_mirror_partner(int rank, int step, int n)
 {

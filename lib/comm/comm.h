@@ -35,8 +35,8 @@ struct ddp_gpu_options {
 
 struct ddp_comm_options {
     int64_t timeout_ns; /* minimum time until the deadline of a wait; > 0 */
-    /* Bytes of registered memory that a rank needs at the same time. Only address space is reserved
-     * for them. */
+    /* Largest number of bytes of registered memory that a rank needs at the same time. Only address
+     * space is reserved for them. */
     uint64_t heap_bytes;
     const struct ddp_device *device;
     const char *module_dir; /* folder of the backend modules; NULL: the binary's folder */
@@ -80,8 +80,7 @@ struct ddp_comm {
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
     size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
-    /* True if long waits sleep, so that this thread does not take the core from a computing thread.
-     */
+    /* True if long waits sleep, so that a computing thread can use the core. */
     bool sleeps_in_waits;
 };
 
@@ -116,8 +115,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
 /* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
  * the processes end instead. `code` is the error code of the cause. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
-/* Calls ddp_comm_abort if `rc` is not 0, because the other ranks wait for this rank. Returns `rc`.
- */
+/* Calls ddp_comm_abort if `rc` is not 0, because other ranks wait for this rank. Returns `rc`. */
 int ddp_comm_abort_if(struct ddp_comm *comm, int rc) DDP_MUST_CHECK;
 /* Returns the world that comm belongs to. */
 struct ddp_comm *ddp_comm_world(const struct ddp_comm *comm);

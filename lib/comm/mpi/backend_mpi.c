@@ -468,9 +468,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's MPI_Abort does not return, but ends this process with the exit code. On an abort,
- * MPICH's mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message.
- * Therefore the rank pauses before it aborts. */
+/* Open MPI's MPI_Abort does not return, but ends this process with the exit code of `code`. On an
+ * abort, MPICH's mpiexec (Hydra) drops output that it has not forwarded yet, such as our error
+ * message. Therefore the rank pauses before it aborts. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;
