@@ -1,5 +1,5 @@
 /* Monotonic time in integer nanoseconds. The result record contains the resolution of the clock and
- * the cost of a call. */
+ * the time that one call takes. */
 #ifndef DDP_BASE_CLOCK_H
 #define DDP_BASE_CLOCK_H
 

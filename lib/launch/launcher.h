@@ -45,10 +45,10 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Call this function after a child process that may have called MPI_Init was killed. If a process
- * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats its end as a crash: it
- * kills the other ranks of the host and returns 1. This function sends Hydra the message that
- * MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the answer.
- * Under other launchers it does nothing. */
+ * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats the end of the process
+ * as a crash: Hydra kills the other ranks of the host and returns 1. This function sends Hydra the
+ * message that MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the
+ * answer. Under other launchers this function does nothing. */
 void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher);
 /* Returns the names of all environment variables of launchers, NULL-terminated. */
 const char *const *ddp_launcher_variables(void);

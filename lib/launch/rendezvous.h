@@ -11,7 +11,7 @@
  * answer and continues its search, because its own server may listen on the next port. A second
  * process with the same rank also continues its search. If a client of this job has another number
  * of ranks, server and client fail at once. If ranks are missing at the deadline, the server fails
- * with an error that names them, and sends the error to all connected clients.
+ * with an error that names the missing ranks, and sends the error to all connected clients.
  *
  * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
  * therefore takes the first free port of `ports` consecutive ports, and clients try all of them.
