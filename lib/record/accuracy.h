@@ -1,7 +1,7 @@
 /* The accuracies of the training runs of base and new, and the verdict on them.
  *
- * A group consists of the runs whose names differ only in the seed. Each seed that both sides have
- * in a group gives one difference: the accuracy of new minus the accuracy of base
+ * A group consists of the runs whose names differ only in the seed. Each seed that both base and
+ * new have in a group gives one difference: the accuracy of new minus the accuracy of base
  * (stats/noninferior.h). If a run is repeated, as in the pairs of a gate, its accuracies are
  * averaged first, because the same seed gives nearly the same accuracy again. A run that diverged
  * has the accuracy 0. */
@@ -15,19 +15,19 @@
 extern "C" {
 #endif
 
-/* The runs of a group with one seed. */
+/* The runs of a group with one seed. The arrays are indexed by side: 0 is base, 1 is new. */
 struct ddp_accuracy_seed {
     char group[DDP_RESULT_RUN_NAME];
     double seed;
-    double sum[2]; /* By side: sum of the accuracies of the repetitions. */
-    int count[2];  /* By side: number of repetitions. */
+    double sum[2]; /* Sum of the accuracies of the repetitions. */
+    int count[2];  /* Number of repetitions. */
     bool diverged[2];
     double eval_images; /* Smallest number of evaluation images. NaN: unknown. */
 };
 
 struct ddp_accuracy_list {
     struct ddp_accuracy_seed *items; /* [count], released with free(). */
-    size_t count, room;              /* room: elements that items has memory for. */
+    size_t count, room;              /* room: number of elements for which `items` has memory. */
 };
 
 /* Adds the accuracies of a result. side: 0 is base, 1 is new. Returns 0 or DDP_ENOMEM. */

@@ -33,7 +33,7 @@ struct ddp_unjudged {
 
 struct ddp_unjudged_list {
     struct ddp_unjudged *items; /* [count], released with free(). */
-    size_t count, room;         /* room: elements that items has memory for. */
+    size_t count, room;         /* room: number of elements for which `items` has memory. */
 };
 
 /* Appends an item. Returns DDP_ENOMEM if there is no memory. */
@@ -103,8 +103,8 @@ void ddp_verdict_record_release(struct ddp_verdict_record *v);
  * seeds. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 /* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
- * v->reason how many cells and training runs were not judged, and some of their names. This
- * includes items that only new has. */
+ * v->reason how many cells and training runs were not judged, and some of their names. The counts
+ * and names include items that only new has. */
 void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
 /* Appends `before` and `text` to v->reason, cut off where the reason is full. */
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);
