@@ -31,7 +31,8 @@ struct ddp_log {
     int64_t progress_since_ns;
 };
 
-/* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
+/* Writes a line such as "ddpbench: warning: text\n", unless `log` is NULL or log->level is lower
+ * than `level`. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 /* Returns whether the stream can accept a line within timeout_ms. Returns false for a full pipe

@@ -24,7 +24,7 @@ enum ddp_launcher_kind {
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
-    /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
+    /* The MPI module for ranks of this launcher: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
     /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
      * number of cores is that of the affinity mask of this process or of its parent, whichever is

@@ -72,7 +72,7 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Connects `size` ranks of a job as a group, of which this rank is number `rank`. `server` is the
  * address at which rank 0 of the group listens; rank 0 ignores it. `context` is the id of the
- * group. It is not 0, and no other group has the same id. Collective over the group. */
+ * group. The id is not 0, and no other group has the same id. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *server, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_connections *connections,

@@ -26,7 +26,7 @@ enum ddp_answer_verdict {
     DDP_ANSWER_READY,     /* all ranks are connected; with context 0 the endpoints [size] follow */
     DDP_ANSWER_OTHER_JOB, /* this server belongs to another job */
     DDP_ANSWER_TAKEN,     /* another process is already connected as this rank */
-    DDP_ANSWER_REFUSED    /* the client fails with code and text */
+    DDP_ANSWER_REFUSED    /* the client fails with `code` and `text` of the answer */
 };
 
 struct ddp_answer {

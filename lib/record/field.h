@@ -60,7 +60,7 @@ struct ddp_fields {
     size_t count;
 };
 
-/* The first three members of a row for a member of struct `type`. */
+/* Sets `name`, `offset` and `bytes` of a row, for the member `member` of struct `type`. */
 #define DDP_FIELD_AT(type, member)                                                                 \
     .name = #member, .offset = offsetof(struct type, member),                                      \
     .bytes = sizeof(((struct type *)0)->member)

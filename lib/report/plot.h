@@ -197,7 +197,7 @@ double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over 
 enum ddp_plot_metric {
     DDP_PLOT_BUSBW,   /* Also shows the bounds if there are at most three series. */
     DDP_PLOT_TIME,    /* Also shows the bounds if there are at most three series. */
-    DDP_PLOT_SPEEDUP, /* Time of dense f32 divided by the time. Above 1 the exchange is faster. */
+    DDP_PLOT_SPEEDUP, /* Time of dense f32 / time of the cell. Above 1 the cell is faster. */
     DDP_PLOT_RATIO    /* Time divided by the time of the same cell in the first source. */
 };
 /* Makes a plot of the metric for a group. The plot has no series if no cell has the metric. The

@@ -1,4 +1,4 @@
-/* A test whether an accuracy became worse by more than a margin. The functions keep no state.
+/* Tests whether an accuracy became worse by more than a margin. The functions keep no state.
  *
  * Each training seed gives one sample: the accuracy with the new command minus the accuracy with
  * the base command. The test computes one-sided bounds of the mean difference from Student's t
@@ -21,7 +21,7 @@ extern "C" {
 enum ddp_noninferior_state {
     DDP_NOT_WORSE,          /* the lower bound lies above -margin */
     DDP_WORSE,              /* the upper bound lies below -margin */
-    DDP_ACCURACY_UNCERTAIN, /* neither, or fewer than two differences */
+    DDP_ACCURACY_UNCERTAIN, /* neither of these, or there are fewer than two differences */
 };
 /* Returns "not-worse", "worse" or "uncertain". */
 const char *ddp_noninferior_name(enum ddp_noninferior_state state);
