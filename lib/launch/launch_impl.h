@@ -1,6 +1,6 @@
 /* Private header of the launcher.
  *
- *   launch.c            sets up, starts, cleans up; the rank's side
+ *   launch.c            sets up the run, starts the ranks, cleans up; the rank's side of messages
  *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
  *   launch_channel.c    the parent's side of messages
  *   launch_report.c     reports the first failure as text */

@@ -9,7 +9,7 @@
  * begins at a page boundary:
  *
  *   struct ddp_segment                                 sizes, abort word, use of the channels
- *   struct ddp_segment_rank  [ranks]                   result, error and flight recorder of a rank
+ *   struct ddp_segment_rank  [ranks]                   result, error and flight recorders of a rank
  *   channel                  [DDP_SEGMENT_CHANNELS]    flags, message slots and rings of one group
  *   pipe                     [ranks * ranks]           ring for messages of one rank to another
  *   heap                     [ranks]                   registered memory, 2 MiB aligned */

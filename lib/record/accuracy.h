@@ -42,8 +42,8 @@ int ddp_accuracy_add(struct ddp_accuracy_list *list, const struct ddp_result *re
  * 0 or DDP_ENOMEM. */
 int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_record *v,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Describes the result: the difference with its bounds, how many seeds are needed, that new
- * diverged, or that no seed is in both base and new. */
+/* Writes the result as a text: the difference with its bounds, or the number of seeds that are
+ * needed. If new diverged, or if no seed is in both base and new, the text says this instead. */
 void ddp_accuracy_text(const struct ddp_verdict_accuracy *a, char *out, size_t bytes);
 
 #ifdef __cplusplus

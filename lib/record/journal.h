@@ -49,8 +49,8 @@ struct ddp_journal_entry {
     enum ddp_journal_kind kind;
     int launch, cell; /* launch: repetition, from 1. cell: from 0. */
     char id[192];     /* Printable text that identifies the entry. */
-    /* The payload that enum ddp_journal_kind lists for the kind, aligned and borrowed. NULL with 0
-     * bytes for BEGIN and END. */
+    /* The payload of this kind (see enum ddp_journal_kind), aligned and borrowed. NULL with 0 bytes
+     * for BEGIN and END. */
     const void *payload;
     size_t payload_bytes;
 };

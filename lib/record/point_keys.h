@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* In the order in which a table shows them. */
+/* The keys, in the order in which a table shows them. */
 enum ddp_point_key {
     DDP_KEY_COLL,
     DDP_KEY_SIZE,

@@ -109,7 +109,7 @@ struct ddp_break_even {
  * time of the operation alone. */
 struct ddp_overlap_times {
     double compute_ns; /* Time of the arithmetic alone. */
-    double total_ns;   /* Time of both at once. */
+    double total_ns;   /* Time if the operation and the arithmetic run at once. */
     /* How much of the shorter activity (operation or arithmetic) is hidden behind the longer one,
      * in percent of the shorter one. */
     double percent;
