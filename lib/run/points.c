@@ -14,8 +14,8 @@
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
 /* Rough speeds of an older core. They give the order of magnitude of the time of a run, and the
- * share that each item of a sweep has in its time. sweep_run.c corrects the estimate with the real
- * times of finished items. */
+ * share of each item in the time of a sweep. sweep_run.c corrects the estimate with the real times
+ * of finished items. */
 #define POINT_S          0.02  /* per point, for buffers, ping-pong and one verified operation */
 #define OPERATION_S      2e-6  /* per operation, without data */
 #define BYTES_PER_S      1.5e9 /* speed at which one rank processes a message */

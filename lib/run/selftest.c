@@ -299,8 +299,8 @@ void ddp_selftest_release(struct ddp_selftest *test)
     *test = (struct ddp_selftest){.count = 0};
 }
 
-/* noise_floor is this quantile over the gates, and detectable is this quantile over the cells of
- * all gates (record/noise.h). */
+/* noise_floor is this quantile over the A/A gates, and detectable is this quantile over the cells
+ * of all A/A gates (record/noise.h). */
 #define MOST 0.9
 /* Number of times that the bisection halves the range from 0 to 100 %. The resolution is 0.02 %. */
 #define HALVINGS 12

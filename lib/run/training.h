@@ -26,7 +26,8 @@ struct ddp_train_values {
     double lr, momentum, weight_decay,
         target_accuracy; /* target_accuracy is NaN if there is none */
     uint64_t bucket_bytes;
-    /* These members, except dry_run, are not options. check, prepare and borrow fill them. */
+    /* The members below, except dry_run, are not options. The functions check, prepare and borrow
+     * fill them. */
     struct ddp_partition_spec partition_spec;    /* from `partition` */
     struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
