@@ -71,9 +71,9 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Does not wait.
-     * A rank calls this function while it waits for something else, such as its GPU. This member
-     * may be NULL. */
+    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress
+     * with earlier messages. Does not wait. A rank calls this function while it waits for something
+     * else, such as its GPU. This member may be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -99,7 +99,11 @@ const struct ddp_backend *ddp_backend_find(const char *name); /* NULL if unknown
  * or NATIVE and the pointers of their functions disagree. */
 int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A backend module (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
+/* Writes the folder of the backend modules to out [out_bytes]: `given`, or the binary's folder if
+ * `given` is NULL. Returns DDP_EUNAVAIL if the folder cannot be found. */
+int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes) DDP_MUST_CHECK;
+
+/* A module of backend mpi (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
  * ddp_backend_module`. */
 #define DDP_MODULE_ABI 1
 struct ddp_backend_module {
