@@ -57,6 +57,9 @@ struct ddp_backend {
     int (*load)(struct ddp_err *err);
     /* Returns the version of the device's software ("CUDA 13.0, ..."). This member may be NULL. */
     const char *(*device_library)(void);
+    /* Writes the transports and network devices of this rank's connections, such as "tcp/eth0,
+     * posix/memory". This member may be NULL. */
+    void (*transports)(struct ddp_comm *comm, char *out, size_t out_bytes);
     /* Returns the number of devices of this host that ranks can use, with one device per rank. This
      * member is NULL if the backend needs no devices. */
     int (*places)(void);

@@ -46,8 +46,10 @@
 #define PROBE_NS INT64_C(10000000000)
 /* A waiting rank checks the side channel this often. It reads the clock once in LOOK_POLLS polls.
  */
-#define LOOK_NS    INT64_C(100000000)
-#define LOOK_POLLS 64
+/* Time that our launcher has to report the death of a rank before the ranks do. */
+#define LAUNCHER_NS INT64_C(500000000)
+#define LOOK_NS     INT64_C(100000000)
+#define LOOK_POLLS  64
 
 /* A block of ddp_comm_alloc. */
 struct block {
@@ -209,8 +211,6 @@ static void abort_all(struct world *w, int rank, int code)
     struct ddp_comm *local = w->comm->hosts != NULL ? w->comm->hosts->local : NULL;
     if (atomic_exchange(&w->failed, true))
         return;
-    if (local != NULL && w->comm->hosts->segment != NULL)
-        local->backend->abort(local, code);
     if (is_own(w))
         ddp_segment_abort(side->rank_info.segment, rank >= 0 ? rank : w->comm->rank, w->comm->rank,
                           code);
@@ -218,6 +218,9 @@ static void abort_all(struct world *w, int rank, int code)
         ddp_control_tcp_lost(side, rank, w->why);
     else
         ddp_comm_abort(side, code);
+    /* The side channel carries the reason, so the ranks of this host leave their waits after it. */
+    if (local != NULL && w->comm->hosts->segment != NULL)
+        local->backend->abort(local, code);
 }
 
 /* Fails with the first failure. If it is new, it is `text`, and all ranks are told about it. Call
@@ -246,6 +249,15 @@ static bool side_failed(struct ddp_comm *side, char *text, size_t text_bytes)
     return rc != 0;
 }
 
+/* Our launcher reports the death of a rank with its cause, so give it time to report first. */
+static void wait_for_launcher(const struct world *w)
+{
+    const int64_t deadline = ddp_now_ns() + LAUNCHER_NS;
+    while (!ddp_segment_aborted(w->side->rank_info.segment, NULL, NULL, NULL) &&
+           ddp_now_ns() < deadline)
+        ddp_sleep_ns(1000000);
+}
+
 /* Fails if the run has failed on this or another rank. Checks the side channel from time to time,
  * or always if `now` is set. Call this function under the lock. */
 static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
@@ -257,6 +269,10 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
         return ddp_fail(err, DDP_ELOST, "%s", w->why);
     const int lost = w->module->lost(w->ucx, &why);
     if (lost >= 0) {
+        if (is_own(w)) {
+            wait_for_launcher(w);
+            DDP_TRY(ddp_wait_check(w->side, err));
+        }
         snprintf(text, sizeof text, "rank %d on %s was lost: UCX: %s", lost, w->host[lost], why);
         return lose(comm, lost, text, err);
     }
@@ -386,7 +402,13 @@ static int test_locked(struct ddp_comm *comm, struct ddp_request *req, struct dd
 static int ucx_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
-    DDP_TRY(ddp_wait_check(comm, err));
+    if (ddp_wait_check(comm, NULL) != 0) {
+        /* The side channel may know the reason, but the abort word only names a rank. */
+        take(w);
+        const int rc = check_run(comm, true, err);
+        release(w);
+        return rc != 0 ? rc : ddp_wait_check(comm, err);
+    }
     if (req->impl[0] != NULL) {
         take(w);
         const int rc = test_locked(comm, req, err);
@@ -450,7 +472,7 @@ static int ucx_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
 
 /* The facts that a rank sends over the side channel. */
 struct card {
-    uint64_t address_bytes;
+    uint64_t address_bytes, identity; /* identity: of the host (hosts.h) */
     char library[48], host[64];
 };
 
@@ -465,7 +487,8 @@ static int connect_all(struct ddp_comm *comm, struct world *w, const struct card
                             "rank 0 on %.63s has %.47s, but rank %d on %.63s has %.47s",
                             cards[0].host, cards[0].library, r, cards[r].host, cards[r].library);
         memcpy(w->host[r], cards[r].host, sizeof w->host[r]);
-        const int rc = w->module->connect(w->ucx, r, addresses + (size_t)r * longest, err);
+        const int rc = w->module->connect(w->ucx, r, addresses + (size_t)r * longest,
+                                          cards[r].identity == cards[comm->rank].identity, err);
         if (rc != 0) {
             char text[300];
             snprintf(text, sizeof text, "no connection to rank %d on %.63s: %.180s", r,
@@ -486,6 +509,7 @@ static int exchange_addresses(struct ddp_comm *comm, struct world *w, struct ddp
     const void *address = NULL;
     size_t bytes = 0, longest = 0;
     ddp_sysinfo_read(&host);
+    mine.identity = ddp_hosts_identity(&host);
     snprintf(mine.host, sizeof mine.host, "%.63s", host.host);
     snprintf(mine.library, sizeof mine.library, "%s", w->module->library());
     int rc = DDP_NEW(&cards, (size_t)comm->size, err);
@@ -677,6 +701,14 @@ static void ucx_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
+static void ucx_transports(struct ddp_comm *comm, char *out, size_t out_bytes)
+{
+    struct world *w = state_of(comm)->world;
+    take(w);
+    w->module->transports(w->ucx, out, out_bytes);
+    release(w);
+}
+
 static void ucx_abort(struct ddp_comm *comm, int code)
 {
     struct world *w = state_of(comm)->world;
@@ -764,6 +796,7 @@ const struct ddp_backend ddp_backend_ucx = {
                "ranks",
     .caps = DDP_CAP_P2P | DDP_CAP_REGISTERED | DDP_CAP_HOSTS | DDP_CAP_ANY_LAUNCHER,
     .library = ucx_library,
+    .transports = ucx_transports,
     .probe = ucx_probe,
     .init = ucx_init,
     .finalize = ucx_finalize,

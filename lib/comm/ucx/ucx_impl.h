@@ -26,7 +26,9 @@ struct ddp_ucx_module {
     void (*close)(struct ddp_ucx *ucx, bool orderly);
     /* Returns the address at which other ranks reach this worker. It is valid until close. */
     int (*address)(struct ddp_ucx *ucx, const void **out, size_t *bytes, struct ddp_err *err);
-    int (*connect)(struct ddp_ucx *ucx, int rank, const void *address, struct ddp_err *err);
+    /* `same_host`: use UCX's shared memory. Then UCX does not report that the rank is lost. */
+    int (*connect)(struct ddp_ucx *ucx, int rank, const void *address, bool same_host,
+                   struct ddp_err *err);
     /* Start a message. *request becomes the handle for `test`, or NULL if a send is done. */
     int (*isend)(struct ddp_ucx *ucx, int rank, uint64_t tag, const void *buf, size_t bytes,
                  void **request, struct ddp_err *err);

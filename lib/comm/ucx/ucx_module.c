@@ -21,6 +21,7 @@
 struct peer {
     struct ddp_ucx *ucx;
     int rank;
+    bool same_host;
     ucp_ep_h endpoint;
 };
 
@@ -80,7 +81,8 @@ static void ucx_close(struct ddp_ucx *ucx, bool orderly)
         return;
     ucx->closing = true;
     for (int r = 0; ucx->peers != NULL && r < ucx->ranks; r++) {
-        if (ucx->peers[r].endpoint == NULL)
+        /* The worker closes connections of the same host itself. */
+        if (ucx->peers[r].endpoint == NULL || ucx->peers[r].same_host)
             continue;
         ucs_status_ptr_t request = ucp_ep_close_nbx(ucx->peers[r].endpoint, &force);
         if (!UCS_PTR_IS_PTR(request))
@@ -159,18 +161,21 @@ static int ucx_address(struct ddp_ucx *ucx, const void **out, size_t *bytes, str
     return 0;
 }
 
-static int ucx_connect(struct ddp_ucx *ucx, int rank, const void *address, struct ddp_err *err)
+/* UCX 1.13 reports a lost peer only with transports over a network. */
+static int ucx_connect(struct ddp_ucx *ucx, int rank, const void *address, bool same_host,
+                       struct ddp_err *err)
 {
     struct peer *peer = &ucx->peers[rank];
     const ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = address,
-        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_mode = same_host ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_lost, .arg = peer},
     };
     peer->ucx = ucx;
     peer->rank = rank;
+    peer->same_host = same_host;
     const ucs_status_t status = ucp_ep_create(ucx->worker, &params, &peer->endpoint);
     if (status == UCS_OK)
         return 0;
@@ -262,7 +267,7 @@ static void ucx_unmap(struct ddp_ucx *ucx, void *handle)
 }
 
 /* Adds the transport of a line "# lane[0]:  2:tcp/eth0.0 md[1] ..." of ucp_ep_print_info, unless
- * `out` contains it. */
+ * `out` contains it, or connects the rank to itself. */
 static void add_lane(const char *line, char *out, size_t out_bytes)
 {
     char lane[64];
@@ -273,7 +278,7 @@ static void add_lane(const char *line, char *out, size_t out_bytes)
     char *dot = strrchr(lane, '.'); /* ".0" is the number of the path */
     if (dot != NULL && strspn(dot + 1, "0123456789") == strlen(dot + 1))
         *dot = '\0';
-    if (strstr(out, lane) == NULL)
+    if (strncmp(lane, "self/", 5) != 0 && strstr(out, lane) == NULL)
         ddp_text_append(out, out_bytes, "%s%s", out[0] != '\0' ? ", " : "", lane);
 }
 
