@@ -124,7 +124,9 @@ static int open_context(struct ddp_ucx *ucx, struct ddp_err *err)
     if (status == UCS_OK)
         return 0;
     ddp_fail(err, DDP_EUNAVAIL, "ucp_init: %s", ucs_status_string(status));
-    return ddp_hint(err, "check the variables UCX_*; UCX_LOG_LEVEL=info shows UCX's messages");
+    return ddp_hint(
+        err, "check UCX_TLS, UCX_NET_DEVICES and other variables UCX_*; UCX_LOG_LEVEL=info shows "
+             "UCX's messages");
 }
 
 static int ucx_open(int ranks, struct ddp_ucx **out, struct ddp_err *err)
