@@ -47,8 +47,8 @@ all_zero() {
 
 # lose VICTIM SIGNAL: sends the signal to the process of rank VICTIM once rank 0 has printed its second
 # point. Waits for the other ranks, and sets `codes` to all exit codes and `ended_ms` to their time. The
-# job is `long`, on the ranks that `start` has started.
-long=(allreduce --backend ucx --algorithm ring --size 4,64K,1M --order given --placement in -n 5000 -w 1 --json out.json)
+# job is `long`, on the ranks that `start` has started. Each writes its process id to R.pid.
+long=(allreduce --backend ucx --algorithm ring --size 4,64K,1M --order given --placement in -w 1 --json out.json)
 lose() {
     local began r victim=$1
     for _ in {1..300}; do
@@ -57,7 +57,6 @@ lose() {
     done
     grep -q ' 65536 ' 0.out || { tail ./*.out && false; }
     began=$(date +%s%N)
-    # timeout(1) or ip(8) may stand between; the signal goes to ddpbench itself
     kill -s "$2" "$(cat "$victim.pid")"
     codes=
     for r in "${!pids[@]}"; do
@@ -71,6 +70,6 @@ lose() {
     tail ./*.out
 }
 
-# noting R COMMAND...: a prefix that writes the process id of rank R to R.pid.
+# A prefix of a command that writes the process id of rank R to R.pid.
 # shellcheck disable=SC2016 # the inner shell's
 noted=(sh -c 'echo $$ >"$RANK.pid"; exec "$@"' sh)

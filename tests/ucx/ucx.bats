@@ -19,13 +19,13 @@ right() {
     for launch in processes threads; do
         ok allreduce --backend ucx --ranks 1,2,3 --size 4,40K -d f32,bf16 --algorithm ring,rhd,rd,tree,auto \
             --placement both -n 2 -w 1 --check all -q --launch $launch --json out.json
-        right 104 out.json # with one rank only auto runs
+        right 120 out.json
     done
     holds out.json "d['world']['backend'] == 'ucx' and d['tool']['features']['ucx'].startswith('UCX ')"
     holds out.json "d['world']['transports'] is not None"
 }
 
-@test "our launcher, simulated hosts: hier, sparse exchange, groups and the reference point-to-point" {
+@test "our launcher, simulated hosts: hier, sparse exchange, groups and messages" {
     DDPBENCH_HOSTS=2 ok allreduce --backend ucx --ranks 4 --size 40K --algorithm hier,ring -n 3 -w 1 -q --json out.json
     right 4 out.json
     DDPBENCH_HOSTS=2 ok allreduce --backend ucx --ranks 4 --size 40K --compress topk:0.01,fp16 -n 3 -w 1 -q --json out.json
@@ -80,7 +80,7 @@ begin() {
     local r
     pids=()
     for ((r = 0; r < $1; r++)); do
-        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -T "${2:-20}"
+        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n 5000 -T "${2:-20}"
     done
 }
 
@@ -108,7 +108,7 @@ begin() {
 }
 
 @test "our launcher names the signal that killed a rank" {
-    "$ddpbench" "${long[@]}" --ranks 3 -T 20 >0.out 2>&1 3>&- &
+    "$ddpbench" "${long[@]}" -n 5000 --ranks 3 -T 20 >0.out 2>&1 3>&- &
     job=$!
     for _ in {1..300}; do
         ! grep -q ' 65536 ' 0.out || break

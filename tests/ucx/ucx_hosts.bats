@@ -2,7 +2,7 @@
 # Backend ucx on 4 hosts (network namespaces) with torchrun's variables and no MPI. Needs root, otherwise
 # skipped.
 # shellcheck disable=SC2154,SC2034 # ddpbench, hosts, codes, ended_ms, pids: ucx.bash, netns.bash
-# jobs: 2
+# jobs: 3
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -68,7 +68,7 @@ correct() {
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
 loses() {
     hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -T "$3"
+    begin 1 "$ddpbench" "${long[@]}" -n 300 -T "$3"
     lose "$1" "$2"
     [ "$codes" = "13 13 13 " ]
 }
@@ -98,7 +98,7 @@ loses() {
 
 @test "a host whose link goes down is named, and the results are saved" {
     hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -T 3
+    begin 1 "$ddpbench" "${long[@]}" -n 300 -T 3
     for _ in {1..300}; do
         ! grep -q ' 65536 ' 0.out || break
         sleep 0.1
