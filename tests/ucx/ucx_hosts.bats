@@ -2,7 +2,7 @@
 # Backend ucx on 4 hosts (network namespaces) with torchrun's variables and no MPI. Needs root, otherwise
 # skipped.
 # shellcheck disable=SC2154,SC2034 # ddpbench, hosts, codes, ended_ms, pids: ucx.bash, netns.bash
-# jobs: 3
+# jobs: 2
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -11,7 +11,7 @@ setup() {
     ucx_setup
     unshare --uts true 2>err.txt || skip "no namespaces here"
     export UCX_NET_DEVICES=eth0
-    master=10.77.9.1 port=29400
+    master=10.77.9.1 port=29400 limit=150
 }
 
 teardown() {
@@ -43,26 +43,17 @@ correct() {
     holds out.json "'tcp/eth0' in d['world']['transports'].split(', ')"
 }
 
-@test "4 hosts of one rank: all algorithms, types, placements" {
+@test "4 hosts of one rank: all algorithms, in and out of place" {
     hosts_up 4
-    correct 1 allreduce --backend ucx --size 8,40K,1M -d f32,bf16 --algorithm ring,rhd,rd,tree,auto --placement both -n 1 -w 0 --check all
-    holds out.json "len(p) == 60"
+    correct 1 allreduce --backend ucx --size 40K -d bf16 --algorithm ring,rhd,rd,tree --placement both -n 1 -w 0
+    holds out.json "len(p) == 8"
 }
 
-@test "4 hosts of 2 ranks: hier uses shared memory inside each host, and auto takes ucx without a GPU" {
-    hosts_up 4
-    correct 2 allreduce --size 8,40K,1M --algorithm hier,ring,auto -n 2 -w 0 --check all
+@test "2 hosts of 2 ranks: hier uses shared memory inside each host, and auto takes ucx without a GPU" {
+    hosts_up 2
+    correct 2 allreduce --size 40K --algorithm hier,ring -n 1 -w 0
     holds out.json "d['world']['backend'] == 'ucx' and 'hier' in {q['algorithm_used'] for q in p}"
     holds out.json "d['world']['transports'] != 'tcp/eth0'" # shared memory inside the hosts
-}
-
-@test "4 hosts: groups, all-to-all, compression and training" {
-    hosts_up 4
-    correct 1 allreduce --backend ucx --groups 2 --size 40K -n 2 -w 0
-    correct 1 all-to-all --backend ucx --size 40K -n 2 -w 0
-    correct 1 allreduce --backend ucx --compress topk:0.01 --size 40K -n 2 -w 0
-    begin 1 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 4 -q --json out.json
-    [ "$(finish)" = "0 0 0 0 " ] || { tail ./*.out && false; }
 }
 
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
@@ -94,17 +85,4 @@ loses() {
     loses 1 STOP 2
     [ "$ended_ms" -lt 4500 ]
     file_says 2.out "rank 1"
-}
-
-@test "a host whose link goes down is named, and the results are saved" {
-    hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -n 300 -T 3
-    for _ in {1..300}; do
-        ! grep -q ' 65536 ' 0.out || break
-        sleep 0.1
-    done
-    ip -n "${hosts[3]}" link set eth0 down
-    [ "$(finish)" = "13 13 13 13 " ] || { tail ./*.out && false; }
-    file_says 0.out "rank 3"
-    holds out.json "d['status'] == 'partial' and len(p) >= 2"
 }
