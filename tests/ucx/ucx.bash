@@ -1,5 +1,5 @@
 # Functions for the scripts of this folder, which test backend ucx. Sourced by bats.
-# shellcheck shell=bash disable=SC2154 # output, status: bats; ddpbench: helpers.bash
+# shellcheck shell=bash disable=SC2034,SC2054,SC2154 # long, noted: the scripts of this folder; output, status: bats; ddpbench: helpers.bash
 
 load ../helpers.bash
 
@@ -22,7 +22,8 @@ start() {
     pids[r]=$!
 }
 
-# finish: waits for all ranks, and prints their exit codes in order.
+# finish: waits for all ranks, and prints their exit codes in order. Must run in the shell that started
+# the ranks.
 finish() {
     local pid
     for pid in "${pids[@]}"; do

@@ -3,19 +3,17 @@
  * workers. UCX then carries all messages, barriers and small all-gathers. The side channel carries
  * aborts, and it notices lost ranks that UCX does not report.
  *
- * The binary does not link UCX. The calls of UCX are in the module ddpbench-ucx.so (ucx_module.c).
+ * The binary does not link UCX. The calls of UCX are in the module ddpbench-ucx.so (ucx_module.c),
+ * which backend_ucx_load.c loads.
  *
  * The 64 bits of a UCX tag are the number of the communicator (24 bits), the sender's world rank
  * (12 bits) and the tag of the message (28 bits). The highest tag bit marks messages of barriers
  * and all-gathers. */
-#include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -23,16 +21,12 @@
 #include "base/sysinfo.h"
 #include "comm/backend.h"
 #include "comm/bootstrap.h"
-#include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/tcp/control_tcp.h"
 #include "comm/ucx/ucx_impl.h"
 #include "comm/waiter.h"
-#include "launch/launch_in_subprocess.h"
 #include "launch/segment.h"
 
-#define MODULE        "ddpbench-ucx.so"
-#define PATH_BYTES    4400
 #define CONTEXT_SHIFT 40
 #define SOURCE_SHIFT  28
 #define TAG_BITS      27 /* of the messages of ddp_comm_isend */
@@ -42,8 +36,6 @@
 /* The communicator number for agreeing on the number of a new group. The world has number 0. */
 #define CONTEXT_SETUP CONTEXT_MAX
 
-/* Time limit for the child process that loads the module for ucx_probe. */
-#define PROBE_NS INT64_C(10000000000)
 /* A waiting rank checks the side channel this often. It reads the clock once in LOOK_POLLS polls.
  */
 /* Time that our launcher has to report the death of a rank before the ranks do. */
@@ -101,100 +93,6 @@ static void release(struct world *w)
 {
     if (w->threads)
         pthread_mutex_unlock(&w->lock);
-}
-
-/* The module of this process, which is never unloaded. */
-static _Atomic(const struct ddp_ucx_module *) loaded;
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static int no_module(const char *path, const char *why, struct ddp_err *err)
-{
-    ddp_fail(err, DDP_EUNAVAIL, "cannot load '%.160s': %.200s", path, why);
-    return ddp_hint(err, "install UCX (Debian: libucx-dev), then build ddpbench again from its "
-                         "sources (`make UCX=1`, and `make install` if it was installed that way)");
-}
-
-/* Loads the module. UCX installs handlers of SIGSEGV and similar signals. They are removed, because
- * the launcher reports a crash by its signal. Call this function under load_lock. */
-static int load_locked(const char *given_dir, struct ddp_err *err)
-{
-    static const int signals[] = {SIGILL, SIGBUS, SIGFPE, SIGSEGV};
-    struct sigaction before[DDP_COUNT_OF(signals)];
-    char dir[PATH_BYTES - 64], path[PATH_BYTES];
-    if (atomic_load(&loaded) != NULL)
-        return 0;
-    if (ddp_backend_module_dir(given_dir, dir, sizeof dir) != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
-    snprintf(path, sizeof path, "%s/" MODULE, dir);
-    if (access(path, R_OK) != 0)
-        return no_module(path, "there is no such file", err);
-    for (size_t i = 0; i < DDP_COUNT_OF(signals); i++)
-        (void)sigaction(signals[i], NULL, &before[i]);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < DDP_COUNT_OF(signals); i++)
-        (void)sigaction(signals[i], &before[i], NULL);
-    if (handle == NULL)
-        return no_module(path, dlerror(), err);
-    const struct ddp_ucx_module *module = dlsym(handle, "ddp_backend_module");
-    int rc = 0;
-    if (module == NULL || module->abi != DDP_UCX_MODULE_ABI)
-        rc = ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of this ddpbench", path);
-    else if (strcmp(module->commit, ddp_build_commit()) != 0)
-        rc = ddp_fail(err, DDP_EMISMATCH,
-                      "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
-                      module->commit, ddp_build_commit());
-    if (rc != 0) {
-        dlclose(handle);
-        return ddp_hint(err, "build binary and modules together: `make UCX=1`");
-    }
-    atomic_store(&loaded, module);
-    return 0;
-}
-
-static int load_module(const char *given_dir, struct ddp_err *err)
-{
-    pthread_mutex_lock(&load_lock);
-    const int rc = load_locked(given_dir, err);
-    pthread_mutex_unlock(&load_lock);
-    return rc;
-}
-
-/* The result of loading the module in a child process. The parent of the ranks must not load UCX
- * itself, because UCX may start threads, and the parent forks the ranks. */
-static struct {
-    bool known;
-    const char *dir;
-    char library[48];
-    struct ddp_err why;
-} probed;
-
-static int probe_child(void *answer, struct ddp_err *err)
-{
-    DDP_TRY(load_module(probed.dir, err));
-    snprintf(answer, sizeof probed.library, "%s", atomic_load(&loaded)->library());
-    return 0;
-}
-
-static int ucx_probe(const char *module_dir, struct ddp_err *err)
-{
-    if (atomic_load(&loaded) != NULL)
-        return 0;
-    if (!probed.known) {
-        probed.dir = module_dir;
-        probed.why = DDP_ERR_INIT;
-        (void)!ddp_launch_in_subprocess(probe_child, probed.library, sizeof probed.library,
-                                        PROBE_NS, &probed.why);
-        probed.known = true;
-    }
-    return ddp_fail_copy(err, &probed.why);
-}
-
-static const char *ucx_library(void)
-{
-    const struct ddp_ucx_module *module = atomic_load(&loaded);
-    if (module != NULL)
-        return module->library();
-    return probed.library[0] != '\0' ? probed.library : NULL;
 }
 
 /* Returns whether our launcher started the ranks, so that the side channel is its segment. */
@@ -557,9 +455,9 @@ static int open_worker(struct ddp_comm *comm, const struct ddp_comm_options *opt
 {
     int rc = comm->size > RANKS_MAX
                  ? ddp_fail(err, DDP_EUNAVAIL, "backend ucx connects at most %d ranks", RANKS_MAX)
-                 : load_module(options->module_dir, err);
+                 : ddp_ucx_load(options->module_dir, err);
     if (rc == 0) {
-        w->module = atomic_load(&loaded);
+        w->module = ddp_ucx_loaded();
         rc = w->module->open(comm->size, &w->ucx, err);
     }
     DDP_TRY(ddp_comm_agree(w->side, rc, err));
@@ -795,9 +693,9 @@ const struct ddp_backend ddp_backend_ucx = {
     .summary = "UCX between hosts, without MPI; torchrun, mpiexec, srun or ddpbench starts the "
                "ranks",
     .caps = DDP_CAP_P2P | DDP_CAP_REGISTERED | DDP_CAP_HOSTS | DDP_CAP_ANY_LAUNCHER,
-    .library = ucx_library,
+    .library = ddp_ucx_library,
     .transports = ucx_transports,
-    .probe = ucx_probe,
+    .probe = ddp_ucx_probe,
     .init = ucx_init,
     .finalize = ucx_finalize,
     .abort = ucx_abort,

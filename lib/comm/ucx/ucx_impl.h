@@ -51,4 +51,12 @@ struct ddp_ucx_module {
     void (*transports)(const struct ddp_ucx *ucx, char *out, size_t out_bytes);
 };
 
+/* In backend_ucx_load.c. Loads the module, unless it is loaded. `given_dir` is module_dir of
+ * ddp_comm_options. */
+int ddp_ucx_load(const char *given_dir, struct ddp_err *err) DDP_MUST_CHECK;
+const struct ddp_ucx_module *ddp_ucx_loaded(void); /* NULL before ddp_ucx_load */
+/* The members `probe` and `library` of struct ddp_backend. */
+int ddp_ucx_probe(const char *module_dir, struct ddp_err *err);
+const char *ddp_ucx_library(void);
+
 #endif
