@@ -1,8 +1,9 @@
 # Building: every .c file of lib/ except the modules goes into the core library, cmd/*.c into the binary.
 
 MODULE_SRC := lib/comm/mpi/backend_mpi.c
+UCX_SRC := lib/comm/ucx/ucx_module.c
 FAULT_SRC := lib/base/fault.c # left out of a normal build
-LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
+LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(UCX_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
 # The helper that `ddpbench kernels` starts is a separate binary, because it needs the C++ library.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
@@ -11,7 +12,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(CU_OBJ)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
   base/unit.o base/dtype.o base/cpuinfo.o launch/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
-MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so)
+MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so) $(if $(HAVE_UCX),$(O)/ddpbench-ucx.so)
 HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-kernels)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
@@ -30,10 +31,10 @@ source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
 .PHONY: all FORCE
-all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its MPI modules and helper, and libddp (default)
+all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its modules and helper, and libddp (default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
-	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-kernels
+	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-ucx.so build/ddpbench-kernels
 	$(Q)for m in $(notdir $(MODULES) $(HELPERS)); do \
 	  ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/$$m build/$$m; done
 
@@ -67,6 +68,12 @@ $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_fac
 	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lm
 
+$(O)/ddpbench-ucx.so: $(UCX_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h | $(O)/ready
+	@echo "  CC    $@"
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -I$(O) -include base/banned.h -MMD -MP -MT $@ -MF $(O)/ucx.d \
+	  -shared -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
+	  $(MODULE_OBJ) -lucp -lucs -lm
+
 # The helper is linked with only the functions that it calls, so that it starts fast.
 KERNELS_OBJ := $(O)/cmd/kernels_main.o $(O)/cmd/gbench.o
 CXXWARN := -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
@@ -79,7 +86,7 @@ $(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(KERNELS_OBJ) $(O)/libddpcore.a -lbenchmark $(BASE_LIBS)
 -include $(KERNELS_OBJ:.o=.d)
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d $(O)/ucx.d)
 
 # Writes a file unless it already has this content. $1: the file. $2: its lines, each quoted for the shell.
 update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
