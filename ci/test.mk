@@ -28,6 +28,11 @@ $(O)/tests/nccl/ddpbench: $(CMD_OBJ) $(FAKE_GPU_OBJ) $(O)/objects
 $(O)/tests/nccl/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -o $@ $<
+# Like a library before 2.27, this one has no functions for windows.
+$(O)/tests/nccl/old/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o tests/nccl/fake_nccl_old.map
+	@echo "  LD    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -Wl,--version-script=tests/nccl/fake_nccl_old.map -o $@ $<
 -include $(O)/tests/nccl/fake_layers.d $(O)/tests/nccl/fake_gpu.d $(O)/tests/nccl/fake_nccl.d
 
 # `make test T=plan` runs the tests whose path contains "plan"; without T all tests run.
