@@ -67,7 +67,7 @@ broken() {
 }
 
 @test "points that were finished before are in the document" {
-    FAKE_NCCL_AT=60 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
+    FAKE_NCCL_AT=100 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
         -n 30 -w 1 --placement in -q --json out.json
     [ "$status" = 13 ]
     [ "$(json out.json 'len(p)')" = 1 ]
