@@ -26,6 +26,8 @@
  *   abort, finalize and destroy wait until     commDestroySync (src/init.cc),
  *     graphs with operations are destroyed       comm->localPersistentRefs
  *   an abort ends the kernels of operations    setCommAbortFlags (src/init.cc)
+ *   NCCL_ALGO that allows no algorithm is      topoGetAlgoInfo (src/enqueue.cc) since 2.24;
+ *     ncclInvalidUsage                           here NCCL_ALGO=none
  *
  *   FAKE_NCCL_VERSION=N     the value of ncclGetVersion. Before 22800 ncclCommWindowRegister
  *                           returns ncclInProgress. old/libnccl.so.2 lacks the functions of windows
@@ -33,9 +35,11 @@
  *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, split-fails, window-hangs,
  *                           window-fails, connect-hangs, op-hangs, op-fails, wrong, dies; the last
  *                           four at its FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_HOST_US=N     the host needs N us to put an operation on the stream
+ *   FAKE_NCCL_GPU_US=N      the GPU needs N us for an operation after all ranks have begun it
  *   FAKE_NCCL_BUSY=1        calls inside a group return ncclInProgress
  *   FAKE_NCCL_LOG=FILE      a line for each operation: the rank, the ranks of the communicator,
- *                           "blocking" or "non-blocking", and "registered" or "unregistered" if the
+ *                           "blocking" or "nonblocking", and "registered" or "unregistered" if the
  *                           operation uses memory of ncclMemAlloc
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
@@ -160,6 +164,10 @@ static int progress(void *arg)
     for (int r = 0; r < c->size; r++)
         if (atomic_load(&c->all[r].published) < o->seq)
             return 0;
+    if (o->done_ns == 0)
+        o->done_ns = now_ns() + delay_ns("FAKE_NCCL_GPU_US");
+    if (now_ns() < o->done_ns)
+        return 0;
     deliver(o);
     atomic_store(&c->all[c->rank].done, o->seq);
     return 1;
@@ -193,7 +201,7 @@ static void log_operation(struct ncclComm *c, const struct operation *o)
     if (fd < 0)
         return;
     const int n = snprintf(line, sizeof line, "rank %d of %d %s %s\n", c->rank, c->size,
-                           c->blocking ? "blocking" : "non-blocking",
+                           c->blocking ? "blocking" : "nonblocking",
                            unregistered ? "unregistered" : "registered");
     if (write(fd, line, (size_t)n) != n)
         abort();
@@ -218,6 +226,7 @@ static ncclResult_t launch_work(struct ncclComm *c)
         atomic_store(&c->connected, true);
     }
     log_operation(c, &c->launch);
+    pause_ns(delay_ns("FAKE_NCCL_HOST_US"));
     if (fake_gpu_captures(c->stream))
         atomic_fetch_add(&c->graphs, 1);
     fake_gpu_put_dropped(c->stream, progress, drop_from_graph, &c->launch, sizeof c->launch);
@@ -233,8 +242,11 @@ static ncclResult_t put(const struct operation *o, cudaStream_t stream)
 {
     struct ncclComm *c = o->comm;
     const ncclResult_t ready = ensure_ready(c);
+    const char *algorithms = getenv("NCCL_ALGO");
     if (ready != ncclSuccess)
         return ready;
+    if (version() >= 22400 && algorithms && strcmp(algorithms, "none") == 0)
+        return ncclInvalidUsage;
     if (o->what != MOVE &&
         (!is_aligned(o->send, size_of(o->dtype)) || !is_aligned(o->recv, size_of(o->dtype))))
         return ncclInvalidArgument;

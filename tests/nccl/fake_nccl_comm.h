@@ -55,6 +55,7 @@ struct operation {
     ncclComm_t comm;
     uint64_t seq;
     bool published;
+    int64_t done_ns; /* 0, or the end of the time that the operation takes on the GPU */
     const void *send;
     void *recv;
     size_t count;
@@ -98,6 +99,20 @@ struct ncclComm {
 static void pause_ns(long ns)
 {
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Returns the value of a variable in microseconds, as nanoseconds; 0 if it is not set. */
+static long delay_ns(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 10) * 1000 : 0;
 }
 
 static ncclResult_t make_file(const char *path)

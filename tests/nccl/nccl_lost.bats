@@ -36,6 +36,15 @@ broken() {
     says "2 s"
 }
 
+@test "the start, a split and a window of a non-blocking communicator hang or fail" {
+    broken init-hangs 13 "2 s" --nccl-blocking off
+    broken split-hangs 13 "2 s" --nccl-blocking off
+    broken window-hangs 13 "2 s" --nccl-blocking off --memory window
+    broken init-fails 69 ncclCommInitRankConfig --nccl-blocking off
+    broken split-fails 69 ncclCommSplit --nccl-blocking off
+    broken window-fails 69 ncclCommWindowRegister --nccl-blocking off --memory window
+}
+
 @test "a split fails on one rank" {
     broken split-fails 69 "ncclCommSplit failed"
 }
@@ -48,9 +57,26 @@ broken() {
     broken window-fails 69 "ncclCommWindowRegister failed" --memory window
 }
 
+@test "the first operation hangs inside NCCL: the deadline ends it" {
+    for kind in on off; do
+        broken connect-hangs 13 "allreduce seq" --nccl-blocking $kind
+        says "2 s"
+    done
+}
+
 @test "a collective hangs: the deadline ends it, and names the operation" {
     broken op-hangs 13 "allreduce seq"
     says "2 s"
+    broken op-hangs 13 "allreduce seq" --nccl-blocking off
+}
+
+@test "with a graph an abort does not wait for the graph" {
+    for fault in op-hangs op-fails dies; do
+        broken $fault 13 rank --graph
+        [[ $output != *"captured operations"* ]]
+        broken $fault 13 rank --graph --nccl-blocking off
+        [[ $output != *"captured operations"* ]]
+    done
 }
 
 @test "the library reports a lost peer" {
