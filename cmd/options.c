@@ -76,7 +76,7 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(ENUM, "nccl-blocking", 0, AT(nccl_blocking), "KIND", "on",
             "backend nccl: use blocking communicators, or (off) non-blocking ones, for which NCCL "
             "starts a thread at each operation",
-            .choices = nccl_blocking_choices, .brief = "blocking communicators of NCCL: on, off"),
+            .choices = nccl_blocking_choices),
     DDP_OPT(ENUM, "launch", 0, AT(launch), "MODE", "processes",
             "without mpiexec: start ranks as processes, or as threads of one process",
             .choices = ddp_launch_names),
