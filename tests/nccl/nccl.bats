@@ -135,6 +135,11 @@ logged() {
     valid out.json
 }
 
+@test "a graph is captured before the timed iterations, also without a warm-up" {
+    FAKE_NCCL_HOST_US=100000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 0 --graph --check once --placement out -q --json out.json
+    [ "$(json out.json 'p[0]["time_us"]["max"] < 80000')" = True ]
+}
+
 @test "--block puts all calls on the GPU before it waits" {
     FAKE_NCCL_HOST_US=10000 FAKE_NCCL_GPU_US=10000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 1 \
         --block 10 --placement out -q --json out.json

@@ -114,3 +114,38 @@ broken() {
     file_says err "rank 1"
     [ "$(json out.json 'd["status"]')" = partial ]
 }
+
+# lose SIGNAL DELAY OPTION...: sends the signal to a random rank of 3, DELAY s after the ranks exist.
+# Every rank ends with the right exit code soon after the deadline.
+lose() {
+    local signal=$1 delay=$2 run ranks=() began
+    shift 2
+    timeout --kill-after=1 20 "$ddpbench" allreduce --backend nccl --ranks 3 --size 4,4K -n 10000000 -T 2 -q --json out.json \
+        "$@" >out 2>err 3>&- &
+    run=$!
+    for _ in $(seq 1000); do
+        mapfile -t ranks < <(pgrep -P "$(pgrep -P "$run" -f allreduce)" 2>/dev/null)
+        [ "${#ranks[@]}" -lt 3 ] || break
+        sleep 0.01
+    done
+    [ "${#ranks[@]}" = 3 ]
+    sleep "$delay"
+    began=$EPOCHSECONDS
+    kill "-$signal" "${ranks[$((RANDOM % 3))]}"
+    wait "$run" && status=0 || status=$?
+    [ "$status" = 13 ] || { echo "$signal after $delay s, $*: exit code $status"; cat err; return 1; }
+    [ $((EPOCHSECONDS - began)) -lt 10 ]
+    grep -q "rank [012]" err
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+# `make torture` sets MOMENTS=40.
+@test "ranks that are killed or stopped at random moments end the run within the deadline" {
+    local i options=("" "--nccl-blocking off" "--graph" "--memory window")
+    RANDOM=${SEED:-$$}
+    echo "SEED=${SEED:-$$}"
+    for ((i = 0; i < ${MOMENTS:-4}; i++)); do
+        # shellcheck disable=SC2086 # words
+        lose "$([ $((i % 2)) = 0 ] && echo KILL || echo STOP)" "0.$(printf %03d $((RANDOM % 700)))" ${options[$((i / 2 % 4))]}
+    done
+}
