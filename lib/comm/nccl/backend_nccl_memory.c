@@ -139,6 +139,8 @@ int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_e
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     struct ddp_nccl_world *w = s->world;
     struct ddp_nccl_block *b;
+    if (s->comm == NULL || w->failed)
+        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
     DDP_TRY(DDP_NEW(&b, 1, err));
     b->owner = comm;
     b->bytes = (DDP_MAX(bytes, 1) + NCCL_WIN_REQUIRED_ALIGNMENT - 1) / NCCL_WIN_REQUIRED_ALIGNMENT *
