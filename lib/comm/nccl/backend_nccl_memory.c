@@ -7,10 +7,6 @@
 #include "base/mem.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
-#ifndef NCCL_WIN_REQUIRED_ALIGNMENT
-#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
-#endif
-
 struct ddp_nccl_block {
     struct ddp_nccl_block *next;
     void *ptr;
