@@ -62,4 +62,4 @@ CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu lib/*/*/*.cu))
 
 # tests/nccl runs backend nccl without a GPU: this binary has a fake device in place of device cuda,
 # and a fake NCCL library lies beside it.
-FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(O)/tests/nccl/ddpbench $(O)/tests/nccl/libnccl.so.2)
+FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(addprefix $(O)/tests/nccl/,ddpbench libnccl.so.2 old/libnccl.so.2))
