@@ -18,7 +18,7 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
     DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* folder of the MPI modules and ddpbench-kernels */
+    DDP_CONF_MODULE_DIR, /* folder of the MPI and UCX modules and ddpbench-kernels */
     DDP_CONF_DATA_DIR,   /* folder with the files of the data set */
     DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
