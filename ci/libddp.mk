@@ -31,7 +31,7 @@ $(O)/ddp.h: ci/public_header.sh lib/base/err.h lib/base/dtype.h lib/base/dtype_l
 	$(Q)ci/public_header.sh $(VERSION) > $@
 
 # The prefix is relative to the file's own folder, so that the tree can be moved.
-$(O)/ddp.pc: ci/libddp.mk ci/knobs.mk
+$(O)/ddp.pc: ci/libddp.mk ci/knobs.mk | $(O)/ready
 	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'libdir=$${prefix}/lib' \
 	  'includedir=$${prefix}/include' '' 'Name: ddp' 'Version: $(VERSION)' \
 	  'Description: data-parallel communication for training frameworks' \
