@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Backend nccl when the library hangs or fails, or a rank dies or stops. Every rank must end with the
 # exit code and the reason, and leave a partial document.
-# jobs: 3
+# jobs: 2
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 

@@ -80,7 +80,7 @@ begin() {
     local r
     pids=()
     for ((r = 0; r < $1; r++)); do
-        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n 5000 -T "${2:-20}"
+        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n 2000 -T "${2:-20}"
     done
 }
 
@@ -103,8 +103,9 @@ begin() {
     lose 1 STOP
     [ "$codes" = "13 13 " ]
     [ "$ended_ms" -lt 4000 ]
-    file_says 0.out "rank 1"
-    holds out.json "d['status'] == 'partial' and 'rank 1' in d['reason']"
+    # Rank 0 may wait for rank 2, which waits for rank 1. Then the text of rank 0 does not name rank 1.
+    grep -q "waited 2 s for rank" 0.out 2.out
+    holds out.json "d['status'] == 'partial' and 'rank' in d['reason']"
 }
 
 @test "our launcher names the signal that killed a rank" {

@@ -36,12 +36,12 @@
 /* The communicator number for agreeing on the number of a new group. The world has number 0. */
 #define CONTEXT_SETUP CONTEXT_MAX
 
-/* A waiting rank checks the side channel this often. It reads the clock once in LOOK_POLLS polls.
- */
 /* Time that our launcher has to report the death of a rank before the ranks do. */
 #define LAUNCHER_NS INT64_C(500000000)
-#define LOOK_NS     INT64_C(100000000)
-#define LOOK_POLLS  64
+/* A waiting rank checks the side channel once in LOOK_NS. It reads the clock once in LOOK_POLLS
+ * polls. */
+#define LOOK_NS    INT64_C(100000000)
+#define LOOK_POLLS 64
 
 /* A block of ddp_comm_alloc. */
 struct block {
@@ -101,12 +101,23 @@ static bool is_own(const struct world *w)
     return (w->side->backend->caps & DDP_CAP_MAP) != 0;
 }
 
+/* Sets the abort word of this host, which can only name a rank of the host: `rank`, or this one. */
+static void abort_host(struct world *w, int rank, int code)
+{
+    const struct ddp_hosts *hosts = w->comm->hosts;
+    struct ddp_comm *local = hosts != NULL ? hosts->local : NULL;
+    if (local == NULL)
+        return;
+    const bool here = rank >= 0 && hosts->of[rank] == hosts->mine;
+    ddp_segment_abort(local->rank_info.segment, here ? hosts->local_rank[rank] : local->rank,
+                      local->rank, code);
+}
+
 /* Ends the waits of all ranks. `rank` is the world rank to blame, or -1. Reports w->why to the
  * other ranks if the side channel can. Call this function under the lock. */
 static void abort_all(struct world *w, int rank, int code)
 {
     struct ddp_comm *side = w->side;
-    struct ddp_comm *local = w->comm->hosts != NULL ? w->comm->hosts->local : NULL;
     if (atomic_exchange(&w->failed, true))
         return;
     if (is_own(w))
@@ -117,8 +128,8 @@ static void abort_all(struct world *w, int rank, int code)
     else
         ddp_comm_abort(side, code);
     /* The side channel carries the reason, so the ranks of this host leave their waits after it. */
-    if (local != NULL && w->comm->hosts->segment != NULL)
-        local->backend->abort(local, code);
+    if (!is_own(w))
+        abort_host(w, rank, code);
 }
 
 /* Fails with the first failure. If it is new, it is `text`, and all ranks are told about it. Call
@@ -184,13 +195,22 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
     return side_failed(w->side, text, sizeof text) ? lose(comm, -1, text, err) : 0;
 }
 
+/* Returns whether the abort word of this host is set. It names a rank, but the side channel may
+ * know more. */
+static bool host_aborted(const struct world *w)
+{
+    const struct ddp_hosts *hosts = w->comm->hosts;
+    return hosts != NULL && hosts->local != NULL &&
+           ddp_segment_aborted(hosts->local->rank_info.segment, NULL, NULL, NULL);
+}
+
 static int ucx_look(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
     take(w);
     if (!atomic_load(&w->failed))
         w->module->progress(w->ucx);
-    const int rc = check_run(comm, false, err);
+    const int rc = check_run(comm, host_aborted(w), err);
     release(w);
     return rc;
 }
@@ -217,24 +237,42 @@ static uint64_t tag_of(const struct ddp_comm *comm, int source, uint64_t tag)
 
 /* In the requests of this backend, impl[0] holds the module's request, u[0] the bytes, u[1] whether
  * the request is a receive, u[2] the bytes that arrived, and u[3] the world rank of the peer. */
+
+/* Begins a message of `bytes` bytes to or from rank `peer`: fills *req and takes the lock. After
+ * success the caller starts the message and calls end_start. After a failure the lock is free. */
+static int begin_start(struct ddp_comm *comm, int peer, bool receives, size_t bytes,
+                       struct ddp_request *req, struct ddp_err *err)
+{
+    struct world *w = state_of(comm)->world;
+    req->u[0] = bytes;
+    req->u[1] = receives;
+    req->u[3] = (uint64_t)comm->world_rank[peer];
+    take(w);
+    const int rc = check_run(comm, false, err);
+    if (rc != 0)
+        release(w);
+    return rc;
+}
+
+/* Releases the lock. `rc` and *own are the outcome of the module's call. */
+static int end_start(struct ddp_comm *comm, const struct ddp_request *req, int rc,
+                     const struct ddp_err *own, struct ddp_err *err)
+{
+    if (rc != 0)
+        rc = message_failed(comm, (int)req->u[3], own, err);
+    release(state_of(comm)->world);
+    return rc;
+}
+
 static int start_send(struct ddp_comm *comm, int dst, uint64_t tag, const void *buf, size_t bytes,
                       struct ddp_request *req, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
     struct ddp_err own = DDP_ERR_INIT;
-    req->u[0] = bytes;
-    req->u[1] = false;
-    req->u[3] = (uint64_t)comm->world_rank[dst];
-    take(w);
-    int rc = check_run(comm, false, err);
-    if (rc == 0) {
-        rc = w->module->isend(w->ucx, comm->world_rank[dst], tag_of(comm, comm->rank, tag), buf,
-                              bytes, &req->impl[0], &own);
-        if (rc != 0)
-            rc = message_failed(comm, comm->world_rank[dst], &own, err);
-    }
-    release(w);
-    return rc;
+    DDP_TRY(begin_start(comm, dst, false, bytes, req, err));
+    const int rc = w->module->isend(w->ucx, comm->world_rank[dst], tag_of(comm, comm->rank, tag),
+                                    buf, bytes, &req->impl[0], &own);
+    return end_start(comm, req, rc, &own, err);
 }
 
 static int start_receive(struct ddp_comm *comm, int src, uint64_t tag, void *buf, size_t bytes,
@@ -242,18 +280,10 @@ static int start_receive(struct ddp_comm *comm, int src, uint64_t tag, void *buf
 {
     struct world *w = state_of(comm)->world;
     struct ddp_err own = DDP_ERR_INIT;
-    req->u[0] = bytes;
-    req->u[1] = true;
-    req->u[3] = (uint64_t)comm->world_rank[src];
-    take(w);
-    int rc = check_run(comm, false, err);
-    if (rc == 0) {
-        rc = w->module->irecv(w->ucx, tag_of(comm, src, tag), buf, bytes, &req->impl[0], &own);
-        if (rc != 0)
-            rc = message_failed(comm, comm->world_rank[src], &own, err);
-    }
-    release(w);
-    return rc;
+    DDP_TRY(begin_start(comm, src, true, bytes, req, err));
+    const int rc =
+        w->module->irecv(w->ucx, tag_of(comm, src, tag), buf, bytes, &req->impl[0], &own);
+    return end_start(comm, req, rc, &own, err);
 }
 
 static int check_tag(int tag, struct ddp_err *err)
@@ -301,7 +331,6 @@ static int ucx_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
 {
     struct world *w = state_of(comm)->world;
     if (ddp_wait_check(comm, NULL) != 0) {
-        /* The side channel may know the reason, but the abort word only names a rank. */
         take(w);
         const int rc = check_run(comm, true, err);
         release(w);
@@ -554,13 +583,13 @@ static int flush(struct ddp_comm *comm, struct ddp_err *err)
     struct ddp_err own = DDP_ERR_INIT;
     take(w);
     int rc = check_run(comm, true, err);
-    if (rc == 0) {
-        rc = w->module->flush(w->ucx, &req.impl[0], &own);
-        if (rc != 0)
-            rc = message_failed(comm, comm->world_rank[comm->rank], &own, err);
+    if (rc != 0) {
+        release(w);
+        return rc;
     }
-    release(w);
-    return rc != 0 ? rc : ddp_comm_wait(comm, &req, 1, err);
+    rc = w->module->flush(w->ucx, &req.impl[0], &own);
+    DDP_TRY(end_start(comm, &req, rc, &own, err));
+    return ddp_comm_wait(comm, &req, 1, err);
 }
 
 /* Releases the blocks that the caller has not freed. The shared memory of the host is already
