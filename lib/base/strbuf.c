@@ -135,6 +135,15 @@ void ddp_text_append(char *text, size_t text_bytes, const char *fmt, ...)
     va_end(args);
 }
 
+void ddp_text_list_add(char *list, size_t list_bytes, const char *entry)
+{
+    const size_t length = strlen(entry);
+    for (const char *at = strstr(list, entry); at != NULL; at = strstr(at + 1, entry))
+        if ((at == list || at[-1] == ' ') && (at[length] == '\0' || at[length] == ','))
+            return;
+    ddp_text_append(list, list_bytes, "%s%s", list[0] != '\0' ? ", " : "", entry);
+}
+
 /* utf8_least[n] is the smallest code point that needs n bytes. A smaller code point in n bytes is
  * an overlong form, which is not valid. */
 static const uint32_t utf8_least[5] = {0, 0, 0x80, 0x800, 0x10000};

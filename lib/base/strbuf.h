@@ -40,6 +40,9 @@ int ddp_text_columns(const char *text, size_t bytes);
  * it is cut and ends in "...". text_bytes must be at least 4. */
 void ddp_text_append(char *text, size_t text_bytes, const char *fmt, ...) DDP_PRINTF(3, 4);
 void ddp_text_vappend(char *text, size_t text_bytes, const char *fmt, va_list args);
+/* Appends `entry` to a list such as "tcp/eth0, posix/memory", unless the list has this entry. The
+ * list is cut as by ddp_text_append. */
+void ddp_text_list_add(char *list, size_t list_bytes, const char *entry);
 
 /* Returns the length (1 to 4) of the UTF-8 sequence at the start of text [left], or 0 if the
  * sequence is not valid. */

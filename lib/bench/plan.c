@@ -445,7 +445,6 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     memcpy(s->group_list, o->group_list.text, sizeof s->group_list);
     s->memory = plan->memory;
     s->overlap = o->overlap;
-    s->graph = o->graph && ranks > 1;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;

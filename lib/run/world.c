@@ -283,14 +283,12 @@ out:
     return rc;
 }
 
-/* Adds the entries of `more` to the list `list`, "tcp/eth0, posix/memory", unless they are there.
- */
+/* Adds the entries of `more`, such as "tcp/eth0, posix/memory", to `list`. */
 static void merge_transports(char *list, size_t list_bytes, char *more)
 {
     char *rest = NULL;
     for (char *entry = strtok_r(more, ", ", &rest); entry; entry = strtok_r(NULL, ", ", &rest))
-        if (!strstr(list, entry))
-            ddp_text_append(list, list_bytes, "%s%s", list[0] ? ", " : "", entry);
+        ddp_text_list_add(list, list_bytes, entry);
 }
 
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)

@@ -34,6 +34,21 @@ static void test_append(void **state)
     ddp_strbuf_release(&sb);
 }
 
+static void test_list(void **state)
+{
+    char list[32] = "";
+    ddp_text_list_add(list, sizeof list, "tcp/eth10");
+    ddp_text_list_add(list, sizeof list, "tcp/eth1"); /* is the beginning of another entry */
+    ddp_text_list_add(list, sizeof list, "eth1");     /* is the end of another entry */
+    assert_string_equal(list, "tcp/eth10, tcp/eth1, eth1");
+    ddp_text_list_add(list, sizeof list, "tcp/eth10");
+    ddp_text_list_add(list, sizeof list, "tcp/eth1");
+    ddp_text_list_add(list, sizeof list, "eth1");
+    assert_string_equal(list, "tcp/eth10, tcp/eth1, eth1");
+    ddp_text_list_add(list, sizeof list, "posix/memory");
+    assert_string_equal(list, "tcp/eth10, tcp/eth1, eth1, p...");
+}
+
 static void test_exhaustion_stays(void **state)
 {
     struct ddp_strbuf sb = DDP_STRBUF_INIT;
@@ -244,7 +259,7 @@ int main(void)
         cmocka_unit_test(test_log),    cmocka_unit_test(test_progress_times),
         cmocka_unit_test(test_memory), cmocka_unit_test(test_new),
         cmocka_unit_test(test_pages),  cmocka_unit_test(test_pages_leave_nothing),
-        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_clock),  cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

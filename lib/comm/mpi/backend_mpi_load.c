@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/backend.h"
-#include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 #include "launch/launcher.h"
@@ -60,7 +59,7 @@ static void list_modules(const char *dir, char *out, size_t out_bytes)
     out[0] = '\0';
     for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
         if (module_exists(dir, &flavours[i], path))
-            ddp_text_append(out, out_bytes, "%s%s", out[0] != '\0' ? ", " : "", flavours[i].name);
+            ddp_text_list_add(out, out_bytes, flavours[i].name);
     }
     if (out[0] == '\0')
         snprintf(out, out_bytes, "none");
@@ -136,16 +135,8 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
 static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
                         const char *path, struct ddp_err *err)
 {
-    if (module == NULL)
-        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
-    if (module->abi != DDP_MODULE_ABI)
-        return ddp_fail(err, DDP_EMISMATCH,
-                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, module->abi,
-                        DDP_MODULE_ABI);
-    if (strcmp(module->commit, ddp_build_commit()) != 0)
-        return ddp_fail(err, DDP_EMISMATCH,
-                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
-                        module->commit, ddp_build_commit());
+    DDP_TRY(ddp_backend_module_check(path, DDP_MODULE_ABI, module != NULL ? module->abi : 0,
+                                     module != NULL ? module->commit : NULL, err));
     if (strcmp(module->flavour, flavour->name) != 0)
         return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' was built for '%.20s', not for '%s'",
                         path, module->flavour, flavour->name);

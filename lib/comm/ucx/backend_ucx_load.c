@@ -4,12 +4,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/handshake.h"
 #include "comm/ucx/ucx_impl.h"
 #include "launch/launch_in_subprocess.h"
 
@@ -51,13 +49,9 @@ static int load_locked(const char *given_dir, struct ddp_err *err)
     if (handle == NULL)
         return no_module(path, dlerror(), err);
     const struct ddp_ucx_module *module = dlsym(handle, "ddp_backend_module");
-    int rc = 0;
-    if (module == NULL || module->abi != DDP_UCX_MODULE_ABI)
-        rc = ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of this ddpbench", path);
-    else if (strcmp(module->commit, ddp_build_commit()) != 0)
-        rc = ddp_fail(err, DDP_EMISMATCH,
-                      "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
-                      module->commit, ddp_build_commit());
+    const int rc =
+        ddp_backend_module_check(path, DDP_UCX_MODULE_ABI, module != NULL ? module->abi : 0,
+                                 module != NULL ? module->commit : NULL, err);
     if (rc != 0) {
         dlclose(handle);
         return ddp_hint(err, "build binary and modules together: `make UCX=1`");

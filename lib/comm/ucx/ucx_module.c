@@ -268,8 +268,8 @@ static void ucx_unmap(struct ddp_ucx *ucx, void *handle)
     (void)ucp_mem_unmap(ucx->context, handle);
 }
 
-/* Adds the transport of a line "# lane[0]:  2:tcp/eth0.0 md[1] ..." of ucp_ep_print_info, unless
- * `out` contains it, or connects the rank to itself. */
+/* Adds the transport of a line "# lane[0]:  2:tcp/eth0.0 md[1] ..." of ucp_ep_print_info to `out`.
+ * A transport that only connects the rank to itself is left out. */
 static void add_lane(const char *line, char *out, size_t out_bytes)
 {
     char lane[64];
@@ -280,8 +280,8 @@ static void add_lane(const char *line, char *out, size_t out_bytes)
     char *dot = strrchr(lane, '.'); /* ".0" is the number of the path */
     if (dot != NULL && strspn(dot + 1, "0123456789") == strlen(dot + 1))
         *dot = '\0';
-    if (strncmp(lane, "self/", 5) != 0 && strstr(out, lane) == NULL)
-        ddp_text_append(out, out_bytes, "%s%s", out[0] != '\0' ? ", " : "", lane);
+    if (strncmp(lane, "self/", 5) != 0)
+        ddp_text_list_add(out, out_bytes, lane);
 }
 
 static void ucx_transports(const struct ddp_ucx *ucx, char *out, size_t out_bytes)
