@@ -574,8 +574,7 @@ static void byte_digest(const char *text, size_t bytes, const cJSON *doc, char o
     out[0] = '\0';
     if (strcmp(doc->child->prev->string, "digest") != 0)
         return;
-    /* Find the key of the last member. If the value of this member is the string "digest", too,
-     * find_last() finds the value instead, and the later comparison of the digests fails. */
+    /* Find the key of the last member. */
     const char *key = find_last(text, bytes, "\"digest\"");
     while (key && key > text && key[-1] != ',')
         key--;

@@ -76,7 +76,8 @@ void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *f
     ddp_strbuf_release(&line);
 }
 
-/* Writes progress as a whole line if log->progress_every_ns has passed since the last one. */
+/* Writes progress as a whole line if log->progress_every_ns has passed since the last line, or
+ * since the first call if there is no line yet. */
 static void progress_line(struct ddp_log *log, const char *fmt, va_list args)
 {
     const int64_t now = ddp_now_ns();

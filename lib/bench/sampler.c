@@ -593,7 +593,7 @@ static int summarize_device(struct measurement *m, int count, const double *mine
 }
 
 /* Measures the operation by the clocks of the devices, in iterations that are not timed by the
- * host. Several groups have the time of the slowest group. Collective. */
+ * host. If there are several groups, the time of the slowest group counts. Collective. */
 static int measure_by_device(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;

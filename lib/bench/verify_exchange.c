@@ -25,15 +25,15 @@ struct ddp_verify_exchange {
     size_t capacity; /* capacity of a list in entries */
     bool lists;      /* the exchange sends lists, not whole arrays */
     bool halves;     /* the exchange sends arrays of 16-bit floats */
-    bool exact;      /* the second selection takes exactly k sums in every call */
-    bool rounds;     /* the library may divide, and round, an average before the sum */
+    bool exact;      /* oktopk's selection among the sums takes exactly k in every call */
+    bool rounds;     /* for an average, the library may divide the inputs, which rounds them */
     float scale;     /* 1/ranks for an average, else 1 */
     /* [n]: the expected residual; during an exchange, residual plus input (compress.h). */
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
     bool *sent;           /* [n], for lists: whether this rank must send the element */
     uint64_t calls;       /* number of exchanges before this one */
-    uint64_t round;       /* round of verify.h: the step */
+    uint64_t round;       /* number of the step; selects the inputs (verify.h) */
     struct ddp_verify_input input;
     /* Dense inputs are integers times `unit`. `most`: largest magnitude of the integers; -1: no
      * limit. */
@@ -328,9 +328,9 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
  * rounding in the type in which values are sent. Otherwise it may be off by ranks + 1 roundings.
- * Two averages may be off by as much, if the number of ranks is not a power of two: oktopk divides
- * after the sum, and a library may divide f32 values before it. If the sum overflows, or if a value
- * is infinite or NaN, `got` must be infinite or NaN. */
+ * If the number of ranks is not a power of two, an average may be off by as much in two cases:
+ * oktopk divides after the sum, and a library may divide f32 values before it. If the sum
+ * overflows, or if a value is infinite or NaN, `got` must be infinite or NaN. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
                    struct sum sum, float got)
 {
@@ -436,9 +436,10 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
     }
 }
 
-/* Checks how many sums the second selection took. In a call that need not be exact, a CPU uses the
- * last threshold again, which selects two thirds of k to 2k sums (sparse_oktopk.c). No selected sum
- * may be smaller in magnitude than a sum that was left out. */
+/* Checks how many sums oktopk's selection among the sums took. In a call that need not be exact, a
+ * CPU uses the last threshold again, which selects at least 2k/3 and at most 2k sums
+ * (sparse_oktopk.c), or fewer if fewer sums are not 0. No selected sum may be smaller in magnitude
+ * than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {

@@ -37,8 +37,8 @@ extern "C" {
 /* Bytes of a slot for a small message. Each rank has two such slots per channel (double buffer). */
 #define DDP_SHM_SLOT_BYTES (16u << 10)
 /* Number of slots in the staging ring of a rank, and bytes per slot. Many small slots are faster
- * than few large slots, because a slot has then usually left the peer's L2 cache before it is
- * written again. Writing a slot that is still in this cache is slow. */
+ * than few large slots: before a slot is written again, the peer has read many other slots, so the
+ * slot has usually left the peer's L2 cache. Writing a slot that is still in this cache is slow. */
 #define DDP_SHM_RING_SLOTS 32
 #define DDP_SHM_RING_BYTES (64u << 10)
 

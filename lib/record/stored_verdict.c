@@ -160,7 +160,7 @@ static void read_vary(const struct reader *r)
     }
 }
 
-/* Reads the scalar members. */
+/* Reads the scalar members and the list "varied". */
 static int read_head(const struct reader *r)
 {
     struct ddp_verdict_record *v = &r->stored->verdict;

@@ -13,8 +13,8 @@ struct meaning {
 static const struct meaning points[] = {
     {"index", "place of the point in the plan; rows appear in the order of measurement"},
     {"launch", "number of the repetition in a sweep"},
-    {"size", "bytes of the array on each rank or, if the collective splits the array, of the "
-             "chunks of all ranks"},
+    {"size", "bytes of the array on each rank; if the collective splits the array, the sum of "
+             "the chunks of all ranks"},
     {"count", "elements of the array"},
     {"place", "in: the result replaces the input; out: the result has a buffer of its own"},
     {"ranks", "number of ranks; 4x2: 4 groups of 2 ranks at the same time"},
@@ -103,7 +103,7 @@ static const struct meaning verdict[] = {
     {"ratio", "new / base: a Hodges-Lehmann estimate (gate), or the ratio of the medians "
               "(compare)"},
     {"lower, upper", "one-sided bounds of the ratio"},
-    {"p", "p value of an exact sign-flip test for slower"},
+    {"p", "p value of an exact sign-flip test of whether new is slower"},
     {"Holm", "p, corrected for the number of cells"},
     {NULL, NULL},
 };

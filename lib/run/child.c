@@ -68,8 +68,8 @@ static void check_stops(const struct ddp_child *child, pid_t pid)
         ddp_logf(child->log, DDP_LOG_WARN, "'%s' (process %ld) continues", name, (long)pid);
     else
         ddp_logf(child->log, DDP_LOG_WARN,
-                 "'%s' (process %ld) was stopped by signal %d (%s); waits until `kill -CONT %ld` "
-                 "continues it",
+                 "'%s' (process %ld) was stopped by signal %d (%s); ddpbench waits until "
+                 "`kill -CONT %ld` continues it",
                  name, (long)pid, info.si_status, strsignal(info.si_status), (long)pid);
 }
 
@@ -129,7 +129,7 @@ static void read_last_messages(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
-    if (from > 0) { /* the beginning was cut off: start at the next line, or begin with ... */
+    if (from > 0) { /* the beginning was cut off: start at the next line, or add "..." in front */
         char *line = strchr(raw, '\n');
         if (line)
             memmove(raw, line + 1, strlen(line));

@@ -2,8 +2,8 @@
  *
  * A process that fails before the ranks are connected cannot ask the other ranks. The ranks of one
  * host therefore claim a line before they print it, by binding an abstract socket. The first rank
- * that claims the line prints it. The next ranks print only their rank and host, up to
- * DDP_RANK_ERROR_LINES ranks in all. The rest print nothing. */
+ * that claims the line prints it. The next ranks print "the same error" with their rank and host,
+ * up to DDP_RANK_ERROR_LINES ranks in all. The rest print nothing. */
 #ifndef DDP_RUN_RANK_ERROR_H
 #define DDP_RUN_RANK_ERROR_H
 
