@@ -93,14 +93,14 @@ static void refuse_flag(void)
     exit(ddp_exit_code(err.code));
 }
 
-/* Returns FILE of the last --benchmark_out=FILE, or NULL. */
-static const char *out_file(int argc, char *const *argv)
+/* Returns the value of the last argument that begins with `flag`, which ends in "=", or NULL. */
+static const char *last_value(int argc, char *const *argv, const char *flag)
 {
-    const char *file = NULL;
+    const char *value = NULL;
     for (int i = 1; i < argc; i++)
-        if (strncmp(argv[i], "--benchmark_out=", 16) == 0)
-            file = argv[i] + 16;
-    return file && file[0] ? file : NULL;
+        if (strncmp(argv[i], flag, strlen(flag)) == 0)
+            value = argv[i] + strlen(flag);
+    return value && value[0] ? value : NULL;
 }
 
 /* Checks that the output file can be opened, because the library exits with 1 if it cannot open the
@@ -115,17 +115,17 @@ static int check_writable(const char *file, struct ddp_err *err)
     return 0;
 }
 
-/* Checks that the output file ends with a newline, because the library does not check its writes.
- */
-static int check_written(const char *file, struct ddp_err *err)
+/* Checks that the output file ends with `end`, because the library does not check its writes. */
+static int check_written(const char *file, const char *end, struct ddp_err *err)
 {
     struct stat s;
-    char last[2] = "";
+    char last[4] = "";
+    const size_t n = strlen(end);
     FILE *f = file && stat(file, &s) == 0 && S_ISREG(s.st_mode) ? fopen(file, "r") : NULL;
     if (!f)
         return 0;
-    bool whole = s.st_size > 2 && fseek(f, -2, SEEK_END) == 0 && fread(last, 1, 2, f) == 2 &&
-                 last[1] == '\n';
+    const bool whole =
+        fseek(f, -(long)n, SEEK_END) == 0 && fread(last, 1, n, f) == n && memcmp(last, end, n) == 0;
     fclose(f);
     return whole ? 0 : ddp_fail(err, DDP_EIO, "'%s' was cut short: is the disk full?", file);
 }
@@ -205,7 +205,9 @@ static int run(int argc, char **argv, struct ddp_err *err)
 {
     struct helper_values values = {.build = NULL};
     struct ddp_opt_result parsed;
-    const char *file = out_file(argc, argv);
+    const char *file = last_value(argc, argv, "--benchmark_out=");
+    const char *format = last_value(argc, argv, "--benchmark_out_format=");
+    const char *end = !format || strcmp(format, "json") == 0 ? "\n}\n" : "\n";
     DDP_TRY(ddp_conf_check(err));
     ddp_gbench_flags(&argc, argv, refuse_flag);
     DDP_TRY(ddp_opt_defaults(rows, &values, err));
@@ -219,7 +221,7 @@ static int run(int argc, char **argv, struct ddp_err *err)
     DDP_TRY(check_options(&values, err));
     DDP_TRY(check_writable(file, err));
     DDP_TRY(run_all(&values, err));
-    return check_written(file, err);
+    return check_written(file, end, err);
 }
 
 int main(int argc, char **argv)
