@@ -36,8 +36,8 @@
 /* The communicator number for agreeing on the number of a new group. The world has number 0. */
 #define CONTEXT_SETUP CONTEXT_MAX
 
-/* Time that our launcher has to report the death of a rank before the ranks do. */
-#define LAUNCHER_NS INT64_C(500000000)
+/* Time for which a rank waits until our launcher or the side channel reports a failure. */
+#define CAUSE_NS INT64_C(500000000)
 /* A waiting rank checks the side channel once in LOOK_NS. It reads the clock once in LOOK_POLLS
  * polls. */
 #define LOOK_NS    INT64_C(100000000)
@@ -161,7 +161,7 @@ static bool side_failed(struct ddp_comm *side, char *text, size_t text_bytes)
 /* Our launcher reports the death of a rank with its cause, so give it time to report first. */
 static void wait_for_launcher(const struct world *w)
 {
-    const int64_t deadline = ddp_now_ns() + LAUNCHER_NS;
+    const int64_t deadline = ddp_now_ns() + CAUSE_NS;
     while (!ddp_segment_aborted(w->side->rank_info.segment, NULL, NULL, NULL) &&
            ddp_now_ns() < deadline)
         ddp_sleep_ns(1000000);
@@ -195,8 +195,24 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
     return side_failed(w->side, text, sizeof text) ? lose(comm, -1, text, err) : 0;
 }
 
-/* Returns whether the abort word of this host is set. It names a rank, but the side channel may
- * know more. */
+/* Like check_run, after the abort word of this host was set. If the word blames only the rank that
+ * set it, that rank has got the failure from the side channel, whose text comes to this rank, too.
+ * Call this function under the lock. */
+static int check_aborted(struct ddp_comm *comm, struct ddp_err *err)
+{
+    const struct ddp_comm *local = state_of(comm)->world->comm->hosts->local;
+    const int64_t deadline = ddp_now_ns() + CAUSE_NS;
+    int culprit = -1, setter = -1;
+    ddp_segment_aborted(local->rank_info.segment, &culprit, &setter, NULL);
+    int rc = check_run(comm, true, err);
+    while (rc == 0 && culprit == setter && setter != local->rank && ddp_now_ns() < deadline) {
+        ddp_sleep_ns(1000000);
+        rc = check_run(comm, true, err);
+    }
+    return rc;
+}
+
+/* Returns whether the abort word of this host is set. */
 static bool host_aborted(const struct world *w)
 {
     const struct ddp_hosts *hosts = w->comm->hosts;
@@ -210,7 +226,7 @@ static int ucx_look(struct ddp_comm *comm, struct ddp_err *err)
     take(w);
     if (!atomic_load(&w->failed))
         w->module->progress(w->ucx);
-    const int rc = check_run(comm, host_aborted(w), err);
+    const int rc = host_aborted(w) ? check_aborted(comm, err) : check_run(comm, false, err);
     release(w);
     return rc;
 }
@@ -332,7 +348,7 @@ static int ucx_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
     struct world *w = state_of(comm)->world;
     if (ddp_wait_check(comm, NULL) != 0) {
         take(w);
-        const int rc = check_run(comm, true, err);
+        const int rc = host_aborted(w) ? check_aborted(comm, err) : check_run(comm, true, err);
         release(w);
         return rc != 0 ? rc : ddp_wait_check(comm, err);
     }
