@@ -26,7 +26,7 @@ measured() {
     measured "${two[@]}" --size 64K --precision 0.01 --max-time 0.05 -n 100000
     [ "$(json r.json 'p[0]["stop"] in ("max-time", "iters", "precision") and p[0]["iterations"] <= 100000')" = True ]
     measured "${two[@]}" --size 64K --compress topk:0.01 --precision 50
-    [ "$(json r.json 'p[0]["stop"], p[0]["iterations"]')" = "('precision', 20)" ]
+    [ "$(json r.json 'p[0]["stop"], p[0]["iterations"] in (20, 30, 45, 67, 100, 150)')" = "('precision', True)" ]
 }
 
 @test "-n N alone means exactly N; with the others at most N" {
