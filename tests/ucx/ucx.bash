@@ -49,7 +49,7 @@ all_zero() {
 # lose VICTIM SIGNAL: sends the signal to the process of rank VICTIM once rank 0 has printed its second
 # point. Waits for the other ranks, and sets `codes` to all exit codes and `ended_ms` to their time. The
 # job is `long`, on the ranks that `start` has started. Each writes its process id to R.pid.
-long=(allreduce --backend ucx --algorithm ring --size 4,64K,1M --order given --placement in -w 1 --json out.json)
+long=(allreduce --backend ucx --algorithm ring --size 4,64K,4M --order given --placement in -w 1 --json out.json)
 lose() {
     local began r victim=$1
     for _ in {1..300}; do

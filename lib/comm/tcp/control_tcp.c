@@ -62,6 +62,7 @@ struct ddp_tcp_control {
     uint64_t seq;
     bool failed;
     char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
+    int culprit;                      /* the world rank that caused it; -1: unknown */
 };
 
 static struct ddp_tcp_control *control_of(const struct ddp_comm *comm)
@@ -74,6 +75,12 @@ static struct ddp_tcp_control *control_of(const struct ddp_comm *comm)
 const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm)
 {
     return &control_of(comm)->world->listener;
+}
+
+int ddp_control_tcp_culprit(const struct ddp_comm *comm)
+{
+    const struct ddp_tcp_control *c = control_of(comm);
+    return c->failed ? c->culprit : -1;
 }
 
 static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
@@ -92,13 +99,14 @@ static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-/* Marks the communicator as failed and sends ABORT with c->why on every connection. Does nothing if
- * the communicator is already marked. */
+/* Marks the communicator as failed by world rank `rank` (-1: unknown), and sends ABORT with c->why
+ * on every connection. Does nothing if the communicator is already marked. */
 static void abort_all(struct ddp_tcp_control *c, int code, int rank)
 {
     if (c->failed)
         return;
     c->failed = true;
+    c->culprit = rank;
     for (int i = 0; i < (c->connections.rank == 0 ? c->connections.size : 1); i++)
         send_abort(c, c->connections.peer[i], code, rank);
 }

@@ -26,6 +26,9 @@ const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm)
 /* Marks `rank` of comm as lost (-1: unknown), and sends `text` as the reason to the other ranks.
  * Does nothing if comm has failed before. */
 void ddp_control_tcp_lost(struct ddp_comm *comm, int rank, const char *text);
+/* Returns the world rank that caused the failure of comm, or -1 if comm has not failed or the rank
+ * is unknown. */
+int ddp_control_tcp_culprit(const struct ddp_comm *comm);
 
 #ifdef __cplusplus
 }

@@ -192,7 +192,10 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
     if (!now && time - w->looked_ns < LOOK_NS)
         return 0;
     w->looked_ns = time;
-    return side_failed(w->side, text, sizeof text) ? lose(comm, -1, text, err) : 0;
+    if (!side_failed(w->side, text, sizeof text))
+        return 0;
+    const bool tcp = w->side->backend == &ddp_control_tcp;
+    return lose(comm, tcp ? ddp_control_tcp_culprit(w->side) : -1, text, err);
 }
 
 /* Like check_run, after the abort word of this host was set. If the word blames only the rank that
