@@ -1,11 +1,11 @@
 # CUDA=0 never builds with CUDA, 1 requires it, auto uses it when found. NVCC= names the compiler;
-# otherwise CUDA_HOME, CUDA_PATH, the PATH and the usual prefixes are searched. The CUDA runtime is
-# linked statically and opens the driver at its first call, so a run that uses no GPU loads nothing.
+# otherwise CUDA_HOME, CUDA_PATH, the PATH and the usual prefixes are searched.
 #
-# Sources: with CUDA, all .cu files of lib/ and C files whose name contains _cuda are built; those with _nccl need
-# NCCL's header as well. Without it the files *_cuda_absent.c and *_nccl_absent.c are built instead;
-# they keep the names in the lists and report why they cannot be used. The layers need cuBLAS's header
-# (otherwise layers_cuda_absent.c is built) and use cuDNN if its header is found.
+# Sources: with CUDA, the .cu files of lib/ and dev_cuda*.c become the module ddpbench-cuda.so, which
+# contains the CUDA runtime. The program opens the module when it first uses a GPU. The other C files
+# whose name contains _cuda or _nccl need headers of CUDA or NCCL, and are part of the program. Without
+# the headers, *_cuda_absent.c and *_nccl_absent.c are built instead; they keep the names in the lists
+# and report why they cannot be used. The layers need cuBLAS's header and use cuDNN if its header is found.
 
 ifneq ($(CUDA),0)
   NVCC ?= $(firstword $(wildcard $(patsubst %,%/bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
@@ -45,8 +45,6 @@ ifeq ($(HAVE_CUDA),1)
     -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
   CUDA_INCLUDE := $(filter-out -isystem/usr/include,$(addprefix -isystem,$(sort $(patsubst %/,%, \
     $(dir $(CUDA_HEADER) $(NCCL_HEADER) $(CUBLAS_HEADER) $(CUDNN_HEADER))))))
-  # --exclude-libs: libraries that are loaded later, such as NCCL, use a CUDA runtime of their own.
-  CUDA_LIBS := $(CUDA_ARCHIVE) -Wl,--exclude-libs,libcudart_static.a -lrt
   CUDA_VERSION := $(shell $(CUDA_NVCC) --version | sed -n 's/^Cuda.*V\([0-9.]*\)/\1/p')
 endif
 CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(HAVE_CUBLAS) $(HAVE_CUDNN) $(CUDA_NVCC) $(CUDA_VERSION) $(CUDA_GENCODE)
@@ -55,11 +53,13 @@ CUDA_FLAVOUR := $(CUDA) $(HAVE_CUDA) $(HAVE_NCCL) $(HAVE_CUBLAS) $(HAVE_CUDNN) $
 # cuda_layers leave out the sources of $1 that this build cannot or need not compile.
 cuda_named = $(foreach f,$1,$(if $(findstring _cuda,$(notdir $f)),$f))
 nccl_named = $(foreach f,$1,$(if $(findstring _nccl.,$(notdir $f))$(findstring _nccl_,$(notdir $f)),$f))
-cuda_choose = $(filter-out $(if $(filter 1,$(HAVE_CUDA)),%/dev_cuda_absent.c,$(filter-out %_absent.c,$(call cuda_named,$1))) \
+cuda_choose = $(filter-out $(filter lib/device/%,$(foreach f,$1,$(if $(filter dev_cuda%,$(notdir $f)),$f))) \
+  $(if $(filter 1,$(HAVE_CUDA)),,$(filter-out %_absent.c,$(call cuda_named,$1))) \
   $(if $(filter 1,$(HAVE_NCCL)),%_nccl_absent.c,$(filter-out %_absent.c,$(call nccl_named,$1))),$1)
 cuda_layers = $(filter-out $(if $(filter 1,$(HAVE_CUBLAS)),%/layers_cuda_absent.c,%/layers_cuda.c %/layers_cuda_cudnn.c),$1)
 CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu lib/*/*/*.cu))
 
-# tests/nccl runs backend nccl without a GPU: this binary has a fake device in place of device cuda,
-# and a fake NCCL library lies beside it.
-FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(O)/tests/nccl/ddpbench $(O)/tests/nccl/libnccl.so.2)
+# tests/nccl runs backend nccl without a GPU: the folder $(O)/tests/nccl contains a module with a fake
+# GPU, and fake libraries of NCCL, cuBLAS and cuDNN.
+FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(addprefix $(O)/tests/nccl/,ddpbench-cuda.so libnccl.so.2 \
+  $(if $(filter 1,$(HAVE_CUBLAS)),libcublas.so) $(if $(filter 1,$(HAVE_CUDNN)),libcudnn.so)))

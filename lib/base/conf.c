@@ -31,7 +31,7 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                             "finds, or that of a Python package)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder of MPI modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
+         "folder of the modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR",
                            "folder with the files of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
@@ -133,13 +133,14 @@ char **ddp_conf_environment(const char *const *more)
     return all;
 }
 
-/* Returns whether the folder holds a backend module or the helper of `ddpbench kernels`. */
+/* Returns whether the folder holds a module or the helper of `ddpbench kernels`. */
 static bool has_module(const char *dir)
 {
     bool found = false;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;)
         found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
+                strcmp(e->d_name, "ddpbench-cuda.so") == 0 ||
                 strcmp(e->d_name, "ddpbench-kernels") == 0;
     if (d)
         closedir(d);

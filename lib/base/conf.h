@@ -18,7 +18,7 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
     DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* folder of the MPI modules and ddpbench-kernels */
+    DDP_CONF_MODULE_DIR, /* folder of the modules and ddpbench-kernels */
     DDP_CONF_DATA_DIR,   /* folder with the files of the data set */
     DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
@@ -37,7 +37,7 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 const char *ddp_conf_get(enum ddp_conf_key key);
 /* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_conf_simd(void);
-/* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
+/* Writes the path of the folder that holds the modules (MPI, CUDA) and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
  * one that holds one of these files is chosen. If no candidate does, the last one is chosen,

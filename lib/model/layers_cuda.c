@@ -95,12 +95,23 @@ static struct library *library_of(struct ddp_layers_context *c)
     return c->library;
 }
 
+void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason)
+{
+    const struct ddp_cuda_module *module;
+    if (ddp_cuda_module_load(&module, NULL) == 0) /* open since cuda_open */
+        module->note(c->stream, cudaErrorUnknown, reason);
+}
+
+cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c)
+{
+    return c->device->streams->native(c->stream);
+}
+
 /* Records a failure in the stream. cuBLAS's own error text takes the place of the location. */
 static void note(struct ddp_layers_context *c, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
-        ddp_cuda_note(c->stream, cudaErrorUnknown,
-                      library_of(c)->api.cublasGetStatusString(status));
+        ddp_cuda_layers_note(c, library_of(c)->api.cublasGetStatusString(status));
 }
 
 /* cuBLAS stores matrices by columns, ddpbench by rows. A row-major matrix that is read by columns
@@ -129,7 +140,7 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
     cublasStatus_t rc = api->cublasCreate_v2(&l->handle);
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasCreate", err);
-    rc = api->cublasSetStream_v2(l->handle, c->stream->handle);
+    rc = api->cublasSetStream_v2(l->handle, ddp_cuda_layers_stream(c));
     if (rc == CUBLAS_STATUS_SUCCESS)
         rc = api->cublasSetWorkspace_v2(l->handle, l->workspace, WORKSPACE_BYTES);
     if (rc == CUBLAS_STATUS_SUCCESS)
@@ -175,11 +186,13 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
                      struct ddp_err *err)
 {
     struct ddp_layers_context *c = NULL;
+    const struct ddp_cuda_module *module;
     struct ddp_err why = DDP_ERR_INIT;
     int rc;
     static_assert(sizeof(struct ddp_cublas) == DDP_COUNT_OF(names) * sizeof(void *), "see memcpy");
     DDP_TRY(setup->device->probe(err));
-    DDP_TRY(ddp_layers_stream_open(setup, &ddp_nn_stream_cuda, &c, err));
+    DDP_TRY(ddp_cuda_module_load(&module, err));
+    DDP_TRY(ddp_layers_stream_open(setup, module->layers, &c, err));
     c->gemm = gemm;
     DDP_TRY_GOTO(open_cublas(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {

@@ -87,7 +87,7 @@ static int fail(const struct state *s, cudnnStatus_t status, const char *what, s
 static bool passed(struct ddp_layers_context *c, const struct state *s, cudnnStatus_t status)
 {
     if (status != CUDNN_STATUS_SUCCESS)
-        ddp_cuda_note(c->stream, cudaErrorUnknown, s->api.cudnnGetErrorString(status));
+        ddp_cuda_layers_note(c, s->api.cudnnGetErrorString(status));
     return status == CUDNN_STATUS_SUCCESS;
 }
 
@@ -327,7 +327,7 @@ int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
     memcpy(&s->api, functions, sizeof functions); /* the members have the order of the names */
     cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = s->api.cudnnSetStream(s->handle, c->stream->handle);
+        status = s->api.cudnnSetStream(s->handle, ddp_cuda_layers_stream(c));
     if (status != CUDNN_STATUS_SUCCESS) {
         rc = fail(s, status, "cudnnCreate", err);
         goto err_state;

@@ -8,7 +8,7 @@
 
 #include <cublas_v2.h>
 
-#include "device/cuda/dev_cuda.h"
+#include "device/cuda/cuda_module.h"
 #include "model/layers_stream.h"
 
 #define DDP_CUBLAS_FUNCTIONS(X)                                                                    \
@@ -44,6 +44,10 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
 void ddp_cuda_library_note(const char *name, int major, int minor, int patch);
 /* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
 const char *ddp_cuda_library_text(void);
+
+/* Records a failed call of a library in the context's stream. */
+void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason);
+cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c);
 
 /* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found or not
  * built in. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "device/cuda/cuda_module.h"
 #include "gpu/nn_cases.h"
 #include "model/blas.h"
 #include "unit/net_pairs.h"
@@ -31,9 +32,11 @@ static void kernels(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
     struct lab lab = {.device = gpu()};
+    const struct ddp_cuda_module *module;
+    assert_int_equal(ddp_cuda_module_load(&module, &err), 0);
     lab.ops = lab.device->streams;
     assert_int_equal(lab.ops->create(&lab.stream, &err), 0);
-    nn_cases(&lab, &ddp_nn_stream_cuda);
+    nn_cases(&lab, module->layers);
     lab.ops->destroy(lab.stream);
 }
 

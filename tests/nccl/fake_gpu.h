@@ -1,5 +1,5 @@
-/* A fake GPU, with which backend nccl is tested without a real one. The binary under test is linked
- * with fake_gpu.c in place of device cuda. Streams do their work only when they, or a stream that
+/* A fake GPU, with which backend nccl is tested without a real one. fake_gpu.c is linked into a module
+ * that the program under test opens in place of ddpbench-cuda.so. Streams do their work only when they, or a stream that
  * awaits them, are queried. A program is killed if the host accesses the GPU's memory, or if a
  * thread puts work on a stream of a GPU that it has not selected.
  *

@@ -1,9 +1,8 @@
 /* NVIDIA GPUs as a device: probing, device memory, operations that wait for their result, streams,
  * events and graphs.
  *
- * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
- * driver, calls return error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
- * reports every error as "no usable GPU". */
+ * The CUDA runtime is linked into the module ddpbench-cuda.so and opens the driver at its first
+ * call. cuda_probe reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,7 +369,6 @@ const struct ddp_stream_ops ddp_cuda_streams = {
 const struct ddp_device ddp_dev_cuda = {
     .name = "cuda",
     .summary = "NVIDIA GPUs",
-    .library = "CUDA " DDP_CUDA_VERSION,
     .probe = cuda_probe,
     .count = cuda_count,
     .select = cuda_select,
