@@ -28,6 +28,7 @@ AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
   $(if $(call cuda_named,$1)$(call nccl_named,$1)$(filter tests/nccl/fake_cu%,$1),$(CUDA_INCLUDE)) \
+  $(if $(filter %/layers_cuda_cudnn.c,$1),-DDDP_CUDNN=$(HAVE_CUDNN)) \
   $(if $(and $(CUDA_VERSION),$(filter lib/device/cuda/cuda_load.c,$1)),-DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
   $(if $(filter address undefined,$(SAN)),$(if $(filter $(SAN_SLOW),$1),-O1)) \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd,-include base/banned.h)
@@ -118,6 +119,7 @@ $(O)/ready:
 	@mkdir -p $(@D)
 	@printf '#include <cjson/cJSON.h>\n#include <zlib.h>\n' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 || \
 	  { echo "a C compiler ($(CC)) with cJSON and zlib is needed; try: make deps all" >&2; exit 1; }
+	@$(if $(strip $(CUDA_NOTES)),printf '%s\n' $(CUDA_NOTES) >&2)
 	@touch $@
 
 # The flags come from the rules above, so that editors use the same ones as the build.

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "model/layers_cuda_impl.inc.h"
 
-#if __has_include(<cudnn.h>)
+#if DDP_CUDNN /* set by the build */
 #include <cudnn.h>
 
 #define CUDNN_FUNCTIONS(X)                                                                         \
