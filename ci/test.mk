@@ -1,9 +1,9 @@
 # Tests are C programs (cmocka: unit, grid, gpu) and bats scripts. All print TAP, and prove runs them.
 
 # Emulated kernels switch stacks, which AddressSanitizer and ThreadSanitizer do not support. A build without CUDA
-# does not have what test_find_cuda_library tests.
+# does not have what test_find_cuda_library and test_dev_cuda test.
 UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c) \
-  $(if $(filter 1,$(HAVE_CUDA)),,tests/unit/test_find_cuda_library.c), \
+  $(if $(filter 1,$(HAVE_CUDA)),,tests/unit/test_find_cuda_library.c tests/unit/test_dev_cuda.c), \
   $(wildcard tests/unit/test_*.c tests/grid/test_*.c tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # This script measures times, so it is a benchmark (`make bench-link`): a busy machine must not fail check.
@@ -17,6 +17,9 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 	@echo "  TEST  $@"
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(WHOLE_CORE) $(BASE_LIBS) -lcmocka
 .SECONDARY: $(UNIT_BIN:=.o)
+# This test defines the few functions of the CUDA runtime that it calls.
+$(O)/tests/unit/test_dev_cuda: $(O)/lib/device/cuda/dev_cuda.o
+$(O)/tests/unit/test_dev_cuda: TEST_LIBS = $(O)/lib/device/cuda/dev_cuda.o -Wl,--unresolved-symbols=ignore-all
 -include $(UNIT_BIN:=.d)
 
 # The module with a fake GPU, and the fake libraries: see tests/nccl/fake_gpu.h. They take the functions

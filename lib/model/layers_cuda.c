@@ -5,12 +5,14 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/conf.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "device/cuda/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
@@ -18,8 +20,8 @@
  * The functions have the types of the headers at build time. The soname contains the major version
  * of these headers, so the types fit. */
 
-/* Names and versions of the opened libraries. They are filled once per process, because a shared
- * library belongs to the whole process. */
+/* Names and versions of the opened libraries, and notes about what they cannot do. The text belongs
+ * to the process, as the libraries do. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 
@@ -51,13 +53,16 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions, st
     return 0;
 }
 
-void ddp_cuda_library_note(const char *name, int major, int minor, int patch)
+void ddp_cuda_library_note(const char *fmt, ...)
 {
+    char note[sizeof text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(note, sizeof note, fmt, args);
+    va_end(args);
     pthread_mutex_lock(&lock);
-    const size_t n = strlen(text);
-    if (strstr(text, name) == NULL)
-        snprintf(text + n, sizeof text - n, "%s%s %d.%d.%d", n > 0 ? ", " : "", name, major, minor,
-                 patch);
+    if (strstr(text, note) == NULL)
+        ddp_text_append(text, sizeof text, "%s%s", text[0] != '\0' ? ", " : "", note);
     pthread_mutex_unlock(&lock);
 }
 
@@ -149,7 +154,8 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasSetStream", err);
     if (api->cublasGetVersion_v2(l->handle, &version) == CUBLAS_STATUS_SUCCESS)
-        ddp_cuda_library_note("cuBLAS", version / 10000, version / 100 % 100, version % 100);
+        ddp_cuda_library_note("cuBLAS %d.%d.%d", version / 10000, version / 100 % 100,
+                              version % 100);
     return 0;
 }
 
@@ -196,8 +202,8 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
     c->gemm = gemm;
     DDP_TRY_GOTO(open_cublas(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {
-        rc = ddp_cuda_cudnn_open(c, &why);
-        /* With conv auto a missing cuDNN is not an error. */
+        rc = ddp_cuda_cudnn_open(c, setup->conv == DDP_CONV_AUTO, &why);
+        /* With conv auto it is not an error that cuDNN cannot be used. */
         if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
             *err = why;
             goto err_context;

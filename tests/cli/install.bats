@@ -28,6 +28,7 @@ setup() {
         (cd "$root" && printf './share/ddpbench/%s\n' configs/*.*)
         (cd "$moved" && ls ./lib/libddp.so.*.*.*)
         for flavour in $MPI_FLAVOURS; do echo "./lib/ddpbench/ddpbench-mpi-$flavour.so"; done
+        if [ -e "$root/$O/ddpbench-cuda.so" ]; then echo ./lib/ddpbench/ddpbench-cuda.so; fi
         if [ -e "$root/$O/ddpbench-kernels" ]; then echo ./lib/ddpbench/ddpbench-kernels; fi
     )
     [ "$output" = "$(sort <<<"$expected")" ]
@@ -40,6 +41,17 @@ setup() {
     [ "$status" = 0 ]
     "$moved/bin/ddpbench" allreduce --size 1M -n 3 --json out.json
     grep -q '"status": *"complete"' out.json
+}
+
+@test "the moved copy finds its CUDA module" {
+    [ -e "$moved/lib/ddpbench/ddpbench-cuda.so" ] || skip "built without CUDA"
+    run "$moved/bin/ddpbench" list device
+    [ "$status" = 0 ]
+    [[ $output != *"is not in"* && $output != *"of build"* ]]
+    mv "$moved/lib/ddpbench/ddpbench-cuda.so" .
+    run "$moved/bin/ddpbench" list device
+    mv ddpbench-cuda.so "$moved/lib/ddpbench"
+    [[ $output == *"ddpbench-cuda.so is not in "*/lib/ddpbench* ]]
 }
 
 @test "through a link in PATH it still finds its modules" {

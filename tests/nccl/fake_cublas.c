@@ -1,6 +1,6 @@
-/* A fake cuBLAS on the fake GPU (fake_gpu.h). Products are put on the stream, and the BLAS library of
- * the processor computes them. As in a captured graph, a product fails if the caller has not set a
- * workspace after the stream, because cuBLAS would then allocate one. */
+/* A fake cuBLAS on the fake GPU (fake_gpu.h). Products are put on the stream, and the BLAS library
+ * of the processor computes them. As in a captured graph, a product fails if the caller has not set
+ * a workspace after the stream, because cuBLAS would then allocate one. */
 #include <cublas_v2.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ const char *cublasGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
     (void)handle;
-    *version = CUBLAS_VER_MAJOR * 10000 + 102;
+    *version = 130102;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -88,8 +88,8 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t ta, cubla
                               int m, int n, int k, const float *alpha, const float *a, int lda,
                               const float *b, int ldb, const float *beta, float *c, int ldc)
 {
-    const struct product p = {ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, lda, ldb, ldc, *alpha,
-                              *beta, a, b, c};
+    const struct product p = {
+        ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, lda, ldb, ldc, *alpha, *beta, a, b, c};
     if (handle->stream == NULL || handle->workspace == NULL)
         return CUBLAS_STATUS_NOT_INITIALIZED;
     if (m < 0 || n < 0 || k < 0 || lda < (p.ta ? k : m) || ldb < (p.tb ? n : k) || ldc < m ||

@@ -5,7 +5,8 @@
  *   FAKE_CUDNN=create    cudnnCreate fails
  *   FAKE_CUDNN=none      the heuristics offer only algorithms that are not deterministic
  *   FAKE_CUDNN=default   the heuristics name DEFAULT_MATH, also for descriptors with FMA_MATH
- *   FAKE_CUDNN=cuda12    a library for CUDA 12 */
+ *   FAKE_CUDNN=cuda12    a library for CUDA 12
+ *   FAKE_CUDNN=tf32      convolutions run with every kind of arithmetic but FMA_MATH */
 #include <cudnn.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static bool mode(const char *name)
 
 size_t cudnnGetVersion(void)
 {
-    return CUDNN_MAJOR * 10000 + 200;
+    return 90200;
 }
 
 size_t cudnnGetCudartVersion(void)
@@ -258,17 +259,17 @@ static bool on_gpu(const void *ptr)
     return fake_gpu_host(ptr) != ptr;
 }
 
-static cudnnStatus_t put(cudnnHandle_t h, const struct conv_work *w, int algorithm, const void *space,
-                         size_t bytes, const void *alpha, const void *beta)
+static cudnnStatus_t put(cudnnHandle_t h, const struct conv_work *w, int algorithm,
+                         const void *space, size_t bytes, const void *alpha, const void *beta)
 {
     const int k = w->filter.k, pad = w->conv.pad, stride = w->conv.stride;
     const bool fits = w->in.n > 0 && w->out.n == w->in.n && w->filter.in == w->in.c &&
                       w->filter.out == w->out.c &&
                       w->out.h == (w->in.h + 2 * pad - k) / stride + 1 &&
                       w->out.w == (w->in.w + 2 * pad - k) / stride + 1;
-    if (!fits || algorithm != GOOD_ALGORITHM || w->conv.math != CUDNN_FMA_MATH || !on_gpu(space) ||
-        bytes < NEED_BYTES || !on_gpu(w->a) || !on_gpu(w->b) || !on_gpu(w->result) ||
-        *(const float *)alpha != 1.0f || *(const float *)beta != 0.0f)
+    if (!fits || algorithm != GOOD_ALGORITHM || (w->conv.math == CUDNN_FMA_MATH) == mode("tf32") ||
+        !on_gpu(space) || bytes < NEED_BYTES || !on_gpu(w->a) || !on_gpu(w->b) ||
+        !on_gpu(w->result) || *(const float *)alpha != 1.0f || *(const float *)beta != 0.0f)
         return CUDNN_STATUS_BAD_PARAM;
     fake_gpu_put(h->stream, convolve, w, sizeof *w);
     return CUDNN_STATUS_SUCCESS;

@@ -1,7 +1,7 @@
-/* A fake GPU, with which backend nccl is tested without a real one. fake_gpu.c is linked into a module
- * that the program under test opens in place of ddpbench-cuda.so. Streams do their work only when they, or a stream that
- * awaits them, are queried. A program is killed if the host accesses the GPU's memory, or if a
- * thread puts work on a stream of a GPU that it has not selected.
+/* A fake GPU, with which backend nccl is tested without a real one. fake_gpu.c is linked into a
+ * module that the program under test opens in place of ddpbench-cuda.so. Streams do their work only
+ * when they, or a stream that awaits them, are queried. A program is killed if the host accesses
+ * the GPU's memory, or if a thread puts work on a stream of a GPU that it has not selected.
  *
  *   FAKE_GPUS=N      the number of GPUs (default 8); 0: none, "CUDA error 35" */
 #ifndef DDP_TESTS_FAKE_GPU_H

@@ -1,6 +1,6 @@
-/* The kernels of the layers and the stream kernels of the fake GPU (fake_gpu.h), for training. Each call is put on
- * the fake stream. When the stream is queried, the processor's kernels do the work, after every
- * pointer into the GPU's memory is replaced by the host address. */
+/* The kernels of the layers and the stream kernels of the fake GPU (fake_gpu.h), for training. Each
+ * call is put on the fake stream. When the stream is queried, the processor's kernels do the work,
+ * after every pointer into the GPU's memory is replaced by the host address. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,8 @@ const struct ddp_nn_stream ddp_nn_stream_cuda = {
         .tally = tally_put,
 };
 
-/* Layers report a failed call of a library here. A fake stream keeps no error, so the program ends. */
+/* Layers report a failed call of a library here. A fake stream keeps no error, so the program ends.
+ */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 {
     (void)s;

@@ -60,8 +60,8 @@ static int open_module(struct ddp_err *err)
     char path[PATH_BYTES], dir[PATH_BYTES - 64];
     find_module(path, sizeof path, dir, sizeof dir);
     if (access(path, R_OK) != 0) {
-        ddp_fail(err, DDP_EUNAVAIL,
-                 "the CUDA module " DDP_CUDA_MODULE_NAME " is not in '%.200s'", dir);
+        ddp_fail(err, DDP_EUNAVAIL, "the CUDA module " DDP_CUDA_MODULE_NAME " is not in '%.200s'",
+                 dir);
         return ddp_hint(err, "install the CUDA toolkit, then build ddpbench again from its sources "
                              "(`make CUDA=1`, and `make install` if it was installed that way)");
     }

@@ -37,6 +37,26 @@ int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
                     cudaGetErrorString((cudaError_t)code), code);
 }
 
+/* The kernels are compiled for this compute capability and later ones. */
+#define CAPABILITY_LEAST 8
+
+/* Fails if GPU `index` is too old for the kernels. */
+static int check_capability(int index, struct ddp_err *err)
+{
+    int major = 0, minor = 0;
+    cudaError_t rc = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
+    if (rc == cudaSuccess)
+        rc = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+    if (rc != cudaSuccess)
+        return ddp_cuda_fail(err, rc, "cudaDeviceGetAttribute");
+    if (major >= CAPABILITY_LEAST)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: GPU %d has compute capability %d.%d", index, major,
+             minor);
+    return ddp_hint(err, "ddpbench needs %d.0 (A100) or later; CUDA_VISIBLE_DEVICES chooses GPUs",
+                    CAPABILITY_LEAST);
+}
+
 static int cuda_probe(struct ddp_err *err)
 {
     int count = 0;
@@ -51,6 +71,9 @@ static int cuda_probe(struct ddp_err *err)
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
         return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
+    /* Rank r uses GPU r, so one GPU that is too old makes them all unusable. */
+    for (int i = 0; i < count; i++)
+        DDP_TRY(check_capability(i, err));
     return 0;
 }
 
