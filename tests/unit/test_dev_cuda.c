@@ -11,6 +11,7 @@
 
 enum { MAJOR = 75, MINOR = 76 }; /* cudaDevAttrComputeCapabilityMajor and Minor */
 
+const struct ddp_stream_kernels ddp_cuda_kernels = {.reduce = NULL};
 static int capability[3]; /* of each GPU: 75 is 7.5 */
 static int gpus, selected;
 

@@ -11,8 +11,9 @@
 #include "base/sysinfo.h"
 
 /* The places to search after those of the dynamic linker. Each place is a glob pattern: the value
- * of $variable (PATH: the parent of its first folder that contains python3), `before`, the folder of the Python package, `after` and the soname. If `after` is
- * NULL, the pattern has neither `after` nor the folder of the package. */
+ * of $variable (PATH: the parent of its first folder that contains python3), `before`, the folder
+ * of the Python package, `after` and the soname. If `after` is NULL, the pattern has neither
+ * `after` nor the folder of the package. */
 static const struct {
     const char *variable, *before, *after;
 } places[] = {
@@ -75,7 +76,7 @@ static void *open_place(size_t i, const char *soname, const char *package, char 
                         size_t why_bytes)
 {
     char pattern[1024], root[1024];
-    const char *value = places[i].variable == NULL               ? ""
+    const char *value = places[i].variable == NULL                ? ""
                         : strcmp(places[i].variable, "PATH") == 0 ? python_root(root, sizeof root)
                                                                   : variable(places[i].variable);
     glob_t found;
