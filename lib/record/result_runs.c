@@ -233,7 +233,7 @@ static int compare_runs(const void *a, const void *b)
     return order ? order : (x->launch > y->launch) - (x->launch < y->launch);
 }
 
-/* Sorts the runs by name and repetition. Fails if two runs are equal in both. */
+/* Sorts the runs by name and repetition. Fails if two runs have the same name and repetition. */
 static int sort_runs(struct ddp_result *out, const char *file, unsigned vary, struct ddp_err *err)
 {
     if (out->run_count > 0)

@@ -73,15 +73,15 @@ struct ddp_sweep_values {
     int *measured;   /* number of measured points per repetition [launches] */
     int only_launch; /* repetition that a run under an outside launcher measures; 0: none left */
     int64_t started_ns;
-    /* Estimated seconds of all items of this run, and of those that are finished. */
+    /* Estimated seconds of all items of this run, and of its finished items. */
     double seconds_todo, seconds_done;
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
 extern const struct ddp_job ddp_sweep_job;
 
-/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. An
- * error of DDP_ECONFIG names the file. */
+/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. If it
+ * returns DDP_ECONFIG, the message names the file. */
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_release_items(struct ddp_sweep_values *v);
@@ -96,8 +96,8 @@ void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t ou
 
 /* sweep_prepare.c: returns the item's points, or NULL for a training run. Called after prepare. */
 const struct ddp_bench_plan *ddp_sweep_item_plan(const struct ddp_sweep_item *item);
-/* Returns the path of the journal: the value of --journal, else the path beside the result, or NULL
- * if there is no journal. */
+/* Returns the path of the journal: the value of --journal, else the default path beside the result
+ * document, or NULL if there is no journal. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
 /* Returns the key of a point or, if id is DDP_SWEEP_END, the key of a finished item. */
 uint64_t ddp_sweep_key(int launch, int item, const char *id);
@@ -115,8 +115,8 @@ struct ddp_sweep_position {
     int item;               /* index in v->items */
     int finished, measured; /* items finished in the group, points measured in the repetition */
     double seconds;         /* estimated duration of the finished items */
-    /* v->ended and v->seconds_done when the group began. Both grow during the group if rank 0 is
-     * the collector. */
+    /* v->ended and v->seconds_done when the group began. These two members of *v grow while the
+     * group runs if rank 0 is the collector. */
     int ended_before;
     double done_before;
     int64_t item_ns;  /* when the item began */
@@ -151,7 +151,7 @@ struct ddp_sweep_event {
 bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
 /* Opens the journal and adds its points and training runs to the record. Called in the collector
  * before the first document is written. The record must already have the facts about the build, the
- * hosts and the options, because they are compared with those of the journal. */
+ * hosts and the options, because these facts are compared with the facts in the journal. */
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
@@ -163,12 +163,12 @@ int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sw
                            struct ddp_record *record, struct ddp_err *err) DDP_MUST_CHECK;
 #define DDP_CLOSE_MORE 1 /* success, but the same command must run again; err says so */
 /* Sorts the training runs of the record into the order of the plan before the last documents are
- * written. `code` is the outcome of the run. Returns `code`, another error code with err filled, or
- * DDP_CLOSE_MORE. */
+ * written. `code` is the outcome of the run. Returns `code`, another error code with *err filled,
+ * or DDP_CLOSE_MORE. */
 int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *record, int code,
                               struct ddp_err *err);
 /* Closes the journal after the last documents were written. May be called even if the journal was
- * not opened. code is the outcome of the whole run, including write errors. */
+ * not opened. `code` is the outcome of the whole run, including write errors. */
 void ddp_sweep_collector_closed(struct ddp_sweep_values *v, int code);
 
 #endif

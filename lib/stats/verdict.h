@@ -32,7 +32,7 @@ const char *ddp_verdict_name(enum ddp_verdict v); /* "PASS", "FAIL", "INCONCLUSI
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
 struct ddp_cell {
-    size_t pairs;        /* pairs in which both runs measured the cell */
+    size_t pairs;        /* pairs in which both commands measured the cell */
     double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
     double lower, upper; /* bounds of ratio; 0 and inf with too few pairs; NaN if missing */
     double p, p_holm;    /* p value, and p value after Holm's correction; NaN if missing */
@@ -42,14 +42,14 @@ struct ddp_cell {
 /* The settings of a decision. */
 struct ddp_verdict_rule {
     double min_effect; /* smallest slow-down that counts: 0.05 means 5 % */
-    double level;      /* error probability of all corrected tests together, and of each bound */
+    double level; /* error probability of all corrected tests together, and of each bound alone */
 };
 
-/* Decides the verdict. base and next [pairs * cells] hold the median times, ordered by pair and
- * then by cell. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
- * Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there is at least one cell, and the
- * upper bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or
- * -1 if memory is exhausted. */
+/* Decides the verdict. `base` and `next` [pairs * cells] hold the median times, ordered by pair and
+ * then by cell. A time is NaN if the command has not measured the cell in this pair. pairs <=
+ * DDP_SIGNFLIP_MAX. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there is at least
+ * one cell, and the upper bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything
+ * else. Returns 0, or -1 if memory is exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        const struct ddp_verdict_rule *rule, struct ddp_cell *out,
                        enum ddp_verdict *verdict);

@@ -27,10 +27,10 @@
  * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
  * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
  * average is divided once. Averages of 16-bit floats are divided in the sum over a host, before the
- * sum is rounded, so that no partial sum overflows. Averages on one host are divided there, too.
- * Other averages are divided in the last combination between hosts. 16-bit floats are rounded once
- * in the sum over a host, and H - 1 times between hosts (once if spread). Averages of integers are
- * exact, because sums are sent in a wider type (coll_p2p.h).
+ * sum is rounded, so that no partial sum overflows. If there is only one host, all averages are
+ * divided in the sum over the host. Other averages are divided in the last combination between
+ * hosts. 16-bit floats are rounded once in the sum over a host, and H - 1 times between hosts (once
+ * if spread). Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
  * accumulator type. It equals S except for averages of integers. Steps: 2 inside a host, and m - 1
@@ -77,13 +77,13 @@ struct hier_fragment {
 /* The state of one all-reduce between leaders. */
 struct hier {
     struct ddp_comm *comm;
-    const int *leader; /* [hosts]: ranks of comm */
-    int hosts, me;     /* me: index of this rank in leader */
+    const int *leader; /* [hosts]: rank of each leader in comm */
+    int hosts, me;     /* `me`: index of this rank in `leader` */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
-    unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
-    /* begun: number of fragments started. finished: number of fragments before the first
+    unsigned char *scratch; /* hier_scratch_bytes() bytes, aligned to 64 */
+    /* `begun`: number of fragments started. `finished`: number of fragments before the first
      * unfinished fragment. */
     size_t begun, finished;
     struct hier_fragment fragment[HIER_DEPTH];
@@ -100,7 +100,7 @@ static inline bool hier_spreads(int hosts, size_t bytes)
     return hosts > 1 && hosts <= HIER_SPREAD_HOSTS &&
            bytes * (size_t)(hosts - 1) <= HIER_SPREAD_BYTES;
 }
-/* Returns the rank in comm of the leader `distance` hosts after this one. */
+/* Returns the rank in comm of the leader that is `distance` hosts after this rank's host. */
 static int neighbour(const struct hier *x, int distance)
 {
     return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
@@ -196,7 +196,7 @@ static void combine_step(struct hier *x, size_t index)
         x->comm->device->reduce(&reduce);
 }
 
-/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than HIER_DEPTH
+/* Starts the all-reduce of the next fragment, `data` [count], in place. Fewer than HIER_DEPTH
  * fragments must be in transit. */
 static int hier_begin(struct hier *x, void *data, size_t count, struct ddp_err *err)
 {
@@ -297,7 +297,7 @@ struct hier_call {
     bool mapped, leads, spreads;   /* mapped: the ranks read the inputs in place */
     int divisor;                   /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
-    /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
+    /* If `mapped` is true: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
     unsigned char *result_buffer;
     struct hier between;
