@@ -4,6 +4,7 @@
 # another folder. build/ddpbench links to the flavour that was built last.
 
 MPI ?= auto
+UCX ?= auto
 CUDA ?= auto
 GBENCH ?= auto
 SIMGRID ?= auto

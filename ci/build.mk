@@ -1,8 +1,9 @@
 # Building: every .c file of lib/ except the modules goes into the core library, cmd/*.c into the binary.
 
 MODULE_SRC := lib/comm/mpi/backend_mpi.c
+UCX_SRC := lib/comm/ucx/ucx_module.c
 FAULT_SRC := lib/base/fault.c # left out of a normal build
-LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
+LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(UCX_SRC) $(if $(filter 0,$(FAULTS)),$(FAULT_SRC)),$(wildcard lib/*/*.c lib/*/*/*.c))))
 # The helper that `ddpbench kernels` starts is a separate binary, because it needs the C++ library.
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
@@ -14,7 +15,7 @@ CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 CUDA_MODULE := $(if $(filter 1,$(HAVE_CUDA)),$(O)/ddpbench-cuda.so)
 CUDA_MODULE_SRC := $(if $(CUDA_MODULE),$(wildcard lib/*/dev_cuda*.c lib/*/*/dev_cuda*.c))
 CUDA_MODULE_OBJ := $(CUDA_MODULE_SRC:%.c=$(O)/%.o) $(CU_OBJ)
-MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so) $(CUDA_MODULE)
+MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so) $(if $(HAVE_UCX),$(O)/ddpbench-ucx.so) $(CUDA_MODULE)
 HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-kernels)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
@@ -38,7 +39,7 @@ compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o 
 all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its modules and helper, and libddp (default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
-	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-cuda.so build/ddpbench-kernels
+	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-ucx.so build/ddpbench-cuda.so build/ddpbench-kernels
 	$(Q)for m in $(notdir $(MODULES) $(HELPERS)); do \
 	  ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/$$m build/$$m; done
 
@@ -72,6 +73,12 @@ $(O)/ddpbench-mpi-%.so: $(MODULE_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_fac
 	  -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lm
 
+$(O)/ddpbench-ucx.so: $(UCX_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h | $(O)/ready
+	@echo "  CC    $@"
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -I$(O) -include base/banned.h -MMD -MP -MT $@ -MF $(O)/ucx.d \
+	  -shared -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
+	  $(MODULE_OBJ) -lucp -lucs -lm
+
 # The CUDA module names the driver's library as a dependency, so that it is not opened on a machine
 # without the driver. The stub stands for that library, because a machine that builds may have none.
 $(O)/ddpbench-cuda.so: $(CUDA_MODULE_OBJ) $(MODULE_OBJ) $(O)/stub/libcuda.so.1 ci/module.map
@@ -95,7 +102,7 @@ $(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(KERNELS_OBJ) $(O)/libddpcore.a -lbenchmark $(BASE_LIBS)
 -include $(KERNELS_OBJ:.o=.d)
 
--include $(LIB_OBJ:.o=.d) $(CUDA_MODULE_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d)
+-include $(LIB_OBJ:.o=.d) $(CUDA_MODULE_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d $(O)/ucx.d)
 
 # Writes a file unless it already has this content. $1: the file. $2: its lines, each quoted for the shell.
 update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi

@@ -31,6 +31,7 @@ cmd: base stats device record comm compress model coll exchange report bench run
 # The patterns match a call only: a whole name that is not a member and is followed by "(".
 uses='
 mpi.h         | #\s*include\s*[<"]mpi\.h | ^lib/comm/mpi/backend_mpi\.c$
+ucp.h         | #\s*include\s*[<"]uc[pst]/ | ^lib/comm/ucx/ucx_module\.c$
 nccl.h        | #\s*include\s*[<"]nccl\.h | ^lib/comm/nccl/backend_nccl(_\w+)?\.(c|inc\.h)$
 CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_cuda|dev_nvml|backend_nccl|layers_cuda)(_\w+)?\.(c|inc\.h)$
 Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
@@ -38,7 +39,7 @@ CBLAS         | \bcblas_\w+ | ^lib/model/blas\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
 exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
 _exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/launch/(launch(_\w+)?|watchdog)\.[ch]$
-getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo|terminal)\.c$|^lib/launch/launcher\.c$|^lib/run/(gate_run|noise_floor)\.c$
+getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo|terminal)\.c$|^lib/launch/launcher\.c$|^lib/comm/ucx/ucx_module\.c$|^lib/run/(gate_run|noise_floor)\.c$
 '
 
 # Prints each violation in the repository $1, and fails when there is one.
@@ -120,6 +121,8 @@ bad|cmd/a.cc|#include <benchmark/benchmark.h>
 good|cmd/gbench.cc|#include <benchmark/benchmark.h>
 good|lib/comm/mpi/backend_mpi.c|#include <mpi.h>
 bad|lib/comm/a.c|#include <nccl.h>
+bad|lib/comm/ucx/backend_ucx.c|#include <ucp/api/ucp.h>
+good|lib/comm/ucx/ucx_module.c|#include <ucp/api/ucp.h>
 bad|lib/comm/shm/a.c|#include "coll/coll.h"
 good|lib/comm/shm/a.c|#include "launch/segment.h"
 bad|lib/launch/a.c|#include "comm/comm.h"

@@ -7,7 +7,7 @@
 set -eu
 
 demo="gcc libc6-dev make libcjson-dev zlib1g-dev libopenblas0-serial dataset-fashion-mnist"
-tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libcmocka-dev bats perl \
+tests="g++ libbenchmark-dev git openmpi-bin libopenmpi-dev mpich libmpich-dev libucx-dev libcmocka-dev bats perl \
 parallel python3-jsonschema python3-numpy jq mandoc pkg-config procps util-linux"
 readers="libbenchmark-tools python3-scipy python3-junitparser python3-pandas" # compare.py imports scipy
 # Some releases lack these packages; the tests that need them are then skipped with a message.

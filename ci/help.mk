@@ -10,7 +10,8 @@ help: ## print this text
 	  "  CUDA                   0 never, 1 must, auto when nvcc is found (default auto)" \
 	  "  NVCC CUDA_ARCHS        the CUDA compiler, and the GPU architectures (default: 80 90)" \
 	  "  GBENCH                 Google Benchmark for 'ddpbench kernels': 0, 1 or auto, as for MPI" \
-	  "  SIMGRID                0 never, 1 must, auto when smpicc is found (default auto)" \
+	  "  UCX                    0 never, 1 must, auto when libucx-dev is found (default auto)" \
+"  SIMGRID                0 never, 1 must, auto when smpicc is found (default auto)" \
 	  "  CC OPT CFLAGS LDFLAGS  compiler and flags (OPT default: -O3 -g)" \
 	  "  SAN                    address, undefined or thread" \
 	  "  WERROR                 1: a warning is an error (default)" \

@@ -1,6 +1,6 @@
-# Knobs: MPI, CUDA, GBENCH and SIMGRID are 0 (never), 1 (required) or auto (used when found).
+# Knobs: MPI, UCX, CUDA, GBENCH and SIMGRID are 0 (never), 1 (required) or auto (used when found).
 
-$(foreach k,MPI CUDA GBENCH SIMGRID,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
+$(foreach k,MPI UCX CUDA GBENCH SIMGRID,$(if $(filter 0 1 auto,$($k)),,$(error $k='$($k)' is not 0, 1 or auto)))
 $(foreach k,WERROR FAULTS V,$(if $(filter 0 1,$($k)),,$(error $k='$($k)' is not 0 or 1)))
 $(if $(filter-out address undefined thread,$(SAN)),$(error SAN='$(SAN)' is not address, undefined or thread))
 
@@ -34,6 +34,15 @@ ifeq ($(GBENCH)$(HAVE_GBENCH),1)
   $(error GBENCH=1, but $(CXX) finds no Google Benchmark (Debian: libbenchmark-dev); `make deps` installs it)
 endif
 
+# Backend ucx is a module of its own, which needs UCX's headers.
+ifneq ($(UCX),0)
+  HAVE_UCX := $(shell printf '%s\n' '$(HASH_SIGN)if !__has_include(<ucp/api/ucp.h>)' x '$(HASH_SIGN)endif' \
+    | $(CC) $(CFLAGS) -x c -fsyntax-only - >/dev/null 2>&1 && echo 1)
+endif
+ifeq ($(UCX)$(HAVE_UCX),1)
+  $(error UCX=1, but $(CC) finds no UCX (Debian: libucx-dev); `make deps` installs it)
+endif
+
 include ci/cuda.mk
 
 SAN_address := -fsanitize=address -fno-omit-frame-pointer
@@ -54,6 +63,6 @@ BASE_LIBS := -lcjson -lz -lm -ldl
 
 CC_ID := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAVOUR := $(CC) $(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(BASE_LIBS) \
-  $(MPI_FLAVOURS) $(CUDA_FLAVOUR) $(if $(HAVE_GBENCH),$(CXX))
+  $(MPI_FLAVOURS) $(if $(HAVE_UCX),ucx) $(CUDA_FLAVOUR) $(if $(HAVE_GBENCH),$(CXX))
 HASH := $(firstword $(shell printf '%s' $(call sq,$(FLAVOUR)) | cksum))
 O := build/$(HASH)

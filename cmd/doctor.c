@@ -102,10 +102,12 @@ static void find_no_device(struct doctor *d, const struct ddp_backend *b, const 
 static void check_backends(struct doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
-    bool torchrun =
-        d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN; /* ranks of torchrun can use only GPUs */
+    bool torchrun = d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN;
+    const struct ddp_backend *ucx = ddp_backend_find("ucx");
+    struct ddp_err no_ucx = DDP_ERR_INIT;
     char dir[4200];
     ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
+    const bool has_ucx = ucx->probe(dir, &no_ucx) == 0;
     for (const struct ddp_backend *const *b = ddp_backend_all(); *b; b++) {
         struct ddp_err why = DDP_ERR_INIT;
         char subject[32];
@@ -120,7 +122,9 @@ static void check_backends(struct doctor *d)
             find(d, DDP_DOCTOR_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
                  library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE)
-            find_no_device(d, *b, subject, &why, torchrun);
+            find_no_device(d, *b, subject, &why, torchrun && !has_ucx);
+        else if (*b == ucx) /* other backends do its work on one host, and MPI between hosts */
+            find(d, DDP_DOCTOR_FINE, subject, "", "not usable: %s", why.text);
         else if (needs_launcher || !launched)
             find(d, DDP_DOCTOR_FAIL, subject, why.hint, "%s", why.text);
     }

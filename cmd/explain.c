@@ -378,10 +378,12 @@ static void explain_auto(FILE *out)
         "of each, and the column `algorithm` shows which one ran. For sparse lists (topk, "
         "threshold, oktopk) auto compares the computed costs of the algorithms. --algorithm all "
         "measures every algorithm, so you can check the choice. --backend auto takes nccl if (1) "
-        "torchrun started the ranks, (2) an option was given that works only with nccl, or (3) the "
-        "command can use GPUs, the ranks are processes, and there is a GPU for each of them (at "
-        "least two GPUs if ddpbench starts the ranks). Otherwise it takes mpi if mpiexec or srun "
-        "started the ranks, and shm if ddpbench starts them.",
+        "an "
+        "option was given that works only with nccl, or (2) the command can use GPUs, the ranks "
+        "are "
+        "processes, and there is a GPU for each of them (at least two GPUs if ddpbench starts the "
+        "ranks). Otherwise it takes mpi if mpiexec or srun started the ranks, ucx if torchrun "
+        "started them, and shm if ddpbench starts them.",
         0, out);
 }
 

@@ -4,9 +4,10 @@
 FOLDER is prepared for them: build/ddpbench, old.json, new.json and so on lie there. A command is a
 line of an indented or `sh` block, or code in a sentence, that begins with ddpbench, build/ddpbench,
 mpiexec or make. Commands with a placeholder (a word in capitals, or "...") are not run. Measurements
-are shortened: they get `-n 1` or `--max-steps`, 1M is the largest size, mpiexec starts 2 ranks, a
-sweep is a dry run, and a self-test has one gate. If only a command of ddpbench is named, its help is
-printed. Of make only the target is checked. Prints the commands that fail, and their number.
+are shortened: they get `-n 1` or `--max-steps`, 64K is the largest size, training data are small,
+mpiexec starts 2 ranks, a sweep is a dry run, and a self-test has one gate. If only a command of ddpbench is
+named, its help is printed. Of make only the target is checked. Prints the commands that fail, and their
+number.
 """
 import os
 import re
@@ -59,15 +60,24 @@ def shorten(text):
     if at + 2 == len(words) and command not in COLLECTIVES + ["doctor", "list", "help", "train"]:
         return words + ["-h"], good
     if "--selftest" in words:
-        base = shlex.join(words[:at + 1] + ["allreduce", "--size", "64K", "-n", "9", "-q"])
+        base = shlex.join(words[:at + 1] + ["allreduce", "--ranks", "1", "--backend", "self", "--size", "64K", "-n", "9", "-q"])
         return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "6", "--base", base], [0, 10, 12]
     if command in COLLECTIVES:
-        words = [re.sub(r"^[0-9]+[MG]$", "1M", word) for word in words]
+        words = [re.sub(r"^[0-9]+[MG]$", "64K", word) for word in words]
         more = ["-n", "1", "-w", "0"] if "-n" not in words[at:] else []
+        if not {"--size", "-b", "-e"} & set(words):
+            more += ["-e", "1K"]
     if command == "train":
+        if "--images" in words:
+            words[words.index("--images") + 1] = "64"
         more = ["--max-steps", "2"]
+    if command == "kernels":
+        words = [re.sub(r"^[0-9]+[MG]$", "64K", word) for word in words]
+        more = ["--benchmark_min_time=0.001"]
     if command == "sweep":
         more = ["--dry-run"]
+    if command == "gate":
+        words = [re.sub(r" -n [0-9]+\b", " -n 6", re.sub(r"\b[0-9]+[MG]\b", "64K", word)) for word in words]
     if command in ("gate", "compare"):
         good = [0, 10, 12]
     if command == "doctor" or "nccl" in words or "cuda" in words:

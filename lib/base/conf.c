@@ -141,6 +141,7 @@ static bool has_module(const char *dir)
     for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;)
         found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
                 strcmp(e->d_name, "ddpbench-cuda.so") == 0 ||
+                strcmp(e->d_name, "ddpbench-ucx.so") == 0 ||
                 strcmp(e->d_name, "ddpbench-kernels") == 0;
     if (d)
         closedir(d);

@@ -595,10 +595,10 @@ static int check_offline(const struct ddp_point_spec *s, const struct ddp_backen
     return alg ? ddp_coll_check_offline(alg, backend, s->ranks, &shape, err) : 0;
 }
 
-/* Checks a point under an outside launcher. It is not yet known which ranks share memory. The check
+/* Checks a point of a backend that finds out only later which ranks share memory. The check
  * therefore finds only algorithms that accept registered memory but refuse the private memory of
  * this point. */
-static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err *err)
+static int check_hosts_offline(const struct ddp_point_spec *s, struct ddp_err *err)
 {
     const struct ddp_backend *shm = ddp_backend_find("shm");
     struct ddp_err ignored = DDP_ERR_INIT;
@@ -610,7 +610,7 @@ static int check_launched_offline(const struct ddp_point_spec *s, struct ddp_err
 int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_backend *backend,
                            struct ddp_err *err)
 {
-    const bool launched = (backend->caps & DDP_CAP_LAUNCHED) != 0;
+    const bool finds_hosts = (backend->caps & DDP_CAP_HOSTS) != 0;
     /* Skip this check for `all`, because the sampler skips combinations that cannot run. Skip it if
      * DDPBENCH_HOSTS simulates several hosts, because the check assumes one host. */
     if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
@@ -621,8 +621,9 @@ int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_b
         struct ddp_err why = DDP_ERR_INIT;
         if (ddp_point_is_reduced(s)) /* compressed exchanges have other algorithms */
             continue;
-        if ((launched ? check_launched_offline(s, &why)
-                      : check_offline(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)
+        if ((finds_hosts
+                 ? check_hosts_offline(s, &why)
+                 : check_offline(s, backend, s->memory == DDP_MEMORY_REGISTERED, &why)) == 0)
             continue;
         ddp_fail(err, DDP_EUSAGE, "%s", why.text);
         return why.hint[0] ? ddp_hint(err, "%s", why.hint) : DDP_EUSAGE;

@@ -1,6 +1,8 @@
 #include "comm/backend.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DDP_BACKEND(symbol) extern const struct ddp_backend ddp_backend_##symbol;
 #include "comm/backend_list.h"
@@ -48,5 +50,19 @@ int ddp_backend_check(struct ddp_err *err)
                             "backend '%s': its capability bits and its functions disagree",
                             backends[i]->name);
     }
+    return 0;
+}
+
+int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes)
+{
+    if (given != NULL) {
+        snprintf(out, out_bytes, "%s", given);
+        return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
+    if (slash == NULL)
+        return DDP_EUNAVAIL;
+    *slash = '\0';
     return 0;
 }

@@ -58,6 +58,9 @@ struct ddp_backend {
     int (*load)(struct ddp_err *err);
     /* Returns the version of the device's software ("CUDA 13.0, ..."). This member may be NULL. */
     const char *(*device_library)(void);
+    /* Writes the transports and network devices of this rank's connections, such as "tcp/eth0,
+     * posix/memory". This member may be NULL. */
+    void (*transports)(struct ddp_comm *comm, char *out, size_t out_bytes);
     /* Returns the number of devices of this host that ranks can use, with one device per rank. This
      * member is NULL if the backend needs no devices. */
     int (*places)(void);
@@ -72,9 +75,9 @@ struct ddp_backend {
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
-    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Does not wait.
-     * A rank calls this function while it waits for something else, such as its GPU. This member
-     * may be NULL. */
+    /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress
+     * with earlier messages. Does not wait. A rank calls this function while it waits for something
+     * else, such as its GPU. This member may be NULL. */
     int (*look)(struct ddp_comm *comm, struct ddp_err *err);
     int (*alloc)(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_err *err);
     void (*free)(struct ddp_comm *comm, void *ptr);
@@ -100,7 +103,11 @@ const struct ddp_backend *ddp_backend_find(const char *name); /* NULL if unknown
  * or NATIVE and the pointers of their functions disagree. */
 int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A backend module (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
+/* Writes the folder of the backend modules to out [out_bytes]: `given`, or the binary's folder if
+ * `given` is NULL. Returns DDP_EUNAVAIL if the folder cannot be found. */
+int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes) DDP_MUST_CHECK;
+
+/* A module of backend mpi (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
  * ddp_backend_module`. */
 #define DDP_MODULE_ABI 1
 struct ddp_backend_module {

@@ -2,4 +2,5 @@
 DDP_BACKEND(self)
 DDP_BACKEND(shm)
 DDP_BACKEND(mpi)
+DDP_BACKEND(ucx)
 DDP_BACKEND(nccl)

@@ -69,6 +69,9 @@ struct ddp_comm {
     /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL if the
      * backend needs none. */
     struct ddp_comm *control;
+    /* A wait on this communicator also calls `look` of the backend of `watched`, whose library
+     * makes progress only inside its calls. May be NULL. */
+    struct ddp_comm *watched;
     bool correctness_only; /* timings on this communicator are meaningless */
     int64_t init_ns;       /* time that this rank took to open the communicator */
     uint64_t wire_bytes;   /* bytes that this rank has sent with ddp_comm_isend */

@@ -143,13 +143,15 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* `comm` is the world or a group of it. If the world has one host, gives `comm` the shm context of
- * the host's communicator. If the world has several hosts, a rank's number in the segment differs
- * from its number in the world. Therefore even a group whose ranks are all on one host gets no shm
- * context. */
-static void show_shm_context(struct ddp_comm *comm, const struct ddp_comm *world)
+/* `comm` is the world or a group of it. Waits on the host's communicator then also watch `comm`. If
+ * the world has one host, gives `comm` the shm context of the host's communicator. If the world has
+ * several hosts, a rank's number in the segment differs from its number in the world. Therefore
+ * even a group whose ranks are all on one host gets no shm context. */
+static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
 {
-    const struct ddp_comm *local = comm->hosts->local;
+    struct ddp_comm *local = comm->hosts->local;
+    if (local != NULL && comm->backend->look != NULL)
+        local->watched = comm;
     if (local == NULL || world->hosts->count > 1 || (comm->backend->caps & DDP_CAP_MAP) != 0)
         return;
     comm->rank_info.segment = local->rank_info.segment;
@@ -186,7 +188,7 @@ int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *option
     if (rc == 0)
         rc = ddp_hosts_share(world, options, err);
     if (rc == 0)
-        show_shm_context(world, world);
+        use_local(world, world);
     else
         ddp_hosts_close(world);
     return rc;
@@ -218,9 +220,9 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);
 }
 
-int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
+int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared, struct ddp_err *err)
 {
-    if (ddp_conf_get(DDP_CONF_HOSTS) == NULL || world->size == 1)
+    if (world->size == 1)
         return 0;
     struct ddp_hosts *hosts = NULL;
     int *members;
@@ -231,10 +233,17 @@ int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
             members[n++] = r;
     }
     if (rc == 0)
-        rc = ddp_comm_group(world, members, n, &hosts->local, err);
+        rc = ddp_comm_group(shared, members, n, &hosts->local, err);
     world->hosts = hosts;
     free(members);
+    if (rc == 0)
+        use_local(world, world);
     return rc;
+}
+
+int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
+{
+    return ddp_conf_get(DDP_CONF_HOSTS) != NULL ? ddp_hosts_within(world, world, err) : 0;
 }
 
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,
@@ -257,7 +266,7 @@ int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *
         goto out;
     rc = group_local(above->local, child, members, n, err);
     if (rc == 0)
-        show_shm_context(child, ddp_comm_world(parent));
+        use_local(child, ddp_comm_world(parent));
 out:
     free(members);
     free(of);

@@ -49,6 +49,10 @@ struct ddp_hosts {
  * DDPBENCH_HOSTS is illegal. It is not an error if memory cannot be shared. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
+/* As ddp_hosts_open, for ranks that already share memory over the shm communicator `shared`, which
+ * has the same ranks. */
+int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared,
+                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing if the
  * variable is not set. Collective. */
 int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;

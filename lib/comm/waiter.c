@@ -25,6 +25,7 @@ void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
     const struct ddp_segment *segment = comm->rank_info.segment;
     w->abort_word = comm->shm != NULL ? comm->shm->abort_word : NULL;
     w->collector_busy_ns = segment != NULL ? &segment->collector_busy_ns : NULL;
+    w->watched = comm->watched;
     w->timeout_ns = ddp_comm_wait_ns(comm);
     w->deadline_ns = 0;
     w->last_ns = 0;
@@ -72,6 +73,9 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     }
     if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
         return DDP_WAIT_ABORTED;
+    if (w->watched != NULL && w->polls > w->spin && w->polls % 8 == 0 &&
+        w->watched->backend->look(w->watched, NULL) != 0)
+        return DDP_WAIT_ABORTED;
     /* A yield costs much more than a clock read, so reading the clock after every eighth yield adds
      * little. */
     if (w->polls > w->spin ? w->polls % 8 == 0 : w->polls % 1024 == 0)
@@ -103,6 +107,8 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
     const struct ddp_segment *segment = comm->rank_info.segment;
     int culprit = -1, code = DDP_ELOST;
     int me = comm->world_rank[comm->rank];
+    if (comm->watched != NULL)
+        DDP_TRY(comm->watched->backend->look(comm->watched, err));
     if (segment != NULL)
         ddp_segment_aborted(segment, &culprit, NULL, &code);
     if (culprit < 0 || culprit == me)

@@ -24,6 +24,7 @@ struct ddp_waiter {
     const _Atomic(uint32_t) *abort_word; /* NULL without a shm context */
     /* The member of this name in struct ddp_segment; NULL without a segment. */
     const _Atomic(int64_t) *collector_busy_ns;
+    struct ddp_comm *watched; /* the member of struct ddp_comm */
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
     bool sleeps_in_waits;
@@ -47,8 +48,8 @@ int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct 
  * ddp_wait_expired. Returns false and does not change `out` if no report can be made. Any thread
  * may call this function. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
-/* Ends a wait that found the abort word set. Returns DDP_ELOST. If another rank is to blame, the
- * message names that rank. */
+/* Ends a wait that found the abort word set, or that saw a failure of comm->watched. Returns
+ * DDP_ELOST. If another rank is to blame, the message names that rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
 /* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
 static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)

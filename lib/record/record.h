@@ -316,7 +316,7 @@ struct ddp_record {
     /* The build that made the measurements, borrowed. NULL: this program. See ddp_record_build. */
     const struct ddp_build *build;
     char simd[16];
-    char feature_mpi[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
+    char feature_mpi[64], feature_ucx[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
     char command[32];
     int argc;
     char *const *argv; /* Borrowed. */
@@ -324,6 +324,7 @@ struct ddp_record {
     int64_t seed;
     int world_ranks;
     char world_backend[16], launcher[32];
+    char transports[160]; /* "tcp/eth0, posix/memory". "": unknown. */
     char launch[16]; /* How ddpbench started the ranks: "processes" or "threads". "": it did not. */
     char rank_counts[256]; /* "1,2,4" if there are several. */
     /* How the ranks were chosen, if fewer ran than the outside launcher started. Otherwise "". */

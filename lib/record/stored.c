@@ -59,6 +59,7 @@ static void read_tool(struct ddp_stored *s)
     r->build = &s->build;
     ddp_stored_text(tool, "simd", r->simd, sizeof r->simd);
     ddp_stored_text(tool, "features.mpi", r->feature_mpi, sizeof r->feature_mpi);
+    ddp_stored_text(tool, "features.ucx", r->feature_ucx, sizeof r->feature_ucx);
     ddp_stored_text(tool, "features.nccl", r->feature_nccl, sizeof r->feature_nccl);
     ddp_stored_text(tool, "features.cuda", r->feature_cuda, sizeof r->feature_cuda);
     ddp_stored_text(tool, "features.blas", r->feature_blas, sizeof r->feature_blas);
@@ -130,6 +131,7 @@ static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, 
     ddp_stored_text(world, "backend", r->world_backend, sizeof r->world_backend);
     ddp_stored_text(world, "launcher", r->launcher, sizeof r->launcher);
     ddp_stored_text(world, "launch", r->launch, sizeof r->launch);
+    ddp_stored_text(world, "transports", r->transports, sizeof r->transports);
     ddp_stored_text(world, "subset", r->subset, sizeof r->subset);
     r->comm_init_ns = ddp_stored_number(world, "comm_us.init") * 1e3;
     r->comm_split_ns = ddp_stored_number(world, "comm_us.split") * 1e3;

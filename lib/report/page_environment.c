@@ -50,8 +50,8 @@ static void compiler(const struct ddp_stored *s, struct ddp_strbuf *out)
 static void libraries(const struct ddp_stored *s, struct ddp_strbuf *out)
 {
     const struct ddp_record *r = &s->record;
-    const char *const names[] = {r->simd, r->feature_blas, r->feature_mpi, r->feature_nccl,
-                                 r->feature_cuda};
+    const char *const names[] = {r->simd,        r->feature_blas, r->feature_mpi,
+                                 r->feature_ucx, r->feature_nccl, r->feature_cuda};
     for (size_t i = 0; i < DDP_COUNT_OF(names); i++)
         if (names[i][0])
             ddp_strbuf_addf(out, "%s%s", out->length ? ", " : "", names[i]);

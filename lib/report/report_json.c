@@ -34,6 +34,7 @@ static void add_tool(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(tool, "simd", r->simd);
     cJSON *features = ddp_json_obj(tool, "features");
     ddp_json_str(features, "mpi", r->feature_mpi);
+    ddp_json_str(features, "ucx", r->feature_ucx);
     ddp_json_str(features, "nccl", r->feature_nccl);
     ddp_json_str(features, "cuda", r->feature_cuda);
     ddp_json_str(features, "blas", r->feature_blas);
@@ -75,6 +76,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(world, "backend", r->world_backend);
     ddp_json_str(world, "launcher", r->launcher);
     ddp_json_str(world, "launch", r->launch);
+    ddp_json_str(world, "transports", r->transports);
     ddp_json_str(world, "subset", r->subset);
     add_comm(world, r);
     cJSON *hosts = ddp_json_arr(world, "hosts");

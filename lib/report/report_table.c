@@ -180,8 +180,9 @@ void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
     else
         ddp_strbuf_addf(out, "%d rank%s", r->world_ranks, r->world_ranks == 1 ? "" : "s");
-    ddp_strbuf_addf(out, ", backend %s%s%s, launcher %s%s\n", r->world_backend,
-                    r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->launcher,
+    ddp_strbuf_addf(out, ", backend %s%s%s%s%s, launcher %s%s\n", r->world_backend,
+                    r->feature_mpi[0] ? ", " : "", r->feature_mpi, r->feature_ucx[0] ? ", " : "",
+                    r->feature_ucx, r->launcher,
                     strcmp(r->launch, "threads") == 0 ? " (threads)" : "");
     if (r->subset[0])
         ddp_strbuf_addf(out, "smaller rank counts: ranks chosen by --subset %s\n", r->subset);

@@ -121,15 +121,17 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in three features: MPI if it is loaded under an outside launcher, CUDA if this host has a
- * GPU, and the libraries of a backend on GPUs. Under an outside launcher MPI may be in use even if
- * another backend moves the data. */
+/* Fills in the features: MPI if it is loaded under an outside launcher, UCX if backend ucx is used,
+ * CUDA if this host has a GPU, and the libraries of a backend on GPUs. Under an outside launcher
+ * MPI may be in use even if another backend moves the data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
     const struct ddp_backend *mpi = ddp_backend_find("mpi");
     if (!ddp_world_is_own(w) && mpi && mpi->library)
         set_text(r->feature_mpi, sizeof r->feature_mpi, mpi->library());
+    if (strcmp(w->backend->name, "ucx") == 0)
+        set_text(r->feature_ucx, sizeof r->feature_ucx, w->backend->library());
     if (r->host_count > 0 && r->hosts[0].gpu_count > 0)
         set_text(r->feature_cuda, sizeof r->feature_cuda, device_library("cuda"));
     if (!(w->backend->caps & DDP_CAP_DEVICE))
@@ -207,6 +209,7 @@ void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *
     w->record.comm_init_ns = times->init_ns;
     w->record.comm_split_ns = times->split_ns;
     w->record.comm_destroy_ns = times->destroy_ns;
+    set_text(w->record.transports, sizeof w->record.transports, times->transports);
 }
 
 static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struct ddp_err *err)

@@ -86,9 +86,11 @@ enum ddp_message {
     DDP_MESSAGE_RANKS      /* a struct ddp_rank_device for each rank */
 };
 
-/* Times of opening, splitting and closing the communicator, as in struct ddp_record. */
+/* Times of opening, splitting and closing the communicator, and its transports, as in struct
+ * ddp_record. */
 struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
+    char transports[160];
 };
 
 struct ddp_sweep_position;

@@ -122,6 +122,7 @@ static void add_build(const struct ddp_record *r, struct ddp_journal_facts *fact
     ddp_journal_fact(facts, "compiler", "%s %s", build->compiler, build->cflags);
     ddp_journal_fact(facts, "simd", "%s", r->simd);
     ddp_journal_fact(facts, "mpi", "%s", r->feature_mpi);
+    ddp_journal_fact(facts, "ucx", "%s", r->feature_ucx);
     if (build->dirty)
         ddp_journal_fact(facts, "program", "%016llx", (unsigned long long)hash_program());
 }

@@ -13,6 +13,7 @@
 #include "base/conf.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "base/sysinfo.h"
 #include "comm/gpu_share.h"
 #include "launch/segment.h"
@@ -80,9 +81,10 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    /* No other backend can connect ranks of torchrun. */
+    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the reason of
+     * nccl is reported. */
     if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN)
-        return "nccl";
+        return ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0 ? "ucx" : "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
 
@@ -152,16 +154,14 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started %d processes, but with backend '%s' they would be %d separate jobs",
                  l->name, l->rank_info.size, name, l->rank_info.size);
-        return ddp_hint(err,
-                        "leave out mpiexec (ddpbench starts its own ranks), or use --backend mpi");
+        return ddp_hint(err, "leave out %s (ddpbench starts its own ranks), or use --backend %s",
+                        l->kind == DDP_LAUNCHER_TORCHRUN ? "torchrun" : "mpiexec",
+                        l->kind == DDP_LAUNCHER_TORCHRUN ? "ucx" : "mpi");
     }
     DDP_TRY(w->backend->probe(w->module_dir, err));
     const int rc = check_device(w, err);
     if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_hint(
-            err,
-            "ranks of torchrun need a GPU each; use mpiexec -n %d ddpbench ..., or ddpbench alone",
-            l->rank_info.size);
+        ddp_hint(err, "ranks of torchrun need a GPU each, or --backend ucx");
     return rc;
 }
 
@@ -282,25 +282,39 @@ out:
     return rc;
 }
 
+/* Adds the entries of `more` to the list `list`, "tcp/eth0, posix/memory", unless they are there.
+ */
+static void merge_transports(char *list, size_t list_bytes, char *more)
+{
+    char *rest = NULL;
+    for (char *entry = strtok_r(more, ", ", &rest); entry; entry = strtok_r(NULL, ", ", &rest))
+        if (!strstr(list, entry))
+            ddp_text_append(list, list_bytes, "%s%s", list[0] ? ", " : "", entry);
+}
+
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
 {
     struct {
         int64_t init, split;
+        char transports[sizeof out->transports];
     } mine = {.init = comm->init_ns}, slowest = {0}, *all;
     const bool splits = (comm->backend->caps & DDP_CAP_DEVICE) != 0;
     int rc = DDP_NEW(&all, (size_t)comm->size, err);
     rc = ddp_comm_agree(comm, rc, err);
     if (rc == 0 && splits)
         rc = time_split(comm, &mine.split, err);
+    if (rc == 0 && comm->backend->transports)
+        comm->backend->transports(comm, mine.transports, sizeof mine.transports);
     if (rc == 0)
         rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof *all, err);
+    *out = (struct ddp_comm_times){.destroy_ns = NAN};
     for (int r = 0; rc == 0 && r < comm->size; r++) {
+        merge_transports(out->transports, sizeof out->transports, all[r].transports);
         slowest.init = DDP_MAX(slowest.init, all[r].init);
         slowest.split = DDP_MAX(slowest.split, all[r].split);
     }
-    *out = (struct ddp_comm_times){.init_ns = (double)slowest.init,
-                                   .split_ns = splits ? (double)slowest.split : NAN,
-                                   .destroy_ns = NAN};
+    out->init_ns = (double)slowest.init;
+    out->split_ns = splits ? (double)slowest.split : NAN;
     free(all);
     return rc;
 }

@@ -132,7 +132,7 @@ $(table train.json '[[r["sync"]["strategy"], r["seed"], e["epoch"], sum(f["secon
     fenced "### $BATS_TEST_DESCRIPTION" sh | sed '/^jq/,$d' >ci/recipe.sh
     fenced "### $BATS_TEST_DESCRIPTION" sh | sed -n '/^jq/,$p' >ci/jq.sh
     cd ci
-    local fake=("$PYTHON" "$root/tests/gate/fake_launch.py" --noise 0)
+    local fake=("$PYTHON" -S -E "$root/tests/gate/fake_launch.py" --noise 0)
     "${fake[@]}" --points a=10,b=10 --json a.json
     while read -r code points word; do
         "${fake[@]}" --points "$points" --json b.json

@@ -7,13 +7,60 @@ usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [-
                       [--seeds SEED=ACCURACY[,...] [--sync NAME] [--lr LR] [--step US] [--epochs N]] [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
 --train: training runs without epochs, with these learning rates. --seeds: a training run per seed, each with this
 accuracy in its last 3 epochs (nan: it diverges, diverged runs still have an accuracy). --late: a point that the first call leaves out.
---state FILE: counts the calls, so that each has other, but reproducible, noise.
+--state FILE: counts the calls, so that each has other, but reproducible, noise. --copy: of the memory control; without
+it the document has none. --ranks: of the world; points have 2. Without --usable-cores, --kernel or --mpi the document
+lacks the value. --wrong, --iterations: of the first point. --inject-delay: the point ID takes so much longer.
 """
-import argparse
-import json
+# Tests start this a thousand times, so it imports no module that is slow to load (argparse, json, random).
 import math
-import random
 import sys
+from _random import Random
+
+# The type of each option, and its value if it is not given.
+OPTIONS = {
+    "points": (str, "a=10"), "noise": (float, 1.0), "pingpong": (float, 100.0), "copy": (float, None), "host": (str, "h"),
+    "ranks": (int, 2), "backend": (str, "shm"), "cpu": (str, "x"), "usable_cores": (int, None), "kernel": (str, None), "mpi": (str, None),
+    "status": (str, "complete"), "reason": (str, None), "wrong": (int, None), "iterations": (int, 20), "train": (str, None),
+    "seeds": (str, ""), "sync": (str, "dense"), "lr": (float, 0.05), "step": (float, 1000.0), "epochs": (int, 7),
+    "eval_images": (int, 10000), "no_points": (None, False), "late": (str, None), "label": (str, None), "inject_delay": (str, None),
+    "exit": (int, 0), "exit_after": (int, None), "state": (str, None), "json": (str, None),
+}
+
+
+class Arguments:
+    def __init__(self, words):
+        for name, (_, default) in OPTIONS.items():
+            setattr(self, name, default)
+        words = iter(words)
+        for word in words:
+            name, equals, value = word.partition("=")
+            name = name.removeprefix("--").replace("-", "_")
+            if not word.startswith("--") or name not in OPTIONS:
+                sys.exit(f"fake_launch: unknown option {word}")
+            kind = OPTIONS[name][0]
+            setattr(self, name, True if kind is None else kind(value if equals else next(words)))
+
+
+class Noise:
+    """Normally distributed numbers that depend only on a text."""
+
+    def __init__(self, text):
+        self.random = Random(int.from_bytes(text.encode(), "big"))
+
+    def gauss(self, deviation):
+        uniform = 1 - self.random.random()
+        return deviation * math.sqrt(-2 * math.log(uniform)) * math.cos(2 * math.pi * self.random.random())
+
+
+def dumps(x):
+    """The value as JSON text."""
+    if isinstance(x, dict):
+        return "{" + ", ".join(f"{dumps(key)}: {dumps(value)}" for key, value in x.items()) + "}"
+    if isinstance(x, list):
+        return "[" + ", ".join(map(dumps, x)) + "]"
+    if isinstance(x, str):
+        return '"' + x.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return {None: "null", True: "true", False: "false"}[x] if x is None or isinstance(x, bool) else repr(x)
 
 
 def digest(body):
@@ -32,7 +79,7 @@ def trained(a, seed, accuracy, rng):
     epochs = [{
         "epoch": e + 1, "steps": 20, "train_loss": None if diverged else 0.5, "eval_loss": None if diverged else 0.5,
         "eval_accuracy": 0.1 if diverged or e < a.epochs - 3 else float(accuracy),
-        "seconds": 20 * a.step * 1e-6 * math.exp(rng.gauss(0, a.noise / 100)),
+        "seconds": 20 * a.step * 1e-6 * math.exp(rng.gauss(a.noise / 100)),
     } for e in range(a.epochs)]
     return {"model": "m", "ranks": 2, "seed": int(seed), "launch": None, "sync": {"strategy": a.sync}, "optimizer": {"lr": a.lr},
             "eval_images": a.eval_images, "epochs": epochs}
@@ -52,38 +99,7 @@ def point(name, us, pingpong):
 
 
 def main():
-    a = argparse.ArgumentParser()
-    a.add_argument("--points", default="a=10")
-    a.add_argument("--noise", type=float, default=1.0)
-    a.add_argument("--pingpong", type=float, default=100.0)
-    a.add_argument("--copy", type=float, help="of the memory control; without it the document has none")
-    a.add_argument("--host", default="h")
-    a.add_argument("--ranks", type=int, default=2, help="of the world; points have 2")
-    a.add_argument("--backend", default="shm")
-    a.add_argument("--cpu", default="x")
-    a.add_argument("--usable-cores", type=int, help="without this, --kernel or --mpi the document lacks the value")
-    a.add_argument("--kernel")
-    a.add_argument("--mpi")
-    a.add_argument("--status", default="complete")
-    a.add_argument("--reason")
-    a.add_argument("--wrong", type=int, help="elements of the first point")
-    a.add_argument("--iterations", type=int, default=20, help="of the first point")
-    a.add_argument("--train", metavar="LR[,LR...]")
-    a.add_argument("--seeds", metavar="SEED=ACCURACY[,...]", default="")
-    a.add_argument("--sync", default="dense")
-    a.add_argument("--lr", type=float, default=0.05)
-    a.add_argument("--step", type=float, default=1000, metavar="US")
-    a.add_argument("--epochs", type=int, default=7)
-    a.add_argument("--eval-images", type=int, default=10000)
-    a.add_argument("--no-points", action="store_true")
-    a.add_argument("--late", metavar="ID=US")
-    a.add_argument("--label")
-    a.add_argument("--inject-delay", metavar="PCT@ID", help="the point ID takes so much longer")
-    a.add_argument("--exit", type=int, default=0)
-    a.add_argument("--exit-after", type=int, metavar="N", help="with --state: fails from the N-th launch on")
-    a.add_argument("--state")
-    a.add_argument("--json", required=True)
-    a = a.parse_args()
+    a = Arguments(sys.argv[1:])
     count = 0
     if a.state:
         try:
@@ -94,11 +110,11 @@ def main():
     if a.exit and (a.exit_after is None or count >= a.exit_after):
         print("fake_launch: told to fail", file=sys.stderr)
         sys.exit(a.exit)
-    rng = random.Random(f"{count} {a.points}")
+    rng = Noise(f"{count} {a.points}")
     points = []
     for item in (a.points + ("," + a.late if a.late and count else "")).split(","):
         name, us = item.split("=")
-        us = float(us) * math.exp(rng.gauss(0, a.noise / 100))
+        us = float(us) * math.exp(rng.gauss(a.noise / 100))
         injected = None
         if a.inject_delay and a.inject_delay.split("@", 1)[1] == name:
             injected = float(a.inject_delay.split("@")[0])
@@ -121,12 +137,12 @@ def main():
     if a.mpi:
         doc["tool"]["features"] = {"mpi": None if a.mpi == "none" else a.mpi}
     if a.copy:
-        doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(0, a.noise / 100)),
+        doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(a.noise / 100)),
                            "read_GBps": a.copy}]
     doc["train"] += [trained(a, *item.split("="), rng) for item in a.seeds.split(",") if item]
     if a.no_points:
         doc["points"] = []
-    body = json.dumps(doc)[:-1].encode()
+    body = dumps(doc)[:-1].encode()
     with open(a.json, "wb") as f:
         f.write(body + b',"digest": "' + digest(body).encode() + b'"}\n')
 

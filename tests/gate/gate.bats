@@ -8,7 +8,7 @@ setup() {
     load ../helpers.bash
     bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
-    fake="'$PYTHON' '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
 }
 
 # The document of a verdict, which a test leaves behind, is valid.

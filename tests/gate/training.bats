@@ -192,7 +192,7 @@ END
 }
 
 @test "real training: with --lr 0 the accuracy is worse, and the step times are cells" {
-    local train="'$ddpbench' train --ranks 2 --dataset synthetic --images 640 --batch 16 --epochs 3 --seeds 1,2,3 -q"
+    local train="'$ddpbench' train --ranks 2 --model nnabla-tiny --dataset synthetic --images 320 --batch 16 --epochs 3 --seeds 1,2,3 -q"
     run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs 6 --min-effect 1000 --vary lr --json gate.json --base "$train" --new "$train --lr 0"
     echo "$status: $output $stderr"
     [ "$status" = 10 ]

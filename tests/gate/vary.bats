@@ -7,7 +7,7 @@ setup() {
     load ../helpers.bash
     bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
-    fake="'$PYTHON' '$BATS_TEST_DIRNAME/fake_launch.py' --noise 0"
+    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --noise 0"
 }
 
 # id ALGORITHM [BYTES]: the id of a point.

@@ -130,8 +130,9 @@ static inline int grid_rank_main(void *arg, struct ddp_launch_rank *rank, struct
     return grid_in_world(arg, "shm", &rank->rank_info, NULL, err);
 }
 
-/* Runs the body under mpiexec, on backend mpi with the modules in module_dir, and returns the exit
- * code. tests/mpi/coll_grid.bats starts it. */
+/* Runs the body under mpiexec on backend mpi, or with torchrun's variables on backend ucx, with the
+ * modules in module_dir. Returns the exit code. tests/mpi/coll_grid.bats and
+ * tests/ucx/ucx_grid.bats start it. */
 static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, const char *only)
 {
     const struct grid_job job = {.body = body, .depth = GRID_BRIEF, .only = only};
@@ -140,7 +141,8 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, co
     int rc = ddp_launcher_detect(&launcher, &err);
 
     if (rc == 0)
-        rc = grid_in_world(&job, "mpi", &launcher.rank_info, module_dir, &err);
+        rc = grid_in_world(&job, launcher.kind == DDP_LAUNCHER_TORCHRUN ? "ucx" : "mpi",
+                           &launcher.rank_info, module_dir, &err);
     return ddp_exit_code(rc);
 }
 

@@ -2,7 +2,6 @@
 # Under the mpiexec of each MPI, ranks of one host use shared memory, also on several simulated hosts.
 # If shared memory cannot be used on a host, all messages go through MPI, and a note says why.
 # shellcheck disable=SC2154 # ddpbench, status: mpi.bash
-# jobs: 2
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -12,6 +12,9 @@ mpi_setup() {
     modules=$(dirname "$ddpbench")
     # shellcheck disable=SC2034 # for the scripts that source this file
     host=$(hostname)
+    # Preloaded into MPICH's ranks, it makes them yield.
+    yield=$BATS_FILE_TMPDIR/yield.so
+    [ -e "$yield" ] || { "${CC:-cc}" -shared -fPIC -O2 -D_GNU_SOURCE -o "$yield.$$" "$root/tests/mpi/yield.c" && mv "$yield.$$" "$yield"; }
 }
 
 # needs FLAVOUR: skips the test, with the reason, unless this MPI can be used here.
@@ -21,10 +24,15 @@ needs() {
 }
 
 # mpi FLAVOUR RANKS COMMAND...: runs the command under this MPI's mpiexec, which may oversubscribe.
+# MPICH's ranks yield if there are more of them than cores.
 mpi() {
     local flavour=$1 ranks=$2 more=()
     shift 2
-    [ "$flavour" != openmpi ] || more=(--oversubscribe)
+    if [ "$flavour" = openmpi ]; then
+        more=(--oversubscribe)
+    elif [ "$ranks" -gt "$(nproc)" ]; then
+        more=(-genv LD_PRELOAD "$yield")
+    fi
     timeout --kill-after=5 60 "mpiexec.$flavour" "${more[@]}" -n "$ranks" "$@"
 }
 

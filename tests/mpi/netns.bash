@@ -58,6 +58,7 @@ mpi() {
         --mca btl_tcp_if_include 10.77.9.0/24 --mca oob_tcp_if_include 10.77.9.0/24
         --mca mpi_yield_when_idle "${yields:-1}" --mca odls_base_sigkill_timeout 0 --bind-to none)
     local hydra=(env UCX_TLS=tcp,self mpiexec.mpich -launcher ssh -launcher-exec "$PWD/agent" -iface eth0)
+    [ $((each * ${#hosts[@]})) -le "$(nproc)" ] || hydra+=(-genv LD_PRELOAD "$yield")
     if [ "$flavour" = openmpi ]; then
         printf "%s slots=$each\n" "${hosts[@]}" >hostfile.txt
         printf -v list ",%s:$each" "${hosts[@]}"

@@ -4,13 +4,20 @@
 # shellcheck disable=SC2154 # ddpbench: mpi.bash
 bats_require_minimum_version 1.5.0
 
+options=(train --dataset synthetic --images 100 --batch 8 --check-replicas step)
+compare=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,none
+
+# The losses on shared memory.
+setup_file() {
+    load ../helpers.bash
+    cd "$BATS_FILE_TMPDIR" || return
+    "${DDPBENCH:-$BATS_TEST_DIRNAME/../../build/ddpbench}" "${options[@]}" --max-steps 6 --ranks 2 --compare "$compare" --json shm.json
+}
+
 setup() {
     load mpi.bash
     mpi_setup
 }
-
-options=(train --dataset synthetic --images 200 --batch 16 --max-steps 8 --check-replicas step)
-compare=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,none
 
 # losses FILE: prints strategy and loss of each run with several ranks.
 losses() {
@@ -20,8 +27,8 @@ losses() {
 # all_strategies FLAVOUR: every strategy gives the same losses as on shared memory.
 all_strategies() {
     needs "$1"
-    mpi "$1" 2 "$ddpbench" "${options[@]}" --compare "$compare" --json mpi.json
-    "$ddpbench" "${options[@]}" --ranks 2 --compare "$compare" --json shm.json
+    mpi "$1" 2 "$ddpbench" "${options[@]}" --max-steps 6 --compare "$compare" --json mpi.json
+    cp "$BATS_FILE_TMPDIR/shm.json" .
     [ "$(json mpi.json 'len(d["train"])')" = 10 ]
     [ "$(json mpi.json 'd["train"][0]["baseline"] and d["train"][0]["ranks"] == 1')" = True ]
     [ "$(losses mpi.json)" = "$(losses shm.json)" ] || { losses mpi.json; losses shm.json; false; }
@@ -29,6 +36,7 @@ all_strategies() {
 
 overlap_and_placements() {
     needs "$1"
+    local options=("${options[@]}" --max-steps 3)
     mpi "$1" 3 "$ddpbench" "${options[@]}" --json plain.json
     for more in "--bucket-bytes 100K --overlap on" "--aggregate local" "--aggregate device" \
         "--aggregate dist-device" "--aggregate dist-device --bucket-bytes 100K --overlap on"; do

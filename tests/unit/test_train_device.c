@@ -17,6 +17,15 @@
 #include "trainer_runs.h"
 #include "names.h"
 
+/* Fewer images than those of other tests, for each run is repeated. */
+static int make_few(void **state)
+{
+    int rc = make_data(state);
+    data.train.count = 300;
+    data.eval.count = 50;
+    return rc;
+}
+
 static void on_streams(struct run *r)
 {
     r->o.device = ddp_device_cpu(ddp_cpu_best_simd());
@@ -47,7 +56,7 @@ static void expect_same(struct run *plain)
 static void same_bits(void **state)
 {
     static struct run r;
-    r = defaults(1, 64); /* 1000 images: the last batch is smaller */
+    r = defaults(1, 64); /* 300 images: the last batch is smaller */
     r.o.epochs = 2;
     expect_same(&r);
     r = defaults(3, 33);
@@ -76,8 +85,8 @@ static void strategies(void **state)
     const size_t first_with_feedback = DDP_COUNT_OF(texts) - 3; /* strategies without feedback */
     static struct run r;
     for (size_t i = 0; i < DDP_COUNT_OF(texts); i++) {
-        r = defaults(3, 33);
-        r.o.max_steps = 6;
+        r = defaults(3, 9);
+        r.o.max_steps = 5;
         set_sync(&r.o, texts[i]);
         if (r.o.sync.cls->buckets)
             r.o.bucket_bytes = 65536;
@@ -105,7 +114,7 @@ static void global_topk(void **state)
         r.o.check_replicas = true;
         expect_same(&r);
     }
-    r = defaults(3, 33);
+    r = defaults(3, 11);
     r.o.epochs = 6;
     set_sync(&r.o, "oktopk:0.02");
     r.o.check_replicas = true;
@@ -128,8 +137,8 @@ static void overlap_changes_no_bit(void **state)
                                         "topk:0.01", "threshold:0.2", "oktopk:0.02"};
     static struct run off, on;
     for (size_t i = 0; i < DDP_COUNT_OF(texts); i++) {
-        off = defaults(3, 33);
-        off.o.max_steps = 6;
+        off = defaults(3, 9);
+        off.o.max_steps = 5;
         off.o.bucket_bytes = 65536;
         set_sync(&off.o, texts[i]);
         if (strcmp(texts[i], "bf16") == 0)
@@ -224,7 +233,7 @@ static void told_inside_backward(void **state)
 {
     static struct run r;
     for (int overlap = 0; overlap < 2; overlap++) {
-        r = defaults(2, 50);
+        r = defaults(2, 10);
         r.o.max_steps = 4;
         r.o.overlap = overlap;
         dense = r.o.sync.cls;
@@ -264,14 +273,14 @@ static void many_steps(void **state)
     plain = defaults(1, 1);
     plain.o.model = ddp_model_find("lenet");
     plain.o.max_steps = 1100;
-    plain.o.epochs = 2;
+    plain.o.epochs = 4;
     plain.quiet = true;
     there = plain;
     on_streams(&there);
     expect_success(&plain);
     expect_success(&there);
-    assert_int_equal(there.epoch_count, 2);
-    for (int e = 0; e < 2; e++) {
+    assert_int_equal(there.epoch_count, 4);
+    for (int e = 0; e < 4; e++) {
         assert_true(there.epochs[e].train_loss == plain.epochs[e].train_loss);
         assert_true(there.epochs[e].parameter_hash == plain.epochs[e].parameter_hash);
     }
@@ -324,5 +333,5 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(no_gpu),
     };
-    return cmocka_run_group_tests(tests, make_data, NULL);
+    return cmocka_run_group_tests(tests, make_few, NULL);
 }

@@ -20,8 +20,8 @@
 static void ranks_train_as_one(void **state)
 {
     static struct run one, two;
-    one = defaults(1, 128);
-    two = defaults(2, 64);
+    one = defaults(1, 32);
+    two = defaults(2, 16);
     one.o.epochs = two.o.epochs = EPOCHS_MAX;
     one.o.max_steps = two.o.max_steps = 100;
     two.o.check_replicas = true;

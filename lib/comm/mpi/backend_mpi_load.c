@@ -45,20 +45,6 @@ static const struct ddp_backend *module_backend(void)
     return atomic_load_explicit(&loaded, memory_order_acquire)->backend;
 }
 
-static int module_dir_of(const char *given, char *out, size_t out_bytes)
-{
-    if (given != NULL) {
-        snprintf(out, out_bytes, "%s", given);
-        return 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
-    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
-    if (slash == NULL)
-        return DDP_EUNAVAIL;
-    *slash = '\0';
-    return 0;
-}
-
 /* Writes the path of a flavour's module to path [PATH_BYTES]; returns whether the file is
  * readable. */
 static bool module_exists(const char *dir, const struct flavour *flavour, char *path)
@@ -99,7 +85,8 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
     const struct flavour *missing = NULL;
     /* If the binary's own folder was searched before `dir`, the message mentions that. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
-                     module_dir_of(NULL, own_dir, sizeof own_dir) == 0 && strcmp(own_dir, dir) != 0;
+                     ddp_backend_module_dir(NULL, own_dir, sizeof own_dir) == 0 &&
+                     strcmp(own_dir, dir) != 0;
     const char *also = two ? ", nor beside the binary" : "";
     for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
         if (strcmp(flavours[i].name, launcher->flavour) == 0)
@@ -129,7 +116,7 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     struct ddp_launcher launcher;
     char dir[PATH_BYTES - 64];
     DDP_TRY(ddp_launcher_detect(&launcher, err));
-    if (module_dir_of(given_dir, dir, sizeof dir) != 0)
+    if (ddp_backend_module_dir(given_dir, dir, sizeof dir) != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
     if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return no_launcher(&launcher, dir, err);

@@ -14,6 +14,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/sysinfo.h"
 #include "base/unit.h"
 #include "comm/tcp/control_tcp.h"
 #include "diag/flight_report.h"
@@ -24,6 +25,7 @@
 #define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
 #define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
 #define DDP_CONTROL_TEXT_BYTES 240
+#define DDP_CONTROL_HOST_BYTES 64
 
 enum ddp_control_kind { DDP_FRAME_DATA = 1, DDP_FRAME_RESULT, DDP_FRAME_ABORT, DDP_FRAME_BYE };
 
@@ -48,6 +50,8 @@ struct ddp_control_world {
     uint64_t token;
     struct ddp_listener listener;
     struct ddp_endpoint *endpoint; /* [size of the world] */
+    /* [size of the world] the host name of each rank; "" until the ranks have exchanged them. */
+    char (*host)[DDP_CONTROL_HOST_BYTES];
 };
 
 struct ddp_tcp_control {
@@ -115,13 +119,17 @@ static int lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char
 static int lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err)
 {
     char text[DDP_CONTROL_TEXT_BYTES];
-    if (error == EPIPE || error == ECONNRESET)
-        snprintf(text, sizeof text, "rank %d was lost: its connection ended",
-                 comm->world_rank[rank]);
-    else
-        snprintf(text, sizeof text, "rank %d was lost: %s", comm->world_rank[rank],
-                 strerror(error));
+    const char *host = control_of(comm)->world->host[comm->world_rank[rank]];
+    const bool ended = error == EPIPE || error == ECONNRESET;
+    snprintf(text, sizeof text, "rank %d%s%s was lost: %s", comm->world_rank[rank],
+             host[0] != '\0' ? " on " : "", host, ended ? "its connection ended" : strerror(error));
     return lose(comm, rank, err, text);
+}
+
+void ddp_control_tcp_lost(struct ddp_comm *comm, int rank, const char *text)
+{
+    struct ddp_err ignored = DDP_ERR_INIT;
+    (void)!lose(comm, rank, &ignored, text);
 }
 
 /* Handles an ABORT frame whose head was received from `fd`. Reads the text into c->why, aborts the
@@ -364,6 +372,7 @@ static void world_free(struct ddp_control_world *w)
         return;
     ddp_listener_close(&w->listener);
     free(w->endpoint);
+    free(w->host);
     free(w);
 }
 
@@ -372,6 +381,24 @@ static int control_create(int size, struct ddp_tcp_control **out, struct ddp_err
     DDP_TRY(DDP_NEW(out, 1, err));
     DDP_TRY(DDP_NEW(&(*out)->share, (size_t)size, err));
     return DDP_NEW(&(*out)->polled, (size_t)size, err);
+}
+
+/* Exchanges the host names, so that messages about a lost rank can name its host. */
+static int exchange_hosts(struct ddp_comm *comm, struct ddp_err *err)
+{
+    struct ddp_sysinfo info;
+    char mine[DDP_CONTROL_HOST_BYTES] = "";
+    char(*all)[DDP_CONTROL_HOST_BYTES];
+    ddp_sysinfo_read(&info);
+    snprintf(mine, sizeof mine, "%.63s", info.host);
+    DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
+    const int rc = tcp_allgather_bytes(comm, mine, all, sizeof mine, err);
+    for (int r = 0; rc == 0 && r < comm->size; r++) {
+        all[r][sizeof mine - 1] = '\0';
+        ddp_printable(all[r], control_of(comm)->world->host[r], sizeof mine);
+    }
+    free(all);
+    return rc;
 }
 
 static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
@@ -387,14 +414,18 @@ static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     w->listener.fd = -1;
     w->token = config.token;
     DDP_TRY_GOTO(DDP_NEW(&w->endpoint, (size_t)comm->size, err), err_free);
+    DDP_TRY_GOTO(DDP_NEW(&w->host, (size_t)comm->size, err), err_free);
     DDP_TRY_GOTO(control_create(comm->size, &c, err), err_free);
     DDP_TRY_GOTO(ddp_rendezvous_world(&config, comm->rank, comm->size, comm->timeout_ns,
                                       &c->connections, &w->listener, w->endpoint, err),
                  err_free);
     c->world = w;
     comm->state = c;
+    DDP_TRY_GOTO(exchange_hosts(comm, err), err_state);
     return 0;
 
+err_state:
+    comm->state = NULL;
 err_free:
     control_free(c);
     world_free(w);

@@ -23,6 +23,10 @@ extern const struct ddp_backend ddp_control_tcp;
  * connect to this listener. */
 const struct ddp_listener *ddp_control_tcp_listener(const struct ddp_comm *comm);
 
+/* Marks `rank` of comm as lost (-1: unknown), and sends `text` as the reason to the other ranks.
+ * Does nothing if comm has failed before. */
+void ddp_control_tcp_lost(struct ddp_comm *comm, int rank, const char *text);
+
 #ifdef __cplusplus
 }
 #endif
