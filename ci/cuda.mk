@@ -84,5 +84,6 @@ CU_SRC := $(if $(filter 1,$(HAVE_CUDA)),$(wildcard lib/*/*.cu lib/*/*/*.cu))
 
 # tests/nccl runs backend nccl without a GPU: the folder $(O)/tests/nccl contains a module with a fake
 # GPU, and fake libraries of NCCL, cuBLAS and cuDNN.
-FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(addprefix $(O)/tests/nccl/,ddpbench-cuda.so libnccl.so.2 \
-  $(if $(filter 1,$(HAVE_CUBLAS)),libcublas.so) $(if $(filter 1,$(HAVE_CUDNN)),libcudnn.so)) $(if $(filter 1,$(HAVE_CUBLAS)),$(O)/tests/gpu/test_gpu_layers))
+FAKE_GPU = $(if $(filter 1,$(HAVE_NCCL)),$(addprefix $(O)/tests/nccl/,ddpbench-cuda.so libnccl.so.2 old/libnccl.so.2 \
+  $(if $(filter 1,$(HAVE_CUBLAS)),libcublas.so) $(if $(filter 1,$(HAVE_CUDNN)),libcudnn.so)) \
+  $(if $(filter 1,$(HAVE_CUBLAS)),$(O)/tests/gpu/test_gpu_layers))

@@ -36,6 +36,11 @@ $(EMULATED_NN_BIN): $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o
 $(EMULATED_NN_BIN): TEST_LIBS = $(O)/emulated/kernels_nn.o $(O)/emulated/emulator.o -lstdc++
 -include $(O)/emulated/kernels_nn.d
 
+# Each patch of tests/nccl/reverts takes a fix of backend nccl out of a copy of the tree.
+.PHONY: gpu-reverts
+gpu-reverts: all $(FAKE_GPU) ## test the tests of backend nccl: each must fail without the fix that it tests; T=WORD: only some
+	$(Q)tests/nccl/reverts/run.sh $(O) '$(T)' $(O)/ddpbench $(FAKE_GPU)
+
 # test-gpu and bench-gpu need a GPU but neither MPI nor network, and take less than 8 minutes each.
 # Without a GPU the tests are skipped with the reason, and the benchmark exits with 69.
 GPU_BENCH := $(O)/tests/gpu/bench_gpu

@@ -37,6 +37,11 @@ $(O)/tests/nccl/libcudnn.so: $(O)/tests/nccl/fake_cudnn.o $(FAKE_MODULE)
 $(addprefix $(O)/tests/nccl/,libnccl.so.2 libcublas.so libcudnn.so):
 	@echo "  LD    $@"
 	$(Q)$(FAKE_LINK) -Wl,-rpath,'$$ORIGIN' -o $@ $^
+# Like a library before 2.27, this one has no functions for windows.
+$(O)/tests/nccl/old/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o $(FAKE_MODULE) tests/nccl/fake_nccl_old.map
+	@echo "  LD    $@"
+	@mkdir -p $(@D)
+	$(Q)$(FAKE_LINK) -Wl,-rpath,'$$ORIGIN/..' -Wl,--version-script=tests/nccl/fake_nccl_old.map -o $@ $(filter-out %.map,$^)
 -include $(patsubst tests/nccl/%.c,$(O)/tests/nccl/%.d,$(wildcard tests/nccl/fake_*.c))
 
 # `make test T=plan` runs the tests whose path contains "plan"; without T all tests run.
@@ -107,11 +112,12 @@ coverage-report: $(O)/ddpbench $(MODULES) $(HELPERS) $(UNIT_BIN)
 # 1,000 starts after kills, 10,000 barriers under load, and the full grid.
 FULL_BIN = $(filter %/test_launch_cycles %/test_barrier_load,$(UNIT_BIN))
 .PHONY: torture
-torture: all faults $(FULL_BIN) ## test every fault, 1,000 kills, 10,000 barriers under load and the full grid
+torture: all faults $(FULL_BIN) $(FAKE_GPU) ## test every fault, 1,000 kills, 10,000 barriers under load and the full grid
 	$(Q)FAULTY=$(abspath $(FAULTS_O)/ddpbench) $(PYTHON) tests/fault/walk.py --all
 	$(Q)for t in $(FULL_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
 	$(Q)KILLS=100 $(PROVE) tests/fault/kill.bats
 	$(Q)KILLS=100 TEST_TIMEOUT=1800 $(PROVE) tests/fault/sweep_kill.bats
+	$(Q)MOMENTS=40 $(PROVE) tests/nccl/nccl_lost.bats
 	+$(Q)$(SUBMAKE) grid
 
 # Wrong edits of algorithms and kernels, which tests must find. Takes most of an hour, so check does not run it.

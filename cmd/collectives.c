@@ -100,8 +100,8 @@ static const struct ddp_opt time_rows[] = {
             "timed from the earliest start to the latest exit on synchronised clocks",
             .choices = ddp_start_names),
     DDP_OPT(INT, "block", 0, AT(bench.block), "K", "1",
-            "time K calls in a row as one iteration, as nccl-tests does; the record gets a "
-            "note and has no interval",
+            "time K calls in a row as one iteration, as nccl-tests does; a GPU gets all K before "
+            "the host waits; the record gets a note and has no interval",
             .min = 1, .max = 1000000),
     DDP_OPT(ENUM, "order", 0, AT(bench.order), "HOW", "random",
             "measure points in random order (see --seed) or as given; terminals and documents show "

@@ -55,6 +55,8 @@ const struct ddp_opt ddp_feedback_rows[] = {
 
 #define AT(member) offsetof(struct ddp_world_options, member)
 
+static const char *const nccl_blocking_choices[] = {"on", "off", NULL};
+
 const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT_HEADING("World"),
     DDP_OPT(
@@ -71,6 +73,10 @@ const struct ddp_opt ddp_world_rows[] = {
             .offer = offer_backend, .brief = "auto, self, shm, mpi, ucx, nccl"),
     DDP_OPT(FLAG, "share-gpu", 0, AT(share_gpu), NULL, NULL,
             "backend nccl: let ranks share a GPU, to check results only; no bandwidth is shown"),
+    DDP_OPT(ENUM, "nccl-blocking", 0, AT(nccl_blocking), "KIND", "on",
+            "backend nccl: use blocking communicators, or (off) non-blocking ones, for which NCCL "
+            "starts a thread at each operation",
+            .choices = nccl_blocking_choices),
     DDP_OPT(ENUM, "launch", 0, AT(launch), "MODE", "processes",
             "without mpiexec: start ranks as processes, or as threads of one process",
             .choices = ddp_launch_names),

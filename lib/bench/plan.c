@@ -445,7 +445,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     memcpy(s->group_list, o->group_list.text, sizeof s->group_list);
     s->memory = plan->memory;
     s->overlap = o->overlap;
-    s->graph = o->graph;
+    s->graph = o->graph && ranks > 1;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
@@ -456,6 +456,8 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
                 snprintf(s->compress, sizeof s->compress, "%s", ddp_plan_method(o, m)->text);
                 for (int a = 0; a < algorithms[m].n; a++) {
                     snprintf(s->algorithm, sizeof s->algorithm, "%.23s", algorithms[m].v[a]);
+                    /* For one rank `auto` chooses `self`, which runs no graph. */
+                    s->graph = o->graph && (ranks > 1 || strcmp(s->algorithm, "native") == 0);
                     add_partials(o, s, sizes, plan, &rounding);
                 }
             }

@@ -4,6 +4,7 @@
  * overflow. */
 #include "bench/sampler.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,10 @@
 
 #define PINGPONG_NS  1000000
 #define BURST_BLOCKS 512 /* blocks verified per operation of a burst, times the number of ranks */
-#define ORDER_STREAM 0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
+/* Largest number of iterations by the device's clock, and the time after which no more follow. */
+#define DEVICE_ITERATIONS 50
+#define DEVICE_BUDGET_NS  1e9
+#define ORDER_STREAM      0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
 
 struct ddp_sampler {
     struct ddp_comm *comm;  /* all ranks */
@@ -33,7 +37,6 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
-    double *device_ns; /* [iters]: this rank's times by the device's clock; NULL: no device */
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */
@@ -253,7 +256,7 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* For a device: allocates the host's images of both buffers, and the array of times. */
+/* For a device: allocates the host's images of both buffers. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     if (!s->device)
@@ -262,7 +265,7 @@ static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
     s->image_b = ddp_alloc_pages(s->buffer_bytes);
     if (!s->image_a || !s->image_b)
         return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
-    return DDP_NEW(&s->device_ns, (size_t)s->options->iters, err);
+    return 0;
 }
 
 /* Writes to every page of both buffers, so that no page fault falls into a timed region. Finds the
@@ -337,7 +340,6 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
         ddp_free_pages(s->image_a, s->buffer_bytes);
     if (s->image_b)
         ddp_free_pages(s->image_b, s->buffer_bytes);
-    free(s->device_ns);
     for (int i = 0; s->skip && i < s->plan->count; i++)
         free(s->skip[i]);
     free(s->skip);
@@ -469,12 +471,16 @@ static int run_first(struct measurement *m, struct ddp_err *err)
     return m->s->options->check == DDP_CHECK_OFF ? 0 : check_result(m, err);
 }
 
-/* Returns the time in ns of the last operation by the device's clock, or -1 if the backend has no
- * such clock. */
-static double device_time(const struct measurement *m)
+/* Runs the calls of one iteration (--block). A device gets all of them before the host waits, as in
+ * nccl-tests. */
+static int operate_block(struct measurement *m, int64_t block, struct ddp_err *err)
 {
-    struct ddp_comm *op_comm = operation_comm(m->s);
-    return op_comm->backend->device_ns ? op_comm->backend->device_ns(op_comm) : -1;
+    if (block > 1 && !m->s->async && ddp_coll_has_many(m->s->group, &m->coll))
+        return ddp_coll_run_many(m->s->group, &m->coll, block, NULL, err);
+    int rc = 0;
+    for (int64_t i = 0; i < block && rc == 0; i++)
+        rc = operate(m, err);
+    return rc;
 }
 
 static int run_timed(struct measurement *m, struct ddp_err *err)
@@ -493,15 +499,11 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
             ddp_operands_restore(&m->operands);
         DDP_TRY(ddp_iterations_start(it, err));
         const int64_t begin = ddp_now_ns();
-        int rc = operate(m, err);
-        for (int64_t i = 1; i < block && rc == 0; i++)
-            rc = operate(m, err);
+        const int rc = operate_block(m, block, err);
         const int64_t end = ddp_iterations_end(it, begin);
         if (rc != 0)
             return rc;
         const int64_t kept = ddp_iterations_keep(it, begin, end);
-        if (kept >= 0 && m->s->device_ns)
-            m->s->device_ns[kept] = device_time(m);
         DDP_TRY(ddp_iterations_join(m->s->comm, m->spec->size_bytes, err));
         if (kept >= 0 && check)
             DDP_TRY(check_result(m, err));
@@ -542,37 +544,94 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
-/* Sets out->device_ns to the median over iterations. The time of an iteration is its duration on
- * the slowest rank, by the device's clock. Collective. */
-static int share_device_time(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
+/* Returns the number of iterations by the device's clock. It is the same on all ranks. */
+static int device_iterations(const struct ddp_point *p)
+{
+    const double fit = DEVICE_BUDGET_NS / fmax(p->time_ns.median * (double)p->block, 1);
+    const int64_t most = DDP_MIN(p->iterations, DEVICE_ITERATIONS);
+    return (int)DDP_MAX(DDP_MIN(most, (int64_t)fmin(fit, 1e9)), 1);
+}
+
+/* Runs `count` iterations and sets ns[count] to their times by this rank's device. An iteration is
+ * a block of calls, as in the timed loop. */
+static int run_by_device(struct measurement *m, int count, double *ns, struct ddp_err *err)
+{
+    const int64_t block = DDP_MIN(DDP_MAX(m->s->options->block, 1), DDP_NATIVE_HELD_MOST);
+    for (int i = 0; i < count; i++) {
+        ddp_operands_restore(&m->operands);
+        DDP_TRY(ddp_coll_run_many(m->s->group, &m->coll, block, &ns[i], err));
+    }
+    return 0;
+}
+
+/* Sets range[0] and range[1] to the medians over iterations of the minimum and the maximum over the
+ * ranks of the group, or to -1 if a time is unknown. mine[count]: this rank's times. */
+static int summarize_device(struct measurement *m, int count, const double *mine, double *range,
+                            struct ddp_err *err)
+{
+    struct ddp_comm *group = m->s->group;
+    double *all = (double *)m->s->chunk; /* [size][count] */
+    double least[DEVICE_ITERATIONS], most[DEVICE_ITERATIONS];
+    struct ddp_summary of_least, of_most;
+    DDP_TRY(ddp_comm_allgather_bytes(group, mine, all, (size_t)count * sizeof *mine, err));
+    for (int i = 0; i < count; i++) {
+        least[i] = INFINITY;
+        most[i] = -1;
+        for (int r = 0; r < group->size; r++) {
+            least[i] = fmin(least[i], all[r * count + i]);
+            most[i] = fmax(most[i], all[r * count + i]);
+        }
+    }
+    if (ddp_summarize(least, (size_t)count, &of_least) != 0 ||
+        ddp_summarize(most, (size_t)count, &of_most) != 0)
+        return ddp_fail_memory(err, (size_t)count, sizeof *mine, __func__);
+    if (of_least.min < 0)
+        return 0;
+    range[0] = of_least.median;
+    range[1] = of_most.median;
+    return 0;
+}
+
+/* Measures the operation by the clocks of the devices, in iterations that are not timed by the
+ * host. Several groups have the time of the slowest group. Collective. */
+static int measure_by_device(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
-    const size_t n = (size_t)out->iterations;
-    struct ddp_summary summary;
-    if (!s->device_ns)
+    double mine[DEVICE_ITERATIONS], range[2] = {-1, -1}, *all = (double *)s->chunk; /* [size][2] */
+    const int count = device_iterations(out);
+    int rc = 0;
+    if (!s->device)
         return 0;
-    double *slowest = NULL;
-    int64_t *mine;
-    int rc = DDP_NEW(&mine, n, err);
-    if (rc == 0)
-        rc = DDP_NEW(&slowest, n, err);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        mine[i] = (int64_t)s->device_ns[i];
-    rc = ddp_comm_agree(s->comm, rc, err);
-    if (rc == 0)
-        rc = ddp_slowest_summary(s->comm, mine, (int64_t)n, s->chunk, slowest, &summary, err);
-    if (rc == 0 && summary.median >= 0)
-        out->device_ns = summary.median;
-    free(slowest);
-    free(mine);
-    return rc;
+    if (!s->async && ddp_coll_has_many(s->group, &m->coll)) {
+        DDP_TRY(run_by_device(m, count, mine, err));
+        rc = summarize_device(m, count, mine, range, err);
+    }
+    DDP_TRY(ddp_comm_agree(s->comm, rc, err));
+    DDP_TRY(ddp_comm_allgather_bytes(s->comm, range, all, sizeof range, err));
+    for (int r = 0; r < s->comm->size; r++) {
+        range[0] = fmax(range[0], all[2 * r]);
+        range[1] = fmax(range[1], all[2 * r + 1]);
+    }
+    if (range[0] >= 0) {
+        out->device_ns = range[0];
+        out->device_max_ns = range[1];
+    }
+    return 0;
+}
+
+static void note_symmetry(const struct measurement *m, struct ddp_point *out)
+{
+    const enum ddp_symmetric symmetric = m->s->group->symmetric;
+    if (m->s->memory == DDP_MEMORY_WINDOW && symmetric != DDP_SYMMETRIC_NONE)
+        snprintf(out->symmetric, sizeof out->symmetric, "%s",
+                 symmetric == DDP_SYMMETRIC ? "yes" : "no");
 }
 
 static int fill_point(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_sampler *s = m->s;
     DDP_TRY(ddp_iterations_close(s->iterations, out, err));
-    DDP_TRY(share_device_time(m, out, err));
+    note_symmetry(m, out);
     out->correctness_only = s->comm->correctness_only;
     out->page_bytes = s->page_bytes;
     out->check = (enum ddp_check)s->options->check;
@@ -614,6 +673,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
     DDP_TRY(run_timed(m, err));
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_point(m, out, err));
+    DDP_TRY(measure_by_device(m, out, err));
     if (s->async)
         DDP_TRY(measure_overlap(m, out, err));
     return bounded ? ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err) : 0;

@@ -221,3 +221,19 @@ void ddp_coll_plan_release(struct ddp_coll_plan *plan)
     free(plan->scratch);
     *plan = (struct ddp_coll_plan){0};
 }
+
+bool ddp_coll_has_many(const struct ddp_comm *comm, const struct ddp_coll_plan *plan)
+{
+    return (plan->alg->needs & DDP_NEEDS_LIBRARY) != 0 && comm->backend->native_many != NULL &&
+           !ddp_coll_is_idle(plan->args.coll, plan->bytes);
+}
+
+int ddp_coll_run_many(struct ddp_comm *comm, struct ddp_coll_plan *plan, int64_t count,
+                      double *device_ns, struct ddp_err *err)
+{
+    DDP_TRY(DDP_FAULT(COLL_ENTER, comm->rank_info.rank, err));
+    const uint64_t index = ddp_comm_enter(comm, plan->args.coll, plan->args.dtype, plan->bytes);
+    const int rc = comm->backend->native_many(comm, &plan->args, count, device_ns, err);
+    ddp_flight_leave(comm->flight, index, rc != 0);
+    return rc;
+}

@@ -191,6 +191,13 @@ static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan
     return rc;
 }
 
+/* Returns whether ddp_coll_run_many can run the plan. */
+bool ddp_coll_has_many(const struct ddp_comm *comm, const struct ddp_coll_plan *plan);
+/* Runs the plan `count` times on a device and waits once (native_many in comm/backend.h, which also
+ * defines device_ns). The flight recorder gets one entry. Collective. */
+int ddp_coll_run_many(struct ddp_comm *comm, struct ddp_coll_plan *plan, int64_t count,
+                      double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

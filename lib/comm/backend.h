@@ -47,6 +47,9 @@ struct ddp_coll_args {
     int root;
 };
 
+/* A device accepts only a limited amount of work while it does none. */
+#define DDP_NATIVE_HELD_MOST 16
+
 struct ddp_backend {
     const char *name, *summary;
     unsigned caps;
@@ -91,9 +94,12 @@ struct ddp_backend {
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
-    /* Returns the time in ns that the last native() took by the device's own clock, or -1 if
-     * unknown. This member may be NULL. */
-    double (*device_ns)(struct ddp_comm *comm);
+    /* Runs the same collective `count` times, and waits only once, for the last one. If device_ns
+     * is not NULL, the device begins only when all ranks have put the calls on their devices.
+     * *device_ns then becomes the time in ns of one call by the device's own clock, or -1 if
+     * unknown. In this case count is at most DDP_NATIVE_HELD_MOST. This member may be NULL. */
+    int (*native_many)(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
+                       double *device_ns, struct ddp_err *err);
 };
 
 /* All backends of backend_list.h in order, NULL-terminated. */

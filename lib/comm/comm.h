@@ -29,9 +29,14 @@ struct ddp_hosts;
 /* Options of backends on GPUs. */
 struct ddp_gpu_options {
     /* `share`: several ranks use one GPU (gpu_share.h). `window`: registered memory becomes an NCCL
-     * window of all ranks. `graph`: collectives run as captured CUDA graphs. */
-    bool share, window, graph;
+     * window of all ranks. `graph`: collectives run as captured CUDA graphs. `nonblocking`: NCCL's
+     * communicators are non-blocking. */
+    bool share, window, graph, nonblocking;
 };
+
+/* Whether the windows of registered memory are symmetric. Otherwise NCCL could make no window, and
+ * the memory is registered for each rank alone. */
+enum ddp_symmetric { DDP_SYMMETRIC_NONE, DDP_SYMMETRIC, DDP_NOT_SYMMETRIC };
 
 struct ddp_comm_options {
     int64_t timeout_ns; /* minimum time until the deadline of a wait; > 0 */
@@ -72,9 +77,10 @@ struct ddp_comm {
     /* A wait on this communicator also calls `look` of the backend of `watched`, whose library
      * makes progress only inside its calls. May be NULL. */
     struct ddp_comm *watched;
-    bool correctness_only; /* timings on this communicator are meaningless */
-    int64_t init_ns;       /* time that this rank took to open the communicator */
-    uint64_t wire_bytes;   /* bytes that this rank has sent with ddp_comm_isend */
+    bool correctness_only;        /* timings on this communicator are meaningless */
+    enum ddp_symmetric symmetric; /* of the block allocated last; NONE: no windows were requested */
+    int64_t init_ns;              /* time that this rank took to open the communicator */
+    uint64_t wire_bytes;          /* bytes that this rank has sent with ddp_comm_isend */
     uint64_t wire_messages;
     /* `id` identifies the communicator on all its ranks; it is 0 for the world. `collectives` and
      * `controls` count the collectives and the control operations (ddp_comm_enter) that this rank

@@ -64,6 +64,14 @@ struct ddp_stream_ops {
     int (*event_elapsed)(struct ddp_event *from, struct ddp_event *to, double *ns,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
+    /* Work that is put on s after hold() waits until release() is called. The caller can thus put
+     * several pieces of work on the stream before the first one begins. s must be idle when hold()
+     * is called. Between the two calls the caller puts at most about 100 pieces of work on s and
+     * does not wait for s, because these calls might never return. On the CPU, whose streams work
+     * at once, both functions do nothing. */
+    void (*hold)(struct ddp_stream *s);
+    void (*release)(struct ddp_stream *s);
+
     /* Work put on s between capture_begin and capture_end is not executed but recorded in a graph,
      * which graph_launch executes with one call. capture_begin returns DDP_EUNAVAIL on devices
      * without graphs (the CPU). A failed capture creates no graph. */

@@ -159,9 +159,11 @@ struct ddp_point {
     char dense_algorithm[2][24];
     struct ddp_break_even break_even[2]; /* By enum ddp_baseline. */
     struct ddp_overlap_times overlap;
-    /* Median over iterations of the slowest GPU's time. Each GPU uses its own clock. NaN: no
-     * GPUs. */
-    double device_ns;
+    /* Medians over untimed iterations of the time of an operation by the GPUs' clocks: the minimum
+     * and the maximum over ranks. NaN: unknown. */
+    double device_ns, device_max_ns;
+    /* Whether the windows of --memory window are symmetric: "yes", "no", or "" without windows. */
+    char symmetric[4];
     bool correctness_only; /* Ranks shared a GPU, so times and bandwidths mean nothing. */
     /* Medians over iterations. start: time from the first rank's start to the last rank's start.
      * exit: time from the first rank's end to the last rank's end. NaN: not measured. */
@@ -324,7 +326,8 @@ struct ddp_record {
     int64_t seed;
     int world_ranks;
     char world_backend[16], launcher[32];
-    char transports[160]; /* "tcp/eth0, posix/memory". "": unknown. */
+    char transports[160];  /* "tcp/eth0, posix/memory". "": unknown. */
+    char nccl_blocking[8]; /* "on": NCCL's communicators are blocking; "off"; "": no NCCL. */
     char launch[16]; /* How ddpbench started the ranks: "processes" or "threads". "": it did not. */
     char rank_counts[256]; /* "1,2,4" if there are several. */
     /* How the ranks were chosen, if fewer ran than the outside launcher started. Otherwise "". */

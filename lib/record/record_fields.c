@@ -193,6 +193,8 @@ static const struct ddp_field point_fields[] = {
     {P(overlap.total_ns), TIME, "overlap.total_us", "overlap_total_us"},
     {P(overlap.percent), NUMBER, "overlap.percent", "overlap_percent"},
     {P(device_ns), TIME, "device_us", "device_us"},
+    {P(device_max_ns), TIME, "device_max_us", "device_max_us"},
+    {P(symmetric), TEXT, "symmetric", "symmetric"},
     {P(correctness_only), BOOL},
     {P(skew_start_ns), TIME, "skew_us.start", "skew_start_us"},
     {P(skew_exit_ns), TIME, "skew_us.exit", "skew_exit_us"},

@@ -129,6 +129,7 @@ static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, 
     const cJSON *world = ddp_field_item(doc, "world");
     r->world_ranks = (int)ddp_stored_count(world, "ranks", 1e6, 0);
     ddp_stored_text(world, "backend", r->world_backend, sizeof r->world_backend);
+    ddp_stored_text(world, "nccl_blocking", r->nccl_blocking, sizeof r->nccl_blocking);
     ddp_stored_text(world, "launcher", r->launcher, sizeof r->launcher);
     ddp_stored_text(world, "launch", r->launch, sizeof r->launch);
     ddp_stored_text(world, "transports", r->transports, sizeof r->transports);

@@ -74,6 +74,7 @@ static void add_world(cJSON *doc, const struct ddp_record *r)
     cJSON *world = ddp_json_obj(doc, "world");
     ddp_json_count(world, "ranks", r->world_ranks);
     ddp_json_str(world, "backend", r->world_backend);
+    ddp_json_str(world, "nccl_blocking", r->nccl_blocking);
     ddp_json_str(world, "launcher", r->launcher);
     ddp_json_str(world, "launch", r->launch);
     ddp_json_str(world, "transports", r->transports);

@@ -161,6 +161,8 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     r->seed = w->options->seed;
     r->world_ranks = w->max_ranks;
     set_text(r->world_backend, sizeof r->world_backend, w->backend->name);
+    if (w->backend->caps & DDP_CAP_DEVICE)
+        set_text(r->nccl_blocking, sizeof r->nccl_blocking, options.gpu.nonblocking ? "off" : "on");
     set_text(r->launcher, sizeof r->launcher, w->app->launcher.name);
     if (w->app->launcher.kind == DDP_LAUNCHER_NONE)
         set_text(r->launch, sizeof r->launch, ddp_launch_names[w->options->launch]);

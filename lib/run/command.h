@@ -42,6 +42,7 @@ struct ddp_world_options {
     struct ddp_string_list formats; /* NAME[=FILE] */
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
+    int nccl_blocking; /* 0: NCCL's communicators are blocking; 1: they are not */
     int subset;        /* enum ddp_subset (comm/hosts.h) */
     const char *label; /* the user's name for the run, or NULL */
     /* The next three members are not options. A command's check() may set `note`, which is the note

@@ -167,6 +167,7 @@ static void gather_facts(const struct ddp_sweep_values *v, const struct ddp_reco
     ddp_journal_fact(facts, "backend", "%s", r->world_backend);
     ddp_journal_fact(facts, "launcher", "%s%s%s", r->launcher, r->launch[0] ? ", " : "", r->launch);
     ddp_journal_fact(facts, "--share-gpu", "%s", v->world.share_gpu ? "yes" : "no");
+    ddp_journal_fact(facts, "--nccl-blocking", "%s", v->world.nccl_blocking ? "off" : "on");
     ddp_journal_fact(facts, "DDPBENCH_HOSTS", "%s", simulated ? simulated : "");
     add_hosts(r, facts);
     add_build(r, facts);

@@ -50,7 +50,8 @@ bool ddp_world_is_own(const struct ddp_world *w)
  * GPUs. */
 static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, struct ddp_err *err)
 {
-    *out = (struct ddp_gpu_options){.share = w->options->share_gpu};
+    *out = (struct ddp_gpu_options){.share = w->options->share_gpu,
+                                    .nonblocking = w->options->nccl_blocking != 0};
     return w->job->gpu(w->values, out, err);
 }
 

@@ -1,6 +1,7 @@
 #include "nccl/fake_gpu.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,12 +16,42 @@
 #include "device/stream_kernels.h"
 
 /* The GPU's memory is address space without access rights. The byte SPAN behind each of its bytes
- * holds the value. */
-#define SPAN ((size_t)16 << 30)
+ * holds the value. The values of memory that is not allocated cannot be accessed, so that work on
+ * freed memory kills the program. */
+#define SPAN   ((size_t)16 << 30)
+#define PAGE   ((size_t)4096)
+#define BLOCKS 65536
 
+/* An allocated block of the GPU's memory. */
+struct block {
+    char *ptr;
+    size_t bytes; /* without the page that no block uses */
+};
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *memory;
-static atomic_size_t used;
+static size_t next, live; /* the next free address; the bytes of all blocks */
+static struct block blocks[BLOCKS];
+static size_t block_count;
 static _Thread_local int selected;
+static _Thread_local int capturing; /* captures that this thread has begun */
+
+/* Kills the program. The message names a call that a real GPU would reject. */
+static void reject(const char *call)
+{
+    fprintf(stderr, "fake GPU: %s\n", call);
+    abort();
+}
+
+/* A capture in mode ThreadLocal forbids calls that allocate memory or wait for the GPU in the
+ * thread that began it. A real GPU returns an error and invalidates the capture. */
+static void refuse_in_capture(const char *call)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s during a capture", call);
+    if (capturing > 0)
+        reject(text);
+}
 
 static bool is_gpu(const void *ptr)
 {
@@ -32,26 +63,63 @@ void *fake_gpu_host(const void *ptr)
     return is_gpu(ptr) ? (char *)(uintptr_t)ptr + SPAN : (void *)(uintptr_t)ptr;
 }
 
-void *fake_gpu_alloc(size_t bytes)
+/* Returns the GPU's memory in bytes (FAKE_GPU_MEMORY). */
+static size_t capacity(void)
+{
+    const char *text = getenv("FAKE_GPU_MEMORY");
+    return text ? (size_t)strtoull(text, NULL, 10) : SPAN;
+}
+
+/* Call this function under the lock. */
+static void *alloc_block(size_t bytes)
 {
     if (!memory) {
         void *m =
             mmap(NULL, 2 * SPAN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         memory = m == MAP_FAILED ? NULL : m;
     }
-    const size_t size = (bytes + 4095) / 4096 * 4096 + 4096;
-    const size_t at = atomic_fetch_add(&used, size);
-    if (!memory || at + size > SPAN ||
-        mprotect(memory + SPAN + at, size, PROT_READ | PROT_WRITE) != 0)
+    const size_t size = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (!memory || block_count == BLOCKS || live + size > capacity() || next + size > SPAN ||
+        mprotect(memory + SPAN + next, size, PROT_READ | PROT_WRITE) != 0)
         return NULL;
-    return memory + at;
+    blocks[block_count++] = (struct block){memory + next, size};
+    live += size;
+    next += size + PAGE;
+    return blocks[block_count - 1].ptr;
+}
+
+void *fake_gpu_alloc(size_t bytes)
+{
+    refuse_in_capture("an allocation");
+    pthread_mutex_lock(&memory_lock);
+    void *ptr = alloc_block(bytes ? bytes : 1);
+    pthread_mutex_unlock(&memory_lock);
+    return ptr;
+}
+
+void fake_gpu_free(void *ptr)
+{
+    if (!ptr)
+        return;
+    refuse_in_capture("freeing memory");
+    pthread_mutex_lock(&memory_lock);
+    size_t i = 0;
+    while (i < block_count && blocks[i].ptr != ptr)
+        i++;
+    if (i == block_count)
+        reject("freed memory is not allocated");
+    if (madvise(blocks[i].ptr + SPAN, blocks[i].bytes, MADV_DONTNEED) != 0 ||
+        mprotect(blocks[i].ptr + SPAN, blocks[i].bytes, PROT_NONE) != 0)
+        abort();
+    live -= blocks[i].bytes;
+    blocks[i] = blocks[--block_count];
+    pthread_mutex_unlock(&memory_lock);
 }
 
 static void gpu_free(void *ptr, size_t bytes)
 {
     (void)bytes;
-    if (ptr && !is_gpu(ptr))
-        abort(); /* the address is not in the GPU's memory */
+    fake_gpu_free(ptr);
 }
 
 static int gpus(void)
@@ -78,6 +146,11 @@ int fake_gpu_selected(void)
     return selected;
 }
 
+void fake_gpu_select(int index)
+{
+    selected = index;
+}
+
 static int info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     (void)err;
@@ -88,11 +161,13 @@ static int info(int index, struct ddp_device_info *out, struct ddp_err *err)
 
 static void copy(void *dst, const void *src, size_t bytes)
 {
+    refuse_in_capture("a synchronous copy");
     memcpy(fake_gpu_host(dst), fake_gpu_host(src), bytes);
 }
 
 static void fill(void *dst, unsigned char byte, size_t bytes)
 {
+    refuse_in_capture("a synchronous fill");
     memset(fake_gpu_host(dst), byte, bytes);
 }
 
@@ -100,21 +175,31 @@ static void fill(void *dst, unsigned char byte, size_t bytes)
 struct work {
     struct work *next;
     int (*progress)(void *arg);
+    void (*drop)(void *arg); /* called when a graph that contains the work is freed; may be NULL */
+    struct ddp_graph *launched; /* the last work of a launch: the graph; else NULL */
     size_t bytes;
     max_align_t arg[];
 };
 
+/* A destroyed graph is freed when its last launch is done. Its struct remains, so that later uses
+ * are detected. */
 struct ddp_graph {
     struct work *first;
+    atomic_int launches; /* launches that are not done, plus 1 until it is destroyed */
+    atomic_bool dead;    /* destroyed */
 };
 
-/* One thread puts work on the stream; other threads may drive it as well. */
+/* Its thread does the work in order. Any thread of the program may put work on the stream. */
 struct ddp_stream {
-    pthread_mutex_t lock; /* protects first and busy */
+    pthread_mutex_t lock;   /* protects first and stopping */
+    pthread_cond_t changed; /* first or stopping has changed */
+    pthread_t thread;
     struct work *first;
-    bool busy; /* a thread is doing the first piece of work */
+    bool stopping;
     struct ddp_graph *capturing;
+    pthread_t captures; /* the thread that began the capture */
     int gpu;
+    atomic_bool held;
 };
 
 struct ddp_event {
@@ -123,37 +208,93 @@ struct ddp_event {
     struct ddp_stream *on;                /* the stream of the last record */
 };
 
-static void append(struct work **list, int (*progress)(void *), const void *arg, size_t bytes)
+static struct work *new_work(int (*progress)(void *), void (*drop)(void *), const void *arg,
+                             size_t bytes)
 {
     struct work *w = malloc(sizeof *w + bytes);
     if (!w)
         abort();
-    w->next = NULL;
-    w->progress = progress;
-    w->bytes = bytes;
-    memcpy(w->arg, arg, bytes);
+    *w = (struct work){.progress = progress, .drop = drop, .bytes = bytes};
+    if (bytes > 0)
+        memcpy(w->arg, arg, bytes);
+    return w;
+}
+
+static void append(struct work **list, struct work *w)
+{
     while (*list)
         list = &(*list)->next;
     *list = w;
 }
 
-static void drop_all(struct work **list)
+/* Frees the work of a graph that is destroyed and that no stream executes. */
+static void graph_unref(struct ddp_graph *g)
 {
-    while (*list) {
-        struct work *next = (*list)->next;
-        free(*list);
-        *list = next;
+    if (atomic_fetch_sub(&g->launches, 1) > 1)
+        return;
+    while (g->first) {
+        struct work *after = g->first->next;
+        if (g->first->drop)
+            g->first->drop(g->first->arg);
+        free(g->first);
+        g->first = after;
     }
+}
+
+/* Sleeps longer from poll to poll, because the ranks of a test share few cores. */
+static void pause_after(unsigned polls)
+{
+    if (polls < 20)
+        sched_yield();
+    else
+        ddp_sleep_ns(polls < 100 ? 20000 : 200000);
+}
+
+static void *run_stream(void *arg)
+{
+    struct ddp_stream *s = arg;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (!s->first && !s->stopping)
+            pthread_cond_wait(&s->changed, &s->lock);
+        struct work *w = s->first;
+        if (!w)
+            break;
+        pthread_mutex_unlock(&s->lock);
+        for (unsigned polls = 0; !w->progress(w->arg); polls++)
+            pause_after(polls);
+        if (w->launched)
+            graph_unref(w->launched);
+        pthread_mutex_lock(&s->lock);
+        s->first = w->next;
+        free(w);
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void fake_gpu_put_dropped(void *stream, int (*progress)(void *arg), void (*drop)(void *arg),
+                          const void *arg, size_t bytes)
+{
+    struct ddp_stream *s = stream;
+    if (s->gpu != selected)
+        reject("work for a stream of a GPU that the thread has not selected");
+    pthread_mutex_lock(&s->lock);
+    append(s->capturing ? &s->capturing->first : &s->first, new_work(progress, drop, arg, bytes));
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void fake_gpu_put(void *stream, int (*progress)(void *arg), const void *arg, size_t bytes)
 {
+    fake_gpu_put_dropped(stream, progress, NULL, arg, bytes);
+}
+
+bool fake_gpu_captures(void *stream)
+{
     struct ddp_stream *s = stream;
-    if (s->gpu != selected)
-        abort(); /* on a real GPU the launch fails */
-    pthread_mutex_lock(&s->lock);
-    append(s->capturing ? &s->capturing->first : &s->first, progress, arg, bytes);
-    pthread_mutex_unlock(&s->lock);
+    return s->capturing != NULL;
 }
 
 static int create(struct ddp_stream **out, struct ddp_err *err)
@@ -162,8 +303,12 @@ static int create(struct ddp_stream **out, struct ddp_err *err)
     if (!s)
         return ddp_fail(err, DDP_ENOMEM, "no memory");
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
     s->gpu = selected;
-    return 0;
+    if (pthread_create(&s->thread, NULL, run_stream, s) == 0)
+        return 0;
+    free(s);
+    return ddp_fail(err, DDP_EUNAVAIL, "no thread for a stream");
 }
 
 static int stream_select(struct ddp_stream *s, struct ddp_err *err)
@@ -171,23 +316,12 @@ static int stream_select(struct ddp_stream *s, struct ddp_err *err)
     return select_gpu(s->gpu, err);
 }
 
-/* Each call makes one step of the first piece of work; no work is done without a call. The lock is
- * not held meanwhile, because the step may drive another stream. */
 static int query(struct ddp_stream *s, struct ddp_err *err)
 {
     (void)err;
+    if (s->capturing)
+        reject("a query of a stream that captures");
     pthread_mutex_lock(&s->lock);
-    struct work *w = s->busy ? NULL : s->first;
-    s->busy = s->busy || w;
-    pthread_mutex_unlock(&s->lock);
-    const bool finished = w && w->progress(w->arg);
-    pthread_mutex_lock(&s->lock);
-    if (finished) {
-        s->first = w->next;
-        free(w);
-    }
-    if (w)
-        s->busy = false;
     const int done = s->first == NULL;
     pthread_mutex_unlock(&s->lock);
     return done;
@@ -195,17 +329,26 @@ static int query(struct ddp_stream *s, struct ddp_err *err)
 
 static int wait_all(struct ddp_stream *s, struct ddp_err *err)
 {
-    while (!query(s, err))
-        ;
+    (void)err;
+    if (s->capturing)
+        reject("a wait for a stream that captures");
+    pthread_mutex_lock(&s->lock);
+    while (s->first)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
     return 0;
 }
 
 static void destroy(struct ddp_stream *s)
 {
-    struct ddp_err ignored = DDP_ERR_INIT;
     if (!s)
         return;
-    (void)!wait_all(s, &ignored);
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -224,7 +367,7 @@ struct copy_arg {
 static int do_copy(void *arg)
 {
     const struct copy_arg *c = arg;
-    copy(c->dst, c->src, c->bytes);
+    memcpy(fake_gpu_host(c->dst), fake_gpu_host(c->src), c->bytes);
     return 1;
 }
 
@@ -243,7 +386,7 @@ struct fill_arg {
 static int do_fill(void *arg)
 {
     const struct fill_arg *f = arg;
-    fill(f->dst, f->byte, f->bytes);
+    memset(fake_gpu_host(f->dst), f->byte, f->bytes);
     return 1;
 }
 
@@ -281,62 +424,109 @@ static void event_record(struct ddp_event *e, struct ddp_stream *s)
 
 struct await_arg {
     struct ddp_event *event;
-    struct ddp_stream *on;
     uint64_t wanted;
 };
 
-/* The streams of a real GPU proceed by themselves. Here the waiting stream drives the other one. */
 static int do_await(void *arg)
 {
     const struct await_arg *a = arg;
-    if (atomic_load(&a->event->happened) >= a->wanted)
-        return 1;
-    (void)query(a->on, NULL);
     return atomic_load(&a->event->happened) >= a->wanted;
 }
 
 static void event_await(struct ddp_stream *s, struct ddp_event *e)
 {
-    const struct await_arg a = {e, e->on, atomic_load(&e->recorded)};
-    if (a.on && a.on != s)
+    const struct await_arg a = {e, atomic_load(&e->recorded)};
+    if (e->on && e->on != s)
         fake_gpu_put(s, do_await, &a, sizeof a);
 }
 
+/* cudaEventSynchronize waits for the events; without a record there is no time. */
 static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *ns,
                          struct ddp_err *err)
 {
-    (void)err;
+    refuse_in_capture("a wait for an event");
+    if (!from->on || !to->on)
+        return ddp_fail(err, DDP_EUNAVAIL, "cudaEventElapsedTime: CUDA error 400");
+    for (unsigned polls = 0; atomic_load(&from->happened) < atomic_load(&from->recorded) ||
+                             atomic_load(&to->happened) < atomic_load(&to->recorded);
+         polls++)
+        pause_after(polls);
     *ns = (double)(atomic_load(&to->ns) - atomic_load(&from->ns));
     return 0;
 }
 
+static int do_hold(void *arg)
+{
+    const struct ddp_stream *s = *(struct ddp_stream **)arg;
+    return !atomic_load(&s->held);
+}
+
+static void hold(struct ddp_stream *s)
+{
+    if (!query(s, NULL))
+        reject("the hold of a stream that is not idle");
+    atomic_store(&s->held, true);
+    fake_gpu_put(s, do_hold, &s, sizeof s);
+}
+
+static void release(struct ddp_stream *s)
+{
+    atomic_store(&s->held, false);
+}
+
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
-    s->capturing = ddp_calloc(1, sizeof *s->capturing);
-    return s->capturing ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory");
+    if (s->capturing)
+        reject("a second capture of a stream");
+    struct ddp_graph *g = ddp_calloc(1, sizeof *g);
+    if (!g)
+        return ddp_fail(err, DDP_ENOMEM, "no memory");
+    atomic_store(&g->launches, 1);
+    s->captures = pthread_self();
+    s->capturing = g;
+    capturing++;
+    return 0;
 }
 
 static int capture_end(struct ddp_stream *s, struct ddp_graph **out, struct ddp_err *err)
 {
     (void)err;
+    if (!s->capturing || !pthread_equal(s->captures, pthread_self()))
+        reject("the end of a capture in a thread that did not begin it");
     *out = s->capturing;
     s->capturing = NULL;
+    capturing--;
     return 0;
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 1;
 }
 
 static void graph_launch(struct ddp_graph *g, struct ddp_stream *s)
 {
+    if (atomic_load(&g->dead))
+        reject("the launch of a destroyed graph");
+    atomic_fetch_add(&g->launches, 1);
     pthread_mutex_lock(&s->lock);
     for (const struct work *w = g->first; w; w = w->next)
-        append(&s->first, w->progress, w->arg, w->bytes);
+        append(&s->first, new_work(w->progress, NULL, w->arg, w->bytes));
+    struct work *last = new_work(do_nothing, NULL, NULL, 0);
+    last->launched = g;
+    append(&s->first, last);
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
 
 static void graph_destroy(struct ddp_graph *g)
 {
-    if (g)
-        drop_all(&g->first);
-    free(g);
+    if (!g)
+        return;
+    if (atomic_exchange(&g->dead, true))
+        reject("a graph is destroyed twice");
+    graph_unref(g);
 }
 
 static const struct ddp_stream_ops streams = {
@@ -355,6 +545,8 @@ static const struct ddp_stream_ops streams = {
     .event_record = event_record,
     .event_await = event_await,
     .event_elapsed = event_elapsed,
+    .hold = hold,
+    .release = release,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .graph_launch = graph_launch,

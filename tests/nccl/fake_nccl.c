@@ -1,28 +1,51 @@
 /* A fake NCCL: the functions that backend nccl calls, over a shared file, on fake_gpu.h's streams.
- * It copies the non-blocking communicators of NCCL 2.28.9. There ncclGroupEndInternal
- * (src/group.cc) marks the communicator as in progress, starts a thread that does the work, and
- * returns ncclInProgress; the functions that call it return different values:
+ * It copies what NCCL 2.28.9 does with blocking and non-blocking communicators:
  *
- *   ncclCommSplit (src/init.cc) and ncclCommWindowRegister (src/dev_runtime.cc) return ncclSuccess,
- *     because NCCLCHECK(ncclGroupEndInternal()) drops ncclInProgress;
- *   ncclCommInitRankConfig, ncclCommFinalize (src/init.cc) and the collectives (ncclEnqueueCheck in
- *     src/enqueue.cc) return what ncclCommGetAsyncError says, so ncclInProgress;
- *   ncclGroupEnd (src/group.cc) returns ncclInProgress;
- *   ncclCommRegister, ncclCommDeregister (src/register/register.cc), ncclCommWindowDeregister and
- *     ncclMemAlloc start no thread: what they return is final.
+ *   call or rule                               in NCCL's source
+ *   on a non-blocking communicator a thread    ncclGroupEndInternal, groupLaunchNonBlocking
+ *     does the work of a call                    (src/group.cc)
+ *   a call before the last one is done is      ncclCommEnsureReady (src/init.cc)
+ *     ncclInvalidArgument
+ *   ncclCommSplit and ncclCommWindowRegister   src/init.cc, src/dev_runtime.cc:
+ *     return ncclSuccess while the thread        NCCLCHECK(ncclGroupEndInternal()) drops
+ *     works                                      ncclInProgress
+ *   ncclCommInitRankConfig, ncclCommFinalize   src/init.cc, ncclEnqueueCheck (src/enqueue.cc):
+ *     and collectives return ncclInProgress      the value of ncclCommGetAsyncError
+ *   ncclGroupEnd returns ncclInProgress;       src/group.cc
+ *     groups belong to a thread
+ *   ncclCommGetAsyncError(NULL) is             CommCheck (src/misc/argcheck.cc)
+ *     ncclInvalidArgument
+ *   the first operation connects all ranks,    ncclCollPreconnectFunc, ncclP2PPreconnectFunc
+ *     so on a blocking communicator it waits     (src/group.cc)
+ *   ncclCommRegister is local, and belongs to  ncclRegister (src/register/register.cc),
+ *     one communicator                           comm->regCache
+ *   ncclCommWindowRegister waits for all       ncclDevrWindowRegisterInGroup
+ *     ranks; memory is aligned to 4096 bytes     (src/dev_runtime.cc)
+ *   without symmetric memory there is no       ncclCommWindowRegister (src/dev_runtime.cc)
+ *     window, and the call succeeds              of 2.29
+ *   abort, finalize and destroy wait until     commDestroySync (src/init.cc),
+ *     graphs with operations are destroyed       comm->localPersistentRefs
+ *   an abort ends the kernels of operations    setCommAbortFlags (src/init.cc)
+ *   NCCL_ALGO that allows no algorithm is      topoGetAlgoInfo (src/enqueue.cc) since 2.24;
+ *     ncclInvalidUsage                           here NCCL_ALGO=none
  *
- * The fake starts no thread either. Only ncclCommGetAsyncError lets the work go on, so a caller
- * that does not ask never gets its result.
- *
- *   FAKE_NCCL_VERSION=N     the value of ncclGetVersion
+ *   FAKE_NCCL_VERSION=N     the value of ncclGetVersion. Before 22800 ncclCommWindowRegister
+ *                           returns ncclInProgress. old/libnccl.so.2 lacks the functions of windows
+ *                           (before 2.27).
  *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, split-fails, window-hangs,
- *                           window-fails, op-hangs, op-fails, wrong, dies; the last four at its
- *                           FAKE_NCCL_AT-th operation (default 3)
+ *                           window-fails, connect-hangs, op-hangs, op-fails, wrong, dies; the last
+ *                           four at its FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_HOST_US=N     the host needs N us to put an operation on the stream
+ *   FAKE_NCCL_GPU_US=N      the GPU needs N us for an operation after all ranks have begun it
  *   FAKE_NCCL_BUSY=1        calls inside a group return ncclInProgress
+ *   FAKE_NCCL_LOG=FILE      a line for each operation: the rank, the ranks of the communicator,
+ *                           "blocking" or "nonblocking", and "registered" or "unregistered" if the
+ *                           operation uses memory of ncclMemAlloc
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
 #include <fcntl.h>
 #include <nccl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,9 +60,11 @@
 #include "nccl/fake_nccl_comm.h"
 #include "nccl/fake_values.h"
 
-static struct operation group; /* between ncclGroupStart and ncclGroupEnd */
-static cudaStream_t group_stream;
-static int grouped;
+static _Thread_local struct operation group; /* between ncclGroupStart and ncclGroupEnd */
+static _Thread_local cudaStream_t group_stream;
+static _Thread_local int grouped;
+static struct region allocated[1024]; /* by ncclMemAlloc */
+static pthread_mutex_t allocated_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void reduce(const struct operation *o, size_t first)
 {
@@ -62,10 +87,14 @@ static void publish(struct operation *o)
     struct shown *me = &c->all[c->rank];
     const size_t part = o->count * size_of(o->dtype);
     size_t at = 0;
+    if (part * (size_t)(o->what == REDUCE_SCATTER ? c->size : 1) > AREA)
+        abort(); /* the message is too large for the fake */
     memset(me->sent, 0, sizeof me->sent);
     for (int i = 0; i < o->move_count; i++) {
         if (!o->moves[i].sends)
             continue;
+        if (at + o->moves[i].bytes > AREA)
+            abort();
         me->sent[o->moves[i].peer] = at + 1;
         memcpy(me->area + at, fake_gpu_host(o->moves[i].from), o->moves[i].bytes);
         at += o->moves[i].bytes;
@@ -114,7 +143,7 @@ static int progress(void *arg)
 {
     struct operation *o = arg;
     struct ncclComm *c = o->comm;
-    if (c->aborted)
+    if (atomic_load(&c->aborted))
         return 1;
     if (o->seq == 0)
         o->seq = ++c->seq;
@@ -122,7 +151,7 @@ static int progress(void *arg)
         if (strcmp(c->fault, "dies") == 0)
             raise(SIGKILL);
         if (strcmp(c->fault, "op-fails") == 0)
-            c->state = ncclRemoteError;
+            atomic_store(&c->state, (int)ncclRemoteError);
         if (strcmp(c->fault, "op-hangs") == 0 || strcmp(c->fault, "op-fails") == 0)
             return 0;
     }
@@ -135,34 +164,100 @@ static int progress(void *arg)
     for (int r = 0; r < c->size; r++)
         if (atomic_load(&c->all[r].published) < o->seq)
             return 0;
+    if (o->done_ns == 0)
+        o->done_ns = now_ns() + delay_ns("FAKE_NCCL_GPU_US");
+    if (now_ns() < o->done_ns)
+        return 0;
     deliver(o);
     atomic_store(&c->all[c->rank].done, o->seq);
     return 1;
 }
 
-/* ncclEnqueueCheck (src/enqueue.cc): the thread puts the operation on the stream. */
+static int version(void)
+{
+    const char *text = getenv("FAKE_NCCL_VERSION");
+    return text ? (int)strtol(text, NULL, 10) : NCCL_VERSION_CODE;
+}
+
+/* True if ptr lies in memory of ncclMemAlloc, and is not registered with the communicator. */
+static bool is_unregistered(struct ncclComm *c, const void *ptr)
+{
+    pthread_mutex_lock(&allocated_lock);
+    const bool known = find_region(allocated, sizeof allocated / sizeof *allocated, ptr) != NULL;
+    pthread_mutex_unlock(&allocated_lock);
+    return known && !find_region(c->registered, REGIONS, ptr);
+}
+
+/* Writes a line to FAKE_NCCL_LOG. */
+static void log_operation(struct ncclComm *c, const struct operation *o)
+{
+    const char *path = getenv("FAKE_NCCL_LOG");
+    char line[120];
+    bool unregistered = is_unregistered(c, o->send) || is_unregistered(c, o->recv);
+    for (int i = 0; i < o->move_count; i++)
+        unregistered = unregistered ||
+                       is_unregistered(c, o->moves[i].sends ? o->moves[i].from : o->moves[i].to);
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return;
+    const int n = snprintf(line, sizeof line, "rank %d of %d %s %s\n", c->rank, c->size,
+                           c->blocking ? "blocking" : "nonblocking",
+                           unregistered ? "unregistered" : "registered");
+    if (write(fd, line, (size_t)n) != n)
+        abort();
+    close(fd);
+}
+
+static void drop_from_graph(void *arg)
+{
+    const struct operation *o = arg;
+    atomic_fetch_sub(&o->comm->graphs, 1);
+}
+
+/* Connects the ranks at the first operation, then puts the operation on the stream. */
+static ncclResult_t launch_work(struct ncclComm *c)
+{
+    if (!atomic_load(&c->connected)) {
+        if (faulty(c, "connect-hangs"))
+            return ncclInProgress;
+        atomic_store(&c->all[c->rank].connects, 1);
+        if (!all_reached(c, offsetof(struct shown, connects)))
+            return ncclInProgress;
+        atomic_store(&c->connected, true);
+    }
+    log_operation(c, &c->launch);
+    pause_ns(delay_ns("FAKE_NCCL_HOST_US"));
+    if (fake_gpu_captures(c->stream))
+        atomic_fetch_add(&c->graphs, 1);
+    fake_gpu_put_dropped(c->stream, progress, drop_from_graph, &c->launch, sizeof c->launch);
+    return ncclSuccess;
+}
+
+static bool is_aligned(const void *ptr, size_t bytes)
+{
+    return (uintptr_t)ptr % bytes == 0;
+}
+
 static ncclResult_t put(const struct operation *o, cudaStream_t stream)
 {
     struct ncclComm *c = o->comm;
     const ncclResult_t ready = ensure_ready(c);
+    const char *algorithms = getenv("NCCL_ALGO");
     if (ready != ncclSuccess)
         return ready;
+    if (version() >= 22400 && algorithms && strcmp(algorithms, "none") == 0)
+        return ncclInvalidUsage;
+    if (o->what != MOVE &&
+        (!is_aligned(o->send, size_of(o->dtype)) || !is_aligned(o->recv, size_of(o->dtype))))
+        return ncclInvalidArgument;
     c->launch = *o;
     c->stream = stream;
-    begin(c, LAUNCH);
-    return c->state;
+    return begin(c, launch_work);
 }
 
-static void finish_launch(struct ncclComm *c)
+ncclResult_t ncclGetVersion(int *out)
 {
-    fake_gpu_put(c->stream, progress, &c->launch, sizeof c->launch);
-    end(c, ncclSuccess);
-}
-
-ncclResult_t ncclGetVersion(int *version)
-{
-    const char *text = getenv("FAKE_NCCL_VERSION");
-    *version = text ? (int)strtol(text, NULL, 10) : NCCL_VERSION_CODE;
+    *out = version();
     return ncclSuccess;
 }
 
@@ -190,17 +285,18 @@ const char *ncclGetLastError(ncclComm_t comm)
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
-    return config->blocking != 0 ? ncclInvalidArgument : join(comm, nranks, id.internal, rank);
+    const ncclResult_t joined = join(comm, nranks, id.internal, rank, config->blocking != 0);
+    return joined != ncclSuccess ? joined : begin(*comm, init_work);
 }
 
-/* All ranks of comm must call this. Until they have, the parent is in progress and there is no
- * child, and yet the call succeeds. */
+/* All ranks of comm must call this. On a non-blocking communicator the parent is in progress until
+ * they have, there is no child, and yet the call succeeds. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                            ncclConfig_t *config)
 {
     char path[NCCL_UNIQUE_ID_BYTES];
     const ncclResult_t ready = ensure_ready(comm);
-    if (config->blocking != 0 || color != 0 || key != comm->rank || ready != ncclSuccess)
+    if (color != 0 || key != comm->rank || ready != ncclSuccess)
         return ready != ncclSuccess ? ready : ncclInvalidArgument;
     *newcomm = NULL;
     name_split(comm, atomic_load(&comm->all[comm->rank].splits) + 1, path, sizeof path);
@@ -208,86 +304,103 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newc
         return ncclSystemError;
     atomic_fetch_add(&comm->all[comm->rank].splits, 1);
     comm->split = newcomm;
-    begin(comm, SPLIT);
-    return ncclSuccess;
+    comm->child_blocking = config->blocking != 0;
+    const ncclResult_t begun = begin(comm, split_work);
+    return begun == ncclInProgress ? ncclSuccess : begun;
 }
 
-static void (*const finish[])(struct ncclComm *) = {
-    [INIT] = finish_init,     [SPLIT] = finish_split,       [WINDOW] = finish_window,
-    [LAUNCH] = finish_launch, [FINALIZE] = finish_finalize,
-};
-
-/* The first answer after a call is always that it is in progress. CommCheck refuses NULL. */
+/* CommCheck refuses NULL. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
 {
     if (!c || !state)
         return ncclInvalidArgument;
-    *state = c->state;
-    if (c->job != IDLE)
-        finish[c->job](c);
+    *state = (ncclResult_t)atomic_load(&c->state);
     return ncclSuccess;
 }
 
+/* All ranks of the communicator must call this. */
 ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
     const ncclResult_t ready = ensure_ready(c);
     if (ready != ncclSuccess)
         return ready;
-    begin(c, FINALIZE);
-    return c->state;
+    atomic_store(&c->all[c->rank].finalizes, 1);
+    return begin(c, finalize_work);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
-    if (c->job != IDLE)
+    if (ensure_ready(c) != ncclSuccess)
         return ncclInvalidArgument;
+    wait_for_graphs(c, "ncclCommDestroy");
     munmap(c->all, RANKS * sizeof *c->all);
     free(c);
     return ncclSuccess;
 }
 
-/* Operations in progress end when their stream reaches them. NCCL's thread has ended, and writes no
- * variable of the caller any more. */
+/* Operations in progress end when their stream reaches them. The memory of the communicator stays,
+ * because the streams and a thread in a blocking call may still use it. */
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    c->aborted = true;
-    c->job = IDLE;
+    atomic_store(&c->aborted, true);
+    join_thread(c);
+    wait_for_graphs(c, "ncclCommAbort");
     return ncclSuccess;
 }
 
 ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 {
     *ptr = fake_gpu_alloc(size);
-    return *ptr ? ncclSuccess : ncclSystemError;
+    if (!*ptr)
+        return ncclUnhandledCudaError;
+    pthread_mutex_lock(&allocated_lock);
+    const ncclResult_t added =
+        add_region(allocated, sizeof allocated / sizeof *allocated, (struct region){*ptr, size});
+    pthread_mutex_unlock(&allocated_lock);
+    return added;
 }
 
 ncclResult_t ncclMemFree(void *ptr)
 {
-    return ncclSuccess;
+    pthread_mutex_lock(&allocated_lock);
+    struct region *r = find_region(allocated, sizeof allocated / sizeof *allocated, ptr);
+    if (r)
+        r->ptr = NULL;
+    pthread_mutex_unlock(&allocated_lock);
+    fake_gpu_free(ptr);
+    return r ? ncclSuccess : ncclInvalidUsage;
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
 {
-    (void)comm;
-    (void)size;
+    const ncclResult_t ready = ensure_ready(comm);
+    if (ready != ncclSuccess)
+        return ready;
     *handle = buff;
+    return add_region(comm->registered, REGIONS, (struct region){buff, size});
+}
+
+static ncclResult_t deregister(ncclComm_t comm, const void *ptr)
+{
+    struct region *r = comm ? find_region(comm->registered, REGIONS, ptr) : NULL;
+    if (!r || r->ptr != ptr)
+        return ncclInvalidUsage;
+    r->ptr = NULL;
     return ncclSuccess;
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
-    (void)comm;
-    return handle ? ncclSuccess : ncclInvalidArgument;
+    return deregister(comm, handle);
 }
 
-/* All ranks of comm must call this; like ncclCommSplit it succeeds before there is a window.
- * Without symmetric memory (NCCL_P2P_DISABLE) there is none at all: this is as 2.29 and 2.30 do it.
- */
+/* All ranks of comm must call this; like ncclCommSplit it succeeds before there is a window. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                     int flags)
 {
     *win = NULL;
-    if (!buff || size == 0 || flags != NCCL_WIN_COLL_SYMMETRIC)
+    if (!buff || size == 0 || flags != NCCL_WIN_COLL_SYMMETRIC ||
+        !is_aligned(buff, NCCL_WIN_REQUIRED_ALIGNMENT))
         return ncclInvalidArgument;
     if (getenv("NCCL_P2P_DISABLE"))
         return ncclSuccess;
@@ -295,15 +408,15 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, nc
     if (ready != ncclSuccess)
         return ready;
     comm->window = win;
-    comm->buffer = buff;
+    comm->region = (struct region){buff, size};
     atomic_fetch_add(&comm->all[comm->rank].windows, 1);
-    begin(comm, WINDOW);
-    return ncclSuccess;
+    const ncclResult_t begun = begin(comm, window_work);
+    return begun == ncclInProgress && version() >= 22800 ? ncclSuccess : begun;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
-    return comm && win ? ncclSuccess : ncclInvalidArgument;
+    return deregister(comm, (const void *)win);
 }
 
 #define ARRAYS .send = sendbuff, .recv = recvbuff, .count = count, .dtype = datatype, .comm = comm
@@ -350,7 +463,7 @@ static ncclResult_t add_move(struct move m, ncclComm_t comm, cudaStream_t stream
     group.comm = comm;
     group.moves[group.move_count++] = m;
     group_stream = stream;
-    return getenv("FAKE_NCCL_BUSY") ? ncclInProgress : ncclSuccess;
+    return getenv("FAKE_NCCL_BUSY") && !comm->blocking ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,

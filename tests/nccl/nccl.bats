@@ -30,11 +30,19 @@ correct() {
     correct reduce --ranks 3 -o sum,avg -r 1
 }
 
-@test "every collective works in windows, and all-reduce also if the library supports none" {
+@test "every collective works in windows" {
     for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all gather scatter send-recv; do
         correct $c --ranks 3 --memory window
     done
+    [ "$(json out.json '{q["symmetric"] for q in p}')" = "{'yes'}" ]
+}
+
+@test "without symmetric memory the windows work, and the record says so" {
     NCCL_P2P_DISABLE=1 correct allreduce --ranks 2 --memory window
+    [ "$(json out.json '{q["symmetric"] for q in p}')" = "{'no'}" ]
+    valid out.json
+    correct allreduce --ranks 2
+    [ "$(json out.json '{q["symmetric"] for q in p}')" = "{None}" ]
 }
 
 @test "collectives that only move data, on 3 ranks" {
@@ -78,6 +86,90 @@ correct() {
     done
     run fake allreduce --backend nccl --ranks 2 --size 4 -d i32 -o avg --algorithm all
     error_names NCCL i32
+}
+
+# logged WORD...: the log of the fake NCCL is not empty, and each of its lines has every word.
+logged() {
+    [ -s log ]
+    for word; do
+        [ "$(grep -cvw -- "$word" log)" = 0 ]
+    done
+}
+
+@test "communicators are blocking, or not with --nccl-blocking off; the record says which" {
+    export FAKE_NCCL_LOG=$PWD/log
+    correct allreduce --ranks 2
+    logged blocking
+    [ "$(json out.json 'd["world"]["nccl_blocking"]')" = on ]
+    valid out.json
+    rm log
+    for c in allreduce send-recv all-to-all; do
+        correct $c --ranks 3 --nccl-blocking off --memory window
+    done
+    correct allreduce --ranks 2 --nccl-blocking off --graph
+    logged nonblocking
+    [ "$(json out.json 'd["world"]["nccl_blocking"]')" = off ]
+}
+
+@test "buffers are registered with the communicator that runs the operation" {
+    export FAKE_NCCL_LOG=$PWD/log
+    for memory in registered window; do
+        for more in "--ranks 3" "--ranks 4 --groups 2" "--ranks 4 --groups 0,3:1,2"; do
+            rm -f log
+            # shellcheck disable=SC2086 # words
+            fake allreduce --backend nccl --size 12K -n 2 -q --memory $memory $more
+            logged registered
+        done
+    done
+    rm log
+    fake allreduce --backend nccl --size 12K -n 2 -q --ranks 2 --memory private
+    logged registered # the memory does not come from NCCL
+}
+
+@test "device_us is the time on the GPU without the host's, the minimum beside the maximum" {
+    FAKE_NCCL_HOST_US=20000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 1 --placement out -q --json out.json
+    [ "$(json out.json 'p[0]["time_us"]["min"] > 20000, p[0]["device_us"] < 15000')" = "(True, True)" ]
+    [ "$(json out.json '0 < p[0]["device_us"] <= p[0]["device_max_us"]')" = True ]
+    FAKE_NCCL_GPU_US=20000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 1 --placement out -q --json out.json
+    [ "$(json out.json 'p[0]["device_us"] > 20000')" = True ]
+    valid out.json
+}
+
+@test "a graph is captured before the timed iterations, also without a warm-up" {
+    FAKE_NCCL_HOST_US=100000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 0 --graph --check once --placement out -q --json out.json
+    [ "$(json out.json 'p[0]["time_us"]["max"] < 80000')" = True ]
+}
+
+@test "--block puts all calls on the GPU before it waits" {
+    FAKE_NCCL_HOST_US=10000 FAKE_NCCL_GPU_US=10000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 1 \
+        --block 10 --placement out -q --json out.json
+    [ "$(json out.json '10000 < p[0]["time_us"]["min"] < 18000')" = True ]
+}
+
+@test "one rank: no graph and no time on the GPU, because 'self' copies" {
+    fake allreduce --backend nccl --ranks 1 --size 4K -n 3 --graph -q --json out.json
+    [ "$(json out.json '{(q["algorithm_used"], q["graph"], q["device_us"], "graph" in q["id"]) for q in p}')" = \
+        "{('self', False, None, False)}" ]
+    fake allreduce --backend nccl --ranks 1 --size 4K -n 3 --graph --algorithm native -q --json out.json
+    [ "$(json out.json '{(q["graph"], q["device_us"] > 0) for q in p}')" = "{(True, True)}" ]
+}
+
+@test "older libraries: without windows before 2.27, and with another result of the call in 2.27" {
+    FAKE_NCCL_VERSION=22705 correct allreduce --ranks 2 --memory window --nccl-blocking off
+    export DDPBENCH_NCCL_LIB=${DDPBENCH_NCCL_LIB%/*}/old/${DDPBENCH_NCCL_LIB##*/} FAKE_NCCL_VERSION=22304
+    correct allreduce --ranks 2
+    run fake allreduce --backend nccl --ranks 2 --size 4 --memory window
+    [ "$status" = 69 ]
+    error_names "NCCL 2.23.4" window
+}
+
+@test "a GPU without enough memory, and settings that NCCL rejects, end with the reason" {
+    FAKE_GPU_MEMORY=1000000 run fake allreduce --backend nccl --ranks 2 --size 4M
+    [ "$status" = 71 ]
+    error_names ncclMemAlloc
+    NCCL_ALGO=none run fake allreduce --backend nccl --ranks 2 --size 4
+    [ "$status" = 69 ]
+    says NCCL_ALGO
 }
 
 @test "barrier, groups, one rank, several rank counts" {

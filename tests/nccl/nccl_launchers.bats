@@ -26,6 +26,13 @@ setup() {
     [ "$(json out.json 'sorted({q["ranks"] for q in p})')" = "[2, 3]" ]
 }
 
+@test "torchrun: windows of fewer ranks than there are, and of several numbers of ranks" {
+    [ "$(FAKE_NCCL_LOG=$PWD/log torchrun 3 allreduce --ranks 2 --memory window -T 5 --size 1K -n 3 -q)" = "0 0 0 " ] || { cat ./*.out; false; }
+    [ "$(grep -c " unregistered" log)" = 0 ]
+    [ "$(torchrun 4 allreduce --ranks 2,3,4 --memory window -T 5 --size 1K -n 3 -q --json out.json)" = "0 0 0 0 " ]
+    [ "$(json out.json '[q["symmetric"] for q in p]')" = "['yes', 'yes', 'yes', 'yes', 'yes', 'yes']" ]
+}
+
 @test "torchrun: an idle rank outwaits the deadline" {
     [ "$(torchrun 3 allreduce --ranks 2 --size 1M,4M --max-time 3 --precision 0.01 -T 1 -q --json out.json)" = "0 0 0 " ] || { cat ./*.out; false; }
     [ "$(json out.json 'd["status"], {q["ranks"] for q in p}')" = "('complete', {2})" ]

@@ -36,6 +36,15 @@ broken() {
     says "2 s"
 }
 
+@test "the start, a split and a window of a non-blocking communicator hang or fail" {
+    broken init-hangs 13 "2 s" --nccl-blocking off
+    broken split-hangs 13 "2 s" --nccl-blocking off
+    broken window-hangs 13 "2 s" --nccl-blocking off --memory window
+    broken init-fails 69 ncclCommInitRankConfig --nccl-blocking off
+    broken split-fails 69 ncclCommSplit --nccl-blocking off
+    broken window-fails 69 ncclCommWindowRegister --nccl-blocking off --memory window
+}
+
 @test "a split fails on one rank" {
     broken split-fails 69 "ncclCommSplit failed"
 }
@@ -48,9 +57,26 @@ broken() {
     broken window-fails 69 "ncclCommWindowRegister failed" --memory window
 }
 
+@test "the first operation hangs inside NCCL: the deadline ends it" {
+    for kind in on off; do
+        broken connect-hangs 13 "allreduce seq" --nccl-blocking $kind
+        says "2 s"
+    done
+}
+
 @test "a collective hangs: the deadline ends it, and names the operation" {
     broken op-hangs 13 "allreduce seq"
     says "2 s"
+    broken op-hangs 13 "allreduce seq" --nccl-blocking off
+}
+
+@test "with a graph an abort does not wait for the graph" {
+    for fault in op-hangs op-fails dies; do
+        broken $fault 13 rank --graph
+        [[ $output != *"captured operations"* ]]
+        broken $fault 13 rank --graph --nccl-blocking off
+        [[ $output != *"captured operations"* ]]
+    done
 }
 
 @test "the library reports a lost peer" {
@@ -67,7 +93,7 @@ broken() {
 }
 
 @test "points that were finished before are in the document" {
-    FAKE_NCCL_AT=60 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
+    FAKE_NCCL_AT=100 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 2 --size 4,1K --order given \
         -n 30 -w 1 --placement in -q --json out.json
     [ "$status" = 13 ]
     [ "$(json out.json 'len(p)')" = 1 ]
@@ -87,4 +113,39 @@ broken() {
     [ "$status" = 13 ]
     file_says err "rank 1"
     [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+# lose SIGNAL DELAY OPTION...: sends the signal to a random rank of 3, DELAY s after the ranks exist.
+# Every rank ends with the right exit code soon after the deadline.
+lose() {
+    local signal=$1 delay=$2 run ranks=() began
+    shift 2
+    timeout --kill-after=1 20 "$ddpbench" allreduce --backend nccl --ranks 3 --size 4,4K -n 10000000 -T 2 -q --json out.json \
+        "$@" >out 2>err 3>&- &
+    run=$!
+    for _ in $(seq 1000); do
+        mapfile -t ranks < <(pgrep -P "$(pgrep -P "$run" -f allreduce)" 2>/dev/null)
+        [ "${#ranks[@]}" -lt 3 ] || break
+        sleep 0.01
+    done
+    [ "${#ranks[@]}" = 3 ]
+    sleep "$delay"
+    began=$EPOCHSECONDS
+    kill "-$signal" "${ranks[$((RANDOM % 3))]}"
+    wait "$run" && status=0 || status=$?
+    [ "$status" = 13 ] || { echo "$signal after $delay s, $*: exit code $status"; cat err; return 1; }
+    [ $((EPOCHSECONDS - began)) -lt 10 ]
+    grep -q "rank [012]" err
+    [ "$(json out.json 'd["status"]')" = partial ]
+}
+
+# `make torture` sets MOMENTS=40.
+@test "ranks that are killed or stopped at random moments end the run within the deadline" {
+    local i options=("" "--nccl-blocking off" "--graph" "--memory window")
+    RANDOM=${SEED:-$$}
+    echo "SEED=${SEED:-$$}"
+    for ((i = 0; i < ${MOMENTS:-4}; i++)); do
+        # shellcheck disable=SC2086 # words
+        lose "$([ $((i % 2)) = 0 ] && echo KILL || echo STOP)" "0.$(printf %03d $((RANDOM % 700)))" ${options[$((i / 2 % 4))]}
+    done
 }

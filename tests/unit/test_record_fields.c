@@ -127,7 +127,9 @@ static bool added_later(const char *path)
                                         "conditions.oversubscribed",
                                         "check.operations",
                                         "epochs.exchange_busbw_GBps",
-                                        "exchange_busbw_GBps"};
+                                        "exchange_busbw_GBps",
+                                        "device_max_us",
+                                        "symmetric"};
     for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
         if (strcmp(path, paths[i]) == 0)
             return true;

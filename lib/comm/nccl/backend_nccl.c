@@ -181,28 +181,37 @@ out:
 static void state_free(struct ddp_nccl_state *s)
 {
     const struct ddp_device *device = s->world->device;
-    if (s->graph != NULL)
-        device->streams->graph_destroy(s->graph);
+    struct ddp_nccl_state **at = &s->world->states;
+    if (s->world->stuck)
+        return;
+    while (*at != NULL && *at != s)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = s->next;
+    ddp_nccl_drop_graph(s);
+    /* Destroy the stream first, because its work may still use the rest. */
+    device->streams->destroy(s->stream);
     if (s->scratch != NULL)
         device->free(s->scratch, s->scratch_bytes);
     if (s->word != NULL)
         device->free(s->word, sizeof(float));
-    /* Destroy the stream before the events, because it may still record them. */
-    device->streams->destroy(s->stream);
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
+    free(s->seen);
     free(s);
 }
 
 /* Creates the stream and the events of one communicator on this rank's GPU, and the f32 that the
  * native barrier sums. */
-static int state_create(struct ddp_nccl_world *w, struct ddp_nccl_state **out, struct ddp_err *err)
+static int state_create(struct ddp_comm *owner, struct ddp_nccl_world *w,
+                        struct ddp_nccl_state **out, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = w->device->streams;
     struct ddp_nccl_state *s;
     int rc;
     DDP_TRY(DDP_NEW(&s, 1, err));
     s->world = w;
+    s->owner = owner;
     DDP_TRY_GOTO(streams->create(&s->stream, err), err_state);
     DDP_TRY_GOTO(streams->event_create(&s->begin, err), err_state);
     DDP_TRY_GOTO(streams->event_create(&s->end, err), err_state);
@@ -212,6 +221,8 @@ static int state_create(struct ddp_nccl_world *w, struct ddp_nccl_state **out, s
         goto err_state;
     }
     w->device->fill(s->word, 0, sizeof(float));
+    s->next = w->states;
+    w->states = s;
     *out = s;
     return 0;
 
@@ -238,7 +249,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
     if (rc == 0)
-        rc = state_create(w, &s, err);
+        rc = state_create(comm, w, &s, err);
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), err_control);
     s->own_flight = own_flight;
     comm->state = s;
@@ -259,7 +270,8 @@ err_control:
     ddp_bootstrap_close(comm);
     comm->flight = own_flight;
 err_world:
-    free(w);
+    if (!w->stuck)
+        free(w);
     return rc;
 }
 
@@ -270,13 +282,16 @@ static int nccl_group(struct ddp_comm *parent, struct ddp_comm *child, struct dd
     int rc = w->device->select(w->index, err);
     struct ddp_nccl_state *s = NULL;
     if (rc == 0)
-        rc = state_create(w, &s, err);
+        rc = state_create(child, w, &s, err);
     DDP_TRY_GOTO(ddp_comm_agree(child->control, rc, err), err_state);
     child->state = s;
     rc = child->size == parent->size ? ddp_nccl_split(parent, child, err)
                                      : ddp_nccl_open(child, err);
     if (rc == 0)
+        rc = ddp_nccl_register_all(child, err);
+    if (rc == 0)
         return 0;
+    ddp_nccl_unregister_all(child);
     ddp_nccl_abort(child);
 err_state:
     if (s != NULL)
@@ -292,15 +307,18 @@ static void nccl_finalize(struct ddp_comm *comm)
     struct ddp_nccl_world *w = s->world;
     if (w->device->select(w->index, NULL) != 0)
         w->failed = true;
-    if (s->graph != NULL) /* the graph refers to the communicator and its memory */
-        w->device->streams->graph_destroy(s->graph);
-    s->graph = NULL;
-    if (comm->parent == NULL)
-        ddp_nccl_free_all(comm);
+    ddp_nccl_drop_graph(s); /* the graph refers to the communicator and its memory */
+    ddp_nccl_unregister_all(comm);
     ddp_nccl_close(comm);
     ddp_bootstrap_close(comm);
     if (comm->parent == NULL)
         comm->flight = s->own_flight;
+    if (w->stuck)
+        return;
+    /* After a failure, work on the stream may still use the memory. */
+    w->device->streams->destroy(s->stream);
+    s->stream = NULL;
+    ddp_nccl_free_all(comm);
     state_free(s);
     if (comm->parent == NULL)
         free(w);
@@ -346,5 +364,5 @@ const struct ddp_backend ddp_backend_nccl = {
     .free = ddp_nccl_free,
     .native_supports = ddp_nccl_supports,
     .native = ddp_nccl_run,
-    .device_ns = ddp_nccl_device_ns,
+    .native_many = ddp_nccl_run_many,
 };

@@ -3,7 +3,7 @@
  *   backend_nccl.c          the backend's table; opening worlds and groups
  *   backend_nccl_open.c     NCCL's own communicators
  *   backend_nccl_load.c     loading the library
- *   backend_nccl_wait.c     waiting with a deadline; aborting
+ *   backend_nccl_wait.c     waiting with a deadline; calls that may wait for other ranks; aborting
  *   backend_nccl_run.c      the collectives
  *   backend_nccl_memory.c   registered memory
  *   backend_nccl_absent.c   replaces all of them in a build without CUDA or nccl.h */
@@ -66,24 +66,41 @@ struct ddp_nccl_world {
     struct ddp_gpu_options options;
     /* A call failed in some thread, or the run was aborted. No collective is started afterwards. */
     _Atomic(bool) failed;
-    struct ddp_nccl_block *blocks; /* list of the blocks of ddp_nccl_alloc */
+    /* A thread of ddp_nccl_call is still inside NCCL after its deadline. Nothing that this thread
+     * may use is freed or aborted; the memory, streams and communicators remain until the process
+     * ends. */
+    _Atomic(bool) stuck;
+    struct ddp_nccl_state *states; /* list of all open communicators, the newest first */
+    struct ddp_nccl_block *blocks; /* list of the blocks of ddp_nccl_alloc, the newest first */
+};
+
+/* A block of ddp_nccl_alloc that is registered with a communicator. */
+struct ddp_nccl_registration {
+    struct ddp_nccl_registration *next;
+    const void *ptr;
+    void *handle;        /* of ncclCommRegister, or NULL */
+    ncclWindow_t window; /* of ncclCommWindowRegister, or NULL */
 };
 
 /* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made
  * when they are first needed. */
 struct ddp_nccl_state {
     struct ddp_nccl_world *world;
-    ncclComm_t comm; /* NULL after an abort */
+    struct ddp_nccl_state *next;              /* in world->states */
+    struct ddp_comm *owner;                   /* the communicator that has this state */
+    ncclComm_t comm;                          /* NULL after an abort */
+    struct ddp_nccl_registration *registered; /* list */
     struct ddp_stream *stream;
-    struct ddp_event *begin, *end; /* recorded before and after the last operation */
-    bool timed;                    /* `begin` and `end` have been recorded */
+    struct ddp_event *begin, *end; /* for ddp_nccl_run_many */
     bool selected;                 /* `thread` has selected the GPU */
     pthread_t thread;              /* the thread that used the communicator last */
-    /* `graph` is the captured operation, or NULL. `graph_args` are the arguments of the last
-     * call. */
+    /* `graph` is the captured operation, or NULL. `graph_args` are its arguments. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
-    bool ran_args; /* graph_args ran once without a graph */
+    /* [seen_count]: the shapes of operations that have run, the latest first. The pointers are
+     * ignored. */
+    struct ddp_coll_args *seen;
+    size_t seen_count;
     /* Copy of the input of an in-place all-to-all. */
     void *scratch;
     size_t scratch_bytes;
@@ -111,7 +128,14 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_nccl_close(struct ddp_comm *comm);
 
-/* backend_nccl_wait.c. Waits up to the deadline until the NCCL call that returned `result` is
+/* backend_nccl_wait.c. Makes a call of NCCL that may wait for other ranks, and waits up to the
+ * deadline until it is complete. `run` makes the call with arg[bytes] and returns its result.
+ * `function` is the name of the call for messages. On a blocking communicator the call waits inside
+ * NCCL. It therefore runs in a thread of its own with a copy of arg, while this thread checks the
+ * deadline and the other ranks. A call that has not returned by then sets world->stuck. */
+int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,
+                  size_t bytes, const char *function, struct ddp_err *err) DDP_MUST_CHECK;
+/* Waits up to the deadline until the NCCL call that returned `result` is
  * complete. `function` is the name of the call for messages. ncclSuccess does not mean complete,
  * because ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still
  * works. Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure,
@@ -120,7 +144,8 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Aborts the NCCL communicator and its GPU kernels. The communicator cannot be used again. */
+/* Destroys the captured graph, because ncclCommAbort waits for it. Then aborts the NCCL
+ * communicator and its GPU kernels. The communicator cannot be used again. */
 void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */
@@ -128,12 +153,24 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
                       struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
-double ddp_nccl_device_ns(struct ddp_comm *comm);
+int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
+                      double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
+/* Destroys the captured graph, which refers to the communicator and to memory. */
+void ddp_nccl_drop_graph(struct ddp_nccl_state *s);
 
-/* backend_nccl_memory.c */
+/* backend_nccl_memory.c. Registers the block with comm and with all groups that were made of it, so
+ * that every communicator that runs an operation on the block knows it. No operation may be in
+ * progress on these groups. */
 int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
+/* After a failure the block remains until the communicator is closed, because operations may still
+ * use it. */
 void ddp_nccl_free(struct ddp_comm *comm, void *ptr);
-void ddp_nccl_free_all(struct ddp_comm *world);
+/* Registers the blocks of all ancestors of comm, a group that was just opened, with comm. */
+int ddp_nccl_register_all(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
+/* Ends the registrations of comm, which is closed next. */
+void ddp_nccl_unregister_all(struct ddp_comm *comm);
+/* Frees the blocks that comm allocated, or all blocks if comm is the world. */
+void ddp_nccl_free_all(struct ddp_comm *comm);
 
 #endif

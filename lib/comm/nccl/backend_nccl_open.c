@@ -4,11 +4,39 @@
 #include "base/mem.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
+/* The arguments of ncclCommInitRankConfig and ncclCommSplit. */
+struct open_args {
+    const struct ddp_nccl *api;
+    ncclComm_t *out;
+    ncclComm_t parent; /* of a split */
+    int rank, size;
+    ncclUniqueId id;
+    ncclConfig_t config;
+};
+
+static ncclConfig_t config_of(const struct ddp_nccl_state *s)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = !s->world->options.nonblocking;
+    return config;
+}
+
+static ncclResult_t init_rank(void *arg)
+{
+    struct open_args *a = arg;
+    return a->api->CommInitRankConfig(a->out, a->size, a->id, a->rank, &a->config);
+}
+
+static ncclResult_t split(void *arg)
+{
+    struct open_args *a = arg;
+    return a->api->CommSplit(a->parent, 0, a->rank, a->out, &a->config);
+}
+
 int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_nccl *api = s->world->api;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId mine = {.internal = ""}, *all;
     int rc = DDP_NEW(&all, (size_t)comm->size, err);
     if (rc == 0 && comm->rank == 0) {
@@ -19,10 +47,14 @@ int ddp_nccl_open(struct ddp_comm *comm, struct ddp_err *err)
     }
     DDP_TRY_GOTO(ddp_comm_agree(comm->control, rc, err), out);
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
-    config.blocking = 0;
     ddp_flight_phase(comm->flight, "ncclCommInitRankConfig");
-    ncclResult_t made = api->CommInitRankConfig(&s->comm, comm->size, all[0], comm->rank, &config);
-    rc = ddp_nccl_settle(comm, made, "ncclCommInitRankConfig", err);
+    const struct open_args args = {.api = api,
+                                   .out = &s->comm,
+                                   .rank = comm->rank,
+                                   .size = comm->size,
+                                   .id = all[0],
+                                   .config = config_of(s)};
+    rc = ddp_nccl_call(comm, init_rank, &args, sizeof args, "ncclCommInitRankConfig", err);
 out:
     free(all);
     return rc;
@@ -31,16 +63,27 @@ out:
 int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(child);
-    const struct ddp_nccl *api = s->world->api;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    const struct open_args args = {.api = s->world->api,
+                                   .out = &s->comm,
+                                   .parent = ddp_nccl_state_of(parent)->comm,
+                                   .rank = child->rank,
+                                   .config = config_of(s)};
     ddp_flight_phase(child->flight, "ncclCommSplit");
-    const ncclResult_t made =
-        api->CommSplit(ddp_nccl_state_of(parent)->comm, 0, child->rank, &s->comm, &config);
     /* ncclCommGetAsyncError of the parent reports "in progress" until NCCL's thread has set
      * s->comm. */
-    DDP_TRY(ddp_nccl_settle(parent, made, "ncclCommSplit", err));
-    return ddp_nccl_settle(child, made, "ncclCommSplit", err);
+    DDP_TRY(ddp_nccl_call(parent, split, &args, sizeof args, "ncclCommSplit", err));
+    return ddp_nccl_settle(child, ncclSuccess, "ncclCommSplit", err);
+}
+
+struct close_args {
+    const struct ddp_nccl *api;
+    ncclComm_t comm;
+};
+
+static ncclResult_t finalize(void *arg)
+{
+    const struct close_args *a = arg;
+    return a->api->CommFinalize(a->comm);
 }
 
 /* All ranks must call ncclCommFinalize. After a failure another rank may never call it, so the
@@ -48,15 +91,15 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_e
 void ddp_nccl_close(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_nccl *api = s->world->api;
     struct ddp_err ignored = DDP_ERR_INIT;
+    const struct close_args args = {s->world->api, s->comm};
     if (s->comm == NULL)
         return;
     if (s->world->failed ||
-        ddp_nccl_settle(comm, api->CommFinalize(s->comm), "ncclCommFinalize", &ignored) != 0) {
+        ddp_nccl_call(comm, finalize, &args, sizeof args, "ncclCommFinalize", &ignored) != 0) {
         ddp_nccl_abort(comm);
         return;
     }
-    (void)api->CommDestroy(s->comm);
+    (void)s->world->api->CommDestroy(s->comm);
     s->comm = NULL;
 }

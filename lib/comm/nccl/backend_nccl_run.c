@@ -1,6 +1,7 @@
 /* NCCL's collectives. A collective that NCCL lacks is made of sends and receives in one NCCL group,
  * as in nccl-tests. A barrier is an all-reduce of one f32, as in PyTorch. Each call returns when
  * the GPU has the result. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype_info.h"
@@ -131,13 +132,56 @@ static int grow_scratch(struct ddp_nccl_state *s, size_t bytes, struct ddp_err *
                : ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for %zu bytes of scratch", bytes);
 }
 
-/* Puts the operation on the stream. */
+/* A call and its arguments as NCCL gets them. */
+struct put_args {
+    struct call call;
+    struct ddp_coll_args todo;
+};
+
+static ncclResult_t put_any(void *arg)
+{
+    const struct put_args *a = arg;
+    return put(&a->call, &a->todo);
+}
+
+static bool same_shape(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
+{
+    return a->coll == b->coll && a->count == b->count && a->dtype == b->dtype && a->op == b->op &&
+           a->root == b->root;
+}
+
+/* Returns whether an operation of this shape has run, and moves the shape to the front. */
+static bool was_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+{
+    size_t i = 0;
+    while (i < s->seen_count && !same_shape(&s->seen[i], args))
+        i++;
+    if (i == s->seen_count)
+        return false;
+    const struct ddp_coll_args found = s->seen[i];
+    memmove(s->seen + 1, s->seen, i * sizeof *s->seen);
+    s->seen[0] = found;
+    return true;
+}
+
+/* Without memory, the shape is simply unknown at its next call. */
+static void note_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+{
+    struct ddp_coll_args *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
+    if (more == NULL)
+        return;
+    s->seen = more;
+    more[s->seen_count++] = *args;
+}
+
+/* Puts the operation on the stream. NCCL connects the ranks at the first operation that needs a
+ * connection, and waits for them. Later operations of the same shape wait for no rank. */
 static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_stream_ops *streams = s->world->device->streams;
-    struct ddp_coll_args todo = *args;
-    struct call c = {
+    struct put_args a = {.todo = *args};
+    a.call = (struct call){
         .comm = comm,
         .api = s->world->api,
         .nccl = s->comm,
@@ -150,37 +194,41 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
         .root = args->root,
     };
     if (args->coll == DDP_BARRIER) {
-        todo.coll = DDP_ALLREDUCE;
-        todo.op = DDP_SUM;
-        c.send = c.recv = s->word;
-        c.count = 1;
-        c.dtype = ncclFloat32;
-    } else if (args->coll == DDP_ALL_TO_ALL && c.send == c.recv) {
+        a.todo.coll = DDP_ALLREDUCE;
+        a.todo.op = DDP_SUM;
+        a.call.send = a.call.recv = s->word;
+        a.call.count = 1;
+        a.call.dtype = ncclFloat32;
+    } else if (args->coll == DDP_ALL_TO_ALL && args->send == args->recv) {
         /* In an in-place call, received data would overwrite chunks that are not sent yet.
          * Therefore send from a copy. */
-        const size_t bytes = c.part * (size_t)comm->size;
+        const size_t bytes = a.call.part * (size_t)comm->size;
         DDP_TRY(grow_scratch(s, bytes, err));
-        streams->copy(s->stream, s->scratch, c.send, bytes);
-        c.send = s->scratch;
+        streams->copy(s->stream, s->scratch, a.call.send, bytes);
+        a.call.send = s->scratch;
     }
-    if (c.count == 0)
+    if (a.call.count == 0)
         return 0;
-    return ddp_nccl_settle(comm, put(&c, &todo), ddp_coll_name(args->coll), err);
+    const char *name = ddp_coll_name(args->coll);
+    if (was_seen(s, args))
+        return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
+    DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
+    note_seen(s, args);
+    return 0;
 }
 
 static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
 {
-    return a->coll == b->coll && a->send == b->send && a->recv == b->recv && a->count == b->count &&
-           a->dtype == b->dtype && a->op == b->op && a->root == b->root;
+    return same_shape(a, b) && a->send == b->send && a->recv == b->recv;
 }
 
-/* Captures the operation as a graph. The capture happens at the second call with the same
- * arguments, because the first call opens connections, which cannot be captured. */
+/* Captures the operation as a graph. */
 static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_stream_ops *streams = s->world->device->streams;
     struct ddp_graph *unused = NULL;
+    s->graph_args = *args;
     DDP_TRY(streams->capture_begin(s->stream, err));
     const int rc = enqueue(comm, args, err);
     if (rc == 0)
@@ -188,23 +236,6 @@ static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     if (streams->capture_end(s->stream, &unused, NULL) == 0)
         streams->graph_destroy(unused);
     return rc;
-}
-
-/* Sets s->graph to the graph of these arguments, or to NULL at their first call. */
-static int prepare_graph(struct ddp_comm *comm, const struct ddp_coll_args *args,
-                         struct ddp_err *err)
-{
-    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    if (!same_args(args, &s->graph_args)) {
-        s->world->device->streams->graph_destroy(s->graph);
-        s->graph = NULL;
-        s->ran_args = false;
-        s->graph_args = *args;
-    }
-    if (s->graph == NULL && s->ran_args)
-        DDP_TRY(capture(comm, args, err));
-    s->ran_args = true;
-    return 0;
 }
 
 /* Selects this rank's GPU in the calling thread, because a new thread uses GPU 0. */
@@ -219,31 +250,96 @@ static int select_gpu(struct ddp_nccl_state *s, struct ddp_err *err)
     return 0;
 }
 
+static int check_usable(struct ddp_nccl_state *s, struct ddp_err *err)
+{
+    if (s->comm == NULL || s->world->failed)
+        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
+    return select_gpu(s, err);
+}
+
+/* Runs an operation without a graph and then captures it. The operation opens connections, which
+ * cannot be captured. The capture follows at once, so that no later call takes time for it. */
+static int run_and_capture(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                           struct ddp_err *err)
+{
+    ddp_nccl_drop_graph(ddp_nccl_state_of(comm));
+    DDP_TRY(enqueue(comm, args, err));
+    DDP_TRY(ddp_nccl_wait(comm, err));
+    return capture(comm, args, err);
+}
+
+/* True if the next call with these arguments launches s->graph. */
+static bool has_graph(const struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+{
+    return s->graph != NULL && same_args(args, &s->graph_args);
+}
+
+static int launch(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    if (!s->world->options.graph)
+        return enqueue(comm, args, err);
+    s->world->device->streams->graph_launch(s->graph, s->stream);
+    return 0;
+}
+
 int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_device *device = s->world->device;
-    if (s->comm == NULL || s->world->failed)
-        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
-    DDP_TRY(select_gpu(s, err));
-    if (s->world->options.graph)
-        DDP_TRY(prepare_graph(comm, args, err));
-    device->streams->event_record(s->begin, s->stream);
-    if (s->graph != NULL)
-        device->streams->graph_launch(s->graph, s->stream);
-    else
-        DDP_TRY(enqueue(comm, args, err));
-    device->streams->event_record(s->end, s->stream);
-    s->timed = true;
+    DDP_TRY(check_usable(s, err));
+    if (s->world->options.graph && !has_graph(s, args))
+        return run_and_capture(comm, args, err);
+    DDP_TRY(launch(comm, args, err));
     return ddp_nccl_wait(comm, err);
 }
 
-double ddp_nccl_device_ns(struct ddp_comm *comm)
+static int launch_all(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
+                      struct ddp_err *err)
+{
+    for (int64_t i = 0; i < count; i++)
+        DDP_TRY(launch(comm, args, err));
+    return 0;
+}
+
+/* Launches `count` operations while the stream is held, so that the time between the events
+ * contains no time in which the host puts work on the stream. All ranks release their streams after
+ * a barrier. */
+static int run_held(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
+                    double *device_ns, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    const struct ddp_stream_ops *streams = s->world->device->streams;
     double ns = -1;
-    if (!s->timed || s->world->failed ||
-        s->world->device->streams->event_elapsed(s->begin, s->end, &ns, NULL) != 0)
-        return -1;
-    return ns;
+    streams->hold(s->stream);
+    streams->event_record(s->begin, s->stream);
+    int rc = launch_all(comm, args, count, err);
+    streams->event_record(s->end, s->stream);
+    if (rc == 0)
+        rc = ddp_comm_barrier(comm, err);
+    streams->release(s->stream);
+    if (rc != 0) {
+        ddp_nccl_abort(comm);
+        return rc;
+    }
+    DDP_TRY(ddp_nccl_wait(comm, err));
+    if (streams->event_elapsed(s->begin, s->end, &ns, NULL) != 0)
+        ns = -1;
+    *device_ns = ns < 0 ? -1 : ns / (double)count;
+    return 0;
+}
+
+int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
+                      double *device_ns, struct ddp_err *err)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    DDP_TRY(check_usable(s, err));
+    /* The first operation waits for other ranks, and in graph mode for the stream. */
+    if (s->world->options.graph ? !has_graph(s, args) : !was_seen(s, args)) {
+        DDP_TRY(ddp_nccl_run(comm, args, err));
+        count -= device_ns == NULL;
+    }
+    if (device_ns != NULL)
+        return run_held(comm, args, DDP_MIN(count, DDP_NATIVE_HELD_MOST), device_ns, err);
+    DDP_TRY(launch_all(comm, args, count, err));
+    return ddp_nccl_wait(comm, err);
 }

@@ -1,7 +1,12 @@
-/* Waits for NCCL. The NCCL communicators are non-blocking, so no NCCL call waits inside the
- * library. Every wait is a loop in this file that also checks the abort word, the side channel and
- * the deadline. NCCL cannot replace these checks, because only its network transports detect a dead
- * peer, and none detects a stopped one. */
+/* Waits for NCCL. No wait of this thread happens inside the library. A call on a non-blocking
+ * communicator returns at once. A call on a blocking communicator runs in a thread of its own if it
+ * may wait for other ranks. Every wait is a loop in this file that also checks the abort word, the
+ * side channel and the deadline. NCCL cannot replace these checks, because only its network
+ * transports detect a dead peer, and none detects a stopped one. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
@@ -10,15 +15,29 @@
 /* Number of polls between two checks of the side channel and of NCCL's error state. */
 #define CHECK_EVERY 512
 
+void ddp_nccl_drop_graph(struct ddp_nccl_state *s)
+{
+    struct ddp_graph *none = NULL, *graph;
+    __atomic_exchange(&s->graph, &none, &graph, __ATOMIC_ACQ_REL);
+    if (graph != NULL)
+        s->world->device->streams->graph_destroy(graph);
+}
+
 /* CommAbort also ends the GPU kernels of collectives, which would otherwise wait for their peers
- * for ever. */
+ * for ever. It waits for the stream, so a held stream is released first. Two threads may call this
+ * function, but only one of them aborts. */
 void ddp_nccl_abort(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     s->world->failed = true;
-    if (s->comm != NULL)
-        (void)s->world->api->CommAbort(s->comm);
-    s->comm = NULL;
+    s->world->device->streams->release(s->stream);
+    if (s->world->stuck)
+        return;
+    ddp_nccl_drop_graph(s);
+    ncclComm_t none = NULL, nccl;
+    __atomic_exchange(&s->comm, &none, &nccl, __ATOMIC_ACQ_REL);
+    if (nccl != NULL)
+        (void)s->world->api->CommAbort(nccl);
 }
 
 static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function,
@@ -29,11 +48,14 @@ static int fail(struct ddp_comm *comm, ncclResult_t result, const char *function
     const char *last = api->GetLastError(s->comm);
     char clean[300];
     ddp_printable(last != NULL ? last : "", clean, sizeof clean);
-    const bool ours = result == ncclInvalidArgument || result == ncclInvalidUsage;
+    const bool ours = result == ncclInvalidArgument;
     const int code = result == ncclRemoteError ? DDP_ELOST : ours ? DDP_EINTERNAL : DDP_EUNAVAIL;
     ddp_fail(err, code, "%s failed: %s%s%s", function, api->GetErrorString(result),
              clean[0] != '\0' ? ": " : "", clean);
-    if (code != DDP_ELOST)
+    if (result == ncclInvalidUsage) /* for example if NCCL_ALGO allows no algorithm */
+        ddp_hint(err, "check the variables NCCL_* of this run, such as NCCL_ALGO and NCCL_PROTO; "
+                      "NCCL_DEBUG=INFO shows NCCL's own messages");
+    else if (code != DDP_ELOST)
         ddp_hint(err, "set NCCL_DEBUG=INFO to see NCCL's own messages");
     ddp_nccl_abort(comm);
     return code;
@@ -45,15 +67,107 @@ static struct ddp_comm *side_channel_of(struct ddp_comm *comm)
     return comm->control != NULL ? comm->control : comm;
 }
 
-/* Runs one step of a wait and checks for lost ranks. Aborts the NCCL communicator on failure. */
-static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
+/* Runs one step of a wait and checks for lost ranks. */
+static int look(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     struct ddp_comm *control = side_channel_of(comm);
     int rc = ddp_wait_step(w, comm, -1, err);
     if (rc == 0 && w->polls % CHECK_EVERY == 0 && control->backend->look != NULL)
         rc = control->backend->look(control, err);
+    return rc;
+}
+
+/* Like look. Aborts the NCCL communicator on failure. */
+static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
+{
+    const int rc = look(comm, w, err);
     if (rc != 0)
         ddp_nccl_abort(comm);
+    return rc;
+}
+
+/* A call that runs in a thread of its own. The last of the two threads frees it. */
+struct call {
+    struct ddp_nccl_world *world;
+    ncclResult_t (*run)(void *arg);
+    ncclResult_t result;
+    _Atomic(bool) done;
+    _Atomic(int) users;
+    max_align_t arg[];
+};
+
+static void call_release(struct call *c)
+{
+    if (atomic_fetch_sub(&c->users, 1) == 1)
+        free(c);
+}
+
+static void *run_call(void *arg)
+{
+    struct call *c = arg;
+    struct ddp_err ignored = DDP_ERR_INIT;
+    /* NCCL reports the error if the GPU cannot be selected. */
+    (void)!c->world->device->select(c->world->index, &ignored);
+    c->result = c->run(c->arg);
+    atomic_store_explicit(&c->done, true, memory_order_release);
+    call_release(c);
+    return NULL;
+}
+
+/* Starts the thread of a call. It blocks all signals, so that other threads handle them. */
+static int start_call(struct call *c, struct ddp_err *err)
+{
+    sigset_t all, old;
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int rc = pthread_create(&thread, &attr, run_call, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot start a thread for NCCL");
+}
+
+static int call_in_thread(struct ddp_comm *comm, struct call *c, const char *function,
+                          struct ddp_err *err)
+{
+    struct ddp_waiter w;
+    int rc = start_call(c, err);
+    if (rc != 0) {
+        free(c);
+        ddp_nccl_abort(comm);
+        return rc;
+    }
+    ddp_waiter_init(&w, side_channel_of(comm));
+    w.sleeps_in_waits = true; /* the thread of the call may need this core */
+    while (rc == 0 && !atomic_load_explicit(&c->done, memory_order_acquire))
+        rc = look(comm, &w, err);
+    const ncclResult_t result = rc == 0 ? c->result : ncclInternalError;
+    if (rc != 0) {
+        c->world->stuck = true;
+        ddp_nccl_abort(comm);
+    }
+    call_release(c);
+    return rc != 0 ? rc : ddp_nccl_settle(comm, result, function, err);
+}
+
+int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,
+                  size_t bytes, const char *function, struct ddp_err *err)
+{
+    struct ddp_nccl_world *world = ddp_nccl_state_of(comm)->world;
+    struct call *c = ddp_calloc(1, sizeof *c + bytes);
+    if (c == NULL) {
+        ddp_nccl_abort(comm);
+        return ddp_fail_memory(err, 1, sizeof *c + bytes, __func__);
+    }
+    *c = (struct call){.world = world, .run = run, .users = 2};
+    memcpy(c->arg, arg, bytes);
+    if (!world->options.nonblocking)
+        return call_in_thread(comm, c, function, err);
+    const int rc = ddp_nccl_settle(comm, run(c->arg), function, err);
+    free(c);
     return rc;
 }
 

@@ -106,6 +106,14 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
     return 0;
 }
 
+static void stream_hold(struct ddp_stream *s)
+{
+}
+
+static void stream_release(struct ddp_stream *s)
+{
+}
+
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
     return ddp_fail(err, DDP_EUNAVAIL, "device cpu has no graphs: its streams do all work at once");
@@ -140,6 +148,8 @@ static const struct ddp_stream_ops cpu_streams = {
     .event_record = event_record,
     .event_await = event_await,
     .event_elapsed = event_elapsed,
+    .hold = stream_hold,
+    .release = stream_release,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .graph_launch = graph_launch,

@@ -4,6 +4,7 @@
  * The CUDA runtime is linked into the module ddpbench-cuda.so and opens the driver at its first
  * call. cuda_probe reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -324,6 +325,26 @@ static int event_elapsed(struct ddp_event *from, struct ddp_event *to, double *n
     return 0;
 }
 
+/* A thread of the CUDA runtime runs this function when the stream reaches it. The stream continues
+ * when the function returns. */
+static void CUDART_CB wait_while_held(void *arg)
+{
+    const struct ddp_stream *s = arg;
+    while (__atomic_load_n(&s->held, __ATOMIC_ACQUIRE) != 0)
+        sched_yield();
+}
+
+static void stream_hold(struct ddp_stream *s)
+{
+    __atomic_store_n(&s->held, 1, __ATOMIC_RELEASE);
+    ddp_cuda_note(s, cudaLaunchHostFunc(s->handle, wait_while_held, s), "cudaLaunchHostFunc");
+}
+
+static void stream_release(struct ddp_stream *s)
+{
+    __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE);
+}
+
 /* Uses mode ThreadLocal, because other threads may allocate memory while this thread captures. */
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
@@ -383,6 +404,8 @@ const struct ddp_stream_ops ddp_cuda_streams = {
     .event_record = event_record,
     .event_await = event_await,
     .event_elapsed = event_elapsed,
+    .hold = stream_hold,
+    .release = stream_release,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .graph_launch = graph_launch,

@@ -18,6 +18,7 @@ struct ddp_stream {
     const char *call;           /* the call that failed */
     int device;                 /* index of the GPU */
     int processors;             /* number of multiprocessors; some kernels limit their grid by it */
+    int held;                   /* set by hold, cleared by release; accessed atomically */
 };
 
 struct ddp_nn_stream; /* model/nn_stream.h */
