@@ -27,11 +27,11 @@ $(O)/$(LIBDDP_SO): $(LIBDDP_OBJ) $(O)/objects ci/libddp.map
 	$(Q)ln -sfn $(LIBDDP_SO) $(O)/libddp.so.$(DDP_SOVERSION)
 	$(Q)ln -sfn $(LIBDDP_SO) $(O)/libddp.so
 
-$(O)/ddp.h: ci/public_header.sh lib/base/err.h lib/base/dtype.h lib/base/dtype_list.h lib/exchange/ddp.h
+$(O)/ddp.h: ci/public_header.sh lib/base/err.h lib/base/dtype.h lib/base/dtype_list.h lib/exchange/ddp.h | $(O)/ready
 	$(Q)ci/public_header.sh $(VERSION) > $@
 
 # The prefix is relative to the file's own folder, so that the tree can be moved.
-$(O)/ddp.pc: ci/libddp.mk ci/knobs.mk
+$(O)/ddp.pc: ci/libddp.mk ci/knobs.mk | $(O)/ready
 	$(Q)printf '%s\n' 'prefix=$${pcfiledir}/../..' 'libdir=$${prefix}/lib' \
 	  'includedir=$${prefix}/include' '' 'Name: ddp' 'Version: $(VERSION)' \
 	  'Description: data-parallel communication for training frameworks' \

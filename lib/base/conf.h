@@ -37,7 +37,7 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 const char *ddp_conf_get(enum ddp_conf_key key);
 /* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_conf_simd(void);
-/* Writes the path of the folder that holds the modules (MPI, CUDA) and the helper of `ddpbench
+/* Writes the path of the folder that holds the modules (MPI, UCX, CUDA) and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
  * folder that holds a module or the helper is chosen. If none holds one, the last folder is chosen,

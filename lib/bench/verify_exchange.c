@@ -424,7 +424,7 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
         struct sum sum = sum_of(v->expected_sent + j, v->setup.comm->size, n);
-        if (!v->halves) { /* a 16-bit value was scaled before it was sent */
+        if (!v->halves) { /* f32 values are sent unscaled */
             sum.value *= (double)v->scale;
             sum.magnitudes *= (double)v->scale;
         }

@@ -80,7 +80,7 @@ static const struct meaning train[] = {
 };
 
 static const struct meaning strategies[] = {
-    {"accuracy", "mean over the seeds of the last 3 epochs of a run"},
+    {"accuracy", "mean accuracy of the last 3 epochs of each run, averaged over the seeds"},
     {"lowest, highest", "accuracy of the worst and of the best run"},
     {"differs", "accuracy minus the accuracy of the reference, paired by seed"},
     {"images/s", "images of all ranks per second"},

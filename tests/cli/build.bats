@@ -36,6 +36,7 @@ int main(void)
 END
     unset MAKEFLAGS MFLAGS MAKELEVEL CC CFLAGS LDFLAGS OPT SAN V MPI CUDA GBENCH PREFIX DESTDIR MPI_FLAVOURS DDPBENCH \
         NVCC CUDA_HOME CUDA_PATH CUDA_ARCHS
+    export UCX=0 # the tree has no sources of backend ucx
 }
 
 value() { # NAME [KNOB...]: prints the value of a make variable

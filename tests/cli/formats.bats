@@ -96,7 +96,7 @@ END
     # as in nccl-tests: sizes are binary, a factor overrides a step, and without both the step is 1M
     run -0 --separate-stderr "$ddpbench" all_reduce_perf --minbytes 1KB --maxbytes=4k --stepfactor 2 -i 1 --dry-run --ranks 2
     [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
-    [[ $output == *"/1024/none"*"/2048/none"*"/4096/none"* && $output == *" 20 iterations "*" 1 "* ]]
+    [[ $output == *"/1024/none"*"/2048/none"*"/4096/none"* && $output == *" 20 iterations, after 1 warm-up "* ]]
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 1M -e 3M --dry-run --ranks 2
     [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b8 -e8 -o all -d all -t 1 -p 0 -z 0 -G 0 -a 3 -R 1 -T 0 -m 1 -N 1 --dry-run --ranks 2

@@ -28,8 +28,9 @@ setup() {
         (cd "$root" && printf './share/ddpbench/%s\n' configs/*.*)
         (cd "$moved" && ls ./lib/libddp.so.*.*.*)
         for flavour in $MPI_FLAVOURS; do echo "./lib/ddpbench/ddpbench-mpi-$flavour.so"; done
-        if [ -e "$root/$O/ddpbench-cuda.so" ]; then echo ./lib/ddpbench/ddpbench-cuda.so; fi
-        if [ -e "$root/$O/ddpbench-kernels" ]; then echo ./lib/ddpbench/ddpbench-kernels; fi
+        for name in ddpbench-kernels ddpbench-ucx.so ddpbench-cuda.so; do
+            [ ! -e "$root/$O/$name" ] || echo "./lib/ddpbench/$name"
+        done
     )
     [ "$output" = "$(sort <<<"$expected")" ]
     [ -z "$(find "$moved" -type f ! -perm -o+r)" ]

@@ -170,5 +170,5 @@ assert many < 8 * two'
     run "$ddpbench" "${two[@]}" --size 8 --dry-run
     [[ $output == *" 2 % "*" 5 s "*" 10000 "* ]]
     run "$ddpbench" "${two[@]}" --size 8 -n 7 --dry-run
-    [[ $output == *" 7 iterations "*" 5 "* ]]
+    [[ $output == *" 7 iterations, after 5 warm-up "* ]]
 }

@@ -172,7 +172,7 @@ doctor_of_hosts() {
 
 @test "torchrun: a rank without a GPU says so" {
     [ -z "$(command -v nvidia-smi)" ] || skip "may have a GPU"
-    run env RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$ddpbench" allreduce --size 1K -T 2
+    run env RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$ddpbench" allreduce --backend nccl --size 1K -T 2
     [ "$status" = 69 ]
     says "error: rank 1 on $host: "
 }

@@ -53,7 +53,7 @@ lose() {
         case " $2 " in *" $rank "*) echo $$ >>victim ;; esac
         exec "$3" allreduce --ranks "$5" --algorithm native --size 4,64K,16M --order given \
             -n "$4" -w 1 -T 1 --json out.json' \
-        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-20000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
+        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-5000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
     job=$!
     for _ in {1..450}; do
         ! grep -q ' 65536 ' out.txt || break

@@ -85,5 +85,5 @@ loses() {
 @test "a stopped rank ends the run at the deadline" {
     loses 1 STOP 2
     [ "$ended_ms" -lt 4500 ]
-    file_says 2.out "rank 1"
+    file_says 2.out "rank 2" " 2 s "
 }
