@@ -8,11 +8,14 @@ LIB_SRC := $(call cuda_layers,$(call cuda_choose,$(filter-out $(MODULE_SRC) $(UC
 KERNELS_SRC := cmd/kernels_main.c cmd/gbench.cc
 CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
 CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(CU_OBJ)
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
   base/unit.o base/dtype.o base/cpuinfo.o launch/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
-MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so) $(if $(HAVE_UCX),$(O)/ddpbench-ucx.so)
+CUDA_MODULE := $(if $(filter 1,$(HAVE_CUDA)),$(O)/ddpbench-cuda.so)
+CUDA_MODULE_SRC := $(if $(CUDA_MODULE),$(wildcard lib/*/dev_cuda*.c lib/*/*/dev_cuda*.c))
+CUDA_MODULE_OBJ := $(CUDA_MODULE_SRC:%.c=$(O)/%.o) $(CU_OBJ)
+MODULES := $(foreach f,$(MPI_FLAVOURS),$(O)/ddpbench-mpi-$f.so) $(if $(HAVE_UCX),$(O)/ddpbench-ucx.so) $(CUDA_MODULE)
 HELPERS := $(if $(and $(HAVE_GBENCH),$(wildcard cmd/gbench.cc)),$(O)/ddpbench-kernels)
 WHOLE_CORE = -Wl,--whole-archive $(O)/libddpcore.a -Wl,--no-whole-archive
 include ci/libddp.mk
@@ -21,11 +24,13 @@ include ci/libddp.mk
 # called only after a check at run time. Only FACTS_SRC include build_facts.h. With -O3 and a
 # sanitizer of memory or undefined behaviour, the compiler takes minutes for each file of SAN_SLOW.
 SAN_SLOW := lib/device/cpu/kernels_%.c tests/unit/test_reduce.c
-FACTS_SRC := lib/record/provenance.c lib/comm/handshake.c
+FACTS_SRC := lib/base/conf.c lib/record/provenance.c lib/comm/handshake.c lib/device/cuda/dev_cuda_module.c
 AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$(AVX512)) \
-  $(if $(call cuda_named,$1)$(call nccl_named,$1),$(CUDA_INCLUDE) -DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
+  $(if $(call cuda_named,$1)$(call nccl_named,$1)$(filter tests/nccl/fake_cu%,$1),$(CUDA_INCLUDE)) \
+  $(if $(filter %/layers_cuda_cudnn.c,$1),-DDDP_CUDNN=$(HAVE_CUDNN)) \
+  $(if $(and $(CUDA_VERSION),$(filter lib/device/cuda/cuda_load.c,$1)),-DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
   $(if $(filter address undefined,$(SAN)),$(if $(filter $(SAN_SLOW),$1),-O1)) \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd,-include base/banned.h)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
@@ -34,7 +39,7 @@ compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o 
 all: $(O)/ddpbench $(MODULES) $(HELPERS) $(LIBDDP) ## build build/ddpbench, its modules and helper, and libddp (default)
 	$(Q)mkdir -p build
 	$(Q)ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/ddpbench build/ddpbench
-	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-ucx.so build/ddpbench-kernels
+	$(Q)rm -f build/ddpbench-mpi-*.so build/ddpbench-ucx.so build/ddpbench-cuda.so build/ddpbench-kernels
 	$(Q)for m in $(notdir $(MODULES) $(HELPERS)); do \
 	  ln -sfn $(if $(filter build/%,$(O)),$(O:build/%=%),$(abspath $(O)))/$$m build/$$m; done
 
@@ -74,6 +79,17 @@ $(O)/ddpbench-ucx.so: $(UCX_SRC) $(MODULE_OBJ) ci/module.map $(O)/build_facts.h 
 	  -shared -Wl,--version-script=ci/module.map $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $< \
 	  $(MODULE_OBJ) -lucp -lucs -lm
 
+# The CUDA module names the driver's library as a dependency, so that it is not opened on a machine
+# without the driver. The stub stands for that library, because a machine that builds may have none.
+$(O)/ddpbench-cuda.so: $(CUDA_MODULE_OBJ) $(MODULE_OBJ) $(O)/stub/libcuda.so.1 ci/module.map
+	@echo "  LD    $@"
+	$(Q)$(CC) -shared -pthread $(SAN_FLAGS) -Wl,-soname,$(@F) -Wl,--version-script=ci/module.map \
+	  $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS) -o $@ $(CUDA_MODULE_OBJ) $(MODULE_OBJ) $(CUDA_ARCHIVE) \
+	  -Wl,--no-as-needed $(O)/stub/libcuda.so.1 -Wl,--as-needed -lrt -lm -ldl
+$(O)/stub/libcuda.so.1: | $(O)/ready
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -o $@ -x c /dev/null
+
 # The helper is linked with only the functions that it calls, so that it starts fast.
 KERNELS_OBJ := $(O)/cmd/kernels_main.o $(O)/cmd/gbench.o
 CXXWARN := -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
@@ -86,7 +102,7 @@ $(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(KERNELS_OBJ) $(O)/libddpcore.a -lbenchmark $(BASE_LIBS)
 -include $(KERNELS_OBJ:.o=.d)
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d $(O)/ucx.d)
+-include $(LIB_OBJ:.o=.d) $(CUDA_MODULE_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(wildcard $(O)/mpi-*.d $(O)/ucx.d)
 
 # Writes a file unless it already has this content. $1: the file. $2: its lines, each quoted for the shell.
 update = printf '%s\n' $2 > $1.new; if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
@@ -110,10 +126,11 @@ $(O)/ready:
 	@mkdir -p $(@D)
 	@printf '#include <cjson/cJSON.h>\n#include <zlib.h>\n' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 || \
 	  { echo "a C compiler ($(CC)) with cJSON and zlib is needed; try: make deps all" >&2; exit 1; }
+	@$(if $(strip $(CUDA_NOTES)),printf '%s\n' $(CUDA_NOTES) >&2)
 	@touch $@
 
 # The flags come from the rules above, so that editors use the same ones as the build.
-ALL_SRC = $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC)
+ALL_SRC = $(LIB_SRC) $(CUDA_MODULE_SRC) $(CMD_SRC) $(UNIT_SRC)
 json_entry = {"directory": "$(CURDIR)", "file": "$1", "command": $(call cstr,$(call compile,$1))}
 .PHONY: compile_commands.json
 compile_commands.json: ## write compile_commands.json for editors and clang tools

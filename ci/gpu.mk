@@ -43,15 +43,20 @@ gpu-reverts: all $(FAKE_GPU) ## test the tests of backend nccl: each must fail w
 
 # test-gpu and bench-gpu need a GPU but neither MPI nor network, and take less than 8 minutes each.
 # Without a GPU the tests are skipped with the reason, and the benchmark exits with 69.
-GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))
-GPU_SCRIPTS = tests/gpu/record.bats $(NEED_GPU)
 GPU_BENCH := $(O)/tests/gpu/bench_gpu
+GPU_BIN = $(patsubst %.c,$(O)/%,$(wildcard tests/gpu/test_gpu*.c))
+# A program looks for modules in its own folder.
+$(GPU_BIN) $(GPU_BENCH): | $(if $(CUDA_MODULE),$(O)/tests/gpu/ddpbench-cuda.so)
+$(O)/tests/gpu/ddpbench-cuda.so: | $(CUDA_MODULE)
+	@mkdir -p $(@D)
+	$(Q)ln -sfn ../../$(@F) $@
+GPU_SCRIPTS = tests/gpu/record.bats $(NEED_GPU)
 $(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
 -include $(GPU_BENCH).d
 .PHONY: test-gpu bench-gpu sanitize-gpu
 test-gpu: all $(GPU_BIN) ## run the tests on the GPU: results/gpu-tests.json
-	$(Q)DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
+	$(Q)RUNS=$${RUNS:-1} DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
 	  $(GPU_BIN) $(GPU_SCRIPTS)
 # NCCL_TESTS=.../all_reduce_perf also compares all-reduce with NVIDIA's tests: results/gpu-nccl.json.
 bench-gpu: all $(GPU_BENCH) ## compare the GPU's kernels and a training step with PyTorch: results/gpu-kernels.json, gpu-train.json
@@ -61,9 +66,9 @@ bench-gpu: all $(GPU_BENCH) ## compare the GPU's kernels and a training step wit
 	python3 tests/gpu/bench_layers.py --ddpbench $(abspath $(O)/ddpbench) --out results/gpu-train.json || status=$$?; \
 	$(if $(NCCL_TESTS),python3 tests/gpu/bench_nccl.py --ddpbench $(abspath $(O)/ddpbench) --nccl-tests $(NCCL_TESTS) \
 	  --out results/gpu-nccl.json || status=$$?;) exit $$status
-# compute-sanitizer makes kernels much slower, so only the small cases run.
+# compute-sanitizer makes kernels much slower, so only the small cases of our own kernels run.
 COMPUTE_SANITIZER ?= $(firstword $(shell command -v compute-sanitizer 2>/dev/null) $(wildcard $(CUDA_ROOTS:%=%/bin/compute-sanitizer)))
-sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels ## run the GPU's kernels under compute-sanitizer
+sanitize-gpu: $(O)/tests/gpu/test_gpu_kernels $(O)/tests/gpu/test_gpu_layers ## run the GPU's kernels under compute-sanitizer
 	$(Q)[ -n "$(COMPUTE_SANITIZER)" ] || { echo "no compute-sanitizer on the PATH or beside nvcc" >&2; exit 69; }
-	$(Q)for tool in memcheck racecheck; do \
-	  CMOCKA_MESSAGE_OUTPUT=TAP $(COMPUTE_SANITIZER) --tool $$tool --error-exitcode 1 $< --small || exit 1; done
+	$(Q)for tool in memcheck racecheck initcheck synccheck; do for test in $^; do \
+	  CMOCKA_MESSAGE_OUTPUT=TAP $(COMPUTE_SANITIZER) --tool $$tool --error-exitcode 1 $$test --small || exit 1; done; done

@@ -44,7 +44,7 @@ install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc 
 
 uninstall: ## remove only the files that install wrote
 	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
-	  $(Q_LIBDIR)/ddpbench-ucx.so $(Q_LIBDIR)/ddpbench-kernels \
+	  $(Q_LIBDIR)/ddpbench-ucx.so $(Q_LIBDIR)/ddpbench-cuda.so $(Q_LIBDIR)/ddpbench-kernels \
 	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \
 	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(foreach c,$(notdir $(CONFIGS)),$(Q_CONFIGDIR)/$c) $(Q_SHARE)/bash-completion/completions/ddpbench \
 	  $(Q_DDPDIR)/libddp.a $(Q_DDPDIR)/$(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION) \

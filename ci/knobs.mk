@@ -59,7 +59,7 @@ BASE_CFLAGS := -std=gnu11 $(OPT) -D_GNU_SOURCE -Ilib -fno-math-errno -ffp-contra
   -fvisibility=default -pthread -fPIC $(WARN) $(SAN_FLAGS) -DDDP_FAULTS=$(FAULTS) \
   -DDDP_GBENCH=$(or $(HAVE_GBENCH),0)
 BASE_LDFLAGS := -pthread -rdynamic $(SAN_FLAGS)
-BASE_LIBS := -lcjson -lz $(CUDA_LIBS) -lm -ldl
+BASE_LIBS := -lcjson -lz -lm -ldl
 
 CC_ID := $(shell $(CC) --version 2>/dev/null | head -n 1)
 FLAVOUR := $(CC) $(CC_ID) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) $(BASE_LIBS) \

@@ -4,7 +4,7 @@
 # Raise this when a change of a function or a field would break programs that are already linked.
 DDP_SOVERSION := 0
 
-# libddp never contains CUDA, so that programs link the static library with libc's libraries alone.
+# libddp contains no code that needs CUDA, so that programs link the static library with libc's libraries alone.
 LIBDDP_ALL := $(foreach d,base device diag launch comm coll compress exchange,$(wildcard lib/$d/*.c lib/$d/*/*.c))
 LIBDDP_GPU := $(call cuda_named,$(LIBDDP_ALL)) $(call nccl_named,$(LIBDDP_ALL))
 LIBDDP_SRC = $(filter-out lib/base/json% lib/base/opt% lib/base/log.c $(LIBDDP_GPU),$(filter \

@@ -21,3 +21,4 @@ $(VENV)/e2e:
 .PHONY: e2e
 e2e: all $(VENV)/e2e ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
 	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)
+	$(if $(filter 1,$(HAVE_CUDA)),$(Q)tests/e2e/old_cuda.sh $(VENV)/bin/python)

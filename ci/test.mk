@@ -1,9 +1,9 @@
 # Tests are C programs (cmocka: unit, grid, gpu) and bats scripts. All print TAP, and prove runs them.
 
 # Emulated kernels switch stacks, which AddressSanitizer and ThreadSanitizer do not support. A build without CUDA
-# does not have what test_find_cuda_library tests.
+# does not have what test_find_cuda_library and test_dev_cuda test.
 UNIT_SRC := $(filter-out $(if $(filter address thread,$(SAN)),tests/gpu/test_gpu_emulated.c tests/gpu/test_nn_emulated.c) \
-  $(if $(filter 1,$(HAVE_CUDA)),,tests/unit/test_find_cuda_library.c), \
+  $(if $(filter 1,$(HAVE_CUDA)),,tests/unit/test_find_cuda_library.c tests/unit/test_dev_cuda.c), \
   $(wildcard tests/unit/test_*.c tests/grid/test_*.c tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 # This script measures times, so it is a benchmark (`make bench-link`): a busy machine must not fail check.
@@ -17,23 +17,32 @@ $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a
 	@echo "  TEST  $@"
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(TEST_LIBS) $(WHOLE_CORE) $(BASE_LIBS) -lcmocka
 .SECONDARY: $(UNIT_BIN:=.o)
+# This test defines the few functions of the CUDA runtime that it calls.
+$(O)/tests/unit/test_dev_cuda: $(O)/lib/device/cuda/dev_cuda.o
+$(O)/tests/unit/test_dev_cuda: TEST_LIBS = $(O)/lib/device/cuda/dev_cuda.o -Wl,--unresolved-symbols=ignore-all
 -include $(UNIT_BIN:=.d)
 
-# The binary with a fake GPU in place of device cuda, and a fake NCCL: see tests/nccl/fake_gpu.h.
-FAKE_GPU_OBJ = $(filter-out $(O)/lib/device/cuda/dev_cuda%.o $(O)/lib/model/layers_cuda%.o $(CU_OBJ),$(LIB_OBJ)) \
-  $(O)/tests/nccl/fake_gpu.o $(O)/tests/nccl/fake_layers.o
-$(O)/tests/nccl/ddpbench: $(CMD_OBJ) $(FAKE_GPU_OBJ) $(O)/objects
+# The module with a fake GPU, and the fake libraries: see tests/nccl/fake_gpu.h. They take the functions
+# of the core library from the program, and the libraries take those of the fake GPU from the module.
+# The MPI modules are linked into the folder, because a program looks for all modules in one folder.
+FAKE_LINK = $(CC) -shared -pthread $(SAN_FLAGS) $(LDFLAGS) -Wl,-soname,$(@F)
+FAKE_MODULE := $(O)/tests/nccl/ddpbench-cuda.so
+$(FAKE_MODULE): $(addprefix $(O)/,tests/nccl/fake_gpu.o tests/nccl/fake_layers.o lib/device/cuda/dev_cuda_module.o)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(CMD_OBJ) $(FAKE_GPU_OBJ) $(filter-out $(CUDA_LIBS),$(BASE_LIBS))
-$(O)/tests/nccl/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o
+	$(Q)$(FAKE_LINK) -o $@ $^
+	$(Q)for f in $(MPI_FLAVOURS); do ln -sfn ../../ddpbench-mpi-$$f.so $(@D)/; done
+$(O)/tests/nccl/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o $(FAKE_MODULE)
+$(O)/tests/nccl/libcublas.so: $(O)/tests/nccl/fake_cublas.o $(FAKE_MODULE)
+$(O)/tests/nccl/libcudnn.so: $(O)/tests/nccl/fake_cudnn.o $(FAKE_MODULE)
+$(addprefix $(O)/tests/nccl/,libnccl.so.2 libcublas.so libcudnn.so):
 	@echo "  LD    $@"
-	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -o $@ $<
+	$(Q)$(FAKE_LINK) -Wl,-rpath,'$$ORIGIN' -o $@ $^
 # Like a library before 2.27, this one has no functions for windows.
-$(O)/tests/nccl/old/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o tests/nccl/fake_nccl_old.map
+$(O)/tests/nccl/old/libnccl.so.2: $(O)/tests/nccl/fake_nccl.o $(FAKE_MODULE) tests/nccl/fake_nccl_old.map
 	@echo "  LD    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(SAN_FLAGS) $(LDFLAGS) -Wl,--version-script=tests/nccl/fake_nccl_old.map -o $@ $<
--include $(O)/tests/nccl/fake_layers.d $(O)/tests/nccl/fake_gpu.d $(O)/tests/nccl/fake_nccl.d
+	$(Q)$(FAKE_LINK) -Wl,-rpath,'$$ORIGIN/..' -Wl,--version-script=tests/nccl/fake_nccl_old.map -o $@ $(filter-out %.map,$^)
+-include $(patsubst tests/nccl/%.c,$(O)/tests/nccl/%.d,$(wildcard tests/nccl/fake_*.c))
 
 # `make test T=plan` runs the tests whose path contains "plan"; without T all tests run.
 T ?=

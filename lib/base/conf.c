@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "build_facts.h"
 
 extern char **environ;
 
@@ -31,7 +32,7 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
                             "finds, or that of a Python package)"},
     [DDP_CONF_MODULE_DIR] =
         {"DDPBENCH_MODULE_DIR",
-         "folder of MPI modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
+         "folder of the modules and ddpbench-kernels (default: the binary's, or ../lib/ddpbench)"},
     [DDP_CONF_DATA_DIR] = {"DDPBENCH_DATA_DIR",
                            "folder with the files of the data set, like --data"},
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
@@ -133,13 +134,14 @@ char **ddp_conf_environment(const char *const *more)
     return all;
 }
 
-/* Returns whether the folder holds a backend module or the helper of `ddpbench kernels`. */
+/* Returns whether the folder holds a module or the helper of `ddpbench kernels`. */
 static bool has_module(const char *dir)
 {
     bool found = false;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;)
         found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
+                strcmp(e->d_name, "ddpbench-cuda.so") == 0 ||
                 strcmp(e->d_name, "ddpbench-ucx.so") == 0 ||
                 strcmp(e->d_name, "ddpbench-kernels") == 0;
     if (d)
@@ -158,4 +160,20 @@ void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes)
     if (!has_module(out))
         snprintf(out, out_bytes, "%.*s%s/lib/ddpbench",
                  absolute ? (int)(slash - dir) : (int)strlen(dir), dir, absolute ? "" : "/..");
+}
+
+int ddp_conf_module_check(const char *path, int abi, int found_abi, const char *found_commit,
+                          struct ddp_err *err)
+{
+    if (found_commit == NULL)
+        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
+    if (found_abi != abi)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, found_abi,
+                        abi);
+    if (strcmp(found_commit, DDP_COMMIT) != 0)
+        return ddp_fail(err, DDP_EMISMATCH,
+                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
+                        found_commit, DDP_COMMIT);
+    return 0;
 }

@@ -18,7 +18,7 @@ enum ddp_conf_key {
     DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
     DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
     DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* folder of the MPI and UCX modules and ddpbench-kernels */
+    DDP_CONF_MODULE_DIR, /* folder of the modules and ddpbench-kernels */
     DDP_CONF_DATA_DIR,   /* folder with the files of the data set */
     DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
     DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
@@ -37,12 +37,17 @@ const struct ddp_conf_row *ddp_conf_rows(void); /* [DDP_CONF_COUNT] */
 const char *ddp_conf_get(enum ddp_conf_key key);
 /* Returns the best SIMD level of this processor that DDPBENCH_SIMD allows. */
 enum ddp_simd ddp_conf_simd(void);
-/* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
+/* Writes the path of the folder that holds the modules (MPI, UCX, CUDA) and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
  * folder that holds a module or the helper is chosen. If none holds one, the last folder is chosen,
  * because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
+/* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
+ * file of the module, `abi` the number that the binary expects. `found_abi` and `found_commit` are
+ * the module's own; `found_commit` is NULL if the file is not a module. */
+int ddp_conf_module_check(const char *path, int abi, int found_abi, const char *found_commit,
+                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
  * is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or if DDPBENCH_FAULT is set
  * in a build without faults. */

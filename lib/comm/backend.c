@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "comm/handshake.h"
-
 #define DDP_BACKEND(symbol) extern const struct ddp_backend ddp_backend_##symbol;
 #include "comm/backend_list.h"
 #undef DDP_BACKEND
@@ -66,21 +63,5 @@ int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes)
     if (slash == NULL)
         return DDP_EUNAVAIL;
     *slash = '\0';
-    return 0;
-}
-
-int ddp_backend_module_check(const char *path, int abi, int found_abi, const char *found_commit,
-                             struct ddp_err *err)
-{
-    if (found_commit == NULL)
-        return ddp_fail(err, DDP_EMISMATCH, "'%.300s' is no module of ddpbench", path);
-    if (found_abi != abi)
-        return ddp_fail(err, DDP_EMISMATCH,
-                        "module '%.300s' has ABI %d, but this binary has ABI %d", path, found_abi,
-                        abi);
-    if (strcmp(found_commit, ddp_build_commit()) != 0)
-        return ddp_fail(err, DDP_EMISMATCH,
-                        "module '%.200s' is of build '%.60s', this binary of '%.60s'", path,
-                        found_commit, ddp_build_commit());
     return 0;
 }

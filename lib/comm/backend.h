@@ -113,11 +113,6 @@ int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the folder of the backend modules to out [out_bytes]: `given`, or the binary's folder if
  * `given` is NULL. Returns DDP_EUNAVAIL if the folder cannot be found. */
 int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes) DDP_MUST_CHECK;
-/* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
- * file of the module, `abi` the number that the binary expects. `found_abi` and `found_commit` are
- * the module's own; `found_commit` is NULL if the file is not a module. */
-int ddp_backend_module_check(const char *path, int abi, int found_abi, const char *found_commit,
-                             struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A module of backend mpi (ddpbench-mpi-openmpi.so) exports `const struct ddp_backend_module
  * ddp_backend_module`. */

@@ -90,9 +90,11 @@ struct ddp_device {
     const struct ddp_stream_kernels *stream_kernels; /* device/stream_kernels.h; NULL: none */
 };
 
-/* All devices. ddp_dev_cpu looks up the best SIMD level in every call of `reduce` and `copy_nt`. */
-extern const struct ddp_device ddp_dev_cpu, ddp_dev_cuda;
-/* Returns all devices. The array ends with NULL. */
+/* Device cpu looks up the best SIMD level in every call of `reduce` and `copy_nt`. */
+extern const struct ddp_device ddp_dev_cpu;
+/* Returns all devices. The array ends with NULL. The functions of device cuda are in a module that
+ * the first call of probe, count, select or info opens (cuda/cuda_module.h). Until such a call
+ * succeeds, the members after `info` are NULL. */
 const struct ddp_device *const *ddp_device_all(void);
 /* Returns the CPU device at a SIMD level, never NULL. Callers pass ddp_cpu_best_simd(), or a lower
  * level if the environment variable DDPBENCH_SIMD asks for it. Results are bit-identical at every

@@ -37,7 +37,8 @@ template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus ad
         if (threadIdx.x < half)
             lane[threadIdx.x] = add(lane[threadIdx.x], lane[threadIdx.x + half]);
     }
-    return lane[0];
+    /* The other threads must not read lane[0], which thread 0 has just written. */
+    return threadIdx.x == 0 ? lane[0] : own;
 }
 
 template <class Args, ddp_nn_pair (*term)(const Args *, uint32_t, uint32_t),

@@ -5,12 +5,14 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/conf.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "device/cuda/find_cuda_library.h"
 #include "model/layers_cuda_impl.inc.h"
 
@@ -18,8 +20,8 @@
  * The functions have the types of the headers at build time. The soname contains the major version
  * of these headers, so the types fit. */
 
-/* Names and versions of the opened libraries. They are filled once per process, because a shared
- * library belongs to the whole process. */
+/* Names and versions of the opened libraries, and notes about what they cannot do. The text belongs
+ * to the process, as the libraries do. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 
@@ -51,13 +53,16 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions, st
     return 0;
 }
 
-void ddp_cuda_library_note(const char *name, int major, int minor, int patch)
+void ddp_cuda_library_note(const char *fmt, ...)
 {
+    char note[sizeof text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(note, sizeof note, fmt, args);
+    va_end(args);
     pthread_mutex_lock(&lock);
-    const size_t n = strlen(text);
-    if (strstr(text, name) == NULL)
-        snprintf(text + n, sizeof text - n, "%s%s %d.%d.%d", n > 0 ? ", " : "", name, major, minor,
-                 patch);
+    if (strstr(text, note) == NULL)
+        ddp_text_append(text, sizeof text, "%s%s", text[0] != '\0' ? ", " : "", note);
     pthread_mutex_unlock(&lock);
 }
 
@@ -95,12 +100,23 @@ static struct library *library_of(struct ddp_layers_context *c)
     return c->library;
 }
 
+void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason)
+{
+    const struct ddp_cuda_module *module;
+    if (ddp_cuda_module_load(&module, NULL) == 0) /* open since cuda_open */
+        module->note(c->stream, cudaErrorUnknown, reason);
+}
+
+cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c)
+{
+    return c->device->streams->native(c->stream);
+}
+
 /* Records a failure in the stream. cuBLAS's own error text takes the place of the location. */
 static void note(struct ddp_layers_context *c, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
-        ddp_cuda_note(c->stream, cudaErrorUnknown,
-                      library_of(c)->api.cublasGetStatusString(status));
+        ddp_cuda_layers_note(c, library_of(c)->api.cublasGetStatusString(status));
 }
 
 /* cuBLAS stores matrices by columns, ddpbench by rows. A row-major matrix that is read by columns
@@ -129,7 +145,7 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
     cublasStatus_t rc = api->cublasCreate_v2(&l->handle);
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasCreate", err);
-    rc = api->cublasSetStream_v2(l->handle, c->stream->handle);
+    rc = api->cublasSetStream_v2(l->handle, ddp_cuda_layers_stream(c));
     if (rc == CUBLAS_STATUS_SUCCESS)
         rc = api->cublasSetWorkspace_v2(l->handle, l->workspace, WORKSPACE_BYTES);
     if (rc == CUBLAS_STATUS_SUCCESS)
@@ -138,7 +154,8 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasSetStream", err);
     if (api->cublasGetVersion_v2(l->handle, &version) == CUBLAS_STATUS_SUCCESS)
-        ddp_cuda_library_note("cuBLAS", version / 10000, version / 100 % 100, version % 100);
+        ddp_cuda_library_note("cuBLAS %d.%d.%d", version / 10000, version / 100 % 100,
+                              version % 100);
     return 0;
 }
 
@@ -175,16 +192,18 @@ static int cuda_open(const struct ddp_layers_setup *setup, struct ddp_layers_con
                      struct ddp_err *err)
 {
     struct ddp_layers_context *c = NULL;
+    const struct ddp_cuda_module *module;
     struct ddp_err why = DDP_ERR_INIT;
     int rc;
     static_assert(sizeof(struct ddp_cublas) == DDP_COUNT_OF(names) * sizeof(void *), "see memcpy");
     DDP_TRY(setup->device->probe(err));
-    DDP_TRY(ddp_layers_stream_open(setup, &ddp_nn_stream_cuda, &c, err));
+    DDP_TRY(ddp_cuda_module_load(&module, err));
+    DDP_TRY(ddp_layers_stream_open(setup, module->layers, &c, err));
     c->gemm = gemm;
     DDP_TRY_GOTO(open_cublas(c, err), err_context);
     if (setup->conv != DDP_CONV_UNFOLD) {
-        rc = ddp_cuda_cudnn_open(c, &why);
-        /* With conv auto a missing cuDNN is not an error. */
+        rc = ddp_cuda_cudnn_open(c, setup->conv == DDP_CONV_AUTO, &why);
+        /* With conv auto it is not an error that cuDNN cannot be used. */
         if (rc != 0 && (setup->conv == DDP_CONV_LIBRARY || rc != DDP_EUNAVAIL)) {
             *err = why;
             goto err_context;

@@ -19,7 +19,3 @@ const struct ddp_layers ddp_layers_cuda = {
     .library = no_library,
     .open = absent,
 };
-
-/* Nothing uses this empty table. kernels_nn.cu replaces it in a build with CUDA but without cuBLAS.
- */
-__attribute__((weak)) const struct ddp_nn_stream ddp_nn_stream_cuda = {.tally = NULL};

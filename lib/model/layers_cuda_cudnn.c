@@ -1,9 +1,9 @@
 /* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * cuDNN's heuristics choose the algorithm. Only algorithms that give the same bits each time are
- * used. Each algorithm runs with the kind of arithmetic (mathType) that the heuristics name for it.
- * Unless TF32 is requested, this is f32 multiply-add. Source: cuDNN 9 API reference, "cudnn_cnn".
- */
+ * cuDNN's heuristics propose algorithms. Only algorithms that give the same bits each time are
+ * used. Unless TF32 is requested, they run with f32 multiply-add (CUDNN_FMA_MATH). With conv auto,
+ * a convolution for which there is no such algorithm is unfolded, and the library text says so.
+ * Source: cuDNN 9 API reference, "cudnn_cnn". */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,12 @@
 #include "base/mem.h"
 #include "model/layers_cuda_impl.inc.h"
 
-#if __has_include(<cudnn.h>)
+#if DDP_CUDNN /* set by the build */
 #include <cudnn.h>
 
 #define CUDNN_FUNCTIONS(X)                                                                         \
     X(cudnnGetVersion)                                                                             \
+    X(cudnnGetCudartVersion)                                                                       \
     X(cudnnGetErrorString)                                                                         \
     X(cudnnCreate)                                                                                 \
     X(cudnnDestroy)                                                                                \
@@ -34,6 +35,9 @@
     X(cudnnGetConvolutionForwardAlgorithm_v7)                                                      \
     X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                               \
     X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                 \
+    X(cudnnGetConvolutionForwardWorkspaceSize)                                                     \
+    X(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                              \
+    X(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                \
     X(cudnnConvolutionForward)                                                                     \
     X(cudnnConvolutionBackwardFilter)                                                              \
     X(cudnnConvolutionBackwardData)
@@ -52,6 +56,7 @@ struct state {
     cudnnHandle_t handle;
     void *workspace; /* shared by all plans, which run one after the other on one stream */
     size_t workspace_bytes;
+    bool optional; /* conv auto: a convolution without a plan is unfolded */
 };
 
 enum { FORWARD, WEIGHTS, DATA, OPERATIONS };
@@ -62,10 +67,9 @@ struct ddp_conv_plan {
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t conv[OPERATIONS]; /* each operation has its own mathType */
-    cudnnConvolutionFwdAlgo_t forward;
-    cudnnConvolutionBwdFilterAlgo_t weights;
-    cudnnConvolutionBwdDataAlgo_t data;
-    int n; /* number of images that the descriptors and algorithms are set for */
+    int algorithm[OPERATIONS]; /* a cudnnConvolution...Algo_t of the operation */
+    bool chosen;               /* `algorithm` is set */
+    int n; /* number of images that the descriptors and algorithms are set for; 0: none */
 };
 
 static const char *const names[] = {CUDNN_FUNCTIONS(NAME)};
@@ -87,75 +91,145 @@ static int fail(const struct state *s, cudnnStatus_t status, const char *what, s
 static bool passed(struct ddp_layers_context *c, const struct state *s, cudnnStatus_t status)
 {
     if (status != CUDNN_STATUS_SUCCESS)
-        ddp_cuda_note(c->stream, cudaErrorUnknown, s->api.cudnnGetErrorString(status));
+        ddp_cuda_layers_note(c, s->api.cudnnGetErrorString(status));
     return status == CUDNN_STATUS_SUCCESS;
 }
 
-static bool exact(const struct ddp_layers_context *c, cudnnMathType_t math)
+/* An algorithm that the heuristics propose. */
+struct proposal {
+    int algorithm;
+    cudnnStatus_t status;
+    cudnnDeterminism_t determinism;
+    cudnnMathType_t math;
+};
+
+#define COPY_PROPOSALS(found, count, out)                                                          \
+    for (int i_ = 0; i_ < (count); i_++)                                                           \
+        (out)[i_] = (struct proposal)                                                              \
+        {                                                                                          \
+            (int)(found)[i_].algo, (found)[i_].status, (found)[i_].determinism,                    \
+                (found)[i_].mathType                                                               \
+        }
+
+/* Stores the proposals for an operation in out [ALGORITHMS], the fastest first. */
+static cudnnStatus_t propose(const struct ddp_conv_plan *p, int op, struct proposal *out,
+                             int *count)
 {
-    return math == CUDNN_FMA_MATH || (c->tf32 && math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
+    const struct state *s = p->state;
+    cudnnConvolutionFwdAlgoPerf_t forward[ALGORITHMS];
+    cudnnConvolutionBwdFilterAlgoPerf_t weights[ALGORITHMS];
+    cudnnConvolutionBwdDataAlgoPerf_t data[ALGORITHMS];
+    cudnnStatus_t rc;
+    *count = 0;
+    switch (op) {
+    case FORWARD:
+        rc = s->api.cudnnGetConvolutionForwardAlgorithm_v7(s->handle, p->x, p->w, p->conv[op], p->y,
+                                                           ALGORITHMS, count, forward);
+        COPY_PROPOSALS(forward, *count, out);
+        return rc;
+    case WEIGHTS:
+        rc = s->api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            s->handle, p->x, p->y, p->conv[op], p->w, ALGORITHMS, count, weights);
+        COPY_PROPOSALS(weights, *count, out);
+        return rc;
+    default:
+        rc = s->api.cudnnGetConvolutionBackwardDataAlgorithm_v7(s->handle, p->w, p->y, p->conv[op],
+                                                                p->x, ALGORITHMS, count, data);
+        COPY_PROPOSALS(data, *count, out);
+        return rc;
+    }
 }
 
-/* Takes the first usable suggestion of the heuristics. found [count] begins with the algorithm that
- * is expected to be fastest. Sets `into` and the arithmetic of the operation. */
-#define CHOOSE(c, plan, op, found, count, limit, into, rc)                                         \
-    do {                                                                                           \
-        int at_ = 0;                                                                               \
-        while (at_ < (count) &&                                                                    \
-               ((found)[at_].status != CUDNN_STATUS_SUCCESS || (found)[at_].memory > (limit) ||    \
-                (found)[at_].determinism != CUDNN_DETERMINISTIC ||                                 \
-                !exact(c, (found)[at_].mathType)))                                                 \
-            at_++;                                                                                 \
-        if (at_ == (count)) {                                                                      \
-            (rc) = CUDNN_STATUS_NOT_SUPPORTED;                                                     \
-            break;                                                                                 \
-        }                                                                                          \
-        (into) = (found)[at_].algo;                                                                \
-        need = DDP_MAX(need, (found)[at_].memory);                                                 \
-        (rc) = s->api.cudnnSetConvolutionMathType((plan)->conv[op], (found)[at_].mathType);        \
-    } while (0)
-
-/* Returns the kind of arithmetic to ask the heuristics for. */
-static cudnnMathType_t asked(const struct ddp_layers_context *c)
+/* Returns the workspace that an algorithm needs with the arithmetic of the operation's descriptor.
+ * Fails if the algorithm does not support the convolution with this arithmetic. */
+static cudnnStatus_t workspace_of(const struct ddp_conv_plan *p, int op, int algorithm,
+                                  size_t *bytes)
 {
-    return c->tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+    const struct state *s = p->state;
+    switch (op) {
+    case FORWARD:
+        return s->api.cudnnGetConvolutionForwardWorkspaceSize(
+            s->handle, p->x, p->w, p->conv[op], p->y, (cudnnConvolutionFwdAlgo_t)algorithm, bytes);
+    case WEIGHTS:
+        return s->api.cudnnGetConvolutionBackwardFilterWorkspaceSize(
+            s->handle, p->x, p->y, p->conv[op], p->w, (cudnnConvolutionBwdFilterAlgo_t)algorithm,
+            bytes);
+    default:
+        return s->api.cudnnGetConvolutionBackwardDataWorkspaceSize(
+            s->handle, p->w, p->y, p->conv[op], p->x, (cudnnConvolutionBwdDataAlgo_t)algorithm,
+            bytes);
+    }
+}
+
+/* Tries to use a proposal with arithmetic `math` and at most `limit` bytes of workspace. */
+static bool take(struct ddp_conv_plan *p, int op, const struct proposal *proposal,
+                 cudnnMathType_t math, size_t limit, size_t *bytes)
+{
+    if (proposal->status != CUDNN_STATUS_SUCCESS || proposal->determinism != CUDNN_DETERMINISTIC ||
+        p->state->api.cudnnSetConvolutionMathType(p->conv[op], math) != CUDNN_STATUS_SUCCESS ||
+        workspace_of(p, op, proposal->algorithm, bytes) != CUDNN_STATUS_SUCCESS || *bytes > limit)
+        return false;
+    p->algorithm[op] = proposal->algorithm;
+    return true;
+}
+
+/* Chooses the algorithm of an operation. Heuristics may name DEFAULT_MATH for an algorithm that
+ * also supports FMA_MATH. Therefore, without TF32, proposals with FMA_MATH are tried first, and
+ * then the others with FMA_MATH. */
+static cudnnStatus_t choose_one(const struct ddp_layers_context *c, struct ddp_conv_plan *p, int op,
+                                size_t limit, size_t *bytes)
+{
+    struct proposal found[ALGORITHMS];
+    int count;
+    cudnnStatus_t rc = p->state->api.cudnnSetConvolutionMathType(
+        p->conv[op], c->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
+    if (rc == CUDNN_STATUS_SUCCESS)
+        rc = propose(p, op, found, &count);
+    if (rc != CUDNN_STATUS_SUCCESS)
+        return rc;
+    for (int i = 0; i < count; i++)
+        if (c->tf32 ? found[i].math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION &&
+                          take(p, op, &found[i], found[i].math, limit, bytes)
+                    : found[i].math == CUDNN_FMA_MATH &&
+                          take(p, op, &found[i], CUDNN_FMA_MATH, limit, bytes))
+            return CUDNN_STATUS_SUCCESS;
+    for (int i = 0; i < count; i++)
+        if (found[i].math != CUDNN_FMA_MATH && take(p, op, &found[i], CUDNN_FMA_MATH, limit, bytes))
+            return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+/* Returns whether the algorithms of the plan can also run with the number of images that the
+ * descriptors are now set for. */
+static bool still_usable(const struct ddp_conv_plan *p, size_t limit)
+{
+    size_t bytes;
+    for (int op = 0; op < OPERATIONS; op++)
+        if (workspace_of(p, op, p->algorithm[op], &bytes) != CUDNN_STATUS_SUCCESS || bytes > limit)
+            return false;
+    return true;
 }
 
 /* Chooses the algorithms for the plan's n images, with at most `limit` bytes of workspace. *bytes
  * receives the largest workspace that a chosen algorithm needs. */
-static cudnnStatus_t choose(struct ddp_layers_context *c, struct ddp_conv_plan *p, size_t limit,
-                            size_t *bytes)
+static cudnnStatus_t choose(const struct ddp_layers_context *c, struct ddp_conv_plan *p,
+                            size_t limit, size_t *bytes)
 {
-    struct state *s = p->state;
-    cudnnConvolutionFwdAlgoPerf_t forward[ALGORITHMS];
-    cudnnConvolutionBwdFilterAlgoPerf_t weights[ALGORITHMS];
-    cudnnConvolutionBwdDataAlgoPerf_t data[ALGORITHMS];
     cudnnStatus_t rc = CUDNN_STATUS_SUCCESS;
-    size_t need = 0;
-    int count = 0;
-    for (int op = 0; op < OPERATIONS && rc == CUDNN_STATUS_SUCCESS; op++)
-        rc = s->api.cudnnSetConvolutionMathType(p->conv[op], asked(c));
-    if (rc == CUDNN_STATUS_SUCCESS)
-        rc = s->api.cudnnGetConvolutionForwardAlgorithm_v7(s->handle, p->x, p->w, p->conv[FORWARD],
-                                                           p->y, ALGORITHMS, &count, forward);
-    if (rc == CUDNN_STATUS_SUCCESS)
-        CHOOSE(c, p, FORWARD, forward, count, limit, p->forward, rc);
-    if (rc == CUDNN_STATUS_SUCCESS)
-        rc = s->api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-            s->handle, p->x, p->y, p->conv[WEIGHTS], p->w, ALGORITHMS, &count, weights);
-    if (rc == CUDNN_STATUS_SUCCESS)
-        CHOOSE(c, p, WEIGHTS, weights, count, limit, p->weights, rc);
-    if (rc == CUDNN_STATUS_SUCCESS)
-        rc = s->api.cudnnGetConvolutionBackwardDataAlgorithm_v7(
-            s->handle, p->w, p->y, p->conv[DATA], p->x, ALGORITHMS, &count, data);
-    if (rc == CUDNN_STATUS_SUCCESS)
-        CHOOSE(c, p, DATA, data, count, limit, p->data, rc);
-    *bytes = need;
+    *bytes = 0;
+    if (p->chosen && still_usable(p, limit))
+        return rc;
+    for (int op = 0; op < OPERATIONS && rc == CUDNN_STATUS_SUCCESS; op++) {
+        size_t need = 0;
+        rc = choose_one(c, p, op, limit, &need);
+        *bytes = DDP_MAX(*bytes, need);
+    }
+    p->chosen = rc == CUDNN_STATUS_SUCCESS;
     return rc;
 }
 
 /* Sets the descriptors and algorithms for n images, unless they are set already. */
-static cudnnStatus_t set_images(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
+static cudnnStatus_t set_images(const struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
                                 size_t limit, size_t *bytes)
 {
     const struct state *s = p->state;
@@ -240,6 +314,12 @@ static int plan(struct ddp_layers_context *c, const struct ddp_conv_shape *shape
     cudnnStatus_t rc = describe(p);
     if (rc == CUDNN_STATUS_SUCCESS)
         rc = set_images(c, p, c->batch, WORKSPACE_MOST, &bytes);
+    if (rc != CUDNN_STATUS_SUCCESS && rc != CUDNN_STATUS_ALLOC_FAILED && s->optional) {
+        ddp_cuda_library_note("some convolutions unfolded: %s", s->api.cudnnGetErrorString(rc));
+        free_plan(p);
+        *out = NULL;
+        return 0;
+    }
     const int code = rc != CUDNN_STATUS_SUCCESS ? fail(s, rc, "cannot set up a convolution", err)
                                                 : grow(c, s, bytes, err);
     if (code != 0) {
@@ -265,8 +345,8 @@ static void forward(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n
     if (ready(c, p, n))
         passed(c, s,
                s->api.cudnnConvolutionForward(s->handle, &one, p->x, x, p->w, w, p->conv[FORWARD],
-                                              p->forward, s->workspace, s->workspace_bytes, &zero,
-                                              p->y, y));
+                                              (cudnnConvolutionFwdAlgo_t)p->algorithm[FORWARD],
+                                              s->workspace, s->workspace_bytes, &zero, p->y, y));
 }
 
 static void backward_weights(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
@@ -276,9 +356,10 @@ static void backward_weights(struct ddp_layers_context *c, struct ddp_conv_plan 
     const float one = 1.0f, zero = 0.0f;
     if (ready(c, p, n))
         passed(c, s,
-               s->api.cudnnConvolutionBackwardFilter(s->handle, &one, p->x, x, p->y, dy,
-                                                     p->conv[WEIGHTS], p->weights, s->workspace,
-                                                     s->workspace_bytes, &zero, p->w, dw));
+               s->api.cudnnConvolutionBackwardFilter(
+                   s->handle, &one, p->x, x, p->y, dy, p->conv[WEIGHTS],
+                   (cudnnConvolutionBwdFilterAlgo_t)p->algorithm[WEIGHTS], s->workspace,
+                   s->workspace_bytes, &zero, p->w, dw));
 }
 
 static void backward_data(struct ddp_layers_context *c, struct ddp_conv_plan *p, int n,
@@ -287,10 +368,11 @@ static void backward_data(struct ddp_layers_context *c, struct ddp_conv_plan *p,
     const struct state *s = p->state;
     const float one = 1.0f, zero = 0.0f;
     if (ready(c, p, n))
-        passed(c, s,
-               s->api.cudnnConvolutionBackwardData(s->handle, &one, p->w, w, p->y, dy,
-                                                   p->conv[DATA], p->data, s->workspace,
-                                                   s->workspace_bytes, &zero, p->x, dx));
+        passed(
+            c, s,
+            s->api.cudnnConvolutionBackwardData(s->handle, &one, p->w, w, p->y, dy, p->conv[DATA],
+                                                (cudnnConvolutionBwdDataAlgo_t)p->algorithm[DATA],
+                                                s->workspace, s->workspace_bytes, &zero, p->x, dx));
 }
 
 static void close_library(struct ddp_layers_context *c)
@@ -315,25 +397,45 @@ static const struct ddp_conv_library convolutions = {
     .close = close_library,
 };
 
-int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
+static int check_version(const struct state *s, struct ddp_err *err)
+{
+    const int major = (int)(s->api.cudnnGetCudartVersion() / 1000);
+    if (major == CUDART_VERSION / 1000)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "cuDNN is for CUDA %d, this build for CUDA %d", major,
+             CUDART_VERSION / 1000);
+    return ddp_hint(err, "install the cuDNN for CUDA %d, or name it: DDPBENCH_CUDNN_LIB=FILE",
+                    CUDART_VERSION / 1000);
+}
+
+static int create_handle(struct ddp_layers_context *c, struct state *s, struct ddp_err *err)
+{
+    DDP_TRY(check_version(s, err));
+    cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = s->api.cudnnSetStream(s->handle, ddp_cuda_layers_stream(c));
+    return status == CUDNN_STATUS_SUCCESS ? 0 : fail(s, status, "cudnnCreate", err);
+}
+
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional, struct ddp_err *err)
 {
     void *functions[DDP_COUNT_OF(names)];
     struct state *s;
     int rc;
     static_assert(sizeof s->api == sizeof functions, "see memcpy");
     DDP_TRY(DDP_NEW(&s, 1, err));
+    s->optional = optional;
     c->conv_state = s;
     DDP_TRY_GOTO(ddp_cuda_library_open(&cudnn, functions, err), err_state);
     memcpy(&s->api, functions, sizeof functions); /* the members have the order of the names */
-    cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = s->api.cudnnSetStream(s->handle, c->stream->handle);
-    if (status != CUDNN_STATUS_SUCCESS) {
-        rc = fail(s, status, "cudnnCreate", err);
+    rc = create_handle(c, s, err);
+    if (rc != 0) {
+        if (optional)
+            ddp_cuda_library_note("no cuDNN: %s", err->text);
         goto err_state;
     }
     const int version = (int)s->api.cudnnGetVersion(); /* cuDNN 9: major * 10000 + minor * 100 */
-    ddp_cuda_library_note("cuDNN", version / 10000, version / 100 % 100, version % 100);
+    ddp_cuda_library_note("cuDNN %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     c->conv = &convolutions;
     return 0;
 
@@ -344,7 +446,7 @@ err_state:
 
 #else
 
-int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err)
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUNAVAIL, "not built in: this ddpbench was built without cuDNN's header");
     return ddp_hint(err, "install cuDNN's headers and build again, or use --conv im2col");

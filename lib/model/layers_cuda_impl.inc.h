@@ -8,7 +8,7 @@
 
 #include <cublas_v2.h>
 
-#include "device/cuda/dev_cuda.h"
+#include "device/cuda/cuda_module.h"
 #include "model/layers_stream.h"
 
 #define DDP_CUBLAS_FUNCTIONS(X)                                                                    \
@@ -40,13 +40,20 @@ struct ddp_cuda_library {
  * library stays open. Returns DDP_EUNAVAIL if the library or a function was not found. */
 int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Adds an opened library to the text that ddp_cuda_library_text() returns. */
-void ddp_cuda_library_note(const char *name, int major, int minor, int patch);
+/* Adds a note, such as the version of an opened library, to the text that ddp_cuda_library_text()
+ * returns, unless the text contains the note already. */
+void ddp_cuda_library_note(const char *fmt, ...) DDP_PRINTF(1, 2);
 /* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
 const char *ddp_cuda_library_text(void);
 
-/* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found or not
- * built in. */
-int ddp_cuda_cudnn_open(struct ddp_layers_context *c, struct ddp_err *err) DDP_MUST_CHECK;
+/* Records a failed call of a library in the context's stream. */
+void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason);
+cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c);
+
+/* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found, was not
+ * built in or cannot be used. If `optional`, convolutions that cuDNN cannot compute are unfolded,
+ * and the library text says why cuDNN is not used. */
+int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional,
+                        struct ddp_err *err) DDP_MUST_CHECK;
 
 #endif

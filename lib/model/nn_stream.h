@@ -69,7 +69,6 @@ struct ddp_nn_stream {
 };
 
 extern const struct ddp_nn_stream ddp_nn_stream_cpu;
-extern const struct ddp_nn_stream ddp_nn_stream_cuda; /* kernels_nn.cu */
 
 #ifdef __cplusplus
 }

@@ -123,29 +123,74 @@ path_without() {
     [[ $output == *"CUDA=1, but there is no $tree/none/nvcc"* ]]
 }
 
-@test "CUDA: the toolkit is found from nvcc; an incomplete one is not used; the _absent files replace it" {
+@test "CUDA: the toolkit is found from nvcc; an incomplete one is not used; its sources become a module" {
     mkdir -p kit/bin kit/include kit/lib64 lib/device
     printf '#!/bin/sh\necho "Cuda compilation tools, release 99.1, V99.1.2"\n' >kit/bin/nvcc
     chmod +x kit/bin/nvcc
     : >kit/include/cuda_runtime_api.h
-    touch lib/device/{dev_cuda,dev_cuda_more,dev_cuda_absent}.c lib/comm/{backend_nccl,backend_nccl_absent}.c lib/device/k.cu
+    touch lib/device/{dev_cuda,dev_cuda_more,find_cuda_file,cuda_load}.c lib/comm/{backend_nccl,backend_nccl_absent}.c lib/device/k.cu
     [ "$(value HAVE_CUDA NVCC="$tree/kit/bin/nvcc")" = 0 ] || [ -n "$(ls /usr/lib/*/libcudart_static.a)" ]
     run make CUDA=1 NVCC="$tree/kit/bin/nvcc"
     [[ $output == *"has no libcudart_static.a"* ]] || [ -n "$(ls /usr/lib/*/libcudart_static.a)" ]
     sources=" $(value LIB_SRC CUDA=0) "
-    [[ $sources == *dev_cuda_absent.c* && $sources == *backend_nccl_absent.c* ]]
-    [[ $sources != *dev_cuda.c* && $sources != *dev_cuda_more.c* && $sources != *backend_nccl.c* ]]
-    [ -z "$(value CU_OBJ CUDA=0)" ]
+    [[ $sources == */cuda_load.c* && $sources == *backend_nccl_absent.c* ]]
+    [[ $sources != *dev_cuda* && $sources != *find_cuda_file* && $sources != *backend_nccl.c* ]]
+    [ -z "$(value CUDA_MODULE CUDA=0)" ]
 
     : >kit/lib64/libcudart_static.a
     with=(CUDA=1 NVCC="$tree/kit/bin/nvcc")
     sources=" $(value LIB_SRC "${with[@]}") "
-    [[ $sources == *dev_cuda.c* && $sources == *dev_cuda_more.c* && $sources != *dev_cuda_absent.c* ]]
-    [[ $(value LIB_OBJ "${with[@]}") == *lib/device/k.cu.o* ]]
+    [[ $sources == */cuda_load.c* && $sources == *find_cuda_file.c* && $sources != *dev_cuda* ]]
+    objects=" $(value CUDA_MODULE_OBJ "${with[@]}") "
+    [[ $objects == *dev_cuda.o* && $objects == *dev_cuda_more.o* && $objects == *lib/device/k.cu.o* ]]
+    [[ $(value MODULES MPI=0 "${with[@]}") == *ddpbench-cuda.so* ]]
     [[ $(value CUDA_FLAVOUR "${with[@]}") == *99.1.2* ]]
-    : >kit/include/nccl.h
+    printf '#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 3\n' >kit/include/nccl.h
     sources=" $(value LIB_SRC "${with[@]}") "
     [[ $sources == *backend_nccl.c* && $sources != *backend_nccl_absent.c* ]]
+}
+
+@test "CUDA: a compiler or a header that is too old leaves its part out, with the reason; CUDA=1 is an error" {
+    mkdir -p kit/bin kit/include kit/lib64
+    touch kit/include/{cuda_runtime_api,cublas_v2}.h kit/lib64/libcudart_static.a
+    toolkit() { # VERSION COMMAND: writes an nvcc of this version that runs the command to preprocess
+        printf '#!/bin/sh\ncase $1 in\n--version) echo "Cuda compilation tools, release 1, V%s" ;;\n-E) %s ;;\nesac\n' \
+            "$1" "$2" >kit/bin/nvcc
+        chmod +x kit/bin/nvcc
+    }
+    header() { # NAME PREFIX MAJOR MINOR PATCH_NAME
+        printf "#define $2_%s\n" "MAJOR $3" "MINOR $4" "$5 0" >"kit/include/$1.h"
+    }
+    with=(MPI=0 GBENCH=0 NVCC="$tree/kit/bin/nvcc")
+    toolkit 12.0.140 true
+    [ "$(value HAVE_CUDA "${with[@]}")" = 0 ]
+    run make "${with[@]}"
+    [ "$status" = 0 ]
+    [[ $output == *"note: CUDA is left out: "*"version 12.0.140, but 12.1 is needed"* ]]
+    run make "${with[@]}"
+    [[ $output != *note:* ]] # the note is printed once
+    run make "${with[@]}" CUDA=1
+    [ "$status" = 2 ]
+    [[ $output == *"CUDA=1, but "*"12.1 is needed"* ]]
+
+    toolkit 12.1.66 'echo "host_config.h:1: error: unsupported GNU version" >&2; exit 1'
+    [[ $(value NO_CUDA "${with[@]}") == *"unsupported GNU version"* ]]
+    toolkit 12.1.66 true
+    [ "$(value HAVE_CUDA "${with[@]}")" = 1 ]
+    [[ $(value CUDA_NOTES "${with[@]}" NCCL_HEADER= CUDNN_HEADER=) == *"no nccl.h"*"no cudnn.h"* ]]
+    for version in '2 18' '2 23' '2 27'; do
+        header nccl NCCL $version PATCH
+        [[ $(value NO_NCCL "${with[@]}") == *"NCCL ${version/ /.}.0, but 2.28 is needed" ]]
+        [ "$(value HAVE_NCCL "${with[@]}")" = 0 ]
+    done
+    header nccl NCCL 2 28 PATCH
+    [ "$(value HAVE_NCCL "${with[@]}")" = 1 ]
+    header cudnn CUDNN 8 9 PATCHLEVEL
+    [[ $(value NO_CUDNN "${with[@]}") == *"cuDNN 8.9.0, but 9 is needed" ]]
+    header cudnn CUDNN 9 1 PATCHLEVEL
+    [ "$(value HAVE_CUDNN "${with[@]}")" = 1 ]
+    echo '#error broken' >kit/include/nccl.h
+    [[ $(value NO_NCCL "${with[@]}") == *"nccl.h cannot be compiled" ]]
 }
 
 @test "GBENCH: 1 without Google Benchmark is an error, auto and 0 build without; with it the helper is built" {

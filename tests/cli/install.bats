@@ -28,7 +28,7 @@ setup() {
         (cd "$root" && printf './share/ddpbench/%s\n' configs/*.*)
         (cd "$moved" && ls ./lib/libddp.so.*.*.*)
         for flavour in $MPI_FLAVOURS; do echo "./lib/ddpbench/ddpbench-mpi-$flavour.so"; done
-        for name in ddpbench-kernels ddpbench-ucx.so; do
+        for name in ddpbench-kernels ddpbench-ucx.so ddpbench-cuda.so; do
             [ ! -e "$root/$O/$name" ] || echo "./lib/ddpbench/$name"
         done
     )
@@ -42,6 +42,17 @@ setup() {
     [ "$status" = 0 ]
     "$moved/bin/ddpbench" allreduce --size 1M -n 3 --json out.json
     grep -q '"status": *"complete"' out.json
+}
+
+@test "the moved copy finds its CUDA module" {
+    [ -e "$moved/lib/ddpbench/ddpbench-cuda.so" ] || skip "built without CUDA"
+    run "$moved/bin/ddpbench" list device
+    [ "$status" = 0 ]
+    [[ $output != *"is not in"* && $output != *"of build"* ]]
+    mv "$moved/lib/ddpbench/ddpbench-cuda.so" .
+    run "$moved/bin/ddpbench" list device
+    mv ddpbench-cuda.so "$moved/lib/ddpbench"
+    [[ $output == *"ddpbench-cuda.so is not in "*/lib/ddpbench* ]]
 }
 
 @test "through a link in PATH it still finds its modules" {

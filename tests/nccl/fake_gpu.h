@@ -1,6 +1,7 @@
-/* A fake GPU, with which backend nccl is tested without a real one. The binary under test is linked
- * with fake_gpu.c in place of device cuda. Each stream has a thread of its own, which does the
- * stream's work. The program is killed, with a message that begins with "fake GPU:", if
+/* A fake GPU, with which backend nccl is tested without a real one. fake_gpu.c is linked into a
+ * module that the program under test opens in place of ddpbench-cuda.so. Each stream has a thread
+ * of its own, which does the stream's work. The program is killed, with a message that begins with
+ * "fake GPU:", if
  *
  *   a thread puts work on a stream of a GPU that it has not selected;
  *   a thread that captures allocates or frees memory, copies or fills synchronously, or waits;

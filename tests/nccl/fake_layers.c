@@ -1,15 +1,17 @@
-/* The layers and the stream kernels of the fake GPU (fake_gpu.h), for training. Each call is put on
- * the fake stream. When the stream is queried, the processor's kernels do the work, after every
- * pointer into the GPU's memory is replaced by the host address. */
+/* The kernels of the layers and the stream kernels of the fake GPU (fake_gpu.h), for training. Each
+ * call is put on the fake stream. When the stream is queried, the processor's kernels do the work,
+ * after every pointer into the GPU's memory is replaced by the host address. */
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nccl/fake_gpu.h"
 
 #include "base/mem.h"
+#include "device/cuda/dev_cuda.h"
 #include "device/stream_kernels.h"
-#include "model/blas.h"
-#include "model/layers_stream.h"
+#include "model/nn_stream.h"
 
 /* Replaces every 8-byte word of arg that points into the GPU's memory by the host address. */
 static void translate(void *arg, size_t bytes)
@@ -83,44 +85,21 @@ static void tally_put(struct ddp_stream *s, uint32_t n, const double *each, cons
     PUT(tally, s, each, hit, loss, correct, n);
 }
 
-static const struct ddp_nn_stream kernels = {
+const struct ddp_nn_stream ddp_nn_stream_cuda = {
 #define ROW(name) .name = name##_put,
     DDP_NN_MAPS(ROW) DDP_NN_SUMS(ROW)
 #undef ROW
         .tally = tally_put,
 };
 
-struct gemm_work {
-    struct ddp_gemm g;
-};
-WORK(gemm, ddp_sgemm(w->g.ta, w->g.tb, w->g.m, w->g.n, w->g.k, 1.0f, w->g.a, w->g.lda, w->g.b,
-                     w->g.ldb, w->g.add ? 1.0f : 0.0f, w->g.c, w->g.ldc))
-static void gemm_put(struct ddp_layers_context *c, const struct ddp_gemm *g)
+/* Layers report a failed call of a library here. A fake stream keeps no error, so the program ends.
+ */
+void ddp_cuda_note(struct ddp_stream *s, int code, const char *call)
 {
-    PUT(gemm, c->stream, *g);
+    (void)s;
+    fprintf(stderr, "fake GPU: %s (CUDA error %d)\n", call, code);
+    abort();
 }
-
-static int fake_open(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,
-                     struct ddp_err *err)
-{
-    DDP_TRY(ddp_blas_load(NULL, err));
-    DDP_TRY(ddp_layers_stream_open(setup, &kernels, out, err));
-    (*out)->gemm = gemm_put;
-    return 0;
-}
-
-static const char *fake_library(void)
-{
-    return "fake";
-}
-
-const struct ddp_layers ddp_layers_cuda = {
-    .device = "cuda",
-    .library = fake_library,
-    .open = fake_open,
-    .close = ddp_layers_stream_close,
-    .ops = &ddp_layers_stream_ops,
-};
 
 /* The stream kernels that training and its strategies use. */
 struct narrow_work {

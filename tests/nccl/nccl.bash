@@ -4,23 +4,22 @@
 
 load ../helpers.bash
 
-# Called by setup(): sets the fake binary and its library, or skips the test.
+# Called by setup(): sets the module with the fake GPU and the fake libraries, or skips the test.
 nccl_setup() {
-    local flavour
     bench_setup
-    flavour=$(dirname "$(realpath "$ddpbench")")
-    ddpbench=$flavour/tests/nccl/ddpbench
-    [ -x "$ddpbench" ] || skip "built without CUDA and NCCL's header"
-    export DDPBENCH_NCCL_LIB=$flavour/tests/nccl/libnccl.so.2 DDPBENCH_MODULE_DIR=$flavour
+    DDPBENCH_MODULE_DIR=$(dirname "$(realpath "$ddpbench")")/tests/nccl
+    [ -e "$DDPBENCH_MODULE_DIR/ddpbench-cuda.so" ] || skip "built without CUDA and NCCL's header"
+    export DDPBENCH_MODULE_DIR DDPBENCH_NCCL_LIB=$DDPBENCH_MODULE_DIR/libnccl.so.2
+    export DDPBENCH_CUBLAS_LIB=$DDPBENCH_MODULE_DIR/libcublas.so DDPBENCH_CUDNN_LIB=$DDPBENCH_MODULE_DIR/libcudnn.so
     export TMPDIR=$BATS_TEST_TMPDIR
 }
 
-# fake ARGUMENT...: runs the fake binary with a time limit.
+# fake ARGUMENT...: runs ddpbench with fake GPUs and a time limit.
 fake() {
     timeout --kill-after=5 60 "$ddpbench" "$@"
 }
 
-# torchrun RANKS ARGUMENT...: runs the fake binary with torchrun's variables. The output of rank R is
+# torchrun RANKS ARGUMENT...: runs ddpbench on fake GPUs with torchrun's variables. The output of rank R is
 # in R.out. Prints the exit codes in the order of the ranks.
 torchrun() {
     local ranks=$1 r pids=()

@@ -52,10 +52,43 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
         [[ $output == *"WARN "*" nccl: "*"$why"*"$PWD/none.so"*DDPBENCH_NCCL_LIB* ]]
 }
 
-@test "the binary needs no library of CUDA, NCCL or MPI" {
-    run ldd "$ddpbench"
+@test "the binary and libddp contain no CUDA runtime, and need no library of CUDA, NCCL or MPI" {
+    for file in "$ddpbench" "$(dirname "$(realpath "$ddpbench")")/libddp.so"; do
+        run ldd "$file"
+        [ "$status" = 0 ]
+        [[ $output != *libnccl* && $output != *libcuda* && $output != *libcudart* && $output != *libmpi* ]]
+        run nm "$file"
+        [ "$status" = 0 ]
+        [[ $output == *ddp_device_cuda* ]]
+        ! grep -E ' (cuda[A-Z]|__cuda|_?_?cudart)' <<<"$output"
+    done
+}
+
+@test "without the CUDA module, list and doctor name the missing file, and a run exits with 69" {
+    mkdir empty other
+    export DDPBENCH_MODULE_DIR=$PWD/empty
+    run "$ddpbench" list device
     [ "$status" = 0 ]
-    [[ $output != *libnccl* && $output != *libcuda* && $output != *libcudart* && $output != *libmpi* ]]
+    [[ $output == *ddpbench-cuda.so*"$PWD/empty"* ]]
+    run "$ddpbench" doctor
+    [[ $output == *" gpu: "*ddpbench-cuda.so*"$PWD/empty"* ]]
+    run "$ddpbench" train --device cuda --dataset synthetic --max-steps 1
+    [ "$status" = 69 ]
+    [[ $output == *ddpbench-cuda.so* ]]
+
+    printf 'int nothing;\n' | cc -shared -x c -o other/ddpbench-cuda.so -
+    export DDPBENCH_MODULE_DIR=$PWD/other
+    run "$ddpbench" train --device cuda --dataset synthetic --max-steps 1
+    [ "$status" = 76 ]
+    [[ $output == *other/ddpbench-cuda.so*"no module of ddpbench"* ]]
+    printf 'const struct { int abi; const char *commit; } ddp_cuda_module = {1, "other"};\n' |
+        cc -shared -x c -o other/ddpbench-cuda.so -
+    run "$ddpbench" train --device cuda --dataset synthetic --max-steps 1
+    [ "$status" = 76 ]
+    [[ $output == *"'other'"*make*CUDA=1* ]]
+    echo text >other/ddpbench-cuda.so
+    run "$ddpbench" list device
+    [[ $output == *"cannot open the CUDA module"* ]]
 }
 
 @test "with torchrun's variables and no GPU, rank 0 reports the reason" {
@@ -68,6 +101,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
 @test "with torchrun's variables --backend is not needed; the doctor fails" {
     export RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400
     export DDPBENCH_MODULE_DIR=$BATS_TEST_TMPDIR # without the module of backend ucx
+    ! [ -e "${ddpbench%/*}/ddpbench-cuda.so" ] || ln -s "$(realpath "${ddpbench%/*}/ddpbench-cuda.so")" .
     run "$ddpbench" allreduce --size 4
     [ "$status" = 69 ]
     [[ $output == *"$why"* ]]

@@ -135,8 +135,8 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
 static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
                         const char *path, struct ddp_err *err)
 {
-    DDP_TRY(ddp_backend_module_check(path, DDP_MODULE_ABI, module != NULL ? module->abi : 0,
-                                     module != NULL ? module->commit : NULL, err));
+    DDP_TRY(ddp_conf_module_check(path, DDP_MODULE_ABI, module != NULL ? module->abi : 0,
+                                  module != NULL ? module->commit : NULL, err));
     if (strcmp(module->flavour, flavour->name) != 0)
         return ddp_fail(err, DDP_EMISMATCH, "module '%.300s' was built for '%.20s', not for '%s'",
                         path, module->flavour, flavour->name);

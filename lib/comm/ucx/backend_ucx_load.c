@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "base/mem.h"
 #include "comm/backend.h"
 #include "comm/ucx/ucx_impl.h"
@@ -49,9 +50,8 @@ static int load_locked(const char *given_dir, struct ddp_err *err)
     if (handle == NULL)
         return no_module(path, dlerror(), err);
     const struct ddp_ucx_module *module = dlsym(handle, "ddp_backend_module");
-    const int rc =
-        ddp_backend_module_check(path, DDP_UCX_MODULE_ABI, module != NULL ? module->abi : 0,
-                                 module != NULL ? module->commit : NULL, err);
+    const int rc = ddp_conf_module_check(path, DDP_UCX_MODULE_ABI, module != NULL ? module->abi : 0,
+                                         module != NULL ? module->commit : NULL, err);
     if (rc != 0) {
         dlclose(handle);
         return ddp_hint(err, "build binary and modules together: `make UCX=1`");

@@ -12,13 +12,14 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "device/cpu/kernels_cpu.h"
+#include "device/cuda/cuda_module.h"
 #include "device/element_ops.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
 const struct ddp_device *const *ddp_device_all(void)
 {
-    static const struct ddp_device *const all[] = {&ddp_dev_cpu, &ddp_dev_cuda, NULL};
+    static const struct ddp_device *const all[] = {&ddp_dev_cpu, &ddp_device_cuda, NULL};
     return all;
 }
 

@@ -1,9 +1,8 @@
 /* NVIDIA GPUs as a device: probing, device memory, operations that wait for their result, streams,
  * events and graphs.
  *
- * The CUDA runtime is linked into the binary and opens the driver at its first call. Without a
- * driver, calls return error 35 (driver too old) and not 100 (no device). Therefore cuda_probe
- * reports every error as "no usable GPU". */
+ * The CUDA runtime is linked into the module ddpbench-cuda.so and opens the driver at its first
+ * call. cuda_probe reports every error as "no usable GPU". */
 #include <cuda_runtime_api.h>
 #include <sched.h>
 #include <stdio.h>
@@ -39,6 +38,26 @@ int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
                     cudaGetErrorString((cudaError_t)code), code);
 }
 
+/* The kernels are compiled for this compute capability and later ones. */
+#define CAPABILITY_LEAST 8
+
+/* Fails if GPU `index` is too old for the kernels. */
+static int check_capability(int index, struct ddp_err *err)
+{
+    int major = 0, minor = 0;
+    cudaError_t rc = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
+    if (rc == cudaSuccess)
+        rc = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+    if (rc != cudaSuccess)
+        return ddp_cuda_fail(err, rc, "cudaDeviceGetAttribute");
+    if (major >= CAPABILITY_LEAST)
+        return 0;
+    ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: GPU %d has compute capability %d.%d", index, major,
+             minor);
+    return ddp_hint(err, "ddpbench needs %d.0 (A100) or later; CUDA_VISIBLE_DEVICES chooses GPUs",
+                    CAPABILITY_LEAST);
+}
+
 static int cuda_probe(struct ddp_err *err)
 {
     int count = 0;
@@ -53,6 +72,9 @@ static int cuda_probe(struct ddp_err *err)
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
         return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
+    /* Rank r uses GPU r, so one GPU that is too old makes them all unusable. */
+    for (int i = 0; i < count; i++)
+        DDP_TRY(check_capability(i, err));
     return 0;
 }
 
@@ -393,7 +415,6 @@ const struct ddp_stream_ops ddp_cuda_streams = {
 const struct ddp_device ddp_dev_cuda = {
     .name = "cuda",
     .summary = "NVIDIA GPUs",
-    .library = "CUDA " DDP_CUDA_VERSION,
     .probe = cuda_probe,
     .count = cuda_count,
     .select = cuda_select,

@@ -21,8 +21,12 @@ struct ddp_stream {
     int held;                   /* set by hold, cleared by release; accessed atomically */
 };
 
+struct ddp_nn_stream; /* model/nn_stream.h */
+
+extern const struct ddp_device ddp_dev_cuda;
 extern const struct ddp_stream_ops ddp_cuda_streams;
 extern const struct ddp_stream_kernels ddp_cuda_kernels;
+extern const struct ddp_nn_stream ddp_nn_stream_cuda; /* model/kernels_nn.cu */
 
 /* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);

@@ -4,18 +4,21 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
 
 /* The places to search after those of the dynamic linker. Each place is a glob pattern: the value
- * of $variable, `before`, the folder of the Python package, `after` and the soname. If `after` is
- * NULL, the pattern has neither `after` nor the folder of the package. */
+ * of $variable (PATH: the parent of its first folder that contains python3), `before`, the folder
+ * of the Python package, `after` and the soname. If `after` is NULL, the pattern has neither
+ * `after` nor the folder of the package. */
 static const struct {
     const char *variable, *before, *after;
 } places[] = {
     {"VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/", "/lib/"},
+    {"PATH", "/lib/python3*/site-packages/nvidia/", "/lib/"},
     {"CONDA_PREFIX", "/lib/", NULL},
     {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/", "/lib/"},
     {"HOME", "/.local/lib/python3*/site-packages/nvidia/", "/lib/"},
@@ -38,6 +41,24 @@ static const char *variable(const char *name)
     return NULL;
 }
 
+/* Writes the parent of the first folder in $PATH that contains python3, which is the root of a
+ * virtual environment if one is active. Returns NULL if there is none. */
+static const char *python_root(char *out, size_t out_bytes)
+{
+    char python[1024];
+    const char *path = variable("PATH");
+    while (path != NULL && *path != '\0') {
+        const size_t n = strcspn(path, ":");
+        snprintf(python, sizeof python, "%.*s/python3", (int)n, path);
+        if (access(python, X_OK) == 0) {
+            snprintf(out, out_bytes, "%.*s/..", (int)n, path);
+            return out;
+        }
+        path += path[n] == ':' ? n + 1 : n;
+    }
+    return NULL;
+}
+
 /* Opens a library. On failure returns NULL and stores the reason in why [why_bytes]. */
 static void *open_library(const char *name, char *why, size_t why_bytes)
 {
@@ -54,8 +75,10 @@ static void *open_library(const char *name, char *why, size_t why_bytes)
 static void *open_place(size_t i, const char *soname, const char *package, char *why,
                         size_t why_bytes)
 {
-    char pattern[1024];
-    const char *value = places[i].variable != NULL ? variable(places[i].variable) : "";
+    char pattern[1024], root[1024];
+    const char *value = places[i].variable == NULL                ? ""
+                        : strcmp(places[i].variable, "PATH") == 0 ? python_root(root, sizeof root)
+                                                                  : variable(places[i].variable);
     glob_t found;
     void *handle = NULL;
     if (value == NULL || (places[i].variable != NULL && value[0] != '/'))

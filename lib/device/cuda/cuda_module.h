@@ -1,0 +1,41 @@
+/* The module ddpbench-cuda.so: device cuda with the CUDA runtime. The program opens the module when
+ * it first uses a GPU, so the program itself contains no CUDA. */
+#ifndef DDP_DEVICE_CUDA_CUDA_MODULE_H
+#define DDP_DEVICE_CUDA_CUDA_MODULE_H
+
+#include "device/device.h"
+#include "device/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_CUDA_MODULE_NAME "ddpbench-cuda.so"
+/* Raise this when ddp_cuda_module or a table that it refers to changes. */
+#define DDP_CUDA_MODULE_ABI 1
+
+struct ddp_nn_stream; /* model/nn_stream.h */
+
+/* The module exports a variable ddp_cuda_module of this type. */
+struct ddp_cuda_module {
+    int abi;                            /* DDP_CUDA_MODULE_ABI when the module was built */
+    const char *commit;                 /* DDP_COMMIT when the module was built */
+    const struct ddp_device *device;    /* every function of device cuda */
+    const struct ddp_nn_stream *layers; /* kernels of the layers */
+    /* Records a failed call of a library that puts work on the stream, unless the stream already
+     * has an error. code is a cudaError_t. `call` names the failure; the text must stay valid. */
+    void (*note)(struct ddp_stream *s, int code, const char *call);
+};
+
+/* Device cuda, as the program sees it. Only ddp_cuda_module_load changes it, once. */
+extern struct ddp_device ddp_device_cuda;
+
+/* Opens the module if this process has not opened it yet. Returns DDP_EUNAVAIL if the module is
+ * missing or cannot be opened, for example because there is no driver. Returns DDP_EMISMATCH if the
+ * module belongs to another build. */
+int ddp_cuda_module_load(const struct ddp_cuda_module **out, struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
