@@ -579,10 +579,8 @@ COLLECTIVE(allreduce, "allreduce", "sum, average, ... over all ranks; every rank
            "\n"
            "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain\n"
            "effective` and `ddpbench explain break-even` say what their figures mean. On\n"
-           "GPUs each rank's sparse list has a fixed capacity. For n values this is D*n\n"
-           "(topk, oktopk) or n/8 (threshold; without feedback: n). All lists are gathered\n"
-           "in full. The bytes shown are modelled, and oktopk sends as many bytes as\n"
-           "topk.");
+           "GPUs the entries of sparse lists take 8 bytes each. Their bytes are counted for\n"
+           "threshold, and for oktopk on three or more ranks; else they are modelled.");
 
 COLLECTIVE(reduce_scatter, "reduce-scatter",
            "sum, average, ... over all ranks; each rank gets a chunk", with_op,

@@ -87,6 +87,9 @@ struct ddp_backend {
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
+    /* Implements ddp_comm_exchange. This member is NULL if isend and irecv are used instead. */
+    int (*messages)(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                    struct ddp_err *err);
     /* Returns the time in ns that the last native() took by the device's own clock, or -1 if
      * unknown. This member may be NULL. */
     double (*device_ns)(struct ddp_comm *comm);

@@ -264,6 +264,33 @@ static void count_put(struct ddp_stream *s, uint64_t *sum, const uint32_t *count
     PUT(count, s, sum, count);
 }
 
+struct split_work {
+    struct ddp_stream_list list;
+    const uint32_t *bound;
+    size_t bounds;
+    uint32_t *before;
+};
+WORK(split, cpu()->split(NULL, &w->list, w->bound, w->bounds, w->before))
+static void split_put(struct ddp_stream *s, const struct ddp_stream_list *list,
+                      const uint32_t *bound, size_t bounds, uint32_t *before)
+{
+    PUT(split, s, *list, bound, bounds, before);
+}
+
+struct digits_work {
+    const float *value;
+    uint32_t *count;
+    size_t n;
+    uint32_t prefix;
+    int shift;
+};
+WORK(digits, cpu()->count_digits(NULL, w->value, w->n, w->prefix, w->shift, w->count))
+static void digits_put(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                       int shift, uint32_t *count)
+{
+    PUT(digits, s, value, count, n, prefix, shift);
+}
+
 struct optimiser_work {
     float *p, *m, *v;
     const float *grad;
@@ -298,6 +325,8 @@ const struct ddp_stream_kernels fake_gpu_kernels = {
     .narrow_residual = residual_put,
     .scale = scale_put,
     .add_count = count_put,
+    .split = split_put,
+    .count_digits = digits_put,
     .sgd = sgd_put,
     .adam = adam_put,
 };

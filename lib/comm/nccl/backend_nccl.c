@@ -346,5 +346,6 @@ const struct ddp_backend ddp_backend_nccl = {
     .free = ddp_nccl_free,
     .native_supports = ddp_nccl_supports,
     .native = ddp_nccl_run,
+    .messages = ddp_nccl_messages,
     .device_ns = ddp_nccl_device_ns,
 };

@@ -128,6 +128,8 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
                       struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 double ddp_nccl_device_ns(struct ddp_comm *comm);
 
 /* backend_nccl_memory.c */

@@ -247,3 +247,25 @@ double ddp_nccl_device_ns(struct ddp_comm *comm)
         return -1;
     return ns;
 }
+
+int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                      struct ddp_err *err)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    const struct ddp_nccl *api = s->world->api;
+    const cudaStream_t stream = s->world->device->streams->native(s->stream);
+    if (s->comm == NULL || s->world->failed)
+        return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
+    DDP_TRY(select_gpu(s, err));
+    ncclResult_t rc = api->GroupStart(), ended;
+    for (int i = 0; i < n && taken(rc); i++) {
+        const struct ddp_comm_message *m = &message[i];
+        if (m->send_bytes > 0)
+            rc = api->Send(m->send, m->send_bytes, ncclUint8, m->peer, s->comm, stream);
+        if (taken(rc) && m->recv_bytes > 0)
+            rc = api->Recv(m->recv, m->recv_bytes, ncclUint8, m->peer, s->comm, stream);
+    }
+    ended = api->GroupEnd(); /* must also be called after a failure */
+    DDP_TRY(ddp_nccl_settle(comm, taken(rc) ? ended : rc, "messages", err));
+    return ddp_nccl_wait(comm, err);
+}

@@ -294,6 +294,23 @@ static void cpu_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *c
     *sum += *count;
 }
 
+static void cpu_split(struct ddp_stream *s, const struct ddp_stream_list *list,
+                      const uint32_t *bound, size_t bounds, uint32_t *before)
+{
+    for (size_t i = 0; i < bounds; i++)
+        before[i] = ddp_lower_bound(list->index, *list->count, bound[i]);
+}
+
+static void cpu_count_digits(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                             int shift, uint32_t count[DDP_DIGITS])
+{
+    for (size_t i = 0; i < n; i++) {
+        const int digit = ddp_digit_of(value[i], prefix, shift);
+        if (digit >= 0)
+            count[digit]++;
+    }
+}
+
 static const struct ddp_stream_kernels cpu_kernels = {
     .reduce = cpu_reduce,
     .narrow = cpu_narrow,
@@ -313,6 +330,8 @@ static const struct ddp_stream_kernels cpu_kernels = {
     .scale = cpu_scale,
     .widen_back = cpu_widen_back,
     .add_count = cpu_add_count,
+    .split = cpu_split,
+    .count_digits = cpu_count_digits,
 };
 
 static int cpu_probe(struct ddp_err *err)

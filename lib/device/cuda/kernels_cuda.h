@@ -51,6 +51,10 @@ size_t ddp_cuda_merge_scratch(size_t b_capacity);
 void ddp_cuda_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
                     const struct ddp_stream_list *a, const struct ddp_stream_list *b,
                     void *scratch);
+void ddp_cuda_split(struct ddp_stream *s, const struct ddp_stream_list *list, const uint32_t *bound,
+                    size_t bounds, uint32_t *before);
+void ddp_cuda_count_digits(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                           int shift, uint32_t *count);
 
 #ifdef __cplusplus
 }
