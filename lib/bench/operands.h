@@ -18,12 +18,15 @@
 extern "C" {
 #endif
 
+/* Bytes of host memory that operands on a device need, whatever the size of the operation. */
+#define DDP_OPERANDS_STAGE_BYTES ((size_t)4 << 20)
+
 /* Callers use only args and full_bytes. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
     const struct ddp_device *device; /* owner of the memory of a and b; NULL: the host */
-    void *image_a, *image_b;         /* [full_bytes]: the host's copies of a device's buffers */
+    void *stage;                     /* [DDP_OPERANDS_STAGE_BYTES]: for copies of a device's data */
     size_t full_bytes;
     size_t part; /* elements of one rank's chunk; all elements if there are no chunks */
     /* The elements that this rank contributes. input_count is 0 if there are none. */
@@ -41,10 +44,10 @@ struct ddp_operands {
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
 /* Declares that a and b are memory of `device`, which the host cannot access. The host then writes
- * and compares two images in host memory, which are as large as a and b. Data is copied between
- * images and buffers. All pointers are borrowed. */
-void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
-                     void *image_b);
+ * and compares the data in pieces in `stage`, which it copies from and to the device. stage
+ * [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). All pointers are
+ * borrowed. */
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *stage);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
  * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
@@ -56,8 +59,8 @@ void ddp_operands_restore(const struct ddp_operands *o);
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects.
  * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong then counts the
- * wrong elements of the first array or chunk that has any, or of the first such block if o->stride
- * is above 1. */
+ * wrong elements of the first array or chunk that has any, of the first such block if o->stride is
+ * above 1, or of the first such piece on a device. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -20,6 +20,7 @@
 #include "bench/pingpong.h"
 #include "bench/verify_burst.h"
 #include "coll/async.h"
+#include "device/stream.h"
 
 #define PINGPONG_NS  1000000
 #define BURST_BLOCKS 512 /* blocks verified per operation of a burst, times the number of ranks */
@@ -32,7 +33,9 @@ struct ddp_sampler {
     const struct ddp_bench_plan *plan;
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
-    void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
+    void *stage;                     /* for a device: staging memory (operands.h) */
+    /* [buffer_bytes], for compressed exchanges on a device: copies that the host can read */
+    void *image_a, *image_b;
     double *device_ns; /* [iters]: this rank's times by the device's clock; NULL: no device */
     size_t buffer_bytes;
     enum ddp_memory memory;
@@ -81,7 +84,7 @@ static void point_operands(const struct ddp_sampler *s, const struct ddp_point_s
 {
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
     if (s->device)
-        ddp_operands_on(out, s->device, s->image_a, s->image_b);
+        ddp_operands_on(out, s->device, s->stage);
 }
 
 /* Prepares the collective of a point. Returns DDP_EUNAVAIL if its algorithm cannot run. Not
@@ -253,15 +256,21 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* For a device: allocates the host's images of both buffers, and the array of times. */
+/* For a device: allocates the staging memory and the array of times, and for compressed exchanges
+ * the host's images of both buffers. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     if (!s->device)
         return 0;
-    s->image_a = ddp_alloc_pages(s->buffer_bytes);
-    s->image_b = ddp_alloc_pages(s->buffer_bytes);
-    if (!s->image_a || !s->image_b)
-        return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
+    s->stage = s->device->streams->host_alloc(DDP_OPERANDS_STAGE_BYTES);
+    if (!s->stage)
+        return ddp_fail_memory(err, 1, DDP_OPERANDS_STAGE_BYTES, __func__);
+    if (ddp_plan_reduces(s->options)) {
+        s->image_a = ddp_alloc_pages(s->buffer_bytes);
+        s->image_b = ddp_alloc_pages(s->buffer_bytes);
+        if (!s->image_a || !s->image_b)
+            return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
+    }
     return DDP_NEW(&s->device_ns, (size_t)s->options->iters, err);
 }
 
@@ -337,6 +346,8 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
         ddp_free_pages(s->image_a, s->buffer_bytes);
     if (s->image_b)
         ddp_free_pages(s->image_b, s->buffer_bytes);
+    if (s->stage)
+        s->device->streams->host_free(s->stage, DDP_OPERANDS_STAGE_BYTES);
     free(s->device_ns);
     for (int i = 0; s->skip && i < s->plan->count; i++)
         free(s->skip[i]);

@@ -147,6 +147,14 @@ static void test_launchers(void **state)
          4,
          1,
          2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check(&cases[i]);
+}
+
+static void test_torchrun_inside(void **state)
+{
+    static const struct expected cases[] = {
         /* torchrun under srun and mpiexec, with one torchrun per host */
         {{TORCHRUN("2", "4", "0", "2"), "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2",
           "SLURM_LOCALID", "0"},
@@ -245,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launchers),
+        cmocka_unit_test(test_torchrun_inside),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_way_out),
     };

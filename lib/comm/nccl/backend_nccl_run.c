@@ -253,7 +253,7 @@ int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *mess
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_nccl *api = s->world->api;
-    const cudaStream_t stream = s->world->device->streams->native(s->stream);
+    cudaStream_t stream = s->world->device->streams->native(s->stream);
     if (s->comm == NULL || s->world->failed)
         return ddp_fail(err, DDP_ELOST, "the communicator was aborted after a failure");
     DDP_TRY(select_gpu(s, err));
