@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "bench/operands.h"
 #include "comm/backend.h"
+#include "device/stream.h"
+#include "device/stream_kernels.h"
 
 #define POISON 0xA5 /* fills the result buffer before an operation */
 
@@ -63,16 +65,15 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     find_input(o, (size_t)spec->count);
 }
 
-void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *stage)
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on)
 {
-    o->device = device;
-    o->stage = stage;
+    o->on = on;
 }
 
 static void copy(const struct ddp_operands *o, void *to, const void *from, size_t bytes)
 {
-    if (o->device)
-        o->device->copy(to, from, bytes);
+    if (o->on)
+        o->on->device->copy(to, from, bytes);
     else
         memcpy(to, from, bytes);
 }
@@ -80,21 +81,46 @@ static void copy(const struct ddp_operands *o, void *to, const void *from, size_
 /* Returns the number of elements that are handled at a time. */
 static size_t piece(const struct ddp_operands *o)
 {
-    return o->device ? DDP_OPERANDS_STAGE_BYTES / ddp_dtype_size(o->args.dtype) : SIZE_MAX;
+    return o->on ? DDP_OPERANDS_STAGE_BYTES / ddp_dtype_size(o->args.dtype) : SIZE_MAX;
 }
 
-/* Writes the inputs of elements [first, first + count) to `to`. */
+/* Describes the input of rank `src`, or the reduction over all ranks if src is -1. */
+static struct ddp_expected expected(const struct ddp_operands *o, int src, uint64_t round)
+{
+    return (struct ddp_expected){
+        .input = ddp_verify_input_of(o->args.dtype, o->args.op, o->ranks),
+        .round = round,
+        .dtype = o->args.dtype,
+        .op = o->args.op,
+        .src = src,
+    };
+}
+
+/* Writes the inputs of elements [first, first + count) to `to`. If the kernels fail, the stream
+ * keeps the error, and ddp_operands_verify reports it. */
 static void write_input(const struct ddp_operands *o, unsigned char *to, size_t first, size_t count,
                         uint64_t round)
 {
     const size_t bytes = ddp_dtype_size(o->args.dtype);
+    if (o->on && o->on->stream) {
+        const struct ddp_expected input = expected(o, o->rank, round);
+        o->on->device->stream_kernels->write_expected(o->on->stream, to, &input, first, count);
+        return;
+    }
     for (size_t done = 0, n; done < count; done += n) {
         n = DDP_MIN(count - done, piece(o));
-        ddp_verify_fill(o->device ? o->stage : to, first + done, n, o->args.dtype, o->args.op,
+        ddp_verify_fill(o->on ? o->on->stage : to, first + done, n, o->args.dtype, o->args.op,
                         o->rank, o->ranks, round);
-        if (o->device)
-            o->device->copy(to + done * bytes, o->stage, n * bytes);
+        if (o->on)
+            o->on->device->copy(to + done * bytes, o->on->stage, n * bytes);
     }
+}
+
+/* Waits until the kernels have written the input. */
+static void finish_input(const struct ddp_operands *o)
+{
+    if (o->on && o->on->stream)
+        (void)!o->on->device->streams->wait(o->on->stream, NULL);
 }
 
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
@@ -102,11 +128,12 @@ void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
     /* In place, the input is written to b, which keeps it. Out of place, it is written to the start
      * of a. */
     void *input = o->in_place ? at_element(o->b, o, o->input_first) : o->a;
-    if (o->device)
-        o->device->fill(o->b, POISON, o->full_bytes);
+    if (o->on)
+        o->on->device->fill(o->b, POISON, o->full_bytes);
     else
         memset(o->b, POISON, o->full_bytes);
     write_input(o, input, o->input_first, o->input_count, round);
+    finish_input(o);
     if (o->in_place)
         copy(o, o->a, o->b, o->full_bytes);
 }
@@ -145,6 +172,7 @@ void ddp_operands_refill(const struct ddp_operands *o, uint64_t round)
         write_input(
             o, o->in_place ? at_element(o->a, o, at) : at_element(o->a, o, at - o->input_first), at,
             n, round);
+    finish_input(o);
 }
 
 /* One comparison of a contiguous array, whose first element has the index `first`. */
@@ -171,6 +199,37 @@ static int compare_range(const struct comparison *c, const void *recv, size_t at
                               wrong, err);
 }
 
+/* True if kernels can compare the result, because it has no rounding errors. */
+static bool kernels_compare(const struct comparison *c)
+{
+    const struct ddp_operands *o = c->o;
+    const bool rounds = c->src < 0 && o->averages_first && (o->ranks & (o->ranks - 1)) != 0;
+    return o->on && o->on->stream && !rounds;
+}
+
+/* Compares the elements with kernels. Adds the number of compared elements to *elements. Sets *same
+ * to whether all are right. */
+static int compare_there(const struct comparison *c, int64_t *elements, bool *same,
+                         struct ddp_err *err)
+{
+    const struct ddp_operands *o = c->o;
+    const struct ddp_operands_device *on = o->on;
+    const struct ddp_expected result = expected(o, c->src, c->round);
+    const size_t bytes = ddp_dtype_size(o->args.dtype);
+    uint64_t *wrong = on->stage;
+    size_t at = c->first, n;
+    on->device->streams->fill(on->stream, on->wrong, 0, sizeof *wrong);
+    for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+        *elements += (int64_t)n;
+        on->device->stream_kernels->count_wrong(on->stream, c->recv + (at - c->first) * bytes,
+                                                &result, at, n, on->wrong);
+    }
+    on->device->streams->copy(on->stream, wrong, on->wrong, sizeof *wrong);
+    DDP_TRY(on->device->streams->wait(on->stream, err));
+    *same = *wrong == 0;
+    return 0;
+}
+
 /* Compares o->part elements, or those of them that o->stride selects. Adds the number of compared
  * elements to *elements. */
 static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong,
@@ -179,13 +238,22 @@ static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong
     const struct ddp_operands *o = c->o;
     const size_t bytes = ddp_dtype_size(o->args.dtype);
     size_t at = c->first, n;
+    if (kernels_compare(c)) {
+        int64_t compared = 0;
+        bool same;
+        DDP_TRY(compare_there(c, &compared, &same, err));
+        if (same) {
+            *elements += compared;
+            return 0;
+        }
+    }
     for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
         const unsigned char *recv = c->recv + (at - c->first) * bytes;
         n = DDP_MIN(n, piece(o));
         *elements += (int64_t)n;
-        if (o->device)
-            o->device->copy(o->stage, recv, n * bytes);
-        DDP_TRY(compare_range(c, o->device ? o->stage : recv, at, n, wrong, err));
+        if (o->on)
+            o->on->device->copy(o->on->stage, recv, n * bytes);
+        DDP_TRY(compare_range(c, o->on ? o->on->stage : recv, at, n, wrong, err));
     }
     return 0;
 }

@@ -21,12 +21,22 @@ extern "C" {
 /* Bytes of host memory that operands on a device need, whatever the size of the operation. */
 #define DDP_OPERANDS_STAGE_BYTES ((size_t)4 << 20)
 
+/* The device whose memory a and b are. */
+struct ddp_operands_device {
+    const struct ddp_device *device;
+    /* Kernels on this stream write and compare the data. NULL: the host does it. */
+    struct ddp_stream *stream;
+    uint64_t *wrong; /* device memory, used by the kernels */
+    /* [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). The host
+     * writes and compares pieces of the data here. */
+    void *stage;
+};
+
 /* Callers use only args and full_bytes. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
-    const struct ddp_device *device; /* owner of the memory of a and b; NULL: the host */
-    void *stage;                     /* [DDP_OPERANDS_STAGE_BYTES]: for copies of a device's data */
+    const struct ddp_operands_device *on; /* NULL: a and b are host memory */
     size_t full_bytes;
     size_t part; /* elements of one rank's chunk; all elements if there are no chunks */
     /* The elements that this rank contributes. input_count is 0 if there are none. */
@@ -43,11 +53,10 @@ struct ddp_operands {
  * [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
-/* Declares that a and b are memory of `device`, which the host cannot access. The host then writes
- * and compares the data in pieces in `stage`, which it copies from and to the device. stage
- * [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). All pointers are
+/* Declares that a and b are memory of a device, which the host cannot access. If the kernels find a
+ * wrong element, or if a result may have rounding errors, the host compares the data. *on is
  * borrowed. */
-void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *stage);
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
  * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);

@@ -33,7 +33,7 @@ struct ddp_sampler {
     const struct ddp_bench_plan *plan;
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
-    void *stage;                     /* for a device: staging memory (operands.h) */
+    struct ddp_operands_device on;   /* for a device: memory and stream to write and compare data */
     /* [buffer_bytes], for compressed exchanges on a device: copies that the host can read */
     void *image_a, *image_b;
     double *device_ns; /* [iters]: this rank's times by the device's clock; NULL: no device */
@@ -84,7 +84,7 @@ static void point_operands(const struct ddp_sampler *s, const struct ddp_point_s
 {
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
     if (s->device)
-        ddp_operands_on(out, s->device, s->stage);
+        ddp_operands_on(out, &s->on);
 }
 
 /* Prepares the collective of a point. Returns DDP_EUNAVAIL if its algorithm cannot run. Not
@@ -256,14 +256,17 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* For a device: allocates the staging memory and the array of times, and for compressed exchanges
- * the host's images of both buffers. */
+/* For a device: allocates what operands.h needs and the array of times, and for compressed
+ * exchanges the host's images of both buffers. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     if (!s->device)
         return 0;
-    s->stage = s->device->streams->host_alloc(DDP_OPERANDS_STAGE_BYTES);
-    if (!s->stage)
+    s->on.device = s->device;
+    DDP_TRY(s->device->streams->create(&s->on.stream, err));
+    s->on.stage = s->device->streams->host_alloc(DDP_OPERANDS_STAGE_BYTES);
+    s->on.wrong = s->device->alloc(sizeof *s->on.wrong);
+    if (!s->on.stage || !s->on.wrong)
         return ddp_fail_memory(err, 1, DDP_OPERANDS_STAGE_BYTES, __func__);
     if (ddp_plan_reduces(s->options)) {
         s->image_a = ddp_alloc_pages(s->buffer_bytes);
@@ -346,8 +349,12 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
         ddp_free_pages(s->image_a, s->buffer_bytes);
     if (s->image_b)
         ddp_free_pages(s->image_b, s->buffer_bytes);
-    if (s->stage)
-        s->device->streams->host_free(s->stage, DDP_OPERANDS_STAGE_BYTES);
+    if (s->on.wrong)
+        s->device->free(s->on.wrong, sizeof *s->on.wrong);
+    if (s->on.stage)
+        s->device->streams->host_free(s->on.stage, DDP_OPERANDS_STAGE_BYTES);
+    if (s->on.stream)
+        s->device->streams->destroy(s->on.stream);
     free(s->device_ns);
     for (int i = 0; s->skip && i < s->plan->count; i++)
         free(s->skip[i]);

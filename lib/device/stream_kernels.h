@@ -27,6 +27,8 @@ struct ddp_stream_list {
     size_t capacity;
 };
 
+struct ddp_expected; /* device/input_ops.h */
+
 /* Number of values of a digit of count_digits. */
 #define DDP_DIGITS 16
 
@@ -94,6 +96,15 @@ struct ddp_stream_kernels {
      * shift is at most 28. */
     void (*count_digits)(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
                          int shift, uint32_t count[DDP_DIGITS]);
+
+    /* Writes elements [first, first + count) of the array that *e describes to dst [count]. The
+     * arrays of these two functions may have 2^31 and more elements. */
+    void (*write_expected)(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                           size_t first, size_t count);
+    /* Adds the number of elements of data [count] that differ from elements [first, first + count)
+     * of the array that *e describes to *wrong. */
+    void (*count_wrong)(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                        size_t first, size_t count, uint64_t *wrong);
 };
 
 #ifdef __cplusplus

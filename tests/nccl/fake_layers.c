@@ -7,6 +7,7 @@
 #include "nccl/fake_gpu.h"
 
 #include "base/mem.h"
+#include "device/input_ops.h"
 #include "device/stream_kernels.h"
 #include "model/blas.h"
 #include "model/layers_stream.h"
@@ -291,6 +292,25 @@ static void digits_put(struct ddp_stream *s, const float *value, size_t n, uint3
     PUT(digits, s, value, count, n, prefix, shift);
 }
 
+struct expected_work {
+    void *data;
+    uint64_t *wrong; /* NULL: write */
+    struct ddp_expected e;
+    size_t first, count;
+};
+WORK(expected, if (w->wrong) cpu()->count_wrong(NULL, w->data, &w->e, w->first, w->count, w->wrong);
+     else cpu()->write_expected(NULL, w->data, &w->e, w->first, w->count))
+static void write_expected_put(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                               size_t first, size_t count)
+{
+    PUT(expected, s, dst, NULL, *e, first, count);
+}
+static void count_wrong_put(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                            size_t first, size_t count, uint64_t *wrong)
+{
+    PUT(expected, s, (void *)(uintptr_t)data, wrong, *e, first, count);
+}
+
 struct optimiser_work {
     float *p, *m, *v;
     const float *grad;
@@ -327,6 +347,8 @@ const struct ddp_stream_kernels fake_gpu_kernels = {
     .add_count = count_put,
     .split = split_put,
     .count_digits = digits_put,
+    .write_expected = write_expected_put,
+    .count_wrong = count_wrong_put,
     .sgd = sgd_put,
     .adam = adam_put,
 };

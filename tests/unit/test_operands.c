@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "bench/operands.h"
+#include "device/stream.h"
 
 #define RANKS 3
 /* elements of the full buffer: more than one block of values, and 400 per rank */
@@ -204,10 +205,9 @@ static void device_fill(void *dst, unsigned char byte, size_t bytes)
     memset(dst, byte, bytes);
 }
 
-static void check_on_device(enum ddp_placement placement, size_t bytes, void *stage)
+static void check_on_device(enum ddp_placement placement, size_t bytes,
+                            const struct ddp_operands_device *on)
 {
-    static const struct ddp_device device = {
-        .name = "test", .copy = counted_copy, .fill = device_fill};
     const size_t count = bytes / sizeof(float);
     unsigned char *memory = device_begin;
     const struct ddp_point_spec spec = {.coll = DDP_BROADCAST,
@@ -222,7 +222,7 @@ static void check_on_device(enum ddp_placement placement, size_t bytes, void *st
     float *a = (float *)(void *)memory, *b = a + count, *other_a = b + count,
           *other_b = a + 3 * count;
     ddp_operands_init(&o, &spec, 0, 2, a, b);
-    ddp_operands_on(&o, &device, stage);
+    ddp_operands_on(&o, on);
     ddp_operands_init(&host, &spec, 0, 2, other_a, other_b);
     ddp_operands_fill(&o, 3);
     ddp_operands_fill(&host, 3);
@@ -235,7 +235,7 @@ static void check_on_device(enum ddp_placement placement, size_t bytes, void *st
     } else {
         memcpy(b, a, bytes);
     }
-    memset(stage, 0, DDP_OPERANDS_STAGE_BYTES);
+    memset(on->stage, 0, DDP_OPERANDS_STAGE_BYTES);
     assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
     assert_int_equal(elements, count);
     result[count - 1] += 1;
@@ -253,16 +253,27 @@ static void test_on_device(void **state)
 {
     (void)state;
     static const size_t sizes[] = {256, 3 * DDP_OPERANDS_STAGE_BYTES + 52};
+    struct ddp_device device = *ddp_device_cpu(DDP_SIMD_SCALAR);
+    uint64_t counted = 9;
+    struct ddp_operands_device on = {.device = &device, .wrong = &counted};
     void *stage = ddp_alloc_pages(DDP_OPERANDS_STAGE_BYTES);
     unsigned char *memory = ddp_alloc_pages(4 * sizes[1]);
     assert_true(stage != NULL && memory != NULL);
     device_begin = memory;
     device_end = memory + 4 * sizes[1];
-    stage_begin = stage;
+    on.stage = stage_begin = stage;
+    device.copy = counted_copy;
+    device.fill = device_fill;
     for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++)
         for (size_t s = 0; s < DDP_COUNT_OF(sizes); s++)
-            check_on_device((enum ddp_placement)placement, sizes[s], stage);
+            check_on_device((enum ddp_placement)placement, sizes[s], &on);
     assert_int_equal(longest_copy, DDP_OPERANDS_STAGE_BYTES);
+    /* With kernels, the host reads data only to describe an error. */
+    assert_int_equal(device.streams->create(&on.stream, NULL), 0);
+    for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++)
+        for (size_t s = 0; s < DDP_COUNT_OF(sizes); s++)
+            check_on_device((enum ddp_placement)placement, sizes[s], &on);
+    device.streams->destroy(on.stream);
     ddp_free_pages(memory, 4 * sizes[1]);
     ddp_free_pages(stage, DDP_OPERANDS_STAGE_BYTES);
 }

@@ -13,6 +13,7 @@
 #include "base/sysinfo.h"
 #include "device/cpu/kernels_cpu.h"
 #include "device/element_ops.h"
+#include "device/input_ops.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
@@ -311,6 +312,22 @@ static void cpu_count_digits(struct ddp_stream *s, const float *value, size_t n,
     }
 }
 
+static void cpu_write_expected(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                               size_t first, size_t count)
+{
+    const int bytes = (int)ddp_dtype_size(e->dtype);
+    for (size_t i = 0; i < count; i++)
+        ddp_element_store(dst, i, bytes, ddp_expected_bits(e, first + i));
+}
+
+static void cpu_count_wrong(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                            size_t first, size_t count, uint64_t *wrong)
+{
+    const int bytes = (int)ddp_dtype_size(e->dtype);
+    for (size_t i = 0; i < count; i++)
+        *wrong += ddp_element_bits(data, i, bytes) != ddp_expected_bits(e, first + i);
+}
+
 static const struct ddp_stream_kernels cpu_kernels = {
     .reduce = cpu_reduce,
     .narrow = cpu_narrow,
@@ -332,6 +349,8 @@ static const struct ddp_stream_kernels cpu_kernels = {
     .add_count = cpu_add_count,
     .split = cpu_split,
     .count_digits = cpu_count_digits,
+    .write_expected = cpu_write_expected,
+    .count_wrong = cpu_count_wrong,
 };
 
 static int cpu_probe(struct ddp_err *err)

@@ -37,6 +37,12 @@ void ddp_cuda_widen_back(struct ddp_stream *s, float *dst, const void *src, size
                          enum ddp_dtype from, uint64_t *overflows);
 void ddp_cuda_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
 
+/* kernels_input.cu */
+void ddp_cuda_write_expected(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                             size_t first, size_t count);
+void ddp_cuda_count_wrong(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                          size_t first, size_t count, uint64_t *wrong);
+
 /* kernels_select.cu */
 size_t ddp_cuda_select_scratch(size_t n, size_t k);
 void ddp_cuda_select_threshold(struct ddp_stream *s, const struct ddp_stream_select *x,
