@@ -89,7 +89,7 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(INT, "warmup", 'w', AT(bench.warmup), "N", "5",
             "untimed iterations before the timed ones", .max = DDP_PLAN_ITERS_MAX),
     DDP_OPT(DOUBLE, "precision", 0, AT(precision_percent), "PCT", "2",
-            "measure until half the 95 % interval is within PCT percent of the median, checked "
+            "measure until half the 95 % interval is at most PCT percent of the median, checked "
             "after 20, 30, 45, ... iterations; no default with -n",
             .min = 0.01, .max = 100),
     DDP_OPT(DOUBLE, "max-time", 0, AT(bench.max_time_s), "S", "5",
@@ -142,7 +142,7 @@ static const struct ddp_opt root_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(INT, "root", 'r', AT(bench.root), "N", "0",
             "the rank that holds or receives the full array (in each group)", .max = 1 << 20,
-            .brief = "the rank that holds or receives the whole"),
+            .brief = "the rank that holds or receives the full array"),
     DDP_OPT_END,
 };
 
@@ -178,8 +178,9 @@ static const struct ddp_opt data_rows[] = {
     DDP_OPT_INCLUDE(time_rows, 0),
     DDP_OPT_HEADING("Measurement"),
     DDP_OPT(ENUM, "check", 'c', AT(bench.check), "WHEN", "once",
-            "verify the first, the last timed and a burst of operations per point (once), all "
-            "iterations as well (all), or nothing; 0, 1 and larger numbers mean off, once and all",
+            "per point verify the first operation, the last timed one and a burst (once), every "
+            "timed operation, too (all), or nothing (off); 0, 1 and larger numbers mean off, once "
+            "and all",
             .choices = ddp_check_names, .spelling = check_number),
     DDP_OPT_INCLUDE(output_rows, 0),
     DDP_OPT_INCLUDE(ddp_plot_rows, AT(world.plot)),
@@ -266,7 +267,7 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
 }
 
 /* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
- * not those of single calls. */
+ * not the normal times of single calls. */
 static void add_note(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
@@ -281,7 +282,7 @@ static void add_note(struct ddp_collective_values *v)
 }
 
 /* Turns the parsed options into bench options. With -n or --block the number of iterations is
- * exact, unless --precision or --max-time is given as well. Without -n and --block, --precision and
+ * exact, unless --precision or --max-time is also given. Without -n and --block, --precision and
  * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
  * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
@@ -305,8 +306,8 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
     return 0;
 }
 
-/* Writes a description for people, such as "20 iterations" or "iterations until 2 % precise, at
- * most 5 s and 10000". */
+/* Writes a description for people, such as "20 iterations" or "until 2 % precise, at most 5 s and
+ * 10000 iterations". */
 static void describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)
 {
     char limit[48] = "", block[48] = "";
@@ -316,8 +317,8 @@ static void describe_timing(const struct ddp_bench_options *o, char *out, size_t
     if (o->block > 1)
         snprintf(block, sizeof block, " of %lld calls", (long long)o->block);
     if (o->precision > 0)
-        snprintf(out, out_bytes, "iterations%s until %g %% precise, at most %s%s%lld", block,
-                 o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters);
+        snprintf(out, out_bytes, "until %g %% precise, at most %s%s%lld iterations%s",
+                 o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters, block);
     else
         snprintf(out, out_bytes, "%lld iterations%s%s", (long long)o->iters, block, limit);
 }
@@ -406,8 +407,9 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
         snprintf(extra, sizeof extra, " and %s to compress", more);
     describe_timing(&v->bench, timing, sizeof timing);
     ddp_points_job.estimate(v, ranks, ranks, &time);
-    fprintf(app->out, "# dry run: %d point%s, %s after %lld each, backend %s\n", plan->count,
-            plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
+    fprintf(app->out,
+            "# dry run: %d point%s; each: %s, after %lld warm-up iterations; backend %s\n",
+            plan->count, plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
             plan->host_bytes == plan->buffer_bytes ? ddp_memory_name(plan->memory) : "host", ranks,
             ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
@@ -421,8 +423,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
 }
 
 /* Sets `of` [all] to the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts, its
- * value decides. Otherwise an outside launcher's number of ranks per host decides, and without a
- * launcher there is one host. */
+ * value decides. Otherwise an outside launcher's number of ranks per host decides. Without an
+ * outside launcher there is one host. */
 static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
@@ -460,9 +462,9 @@ static int count_hosts(const struct ddp_app *app, const struct ddp_collective_va
     return rc;
 }
 
-/* Predicts whether the ranks will find more threads than cores (`oversubscribed` in struct
- * ddp_comm_shm). With --overlap-compute the answer is always true, because coll/async.c sets this
- * member for the progress thread. */
+/* Predicts the member `oversubscribed` of struct ddp_comm_shm: whether there will be more threads
+ * than cores. With --overlap-compute it is always true, because coll/async.c sets it for the
+ * progress thread. */
 static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
                               int all)
 {
@@ -531,8 +533,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     struct ddp_collective_values *v = values;
     struct ddp_bench_options *o = &v->bench;
     DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
-    /* Compressed and partial exchanges work in place. The dense points of the same plan then do
-     * too, so that they can be compared. */
+    /* Compressed and partial exchanges work in place. The dense points of the same plan then work
+     * in place, too, so that they can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return check_values((enum ddp_coll)ddp_coll_parse(app->cmd->name), app, values, parsed, err);
@@ -549,8 +551,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     "A size is that of the full buffer, which has one chunk per rank. It is rounded\n"             \
     "down to whole chunks.\n"
 
-/* Defines the command `name_` of a collective. The first of the last arguments is the option table,
- * and more members of the descriptor may follow it. */
+/* Defines the command `name_` of a collective. The first variadic argument is the option table.
+ * More members of the descriptor may follow it. */
 #define COLLECTIVE(symbol, name_, summary_, ...)                                                   \
     const struct ddp_cmd ddp_cmd_##symbol = {.name = name_,                                        \
                                              .group = DDP_CMD_MEASURE,                             \
@@ -621,7 +623,7 @@ COLLECTIVE(scatter, "scatter", "each rank receives its chunk of the root's array
 COLLECTIVE(send_recv, "send-recv", "ring shift: each rank sends an array to the next rank", plain,
            NAMES("send_recv", "sendrecv"),
            .details = ITERATION
-           "A size is that of the array on each rank. It does not work in place.\n" VERIFIED,
+           "A size is that of the array on each rank. Send-recv does not work in place.\n" VERIFIED,
            .examples = "  ddpbench send-recv --size 64M\n"
                        "  ddpbench send-recv --ranks 4 --groups 2\n");
 

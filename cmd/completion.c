@@ -253,7 +253,8 @@ static void put_zsh_commands(FILE *out)
 static void print_zsh(FILE *out)
 {
     fputs("#compdef ddpbench\n"
-          "# A value of a list may follow others and a comma. A value with a colon needs more.\n"
+          "# In a list, other values and a comma may stand before the value to complete.\n"
+          "# After a value that ends in a colon, the user must type an argument.\n"
           "_ddpbench_values() {\n"
           "    compset -P '*,'\n"
           "    compadd -S '' -- ${(M)@:#*:}\n"

@@ -34,7 +34,7 @@ struct doctor {
     int count;
 };
 
-/* Adds a finding, unless there are FINDINGS_MAX already. advice says what to do, or is "" if
+/* Adds a finding, unless there are FINDINGS_MAX already. `advice` says what to do, or is "" if
  * nothing needs to be done. */
 static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verdict,
                                   const char *subject, const char *advice, const char *fmt, ...)

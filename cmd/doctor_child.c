@@ -1,7 +1,7 @@
 /* Connects the ranks of a job for `mpiexec ddpbench doctor`.
  *
  * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore uses a child
- * process to connect to the others. If the child does not succeed in time, the rank itself can
+ * process to connect to the other ranks. If the child does not succeed in time, the rank itself can
  * still print its findings. */
 #include "doctor_child.h"
 
@@ -18,8 +18,8 @@
 #include "run/rank_error.h"
 #include "run/world.h"
 
-/* The ranks of a host vote within VOTE_US. Connecting takes at most CONNECT_US, and RANK_US more
- * per rank of the job. The child then has REPORT_US to print. */
+/* The ranks of a host vote within VOTE_US (ddp_rank_error_vote). Connecting takes at most
+ * CONNECT_US, and RANK_US more per rank of the job. The child then has REPORT_US to print. */
 #define VOTE_US    2500000
 #define CONNECT_US 3500000
 #define RANK_US    20000
@@ -46,8 +46,9 @@ static int tell(int fd, char byte, struct ddp_err *err)
 }
 
 /* Runs in the child process. Sends CONNECTED to `done`, and PRINTED when rank 0 has printed the
- * findings. The deadline of the connection is longer than the rank waits for the child. A launcher
- * may end the job when a child ends, so the child must not end first. */
+ * findings. The deadline of the connection is longer than the time for which the rank waits for the
+ * child. A launcher may end the job when a child ends, so the child must not end before the rank
+ * stops waiting. */
 static int join(const struct ddp_app *app, const struct ddp_sysinfo *info, const char *mine,
                 bool json, int done)
 {

@@ -54,8 +54,8 @@ static void explain_busbw(FILE *out)
           "sent somewhere, and the sum must then be sent to n-1 ranks. That is 2(n-1)\n"
           "transfers per element and 2(n-1) S bytes in all, which n links share.\n"
           "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of\n"
-          "them needs no transfer for its own. Why 1: all of S crosses the busiest link\n"
-          "once.\n"
+          "them needs no transfer for its own chunk. Why 1: all of S crosses the busiest\n"
+          "link once.\n"
           "\n",
           out);
     fprintf(out,
@@ -99,9 +99,9 @@ static void explain_time(FILE *out)
           "instead, and the time runs from the earliest start to the latest exit, on clocks\n"
           "that the ranks have synchronised. An iteration that a rank began more than 1 us\n"
           "late is invalid and is measured again. Rewriting the input and verifying the\n"
-          "result are not timed. From 64 KiB on they begin only when all ranks have\n"
-          "finished the operation, so that they do not slow down a rank that is still\n"
-          "timed.\n"
+          "result are not timed. With messages of 64 KiB or more they begin only when all\n"
+          "ranks have finished the operation, so that they do not slow down a rank that is\n"
+          "still timed.\n"
           "\n"
           "The table shows the median over the iterations. Its 95 % interval assumes\n"
           "nothing about the distribution of the times: with n iterations it is bounded by\n"

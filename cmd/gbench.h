@@ -20,7 +20,7 @@ struct ddp_gbench_case {
     /* Called before each run, untimed. NULL if the input need not be restored. */
     void (*restore)(void *arg);
     void (*run)(void *arg);
-    /* Returns the bytes that the last run moved. */
+    /* Returns the bytes that the last run had to move. */
     double (*bytes)(void *arg);
     /* Returns the number of elements that a run processes. Called after begin. */
     double (*items)(void *arg);

@@ -226,8 +226,9 @@ int main(int argc, char **argv)
 {
     const struct ddp_log log = {.stream = stderr};
     struct ddp_err err = DDP_ERR_INIT;
-    /* A write beyond the file size limit then returns an error instead of ending the process. A
-     * write to a closed pipe ends the process, because nobody reads the results. */
+    /* Ignore SIGXFSZ, so that a write beyond the file size limit returns an error instead of ending
+     * the process. A write to a closed pipe still ends the process, because nobody would read the
+     * results. */
     signal(SIGXFSZ, SIG_IGN);
     /* End when ddpbench is killed, because nobody would read the results. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);

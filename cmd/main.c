@@ -258,9 +258,11 @@ __attribute__((noinline)) static int run_program(int argc, char **argv)
         .argv = argv,
         .commands = commands,
     };
-    /* A write to a closed pipe then returns an error instead of ending the process. */
+    /* Ignore SIGPIPE, so that a write to a closed pipe returns an error instead of ending the
+     * process. */
     signal(SIGPIPE, SIG_IGN);
-    /* A write beyond the file size limit (ulimit -f) then returns an error as well. */
+    /* Ignore SIGXFSZ, so that a write beyond the file size limit (ulimit -f) returns an error,
+     * too. */
     signal(SIGXFSZ, SIG_IGN);
     find_binary_dir(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);

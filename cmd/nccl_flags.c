@@ -162,7 +162,7 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     default:
         if (f->letter == 'T' && strcmp(value, "0") == 0)
             return 0; /* 0 means no timeout in nccl-tests, but ddpbench always has a timeout */
-        /* all_gather_perf accepts -o and ignores it */
+        /* nccl-tests accepts and ignores flags without a meaning, such as -o of all_gather_perf */
         return ddp_opt_find(cmd->rows, f->ours, &row) ? add(line, f->ours, value, err) : 0;
     }
 }

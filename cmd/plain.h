@@ -53,7 +53,7 @@ struct ddp_exit_row {
     const char *meaning;
 };
 const struct ddp_exit_row *ddp_exit_rows(void);
-/* Sentences about all codes, in one line. */
+/* Text about the exit codes as a whole, without line breaks. */
 extern const char ddp_exit_text[];
 /* Prints the exit codes for people. */
 void ddp_exit_print(FILE *out);

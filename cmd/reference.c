@@ -9,7 +9,8 @@
 #include "plain.h"
 #include "record/provenance.h"
 
-/* ci/build.mk names the file as a dependency, because the compiler does not see it. */
+/* ci/build.mk names the schema as a dependency, because the compiler does not see that this file
+ * includes it. */
 __asm__(".pushsection .rodata\n"
         ".global ddp_schema_text\n"
         "ddp_schema_text:\n"

@@ -59,8 +59,9 @@ const struct ddp_cmd ddp_cmd_show = {
     .name = "show",
     .summary = "print stored results again, in any format",
     .operands = "FILE...",
-    .details = "A result is what `--json FILE` wrote, of a measurement, a training, a sweep or a\n"
-               "verdict. The table, CSV and Markdown are those that the command itself printed.\n"
+    .details = "A result is a file that `--json FILE` wrote. It holds a measurement, a training\n"
+               "run, a sweep or a verdict. The table, CSV and Markdown are the same as those of\n"
+               "the command that wrote the result.\n"
                "A result that was changed after it was written is refused, unless --edited is\n"
                "given. Several results follow each other, and their points share the plots. The\n"
                "formats json, junit, gbench and those of github-action-benchmark take only one.\n"

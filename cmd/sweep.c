@@ -121,8 +121,8 @@ static const struct ddp_opt rows[] = {
             "measures only once: repeat the same command line N times",
             .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX, .brief = "measure everything N times"),
     DDP_OPT(STRING, "journal", 0, AT(journal_path), "FILE", NULL,
-            "record finished points in FILE and keep it (default: FILE.journal beside the result "
-            "of --json, removed when the result is complete)",
+            "record finished points in FILE and keep it (default: RESULT.journal with --json "
+            "RESULT; it is removed when the result is complete)",
             .brief = "record finished points in FILE, and keep it"),
     DDP_OPT(FLAG, "restart", 0, AT(restart), NULL, NULL,
             "discard the finished points in the journal", .brief = ""),

@@ -110,7 +110,8 @@ static const struct ddp_opt rows[] = {
             "compare a hash of all parameters across ranks after every epoch or every step",
             .choices = check_names),
     DDP_OPT(STRING, "dump-gradients", 0, AT(dump_dir), "DIR", NULL,
-            "record each rank's gradients before any exchange in DIR/rank0.npy, rank1.npy, ..."),
+            "record in DIR/rank0.npy, rank1.npy, ... each rank's gradients before they are "
+            "exchanged"),
     DDP_OPT(INT, "dump-every", 0, AT(dump_every), "N", "100",
             "with --dump-gradients: record the first step and every N-th step after it", .min = 1,
             .max = 1e15),
@@ -395,11 +396,11 @@ const struct ddp_cmd ddp_cmd_train = {
     .summary = "train a real network data-parallel, with a chosen gradient exchange",
     .operands = "",
     .details = "Every rank holds the whole model and its slice of each global batch. Gradients\n"
-               "are averaged over the global batch, so P ranks with batch B train like one with\n"
-               "P*B. Batch normalisation (resnet9) is the exception: it sees each rank's images\n"
-               "alone. On one machine, the same options give the same losses, bit for bit.\n"
-               "Seconds and images/s cover the training alone, without the evaluation over all\n"
-               "images.\n"
+               "are averaged over the global batch, so P ranks with batch B train like one rank\n"
+               "with batch P*B. Batch normalisation (resnet9) is the exception: each rank\n"
+               "normalises only its own images. On one machine, the same options give the same\n"
+               "losses, bit for bit. Seconds and images/s cover only the training, and not the\n"
+               "evaluation.\n"
                "\n"
                "Each step uses the gradients of all ranks (dense, fp16, bf16, topk, threshold,\n"
                "oktopk), or each rank uses its own gradients and parameters are averaged from\n"

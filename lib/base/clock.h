@@ -1,5 +1,5 @@
 /* Monotonic time in integer nanoseconds. The result record contains the resolution of the clock and
- * the cost of a call. */
+ * the time that one call takes. */
 #ifndef DDP_BASE_CLOCK_H
 #define DDP_BASE_CLOCK_H
 
@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Returns CLOCK_MONOTONIC in ns. Makes no system call (vDSO). */
+/* Returns CLOCK_MONOTONIC in ns. Usually makes no system call, because Linux reads this clock in
+ * the vDSO. */
 static inline int64_t ddp_now_ns(void)
 {
     struct timespec t;

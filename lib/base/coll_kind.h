@@ -1,11 +1,12 @@
 /* The collectives: names, aliases and bus-bandwidth factors.
  *
- * algbw = S / t. t is the time in seconds. S is the size of the full buffer in bytes. For
- * collectives that split the buffer, S is n times the part of one rank.
+ * n is the number of ranks. The algorithm bandwidth is algbw = S / t. t is the time in seconds. S
+ * is the size of the full buffer in bytes. For collectives that split the buffer, S is n times the
+ * part of one rank.
  *
- * busbw = algbw * factor(n). busbw is the data rate on the link of each rank if an optimal
- * algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md). The factors
- * are:
+ * The bus bandwidth is busbw = algbw * factor(n). It is the data rate on the link of each rank if
+ * an optimal algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md).
+ * The factors are:
  *   allreduce                    2(n-1)/n: every rank sends this multiple of S
  *   reduce-scatter, all-gather,
  *   all-to-all, gather, scatter  (n-1)/n: the busiest rank sends or receives this share of S
@@ -35,7 +36,7 @@ enum ddp_coll {
 
 /* Returns the name: "allreduce", "reduce-scatter", ... */
 const char *ddp_coll_name(enum ddp_coll coll);
-extern const char *const ddp_coll_names[]; /* by value, ending with NULL */
+extern const char *const ddp_coll_names[]; /* indexed by the enum; the last entry is NULL */
 /* Parses a name. Accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
  * bcast, ...). Returns an enum ddp_coll, or -1 if the name is unknown. */
 int ddp_coll_parse(const char *name);

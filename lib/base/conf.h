@@ -40,7 +40,7 @@ enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the backend modules and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
- * one that holds one of these files is chosen. If no candidate does, the last one is chosen,
+ * folder that holds a module or the helper is chosen. If none holds one, the last folder is chosen,
  * because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable

@@ -1,4 +1,4 @@
-/* The SIMD levels, the number of cores and the cache that this process can use. A processor that
+/* The SIMD levels, the logical processors and the cache that this process can use. A processor that
  * supports a SIMD level also supports all lower levels. */
 #ifndef DDP_BASE_CPUINFO_H
 #define DDP_BASE_CPUINFO_H
@@ -19,7 +19,8 @@ enum ddp_simd ddp_cpu_best_simd(void);
 const char *ddp_simd_name(enum ddp_simd level);
 /* Parses the name of a level. Returns the level, or -1 if the name is unknown. */
 int ddp_simd_parse(const char *name);
-/* Returns the number of cores that this process may run on (sched_getaffinity), at least 1. */
+/* Returns the number of logical processors that this process may run on (sched_getaffinity), at
+ * least 1. */
 int ddp_cpu_usable_cores(void);
 
 /* The last-level cache, as Linux reports it. Its size decides whether a copy uses stores that

@@ -17,7 +17,7 @@ enum ddp_dtype {
 };
 enum ddp_op { DDP_SUM, DDP_AVG, DDP_PROD, DDP_MIN, DDP_MAX, DDP_OP_COUNT };
 
-/* The canonical names, by value, ending with NULL. */
+/* The canonical names, indexed by the enum. The last entry is NULL. */
 extern const char *const ddp_dtype_names[], *const ddp_op_names[];
 
 /* Returns the size of one element in bytes. */

@@ -2,15 +2,16 @@
  *
  *   DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)
  *
- *   symbol   the type is DDP_<symbol>
- *   name     its canonical name
+ *   symbol   the constant of enum ddp_dtype is DDP_<symbol>
+ *   name     the canonical name of the type
  *   aliases  other names, as one string: " float fp32 " (each between spaces)
  *   type     the C type that holds an element
  *   kind     FLOAT, SIGNED or UNSIGNED
  *   digits   whole numbers up to 2^digits (floats) or below 2^digits (integers) are exact
- *   mean     the symbol of the type in which partial sums of an average are computed and sent. The
- *            sums of integers need a wider type.
- *   mpi      the MPI type that moves elements; MPI also reduces this type, except for 16-bit floats
+ *   mean     the symbol of the type in which the partial sums of an average are sent. For integers
+ *            it is a wider type, so that the sums fit.
+ *   mpi      the MPI type of elements in messages. MPI's reductions use it too, except for 16-bit
+ *            floats.
  *   nccl     the NCCL type; ncclNumTypes if NCCL has none
  *
  * The arithmetic is in device/cpu/kernels_cpu.inc.h and device/cuda/kernels_reduce.cu. */

@@ -37,9 +37,9 @@ enum ddp_fault_at {
 
 struct ddp_fault_row {
     const char *name, *help;
-    int code;       /* the code that action errno returns */
+    int code;       /* the return code of the action errno */
     bool collector; /* the collector passes this point, not ranks */
-    bool data;      /* action flip is possible here */
+    bool data;      /* the point has data for the action flip */
 };
 
 /* Value of `rank` for a caller to which no fault applies. */

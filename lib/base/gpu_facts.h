@@ -21,8 +21,8 @@ struct ddp_gpu_facts {
     double power_limit_W; /* the enforced limit; -1: unknown */
 };
 
-/* Returns whether heat or a lack of power reduces the clocks below their normal values under load.
- * The normal power cap does not count. */
+/* Returns whether heat or an insufficient power supply slows the GPU down. The normal power cap
+ * does not count. */
 static inline bool ddp_gpu_facts_slowed(const struct ddp_gpu_facts *g)
 {
     return strstr(g->throttle, "thermal") || strstr(g->throttle, "brake") ||

@@ -528,7 +528,7 @@ int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out
     return DDP_OK;
 }
 
-/* Computes the digest of `doc`, which leaves out the member "digest". */
+/* Computes the digest of `doc` without its member "digest". */
 static int canonical_digest(const cJSON *doc, char out[DIGEST_BYTES], struct ddp_err *err)
 {
     struct ddp_strbuf text = DDP_STRBUF_INIT;

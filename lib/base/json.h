@@ -6,8 +6,8 @@
  * canonical form (json_canonical.h) without this member. It is written as "jcs-fnv1a64:<16 hex
  * digits>". A program that rewrites a document but keeps all values, such as `jq .`, does not
  * change the digest. Earlier versions wrote another digest, "fnv1a64:<16 hex digits>", as the last
- * member. It is the hash of all bytes before the comma that precedes this member. Digests of this
- * form are still checked, but no longer written. */
+ * member. This digest is the hash of all bytes before the comma that precedes this member. Digests
+ * of this form are still checked, but no longer written. */
 #ifndef DDP_BASE_JSON_H
 #define DDP_BASE_JSON_H
 
@@ -66,8 +66,8 @@ int ddp_json_print_digest(const cJSON *doc, struct ddp_strbuf *out,
 int ddp_json_parse_digest(const char *text, size_t bytes, const char *name, bool *changed,
                           cJSON **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Prints `doc` to `out`. Always releases `doc`. Returns DDP_ENOMEM if `doc` is NULL or incomplete,
- * or if memory is exhausted. Does not report a failed write, for which the caller checks
- * ferror(out) after a flush. */
+ * or if memory is exhausted. Does not report a failed write. To find one, the caller flushes `out`
+ * and checks ferror(out). */
 int ddp_json_write(cJSON *doc, FILE *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -21,8 +21,8 @@ extern "C" {
  * A NaN or infinity becomes "null", as in the documents of ddpbench. */
 void ddp_json_shortest(double value, char out[DDP_JSON_NUMBER_BYTES]);
 
-/* Appends the canonical form of `doc`. `without` names a member of the outermost object that is
- * left out; it may be NULL. Returns DDP_ENOMEM if memory is exhausted. */
+/* Appends the canonical form of `doc`, but leaves out the member `without` of the outermost object.
+ * `without` may be NULL. Returns DDP_ENOMEM if memory is exhausted. */
 int ddp_json_canonical(const cJSON *doc, const char *without, struct ddp_strbuf *out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 

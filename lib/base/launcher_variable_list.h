@@ -1,6 +1,6 @@
-/* One line per variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded). recorded
- * is 1 if the variable may appear in a result. launch/launcher.c reads the variables, and
- * record/provenance.c records those with 1. */
+/* One line per variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded).
+ * `recorded` is 1 if the variable may appear in a result. launch/launcher.c reads all variables,
+ * and record/provenance.c records those whose `recorded` is 1. */
 DDP_LAUNCHER_VARIABLE(OMPI_RANK, "OMPI_COMM_WORLD_RANK", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_LOCAL_RANK, "OMPI_COMM_WORLD_LOCAL_RANK", 1)

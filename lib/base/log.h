@@ -27,10 +27,12 @@ struct ddp_log {
      * Otherwise progress is written in whole lines. The first line comes one interval after the
      * first call of ddp_log_progress, and later lines are at least one interval apart. */
     int64_t progress_every_ns;
-    int64_t progress_since_ns; /* the time of the last whole line of progress; 0: no call yet */
+    /* The time of the last whole line of progress, or of the first call. 0: no call yet. */
+    int64_t progress_since_ns;
 };
 
-/* Writes a line such as "ddpbench: warning: text\n", unless log is NULL or has a lower level. */
+/* Writes a line such as "ddpbench: warning: text\n", unless `log` is NULL or log->level is lower
+ * than `level`. */
 void ddp_logf(const struct ddp_log *log, enum ddp_log_level level, const char *fmt, ...)
     DDP_PRINTF(3, 4);
 /* Returns whether the stream can accept a line within timeout_ms. Returns false for a full pipe
@@ -44,9 +46,9 @@ bool ddp_log_ready(FILE *stream, int timeout_ms);
  * line. */
 void ddp_log_progress(struct ddp_log *log, const char *fmt, ...) DDP_PRINTF(2, 3);
 void ddp_log_clear_progress(struct ddp_log *log);
-/* Appends two times to a line of progress, for example ", 40 s, about 3 min left": the time since
- * the command began, and the time that is left. `quality` is "about" or "at most". `left_s` is NaN
- * if the time left is not known. */
+/* Appends the time since the command began and the remaining time to a line of progress, for
+ * example ", 40 s, about 3 min left". `quality` is "about" or "at most". `left_s` is NaN if the
+ * remaining time is not known. */
 void ddp_log_progress_times(char *text, size_t text_bytes, double elapsed_s, const char *quality,
                             double left_s);
 /* Writes "ddpbench: error: [rank N: ]text\n  hint\n". Leaves out "error: " if err->interrupted is

@@ -48,9 +48,9 @@ static inline __attribute__((always_inline)) void ddp_prefetch(const void *array
 void *ddp_calloc(size_t n, size_t elem_bytes);
 /* Fills *err with "no memory for BYTES bytes (WHERE)". Returns DDP_ENOMEM. */
 int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char *where);
-/* Sets *ptr to a new array of n elements, as ddp_calloc does: DDP_TRY(DDP_NEW(&table, n, err)). If
- * memory is exhausted, sets *ptr to NULL and returns DDP_ENOMEM. The message contains the number of
- * bytes and the name of the calling function. */
+/* Sets *ptr to a new array of n elements from ddp_calloc, for example DDP_TRY(DDP_NEW(&table, n,
+ * err)). If memory is exhausted, sets *ptr to NULL and returns DDP_ENOMEM. The message contains the
+ * number of bytes and the name of the calling function. */
 #define DDP_NEW(ptr, n, err)                                                                       \
     ((*(ptr) = ddp_calloc(n, sizeof **(ptr))) != NULL                                              \
          ? DDP_OK                                                                                  \
@@ -58,14 +58,14 @@ int ddp_fail_memory(struct ddp_err *err, size_t n, size_t elem_bytes, const char
 /* Resizes a block to n elements, with an overflow check. If it returns NULL, the old block stays
  * valid. */
 void *ddp_realloc_array(void *ptr, size_t n, size_t elem_bytes);
-/* Resizes *ptr to n elements: DDP_TRY(DDP_RESIZE(&table, n, err)). New elements are not
+/* Resizes *ptr to n elements, for example DDP_TRY(DDP_RESIZE(&table, n, err)). New elements are not
  * initialised. If memory is exhausted, returns DDP_ENOMEM with the same message as DDP_NEW, and
  * *ptr does not change. */
 #define DDP_RESIZE(ptr, n, err) ddp_resize(ptr, n, sizeof **(ptr), __func__, err)
 /* Implements DDP_RESIZE. `ptr` is the address of a pointer to elements of elem_bytes bytes. */
 int ddp_resize(void *ptr, size_t n, size_t elem_bytes, const char *where, struct ddp_err *err);
-/* Returns uninitialised memory, aligned to 4096 bytes. From 4 MiB on, the memory is aligned to 2
- * MiB, and the kernel is asked for transparent huge pages. If bytes is 0, returns a valid pointer.
+/* Returns uninitialised memory, aligned to 4096 bytes. Memory of 4 MiB or more is aligned to 2 MiB,
+ * and the kernel is asked for transparent huge pages. If bytes is 0, returns a valid pointer.
  * Release the memory with ddp_free_pages(ptr, bytes). */
 void *ddp_alloc_pages(size_t bytes);
 void ddp_free_pages(void *ptr, size_t bytes);

@@ -15,7 +15,7 @@ typedef const char *ddp_candidate(const void *ctx, int i);
  * for a suggestion. */
 const char *ddp_nearest(const char *text, ddp_candidate *candidate, const void *ctx);
 /* Sets the hint "did you mean 'NEAREST'?". If no candidate is near, the hint is `advice`, or the
- * list of all candidates if advice is NULL. Returns err->code. */
+ * list of all candidates if `advice` is NULL. Returns err->code. */
 int ddp_hint_nearest(struct ddp_err *err, const char *text, ddp_candidate *candidate,
                      const void *ctx, const char *advice);
 /* Fills *err with the message "unknown KIND 'TEXT'WHERE" and a hint with the nearest candidate, or

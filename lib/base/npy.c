@@ -82,7 +82,7 @@ static size_t take_number(struct cursor *c)
     return value;
 }
 
-/* Reads (n,) or (m, n). */
+/* Reads (columns,) or (rows, columns). */
 static void take_shape(struct cursor *c, struct ddp_npy *npy)
 {
     expect(c, "(");

@@ -10,10 +10,10 @@
  * When P ranks replay one file, rank r reads row (i P + r) % rows in iteration i, so that the ranks
  * have different gradients.
  *
- * Only NPY version 1.0, type '<f4', C order and the shapes (n,) and (m, n) are supported. For any
- * other file ddp_npy_open returns DDP_EINPUT, and the message has the reason. The shape must match
- * the length of the file exactly. Source: NumPy Enhancement Proposal 1, "A Simple File Format for
- * NumPy Arrays". */
+ * Only NPY version 1.0, type '<f4', C order and the shapes (columns,) and (rows, columns) are
+ * supported. The data must fill the file to its end. For any other file ddp_npy_open returns
+ * DDP_EINPUT, and the message has the reason. Source: NumPy Enhancement Proposal 1, "A Simple File
+ * Format for NumPy Arrays". */
 #ifndef DDP_BASE_NPY_H
 #define DDP_BASE_NPY_H
 
@@ -27,8 +27,8 @@ extern "C" {
 #endif
 
 struct ddp_npy {
-    /* The shape [rows][columns]. A one-dimensional file has one row. rows may be 0, but columns may
-     * not. */
+    /* The shape [rows][columns]. A one-dimensional file has one row. `rows` can be 0, but `columns`
+     * cannot. */
     size_t rows, columns;
     int fd; /* private to npy.c */
     size_t data_offset;
@@ -44,12 +44,12 @@ int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err) DDP
 int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out, size_t n,
                  struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Creates a file without rows, or truncates an existing file. columns must not be 0. Returns
+/* Creates a file without rows, or truncates an existing file. `columns` must not be 0. Returns
  * DDP_ECREATE or DDP_EIO on failure. */
 int ddp_npy_create(const char *path, size_t columns, struct ddp_npy *out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends row [columns] and updates the header. The file is valid after every successful call.
- * Returns DDP_EIO on failure. */
+/* Appends the row `row` [columns] and updates the header. The file is valid after every successful
+ * call. Returns DDP_EIO on failure. */
 int ddp_npy_append(struct ddp_npy *npy, const float *row, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Closes an opened or created file. A zeroed struct is allowed. */

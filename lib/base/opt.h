@@ -41,8 +41,8 @@ enum ddp_opt_kind {
     DDP_OPT_ENUM_LIST,   /* struct ddp_int_list: indices of choices; "all" gives every choice */
     DDP_OPT_STRING_LIST, /* struct ddp_string_list: comma separated, copied */
     /* Kinds of rows that are not options: */
-    DDP_OPT_GROUP, /* `name` is the heading in help of the rows that follow in this table */
-    DDP_OPT_ROWS   /* stands for the rows of `include`, each moved by `offset` */
+    DDP_OPT_GROUP, /* `name` is the heading, in help, above the rows that follow in this table */
+    DDP_OPT_ROWS   /* stands for the rows of `include`; `offset` is added to their offsets */
 };
 
 /* The lists. `n` must be the first member. */
@@ -80,7 +80,8 @@ struct ddp_opt {
     int (*spelling)(const char *text);
     /* For shell completion of an option without choices: writes the i-th value to offer for this
      * command, or returns false past the last. Other values are legal, too. NULL: no value is
-     * offered. A value that ends in a colon needs an argument. */
+     * offered. A value that ends in a colon is only the beginning of a value: the user adds an
+     * argument. */
     bool (*offer)(const char *command, int i, char *out, size_t out_bytes);
     const struct ddp_opt *include;
     /* One line for the short page of `-h`. If it is "", the short page shows `help`. If it is NULL,
@@ -88,7 +89,7 @@ struct ddp_opt {
     const char *brief;
     /* Filled by ddp_opt_get and ddp_opt_find. */
     const char *group; /* heading in help */
-    int index;         /* position among all options, included ones too */
+    int index;         /* position among all options, including those of included tables */
 };
 
 /* An option: DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20", "timed iterations"). More members may

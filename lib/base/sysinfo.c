@@ -49,8 +49,8 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Reads a file with lines "NAME NUMBER", which may end in a unit. Returns the number of `field`, or
- * -1 if the field is missing. */
+/* Reads a file whose lines are "NAME NUMBER" or "NAME NUMBER UNIT". Returns the number of the name
+ * `field`, or -1 if the name is missing. */
 static int64_t read_field(const char *folder, const char *file, const char *field)
 {
     char name[64];

@@ -19,7 +19,7 @@ struct ddp_sysinfo {
     int machine_cores;       /* online cores of the machine */
     double cpu_quota;        /* CPU quota of the cgroup, in cores; NaN: no limit, or unknown */
     int64_t memory_bytes;    /* memory of the machine, or the cgroup's limit if lower */
-    int64_t available_bytes; /* MemAvailable, or the rest below the cgroup's limit if lower */
+    int64_t available_bytes; /* MemAvailable, or what the cgroup's limit leaves if that is less */
     double load;             /* load average over 1 minute */
     char thp[16];            /* transparent huge pages for private memory: "always", ... */
     char shmem_thp[16];      /* the same for shared memory */
@@ -32,8 +32,9 @@ const char *ddp_sysinfo_environment(size_t i);
 
 /* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
  * known. Returns the huge page size if huge pages map at least half of the mapping's resident
- * memory; a request for huge pages does not guarantee them. Write to the buffer first. Reads files,
- * so do not call this function in timed regions. */
+ * memory; a request for huge pages does not guarantee them. Write to the buffer first, because
+ * memory that was never written has no pages. Reads files, so do not call this function in timed
+ * regions. */
 int64_t ddp_page_bytes(const void *ptr);
 
 /* The memory and processor limits of this process's control groups (versions 1 and 2). */
@@ -55,9 +56,9 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
 int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
 
 /* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
- * by a control group, involuntary context switches and repeated TCP segments; and the clock of the
- * processor. Read them before and after the measurement and subtract. Values that cannot be read
- * are NaN or -1. */
+ * by a control group, involuntary context switches and repeated TCP segments. The clock of the
+ * processor is also read. Read the counters before and after the measurement, and subtract. Values
+ * that cannot be read are NaN or -1. */
 struct ddp_interference {
     double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
     double throttled_ms;          /* of this process's control group */

@@ -25,8 +25,8 @@ void ddp_terminal_read(int fd, struct ddp_terminal *out)
 {
     struct winsize size;
     memset(out, 0, sizeof *out);
-    /* Open MPI's mpiexec gives rank 0 a terminal without a size, even if its own stdout is a pipe.
-     */
+    /* Open MPI's mpiexec gives rank 0 a terminal without a size, even if the stdout of mpiexec is a
+     * pipe. Therefore a terminal without a size does not count. */
     if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
         return;
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");

@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 /* Parses a size in bytes: digits with an optional fraction or exponent ("1e6", "1.5G") and an
- * optional suffix. The suffixes K, M, G, T, P and E are powers of 1024, also as Ki, KiB and so on.
- * A single lower-case letter is accepted, too, except e. The suffixes kB, KB, MB, GB, TB, PB and EB
- * are powers of 1000, and B is 1. The result is exact and must be a whole number below 2^63.
- * Returns DDP_EUSAGE if the text is not such a size. The message contains the text. */
+ * optional suffix. The suffixes K, M, G, T, P and E, and their forms Ki, KiB and so on, are powers
+ * of 1024. A single lower-case letter other than e is accepted, too. The suffixes kB, KB, MB, GB,
+ * TB, PB and EB are powers of 1000, and B is 1. The result is exact and must be a whole number
+ * below 2^63. Returns DDP_EUSAGE if the text is not such a size. The message contains the text. */
 int ddp_parse_size(const char *text, uint64_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Parses a signed integer in [min, max]. Forms such as 1e3 are accepted if the value is whole. */
 int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,

@@ -12,8 +12,8 @@
 /* Largest size that is measured. It exceeds most caches, so larger sizes are assumed to have the
  * same speed. */
 #define MOST_BYTES ((size_t)128 << 20)
-/* A round repeats small work, at most 16 times, until it has moved about this many bytes or taken
- * about this long. Otherwise the clock's resolution would matter. */
+/* A round repeats short work until it has moved about REPEAT_BYTES or taken about REPEAT_NS, but at
+ * most REPEAT_MAX times. Otherwise the resolution of the clock would matter. */
 #define REPEAT_BYTES ((size_t)512 << 10)
 #define REPEAT_NS    100000
 #define REPEAT_MAX   16
@@ -27,24 +27,25 @@
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
 /* A round of loops that reads and writes at least 2 * SLICE_BYTES per rank is cut into slices of
- * about SLICE_BYTES or more. Other rounds have one slice. The bound is a sum over the slices of a
- * round: for each slice, the shortest time in any round. An interruption therefore spoils one slice
+ * about SLICE_BYTES or more. Other rounds have one slice. For each slice, the shortest time in any
+ * round counts, and the bound is the sum of these times. An interruption therefore spoils one slice
  * and not the whole round. Between slices the ranks wait for each other, untimed, so that all of
  * them are active in each slice. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICES_MAX  ((int)(2 * MOST_BYTES / SLICE_BYTES))
 /* Largest number of durations that one measurement stores. */
 #define TIMES_MAX DDP_MAX(ROUNDS_MAX, SLICES_MAX *ROUNDS_MIN)
-/* The rounds of loops that are cut into slices are measured again while that makes the fastest time
- * at least SETTLED shorter, at most BATCHES_MAX times. A large L3 cache that other programs share
- * fills with the arrays only after many rounds. */
+/* If the rounds of a loop are cut into slices, they are measured in several batches, at most
+ * BATCHES_MAX. There is another batch as long as the last one has reduced the fastest time by at
+ * least the fraction SETTLED. A large L3 cache that other programs share fills with the arrays only
+ * after many rounds. */
 #define BATCHES_MAX 4
 #define SETTLED     0.02
 /* Loops with several sources or destinations, except add_plain, process blocks of this size, which
  * stay in the L1 or L2 cache. */
 #define BLOCK_BYTES ((size_t)16 << 10)
-/* A copy to several destinations also tries this size, which stays in the L2 cache. Non-temporal
- * stores to more than a few KiB in a row are faster on some processors. */
+/* A copy to several destinations is also measured with blocks of this size, which stay in the L2
+ * cache. Non-temporal stores to more than a few KiB in a row are faster on some processors. */
 #define COPY_BLOCK_BYTES ((size_t)256 << 10)
 
 struct ddp_bound {
@@ -59,15 +60,15 @@ struct ddp_bound {
 struct share {
     size_t chunk;
     int reads, writes;
-    bool overwrites; /* the destinations are the first sources */
-    bool inside;     /* sources and destinations lie in buffer a, and b keeps the input */
-    size_t input;    /* bytes that are restored from b before a round; 0: none */
+    bool overwrites; /* the destinations are the first `writes` sources */
+    bool inside;     /* sources and destinations lie in buffer `a`, and `b` keeps the input */
+    size_t input;    /* bytes that are restored from `b` before a round; 0: none */
     /* Size of a chunk in the collective divided by `chunk`, which is limited by MOST_BYTES and
      * rounded down to cache lines. */
     double scale;
 };
 
-/* Work to time. */
+/* Work whose time is measured. */
 struct work {
     struct ddp_bound *bound;
     const struct share *share; /* NULL: messages */
@@ -160,7 +161,7 @@ static int add_plain(const struct work *w, size_t at, size_t bytes, struct ddp_e
     return 0;
 }
 
-/* Copies or adds block by block. copy: stores to a destination. */
+/* Copies or adds block by block. `copy` stores a block to a destination. */
 static void by_block(const struct work *w, size_t at, size_t bytes,
                      void (*copy)(void *dst, const void *src, size_t bytes))
 {
@@ -190,7 +191,8 @@ static int store_nt(const struct work *w, size_t at, size_t bytes, struct ddp_er
     return 0;
 }
 
-/* Sends buffer a to the next rank, and receives buffer a of the previous rank in buffer b. */
+/* Sends buffer `a` to the next rank, and receives the buffer `a` of the previous rank in buffer
+ * `b`. */
 static int shift(const struct work *w, size_t at, size_t bytes, struct ddp_err *err)
 {
     const struct ddp_bound_setup *s = &w->bound->setup;
@@ -246,8 +248,8 @@ static int choose_rounds(const struct work *w, int slices, int *rounds, int *rep
     return 0;
 }
 
-/* Lowers *ns to the time of one run if that is shorter. The time of a slice is its duration on the
- * slowest rank. */
+/* Lowers *ns to the time of one run if this time is shorter. The time of a slice is its duration on
+ * the slowest rank. */
 static int time_rounds(const struct work *w, int slices, int rounds, int repeat, double *ns,
                        struct ddp_err *err)
 {
@@ -272,7 +274,7 @@ static int time_rounds(const struct work *w, int slices, int rounds, int repeat,
     return 0;
 }
 
-/* Lowers *ns to the shortest time of one run, if that is shorter. */
+/* Lowers *ns to the shortest time of one run in any batch, if this time is shorter. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
     const int slices = w->share ? (int)DDP_MAX(w->bytes / SLICE_BYTES, 1) : 1;
@@ -289,9 +291,9 @@ static int time_of(const struct work *w, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Sets *out to the share of one rank in a call with messages of s->size_bytes bytes. Counts each
- * array that the collective must read or write once, and no others. Calculates with at most
- * DDP_REDUCE_MAX ranks. */
+/* Sets *out to the share of one rank in a call with messages of s->size_bytes bytes. Counts only
+ * arrays that the collective must read or write, and counts each of them once. Calculates with at
+ * most DDP_REDUCE_MAX ranks. */
 static void share_of(const struct ddp_point_spec *s, struct share *out)
 {
     const size_t n = (size_t)DDP_MIN(s->ranks, DDP_REDUCE_MAX);
@@ -321,7 +323,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
         out->overwrites = inside;
         break;
     case DDP_ALL_GATHER:
-    case DDP_BROADCAST: /* all ranks together read the message once, and each receives it */
+    case DDP_BROADCAST: /* all ranks together read the message once, and each stores it */
         out->writes = (int)n - inside;
         break;
     default: /* gather, scatter: in place, the root keeps its own chunk */
@@ -458,7 +460,7 @@ int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
     struct measured m;
     DDP_TRY(measure(b, alg, shape, &p->spec, p->pingpong_ns[1], &m, err));
     p->bound_after_ns = m.ns;
-    p->bound_ns = fmin(p->bound_before_ns, p->bound_after_ns); /* NaN only if both are */
+    p->bound_ns = fmin(p->bound_before_ns, p->bound_after_ns); /* NaN only if both bounds are NaN */
     p->bound_GBps = m.bytes / p->bound_ns;
     p->bound_fraction = p->bound_ns / p->time_ns.median;
     snprintf(p->bound_kind, sizeof p->bound_kind, "%s", m.kind);

@@ -1,17 +1,18 @@
 /* The lower bound of a point's time: the least time that this machine needs for the collective. The
  * bound is measured in the same run, before and after the point, and the shorter time counts. There
- * are three kinds. The first two are for backend shm, and for algorithms that send no messages.
+ * are three kinds. The first two are used if the backend is shm or the algorithm sends no messages.
  *
  *   memory          For sizes of 64 KiB or more. All ranks run plain loops at the same time, and do
  *                   not wait for each other inside a timed part. Each rank works on its own two
  *                   buffers. Together the loops read and write as many bytes as the collective must
  *                   read and write. The loops of a reduction, and of an all-to-all in place, add
- *                   arrays; the others copy. If the collective overwrites its input, the loops
- *                   store to the lines that they read; otherwise non-temporal stores are tried as
- *                   well. For a call in place, the input is restored before each round, untimed.
- *                   The fastest round counts. A long round is cut into slices, and for each slice
- *                   the fastest time counts. Larger sizes than 128 MiB are measured with 128 MiB,
- *                   and the time is scaled.
+ *                   arrays. The loops of the other collectives copy arrays. If the collective
+ *                   overwrites its input, the loops store to the memory that they have read.
+ *                   Otherwise both plain and non-temporal stores are measured, and the faster ones
+ *                   count. For a call in place, the input is restored before each round, untimed.
+ *                   The fastest round counts. A long round is cut into slices. Its time is then the
+ *                   sum of the fastest times of the slices. Larger sizes than 128 MiB are measured
+ *                   with 128 MiB, and the time is scaled.
  *   latency         For sizes below 64 KiB. The bound is the number of the algorithm's steps times
  *                   half the round trip of a ping-pong.
  *   point-to-point  For other backends, if the algorithm sends messages. Each rank sends a message
@@ -59,8 +60,8 @@ int ddp_bound_before(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                      const struct ddp_coll_shape *shape, struct ddp_point *point,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Measures the bound again after the point has been measured, and fills the bound members of
- * *point. Reads the time and the ping-pongs of *point. Leaves bound_kind "" if no bound is known,
- * for example for one rank. Collective. */
+ * *point. Reads time_ns, bound_before_ns and pingpong_ns[1] of *point. Leaves bound_kind "" if no
+ * bound is known, for example for one rank. Collective. */
 int ddp_bound_fill(struct ddp_bound *b, const struct ddp_coll_alg *alg,
                    const struct ddp_coll_shape *shape, struct ddp_point *point,
                    struct ddp_err *err) DDP_MUST_CHECK;

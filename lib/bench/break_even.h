@@ -27,14 +27,14 @@ struct ddp_density_times {
     int n;
     double density[16], ns[16];
 };
-/* Inserts a measured time. At most 16 fit. */
+/* Inserts a measured time. At most 16 times fit. */
 void ddp_density_times_add(struct ddp_density_times *t, double density, double ns);
 /* Returns the measured figure: the lowest density at which the exchange takes at least dense_ns.
  * Interpolates between two measured densities on logarithmic axes. Returns 0 if the exchange takes
- * that long even at the lowest density, 1 if it is faster even at the highest, and NaN if nothing
- * was measured or dense_ns is NaN. *low, *high: the two measured densities around the result. A
- * caller can measure between them to refine the result. They are equal if the result is not
- * interpolated. */
+ * that long even at the lowest measured density, and 1 if it takes less time even at the highest.
+ * Returns NaN if nothing was measured or dense_ns is NaN. *low, *high: the two measured densities
+ * around the result, or equal values if the result is not interpolated. A caller can measure at
+ * densities between them to refine the result. */
 double ddp_break_even_measured(const struct ddp_density_times *t, double dense_ns, double *low,
                                double *high);
 

@@ -9,8 +9,8 @@
 #include "comm/hosts.h"
 
 #define TAG 29998 /* no algorithm uses this tag; pingpong.c uses the next one */
-/* Round trips per estimate. The fastest of 20 round trips over TCP is seldom more than 1 us slower
- * than the fastest possible one, so 20 are enough. */
+/* Round trips per estimate. Among 20 round trips over TCP, the fastest is seldom much slower than
+ * the fastest possible round trip. */
 #define ROUNDS 20
 
 void ddp_clocks_init(struct ddp_clocks *c, struct ddp_comm *comm)

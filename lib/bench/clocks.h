@@ -1,9 +1,9 @@
 /* Gives all ranks a common time: estimates the offset of each rank's monotonic clock from rank 0's
  * clock.
  *
- * Ranks of one host read the same clock. On every other host than rank 0's, the lowest rank asks
- * rank 0 for the time in several round trips. The fastest round trip counts. Rank 0 is assumed to
- * have read its clock in the middle of the round trip. The error is at most half the round trip
+ * Ranks of one host read the same clock. On every host except the host of rank 0, the lowest rank
+ * asks rank 0 for the time in several round trips. The fastest round trip counts. Rank 0 is assumed
+ * to have read its clock in the middle of the round trip. The error is at most half the round trip
  * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
  * The offset is therefore estimated again from time to time, and interpolated linearly between the
  * last two estimates. */
@@ -36,7 +36,7 @@ int ddp_clocks_estimate(struct ddp_clocks *c, struct ddp_err *err) DDP_MUST_CHEC
 int ddp_clocks_offset(struct ddp_comm *comm, double *offset_ns, double *error_ns,
                       struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Convert local time to rank 0's time, and back. */
+/* Convert local time to rank 0's time, and rank 0's time to local time. */
 int64_t ddp_clocks_global(const struct ddp_clocks *c, int64_t local_ns);
 int64_t ddp_clocks_local(const struct ddp_clocks *c, int64_t global_ns);
 

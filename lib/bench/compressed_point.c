@@ -36,9 +36,9 @@ struct ddp_compressed_bench {
     int64_t *duration;            /* [SERIES_COUNT][iters]: durations in ns */
     int64_t *chunk;               /* [size * DDP_SLOWEST_CHUNK]: scratch */
     double *scratch, *shared;     /* [iters], [size]: scratch */
-    uint64_t step;                /* counts exchanges, so that each one gets a new gradient */
+    uint64_t step;                /* counts exchanges; each exchange gets a new gradient */
     struct ddp_iterations *timed; /* setup.iterations during the timed loop, else NULL */
-    int64_t at;                   /* index of the last timed iteration; -1: it was a warm-up */
+    int64_t at;                   /* index of the last timed iteration; -1 after a warm-up */
 };
 
 /* One exchange of elements [first, first + n) of the buffer. If n is 0, all pointers are NULL. */
@@ -185,8 +185,8 @@ static const float *residual_of(struct ddp_compressed_bench *b, const struct exc
     return b->setup.image_residual;
 }
 
-/* Checks the last exchange, which has been announced (verify_exchange.h). sent: number of values
- * that this rank sent. */
+/* Checks the last exchange. Its input has been announced to the verifier (verify_exchange.h). sent:
+ * number of values that this rank sent. */
 static int exchange_check(struct ddp_compressed_bench *b, const struct exchange *e, double sent,
                           struct ddp_err *err)
 {
@@ -197,7 +197,7 @@ static int exchange_check(struct ddp_compressed_bench *b, const struct exchange 
     return rc;
 }
 
-/* Tells the verifier the residual and the number of exchanges. */
+/* Tells the verifier the residual and the number of exchanges so far. */
 static void exchange_adopt(struct ddp_compressed_bench *b, const struct exchange *e)
 {
     struct ddp_compressed_counters now;
@@ -205,8 +205,8 @@ static void exchange_adopt(struct ddp_compressed_bench *b, const struct exchange
     ddp_verify_exchange_adopt(e->verify, residual_of(b, e), (uint64_t)now.runs);
 }
 
-/* Waits until all ranks may start: as --start requires in the timed loop, with a barrier
- * elsewhere. */
+/* Waits until all ranks may start. In the timed loop, --start decides how. Elsewhere the ranks wait
+ * at a barrier. */
 static int start(struct ddp_compressed_bench *b, struct ddp_err *err)
 {
     if (b->timed)
@@ -264,8 +264,8 @@ static int exchange_verified(struct ddp_compressed_bench *b, struct exchange *e,
     return ddp_comm_agree(b->setup.comm, rc, err);
 }
 
-/* Summarises the first `iters` durations of a series. Each duration counts on the slowest rank.
- * Collective; all ranks get the same result. */
+/* Summarises the first `iters` durations of a series. The duration of an iteration is its duration
+ * on the slowest rank. Collective; all ranks get the same result. */
 static int summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
                      struct ddp_summary *out, struct ddp_err *err)
 {
@@ -274,8 +274,8 @@ static int summarize(struct ddp_compressed_bench *b, int series, int64_t iters,
 }
 
 /* Runs the exchanges e [n] in turn: two rounds to warm up, then `iters` rounds (at most b->iters).
- * Sets median [n] to the median time of each exchange, measured on the slowest rank of each round.
- * Collective; all ranks get the same result. */
+ * Sets median [n] to the median time of each exchange. The time in a round is the time of the
+ * slowest rank. Collective; all ranks get the same result. */
 static int exchange_median(struct ddp_compressed_bench *b, struct exchange *e, int n, int64_t iters,
                            double *median, struct ddp_err *err)
 {
@@ -304,7 +304,7 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
 
 /* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. It
  * is the library's all-reduce (`native`). If `taken` is `native`, it is the choice of `auto` among
- * our own algorithms. Returns NULL if there is none. */
+ * our own algorithms. Returns NULL if there is no other algorithm. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -393,9 +393,9 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times the exchange at a coarse grid of densities. Two of them enclose the break-even density of a
- * baseline. Then times the exchange at a few more densities between these two, for each
- * baseline. */
+/* Times the exchange at a coarse grid of densities. For each baseline, two of these densities
+ * enclose the break-even density. Then times the exchange at a few more densities between these
+ * two. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)
 {
@@ -609,7 +609,8 @@ static int check_last(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(m->b->setup.comm, rc, err);
 }
 
-/* Runs and verifies a burst (verify_burst.h) of the first chunk. Exchanges on a device get none. */
+/* Runs and verifies a burst (verify_burst.h) of the first chunk. Exchanges on a device get no
+ * burst. */
 static int run_burst(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -747,8 +748,8 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
 {
     struct measurement m = {.b = b, .spec = spec};
     m.feedback = ddp_plan_feedback(b->setup.options, spec);
-    /* Points get different gradients. Groups get different gradients too, unless their numbers
-     * are equal modulo 256: only 8 bits of the step hold the number of the group. */
+    /* Points get different gradients, and so do groups. The number of a group fits into the upper 8
+     * bits of the step, because there are at most DDP_PLAN_GROUPS_MAX groups. */
     b->step = (uint64_t)index << 32;
     b->step +=
         (uint64_t)ddp_plan_group_of(b->setup.options, b->setup.comm->size, b->setup.comm->rank)

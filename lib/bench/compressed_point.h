@@ -1,12 +1,12 @@
-/* Measures one point of `allreduce --compress` or `--partial`. The exchange is the one that
- * training uses (exchange/compressed.h). The gradients need no model (gradient.h).
+/* Measures one point of `allreduce --compress` or `--partial`. Training uses the same exchange
+ * (exchange/compressed.h). The gradients are drawn without a model (gradient.h).
  *
  * Unless --check is off, a few untimed exchanges come first and are verified (verify_exchange.h).
- * Each timed iteration overwrites the last result with a new gradient, waits for the start, and
- * times encoding, exchange and decoding (iterations.h). With --partial K, the iterations exchange
- * the K chunks in turn. With --check once, the last timed exchange is verified. With --check all,
- * every exchange is verified. Unless --check is off or the gradients are on a device, a burst
- * follows (verify_burst.h). At the end, if several ranks exchange data, the *baselines* are
+ * Each timed iteration overwrites the last result with a new gradient, waits until all ranks may
+ * start, and times encoding, exchange and decoding (iterations.h). With --partial K, the iterations
+ * exchange the K chunks in turn. With --check once, the last timed exchange is verified. With
+ * --check all, every exchange is verified. Unless --check is off or the gradients are on a device,
+ * a burst follows (verify_burst.h). At the end, if several ranks exchange data, the *baselines* are
  * measured for comparison. They are dense exchanges of the whole buffer in f32 and in f16.
  *
  * Gradients on a device are exchanged in device memory. They are drawn and checked in copies in

@@ -11,7 +11,7 @@
 
 #define CELL_BITS     12
 #define CELLS         (1 << CELL_BITS)
-#define FRACTION_BITS (31 - CELL_BITS) /* random bits: sign, cell, position in cell */
+#define FRACTION_BITS (31 - CELL_BITS) /* bits of the position in a cell; 1 bit is the sign */
 #define BLOCK         4096             /* elements that share a seed */
 #define WEYL          0x9E3779B9u      /* 2^32 / golden ratio, odd */
 #define ROUND_PER_RMS 64

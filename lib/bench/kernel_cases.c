@@ -36,7 +36,7 @@ static void run_copy_nt(kernel_case *c, kernel_data *d)
     d->device->copy_nt(d->c, d->a, d->n * 4);
 }
 
-/* Prepares the operand b. Its values in 16-bit types are so small that sums stay finite, however
+/* Prepares the operand `b`. Its values in 16-bit types are so small that sums stay finite, however
  * often the case runs. */
 static void begin_reduce(kernel_case *c, kernel_data *d)
 {
@@ -49,7 +49,8 @@ static void begin_reduce(kernel_case *c, kernel_data *d)
         memcpy(d->b, d->normal, d->n * ddp_dtype_size(c->dtype));
 }
 
-/* Computes c = c op b, as an algorithm does when it combines its own data with received data. */
+/* Computes `c` = `c` op `b`, as an algorithm does when it combines its own data with received
+ * data. */
 static void run_reduce(kernel_case *c, kernel_data *d)
 {
     const struct ddp_reduce r = {

@@ -22,8 +22,8 @@ extern "C" {
 /* Number of lists for scatter-add. The merge uses the first two of them. */
 #define DDP_KERNEL_LISTS 4
 
-/* Arrays that the cases share. `scratch` has 2 * bytes bytes, the others have `bytes`. Release with
- * ddp_kernel_data_destroy. */
+/* Arrays that the cases share. The array `scratch` has 2 * bytes bytes, and each other array has
+ * `bytes` bytes. Release with ddp_kernel_data_destroy. */
 struct ddp_kernel_data {
     const struct ddp_device *device;
     size_t bytes;

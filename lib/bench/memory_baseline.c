@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "stats/summary.h"
 
-/* Each rank has two buffers of BUFFER_BYTES, which is more than the private caches of a core. The
- * buffers are smaller if all buffers of a host would exceed HOST_BYTES. */
+/* Each rank has two buffers of BUFFER_BYTES, which is more than the private caches of a core hold.
+ * The buffers are smaller if all buffers of a host would exceed HOST_BYTES. */
 #define BUFFER_BYTES ((size_t)16 << 20)
 #define HOST_BYTES   ((size_t)256 << 20)
 #define ROUNDS       5
@@ -33,7 +33,7 @@ static void read_once(struct buffers *m)
 }
 
 /* Sets *ns to the median time of ROUNDS rounds, after one round to warm up. The time of a round is
- * that of the slowest rank. all [size][ROUNDS]: scratch. */
+ * its duration on the slowest rank. all [size][ROUNDS]: scratch. */
 static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct buffers *m),
                    int64_t *all, double *ns, struct ddp_err *err)
 {

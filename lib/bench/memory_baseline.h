@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Measures the baseline. Each rank copies at most 16 MiB six times, and reads as much six times. If
- * a host has too little memory (at most 256 MiB are needed), both figures are NaN and the call
- * succeeds. Collective; all ranks get the same figures. */
+/* Measures the baseline. Each rank copies at most 16 MiB six times, and then reads the copied bytes
+ * six times. The buffers of a host take at most 256 MiB. If a host has too little memory for them,
+ * both figures are NaN and the call succeeds. Collective; all ranks get the same figures. */
 int ddp_memory_baseline_measure(struct ddp_comm *comm, struct ddp_control *out,
                                 struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,12 +1,12 @@
 /* Arranges the operands of one measured operation, for every collective: the place of its arrays in
  * two buffers, the input of this rank, and the result that this rank must get.
  *
- * Each rank has two buffers, a and b, of the full size. Out of place, the operation sends from a
- * and receives in b. In place, it works on a, and b keeps a copy of the input, so that a can be
- * restored. coll.h says where send lies in recv, or recv in send, if the operation is in place. The
- * values of the input come from verify.h. They differ between ranks, positions in the full buffer
- * and rounds. A chunk at a wrong position or from a wrong rank is therefore detected, unless it has
- * only a few elements. */
+ * Each rank has two buffers, `a` and `b`, of the full size. Out of place, the operation sends from
+ * `a` and receives in `b`. In place, it works on `a`, and `b` keeps a copy of the input, so that
+ * `a` can be restored. In place, one of the arrays args.send and args.recv may be a part of the
+ * other; coll.h says which part. The values of the input come from verify.h. They differ between
+ * ranks, positions in the full buffer and rounds. A chunk at a wrong position or from a wrong rank
+ * is therefore detected, unless it has only a few elements. */
 #ifndef DDP_BENCH_OPERANDS_H
 #define DDP_BENCH_OPERANDS_H
 
@@ -32,7 +32,7 @@ struct ddp_operands_device {
     void *stage;
 };
 
-/* Callers use only args and full_bytes. */
+/* Callers read only args, full_bytes and in_place, and set only stride. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
@@ -67,9 +67,10 @@ void ddp_operands_restore(const struct ddp_operands *o);
  * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects.
- * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong then counts the
- * wrong elements of the first array or chunk that has any, of the first such block if o->stride is
- * above 1, or of the first such piece on a device. */
+ * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong is
+ * then the number of wrong elements in the first array or chunk that is wrong. If o->stride is
+ * above 1, it is the number in the first block that is wrong. On a device it may be the number in
+ * the first piece of the staging memory that is wrong. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -10,7 +10,8 @@
 /* Elements of the loop's array. Its 4 KiB stay in the cache, so the loop leaves the memory
  * bandwidth to the operation. */
 #define LOOP_COUNT 1024
-/* A calibration takes at least this time, so that the resolution of the clock does not matter. */
+/* A timing must take at least this long to be used for the calibration, so that the resolution of
+ * the clock does not matter. */
 #define CALIBRATE_NS    300000
 #define CALIBRATE_TIMES 5
 
@@ -49,7 +50,8 @@ static uint64_t calibrate(float *x, double ns)
     return (uint64_t)fmax(1, ns * (double)passes / (double)quickest);
 }
 
-/* Runs one iteration: the loop alone, or start of the operation, loop, wait. */
+/* Runs one iteration. If `operates` is false, runs the loop alone. Otherwise starts the operation,
+ * runs the loop and waits for the operation. */
 static int iterate(const struct ddp_overlap *o, float *x, uint64_t passes, bool operates,
                    int64_t *duration, struct ddp_err *err)
 {

@@ -1,9 +1,9 @@
 /* Measures a ping-pong between ranks 0 and 1.
  *
- * Round trips are timed in *batches*, because a single one takes little longer than reading the
- * clock. The first batch wakes both ranks, and its time is not used. Rank 0 divides the budget by
- * the time of the second batch, which gives the number of batches. Ranks above 1 only receive this
- * number and the result. */
+ * Round trips are timed in *batches*, because a single round trip takes little longer than reading
+ * the clock. The first batch wakes both ranks, and its time is not used. Rank 0 divides the budget
+ * by the time of the second batch, which gives the number of batches. Ranks above 1 only receive
+ * this number and the result. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -67,7 +67,7 @@ static int batch(struct ddp_comm *comm, double *ns, struct ddp_err *err)
     return 0;
 }
 
-/* Replaces *value by rank 0's value on all ranks. */
+/* Sets *value on all ranks to the value of rank 0. */
 static int from_rank_0(struct ddp_comm *comm, double *value, struct ddp_err *err)
 {
     double all[DDP_SHM_RANKS_MAX], *room = all;
@@ -89,7 +89,7 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     bool plays = comm->rank < 2;
     struct ddp_summary summary;
     *round_trip_ns = NAN;
-    if (comm->control) /* the ping-pong of the side channel is between the CPUs */
+    if (comm->control) /* the side channel connects the CPUs of the ranks */
         return ddp_pingpong(comm->control, budget_ns, round_trip_ns, err);
     if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
         return 0;

@@ -282,28 +282,29 @@ static uint64_t whole_count(const struct ddp_bench_options *o, uint64_t bytes, e
     return count - count % ddp_plan_chunks(o, ranks);
 }
 
-/* The first size that was rounded down, and the number n of points with such sizes. */
+/* The first size that was rounded down, and the number `n` of points whose sizes were rounded
+ * down. */
 struct rounding {
     uint64_t requested, size;
     enum ddp_dtype dtype;
     int n;
 };
 
-/* Returns true if the size is above 0 but holds no element for each rank. */
+/* Returns true if the size is above 0 but too small for one element per rank. */
 static bool is_small(const struct ddp_bench_options *o, uint64_t bytes, enum ddp_dtype dtype,
                      int ranks)
 {
     return bytes > 0 && whole_count(o, bytes, dtype, ranks) == 0;
 }
 
-/* Returns the smallest size above 0 that holds an element for each rank. */
+/* Returns the smallest size above 0 that is large enough for one element per rank. */
 static uint64_t least_bytes(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks)
 {
     return ddp_plan_chunks(o, ranks) * ddp_dtype_size(dtype);
 }
 
-/* Refuses a listed size that holds no element, unless such sizes are left out. If all types are
- * measured, they are left out, like other points that cannot run. */
+/* Refuses a listed size that is too small (is_small), unless such sizes are left out. If all types
+ * are measured, such sizes are left out, like other points that cannot run. */
 static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dtypes,
                        struct ddp_err *err)
 {
@@ -321,8 +322,8 @@ static int check_small(const struct ddp_bench_options *o, int ranks, bool all_dt
     return 0;
 }
 
-/* Writes the sizes that hold no element as "1, 2, 3". Replaces the end of a long list by "...".
- * Returns false if there is no such size. */
+/* Writes the sizes that are too small (is_small) as "1, 2, 3". Replaces the end of a long list by
+ * "...". Returns false if there is no such size. */
 static bool list_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
                        const struct sizes *sizes, char *out, size_t out_bytes)
 {
@@ -348,7 +349,7 @@ static int world_ranks(const struct ddp_bench_options *o, int ranks)
                                    : ranks * (o->groups > 1 ? (int)o->groups : 1);
 }
 
-/* Adds an entry to plan->small if any of the sizes holds no element of this type. */
+/* Adds an entry to plan->small if any of the sizes is too small for this type. */
 static void add_small(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks,
                       const struct sizes *sizes, struct ddp_bench_plan *plan)
 {

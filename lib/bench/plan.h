@@ -20,8 +20,9 @@ extern "C" {
 #define DDP_PLAN_POINTS_MAX 65536
 /* Number of buffers per rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
-/* Largest --iters, because all durations are kept in memory. Without --iters the limit is
- * DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the interval. */
+/* Largest value of --iters. There is a limit because all durations are kept in memory. Without
+ * --iters the limit is DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the
+ * interval. */
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
@@ -36,11 +37,11 @@ struct ddp_group_list {
     short of[DDP_PLAN_GROUP_RANKS_MAX];
 };
 
-/* The parsed options of a collective command, without those that choose ranks and backend. */
+/* The parsed options of a collective command, without the options that choose ranks and backend. */
 struct ddp_bench_options {
     enum ddp_coll coll;
     /* Sizes in bytes. If the list is empty, the sizes are the range from min_bytes to max_bytes, in
-     * steps of step_factor or step_bytes. The unused one of these two is 0. */
+     * steps of step_factor or step_bytes. One of step_factor and step_bytes is 0. */
     struct ddp_size_list sizes;
     uint64_t min_bytes, max_bytes, step_bytes;
     int64_t step_factor;
@@ -52,8 +53,8 @@ struct ddp_bench_options {
     struct ddp_group_list group_list; /* used instead of equal groups if it has ranks */
     int memory; /* enum ddp_memory; -1: registered if the backend has it, else private */
     /* If precision and max_time_s are 0, there are exactly `iters` iterations. Otherwise there are
-     * at most `iters`. They end earlier when half the interval is at most `precision` times the
-     * median, or when max_time_s has passed (bench/iterations.h). */
+     * at most `iters`. They end earlier when half the 95 % interval of the median is at most
+     * `precision` times the median, or when max_time_s has passed (bench/iterations.h). */
     int64_t iters, warmup;
     double precision, max_time_s;
     int start;     /* enum ddp_start */
@@ -64,8 +65,9 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
-    /* Leave out listed sizes above 0 that hold no element per rank. If this is false, such sizes
-     * are an error, unless all types are measured. Such sizes of a range are always left out. */
+    /* Leave out listed sizes above 0 that are too small for one element per rank. If this is false,
+     * such sizes are an error, unless all types are measured. In a range, such sizes are always
+     * left out. */
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: run without blocking, beside a compute loop */
@@ -79,8 +81,8 @@ struct ddp_bench_options {
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };
 
-/* Order in which points are measured. Random (by the seed) is the default, so that a drift of the
- * machine does not look like an effect of the size. */
+/* Order in which points are measured. The default is a random order, which depends on the seed, so
+ * that a drift of the machine does not look like an effect of the size. */
 enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 
 struct ddp_bench_plan {
@@ -148,13 +150,13 @@ int ddp_plan_check_groups(const struct ddp_bench_options *options,
  * ranks. */
 int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* The following functions need a legal number of ranks. */
+/* Call the following functions only if ddp_plan_group_ranks accepts the number of all ranks. */
 /* Returns the number of ranks in the smallest group. ranks: number of ranks in the largest
  * group. */
 int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);
-/* Returns the group of a rank, from 0. */
+/* Returns the group of a rank, counted from 0. ranks: number of ranks in all groups together. */
 int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int rank);
-/* Writes the ranks of a group to members [ranks], ascending. Returns their number. */
+/* Writes the ranks of a group to members [ranks], in ascending order. Returns their number. */
 int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
                            int *members);
 /* Returns the least number that must divide the element count of a message, so that every group can
@@ -165,10 +167,11 @@ uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 /* The following functions are in plan_compress.c and concern --compress and --partial. */
 /* Largest number of chunks of --partial. */
 #define DDP_PLAN_PARTIAL_MAX 1024
-/* Checks these options, and their combination with other options. Returns DDP_EUSAGE. */
+/* Checks --compress, --partial and the options that need one of the two, and their combination with
+ * other options. Returns DDP_EUSAGE if they are invalid. */
 int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* True if any point compresses or exchanges only a part of the data. */
+/* True if any point compresses its data, or exchanges only a part of its data at a time. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
 /* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
  * last. "auto" is not counted. */
@@ -181,7 +184,7 @@ const struct ddp_compress_spec *ddp_plan_method_of(const struct ddp_bench_option
 int ddp_plan_methods(const struct ddp_bench_options *options);
 /* True if error feedback is on for a point. */
 bool ddp_plan_feedback(const struct ddp_bench_options *options, const struct ddp_point_spec *spec);
-/* Adds to the plan the memory that compression needs. on_device: the gradients are in device
+/* Adds the memory that compression needs to the plan. on_device: the gradients are in device
  * memory. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *options, bool on_device,
                                  struct ddp_bench_plan *plan);

@@ -87,7 +87,7 @@ static int check_kind(const struct ddp_bench_options *o, struct ddp_err *err)
     }
     if (o->placement == DDP_OUT_OF_PLACE) {
         ddp_fail(err, DDP_EUSAGE, "--placement out: --%s works in place, as training does", option);
-        return ddp_hint(err, "leave --placement out of the command, or say `in`");
+        return ddp_hint(err, "leave out --placement, or use --placement in");
     }
     return 0;
 }
@@ -102,7 +102,7 @@ static bool has_density(const struct ddp_bench_options *o)
     return false;
 }
 
-/* Rejects options that have no meaning for these methods. */
+/* Rejects options that have no meaning for the methods of --compress. */
 static int check_meaning(const struct ddp_bench_options *o, struct ddp_err *err)
 {
     if (o->break_even && o->partial.n > 0)

@@ -124,7 +124,7 @@ uint64_t ddp_plan_chunks(const struct ddp_bench_options *o, int ranks)
     uint64_t all = ddp_coll_message_bytes(o->coll, ranks, 1, DDP_U8);
     for (int g = 0; o->group_list.ranks > 0 && g < o->groups; g++) {
         const uint64_t n = ddp_coll_message_bytes(o->coll, size_of(&o->group_list, g), 1, DDP_U8);
-        uint64_t a = all, b = n; /* becomes the greatest common divisor and 0 */
+        uint64_t a = all, b = n; /* `a` becomes the greatest common divisor, and `b` becomes 0 */
         while (b > 0) {
             const uint64_t rest = a % b;
             a = b;

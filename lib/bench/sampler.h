@@ -1,15 +1,15 @@
 /* The sampler: measures one point on a communicator.
  *
  * The sampler first runs one untimed operation, counts the bytes sent and, unless --check is off,
- * verifies the result. After the timed loop it verifies the last operation and a burst
+ * verifies the result. After the timed loop it also verifies the last operation and a burst
  * (verify_burst.h). Each timed iteration waits for the start (iterations.h) and times one operation
  * (--block: several). Between the two clock readings the sampler does nothing else, except for the
  * delay of --inject-delay. In place, the input is rewritten before every iteration. Out of place,
- * it is not rewritten in the timed loop. With --check all, every iteration gets new input and is
- * verified outside the timed region.
+ * it is rewritten only with --check all, which gives every iteration new input and verifies its
+ * result outside the timed region.
  *
  * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. The
- * lower bound of the time on this machine is also measured before and after the timed loop
+ * least time that this machine needs for the operation is also measured before and after the loop
  * (bound.h). With --overlap-compute the operation runs through coll/async.h, and is measured again
  * beside a compute loop (overlap.h). */
 #ifndef DDP_BENCH_SAMPLER_H
@@ -30,8 +30,8 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
                        const struct ddp_bench_plan *plan, struct ddp_sampler **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sampler_destroy(struct ddp_sampler *s);
-/* True if plan->points[index] is skipped: it cannot run here, and only `all` added it to the plan.
- * *why: the reason, borrowed. */
+/* True if plan->points[index] is skipped: it cannot run here, and it is in the plan only because
+ * an option has the value "all". *why: the reason, borrowed. */
 bool ddp_sampler_skips(const struct ddp_sampler *s, int index, const char **why);
 /* Returns the indexes [*count] of the points to measure, in the order of measurement. Borrowed. */
 const int *ddp_sampler_order(const struct ddp_sampler *s, int *count);

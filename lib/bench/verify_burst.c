@@ -10,7 +10,8 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-/* Length of a delay. A short operation and the work between two operations take less time. */
+/* Length of a delay. It is longer than a short operation, so that the other ranks can be a whole
+ * operation ahead of the delayed rank. */
 #define DELAY_NS 40000
 /* After a stall, the thread does not stall again within this time, so that long operations with
  * many copies do not become much slower. */

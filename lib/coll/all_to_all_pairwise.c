@@ -20,7 +20,7 @@ static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
     return comm->size > 1 && shape->in_place ? DDP_MIN(chunk, DDP_FRAGMENT_BYTES) : 0;
 }
 
-/* Swaps chunk[bytes] with the partner's chunk. saved: scratch for one fragment. */
+/* Swaps the array `chunk` [bytes] with the partner's chunk. `saved`: scratch for one fragment. */
 static int swap_chunk(struct ddp_comm *comm, int partner, void *chunk, size_t bytes, void *saved,
                       struct ddp_err *err)
 {

@@ -11,7 +11,7 @@
  *   gather          send [count]              recv [n*count] at the root
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
- * A call is in place when:
+ * A call is in place if its pointers are as follows. "(root)" limits a rule to the root.
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
@@ -52,8 +52,9 @@ struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
     double sent_bytes; /* bytes that one rank passes to ddp_comm_isend */
-    /* Bytes that the slowest path transfers one after the other. 0 means sent_bytes. The number
-     * exceeds sent_bytes if a rank receives more than it sends, or if ranks wait for each other. */
+    /* Bytes that are transferred one after another on the slowest path through the ranks. 0 means
+     * that this number equals sent_bytes. It exceeds sent_bytes if a rank receives more than it
+     * sends, or if ranks wait for each other. */
     double path_bytes;
     double memory_bytes; /* bytes that all ranks together read and write in memory */
     bool modelled;       /* false for a native call, whose cost is unknown */
@@ -78,7 +79,8 @@ enum ddp_coll_needs {
 
 /* How the cost of an algorithm is found (coll_cost.c). */
 enum ddp_cost_model {
-    /* run() is called on a communicator that only counts. `path` sets steps and path_bytes. */
+    /* run() is called on a communicator that counts messages and moves no data. `path` sets steps
+     * and path_bytes. */
     DDP_COST_COUNTED,
     DDP_COST_FORMULA, /* `path` sets all members */
     /* The formula that coll_cost.c has for "flat", "direct", "staged" or "self". */
@@ -100,14 +102,15 @@ struct ddp_coll_alg {
                     struct ddp_err *err);
     /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
-    /* Runs the call. Collective. A call has at least one element, except for a barrier. scratch has
-     * scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed before the first
-     * call and keeps its contents between calls. */
+    /* Runs the call. Collective. A call has at least one element, except for a barrier. The buffer
+     * `scratch` has scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed
+     * before the first call and keeps its contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                struct ddp_err *err);
     enum ddp_cost_model cost_model;
-    /* Sets the members of *cost that cost_model names. On entry they are 0. Callers call
-     * ddp_coll_cost_of instead. */
+    /* Sets the members of *cost that enum ddp_cost_model names for DDP_COST_COUNTED or
+     * DDP_COST_FORMULA. On entry these members are 0. Not used with the other cost models. Callers
+     * call ddp_coll_cost_of instead. */
     void (*path)(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost);
 };
 
@@ -150,8 +153,8 @@ struct ddp_coll_plan {
     size_t scratch_bytes;
     uint64_t bytes; /* message size that the flight recorder shows */
 };
-/* Checks args and allocates scratch. If alg is NULL, uses the algorithm of `auto`. Not collective.
- * The plan stores the array pointers of args, so other arrays need a new plan. */
+/* Checks args and allocates scratch. If `alg` is NULL, uses the algorithm that `auto` chooses. Not
+ * collective. The plan stores the array pointers of args, so other arrays need a new plan. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;
@@ -164,16 +167,16 @@ size_t ddp_coll_message_bytes(enum ddp_coll coll, int ranks, size_t count, enum 
  * nothing. */
 size_t ddp_coll_recv_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args);
 
-/* True for a collective of zero elements. `count` may also be a number of bytes. Such a call
- * returns at once, without waiting for other ranks. A barrier has no elements but does wait, so
- * this function returns false. */
+/* True if a call has no elements and is not a barrier. Such a call returns at once, without waiting
+ * for other ranks. A barrier has no elements either, but it waits. `count` may also be a number of
+ * bytes. */
 static inline bool ddp_coll_is_idle(enum ddp_coll coll, size_t count)
 {
     return count == 0 && coll != DDP_BARRIER;
 }
 
-/* Runs the plan. Does nothing if the plan has no elements. Collective. All ranks of the group must
- * run the same plans in the same order. */
+/* Runs the plan. If ddp_coll_is_idle() is true for the plan, moves no data and does not wait.
+ * Collective. All ranks of the group must run the same plans in the same order. */
 static inline int ddp_coll_run(struct ddp_comm *comm, struct ddp_coll_plan *plan,
                                struct ddp_err *err)
 {

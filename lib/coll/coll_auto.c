@@ -34,7 +34,7 @@ enum need {
  * like "staged" (private memory). flat is therefore faster only for small messages. With more ranks
  * than cores, the ranks of a core take turns in each step. Every step then takes long, so flat,
  * with its single step, is faster up to larger sizes. For broadcast, gather, scatter and send-recv
- * the limits are nevertheless the same.
+ * the limits are nevertheless the same with and without oversubscription.
  *
  * No row uses all-reduce "rd" or "tree". Both can be named with --algorithm. rd takes about half
  * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
@@ -72,10 +72,10 @@ static const char why_only[] = "messages: any backend, any memory";
 #define NATIVE(coll, symbol) ROW(coll, LIBRARY, ANY_BYTES, symbol##_native, why_native)
 #define LAST(coll, symbol)   ROW(coll, MESSAGES, ANY_BYTES, symbol, why_only)
 
-/* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer ones
- * use "hier", which sends the fewest bytes between hosts. The limit is cautious: the timings used
- * hosts that were simulated on shared cores, so they do not show how long hier waits for short
- * messages on real hosts (results/notes/collectives.md). */
+/* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer
+ * all-reduces use "hier", which sends the fewest bytes between hosts. The limit is cautious: the
+ * timings used hosts that were simulated on shared cores, so they do not show how long hier waits
+ * for short messages on real hosts (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
 /* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages
@@ -164,8 +164,8 @@ static bool lacks(const struct ddp_comm *comm, const struct ddp_coll_shape *shap
            (comm->hosts == NULL || comm->hosts->count < comm->size || !is_open_mpi(comm->backend));
 }
 
-/* Returns the first algorithm that fits. If `own` is true, skips the collectives of the backend's
- * library. */
+/* Returns the algorithm of the first row that fits the call. If `own` is true, skips the
+ * collectives of the backend's library. */
 static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
                                          const struct ddp_coll_shape *shape, bool own,
                                          struct ddp_err *err)
@@ -183,8 +183,8 @@ static const struct ddp_coll_alg *choose(const struct ddp_comm *comm,
         struct ddp_err why = DDP_ERR_INIT;
         if (ddp_coll_supports(rules[i].alg, comm, shape, &why) == 0)
             return rules[i].alg;
-        /* The error shows the reason of the last row, which is the most general. But if the backend
-         * has only library collectives, the library's reason is more helpful. */
+        /* The error shows why the last row was refused, because the last row is the most general.
+         * But if the backend has only library collectives, the library's reason is more helpful. */
         if (!refused)
             reason = why;
         refused |= rules[i].need == LIBRARY && (caps & DDP_CAP_NATIVE) && !(caps & DDP_CAP_P2P);
@@ -237,7 +237,7 @@ static bool has(const struct ddp_auto_query *query, enum need need)
 
 /* One printed line. It stands for consecutive rows with the same algorithm. */
 struct line {
-    const struct ddp_coll_alg *alg; /* NULL: none yet */
+    const struct ddp_coll_alg *alg; /* NULL: no row yet */
     const char *why;
     size_t from, to; /* message sizes in bytes */
     bool otherwise;  /* used if the algorithm of the line before refuses the call */

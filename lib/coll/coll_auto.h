@@ -1,5 +1,6 @@
-/* The choice of `auto`. One table for all collectives chooses the algorithm by message size, number
- * of ranks and memory. ddp_coll_auto (coll.h) uses the table, and `--explain-auto` prints it. */
+/* The choice of an algorithm by `--algorithm auto`. One table for all collectives chooses the
+ * algorithm by message size, number of ranks and memory. ddp_coll_auto (coll.h) uses the table, and
+ * `--explain-auto` prints it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 
@@ -14,20 +15,21 @@ extern "C" {
 struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
-    /* hosts: number of hosts that the ranks run on. world_hosts: number of hosts of the world if
-     * the ranks are a group of it; 0 means 1. If the world has several hosts, a group does not use
-     * shared memory, even if all its ranks are on one host. */
+    /* `hosts`: number of hosts that the ranks run on. `world_hosts`: number of hosts of the world,
+     * if the ranks are only a group of it; 0 means 1. Under backend mpi, "flat", "direct" and
+     * "staged" need a world of one host. In a larger world they do not run, even if all ranks of
+     * the group are on one host. */
     int ranks, hosts, world_hosts;
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */
-    /* There are more ranks than cores. A waiting rank then yields its core, so a step takes
-     * microseconds. Oversubscription affects the choice of the algorithm, but not the order in
-     * which values are summed. */
+    /* True if there are more ranks than cores. A waiting rank then yields its core, so a step takes
+     * much longer. Oversubscription affects the choice of the algorithm, but not the order in which
+     * values are summed. */
     bool oversubscribed;
 };
 /* Appends the rows of the table that apply to `query` as lines of text. A line shows a range of
  * message sizes, the algorithm and the reason. If an algorithm may refuse a call because of the
- * call's element type, the lines after it show the algorithms that are used instead. */
+ * call's element type, the lines after its line show the algorithms that are used instead. */
 void ddp_coll_auto_explain(const struct ddp_auto_query *query, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

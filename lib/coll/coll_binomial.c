@@ -32,9 +32,10 @@ static int broadcast_run(struct ddp_comm *comm, const struct ddp_coll_args *args
     return 0;
 }
 
-/* Gather and scatter. A parent and a child exchange the chunks of the child's subtree. The root has
- * all chunks in rank order in its recv or send buffer. If a subtree wraps from the last rank to
- * rank 0, the root exchanges the subtree as two messages. A rank between the root and the leaves
+/* Gather and scatter. In a gather, a rank sends the chunks of its subtree to its parent. In a
+ * scatter, it receives them from its parent. The root has all chunks in rank order in its recv
+ * buffer (gather) or send buffer (scatter). If a subtree wraps from the last rank to rank 0, its
+ * chunks are two messages between the root and its child. A rank between the root and the leaves
  * has the chunks of its subtree in scratch. A leaf uses its send or recv buffer. */
 static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
@@ -43,8 +44,8 @@ static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct dd
     return v == 0 || span == 1 ? 0 : (size_t)span * shape->count * ddp_dtype_size(shape->dtype);
 }
 
-/* The messages that hold v's subtree, between v and its parent. The second message is empty unless
- * the subtree wraps. */
+/* The messages between v and its parent, which hold the chunks of v's subtree. The second message
+ * is empty unless the parent is the root and the subtree wraps. */
 struct subtree {
     int peer;
     struct {
@@ -189,7 +190,8 @@ static int scatter_run(struct ddp_comm *comm, const struct ddp_coll_args *args, 
  * times on the path of a value. Averages are computed as struct ddp_reduction describes. */
 
 /* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without
- * children needs none. If recv cannot hold the partial sums, they follow in scratch. */
+ * children needs none. If the partial sums are not stored in recv, they follow the landing buffers
+ * in scratch. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;
@@ -208,8 +210,8 @@ static size_t reduce_scratch_bytes(const struct ddp_comm *comm, const struct ddp
     return landing_bytes_of(v, comm->size, bytes) + (copies ? bytes : 0);
 }
 
-/* Combines the children's partial sums with *own into sum, and sets *own to sum. On a leaf, *own
- * does not change. */
+/* Combines the array *own with the children's partial sums into the array `sum`, and sets *own to
+ * `sum`. On a leaf, *own does not change. */
 static int combine_children(struct ddp_comm *comm, const struct ddp_coll_args *args,
                             const struct ddp_reduction *reduction, int v, const void **own,
                             void *sum, struct ddp_err *err)

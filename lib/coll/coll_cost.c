@@ -1,6 +1,7 @@
 /* The cost of a call. An algorithm with DDP_COST_COUNTED is run once per rank on a communicator
- * that only counts and moves no data. The flags of algorithms in shared memory cannot be counted in
- * this way. Therefore cost_shared computes the cost of "flat", "direct", "staged" and "self". */
+ * that counts messages and moves no data. The flags of algorithms in shared memory cannot be
+ * counted in this way. Therefore cost_shared computes the cost of "flat", "direct", "staged" and
+ * "self". */
 #include "coll/coll_p2p.h"
 
 static int count_send(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,

@@ -12,8 +12,8 @@
  * entered. A rank returns only after every rank that accesses its memory or reads its offsets has
  * left. Each call raises the flag of every rank by two.
  *
- * Inputs are combined in rank order, and each element by one rank. In place, a rank reads each
- * element before it writes it, and no other rank accesses this element. */
+ * Inputs are combined in rank order, and only one rank combines each element. In place, a rank
+ * reads each element before it writes it, and no other rank accesses this element. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -33,8 +33,8 @@ static struct place place_of(const struct ddp_comm *comm, int rank)
 }
 
 /* Return the addresses of the send and recv buffers of `rank` in this process. The rank must have
- * entered. For its own buffers, a rank uses args. Reading its own offsets just after they were
- * written would take longer. */
+ * entered. For its own buffers, a rank uses the pointers in `args`, because reading its own offsets
+ * just after it wrote them would take longer. */
 static const unsigned char *send_of(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                     int rank)
 {
@@ -80,7 +80,7 @@ static void move(const struct ddp_comm *comm, const struct ddp_coll_args *args, 
                  const void *src, size_t bytes)
 {
     /* The number of arrays of args->count elements that a rank accesses on average. A root, or a
-     * rank of a call in place, accesses slightly more or fewer. */
+     * rank of a call in place, accesses more or fewer arrays. */
     static const unsigned char arrays[DDP_COLL_COUNT] = {
         [DDP_BROADCAST] = 1, [DDP_GATHER] = 2, [DDP_SCATTER] = 2, [DDP_SEND_RECV] = 2};
     const size_t all = (size_t)comm->size;
@@ -110,8 +110,8 @@ static int pull(struct ddp_comm *comm, const struct ddp_coll_args *args, struct 
 
 #define BLOCK_BYTES ((size_t)4 << 10)
 
-/* Swaps a[bytes] and b[bytes], which must not overlap. Blocks are small, so that they stay in the
- * first-level cache. */
+/* Swaps the arrays `a` [bytes] and `b` [bytes], which must not overlap. A block is small, so that
+ * it stays in the first-level cache. */
 static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 {
     unsigned char block[BLOCK_BYTES];
@@ -195,14 +195,14 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
          end - begin);
 }
 
-/* Shortest chunk of which the root copies a part. Copying half a chunk of about this size takes as
- * long as a step. */
+/* Shortest chunk of which the root copies a part (root_begin). With two ranks, this part is half
+ * the chunk, and copying half a chunk of this size takes about as long as the additional wait. */
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
 /* Returns the offset at which the root's part of each peer's chunk begins. bytes: size of a chunk.
  * In place, the root has nothing to copy for itself, so it helps the other ranks and copies the
- * last 1/n of each chunk. Returns `bytes` if the root copies no part. This is the case out of
- * place. It is also the case for short chunks, for which the additional wait would take longer than
+ * last 1/n of each chunk. The other ranks then need an additional wait. Returns `bytes` if the root
+ * copies no part: out of place, and for short chunks, for which this wait would take longer than
  * the copy. */
 static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
@@ -271,8 +271,8 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
  * chunk of all ranks' send buffers and stores the result to all ranks' recv buffers.
  *
  * The buffers have the same offset on all ranks, so a rank looks up all addresses once per plan and
- * stores no offsets beside its flag. The stores are plain, because non-temporal stores and
- * prefetching for ownership are not faster (results/notes/collectives.md). */
+ * stores no offsets beside its flag. The stores are plain, because neither non-temporal stores nor
+ * prefetches that request ownership of the lines are faster (results/notes/collectives.md). */
 
 /* Scratch: the addresses of all ranks' buffers, which the first call of a plan looks up. */
 struct direct_map {

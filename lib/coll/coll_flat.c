@@ -20,7 +20,7 @@
 struct flat_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    size_t chunk, bytes; /* chunk: bytes of one chunk; bytes: bytes that a sending rank publishes */
+    size_t chunk, bytes; /* size of one chunk, and of the data that a sending rank stores */
     int parity;
 };
 
@@ -66,8 +66,8 @@ static const unsigned char *input_of(const struct flat_call *call, int rank, int
     return send + (size_t)chunk * call->chunk;
 }
 
-/* Returns the number of the chunk that this rank combines from all ranks' data, or -1 if this rank
- * copies data or receives none. */
+/* Returns the index of the chunk that this rank combines from the data of all ranks. Returns -1 if
+ * this rank copies data instead, or receives none. */
 static int combined_chunk(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     switch (args->coll) {

@@ -1,5 +1,5 @@
-/* Exchanges of data as one message, or in fragments that are combined with own data on arrival. See
- * coll_p2p.h. */
+/* Exchanges of data as one message, or in fragments that are combined with the rank's own data on
+ * arrival. See coll_p2p.h. */
 #include "coll/coll_p2p.h"
 
 #include "base/dtype_info.h"
@@ -30,8 +30,8 @@ struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_
     };
 }
 
-/* Calls the device's reduce(). If the communicator only counts, counts the memory traffic instead:
- * every source is read, and one array is written. */
+/* Calls the device's reduce(). With a counting communicator (coll_cost.c), counts the memory
+ * traffic instead: every source is read, and one array is written. */
 static void reduce(const struct ddp_comm *comm, const struct ddp_reduction *reduction, void *dst,
                    const void *const *src, int src_count, size_t count, int divisor)
 {
@@ -61,7 +61,7 @@ void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reducti
 #include "base/dtype_list.h"
 #undef DDP_DTYPE
 
-/* Converts src [count] of `dtype` to its accumulator type. */
+/* Converts the array `src` [count] of type `dtype` to the accumulator type. */
 static void widen(void *dst, const void *src, size_t count, enum ddp_dtype dtype)
 {
     switch (dtype) {

@@ -41,7 +41,7 @@ static inline void *ddp_at(const void *base, size_t elements, size_t elem)
     return (unsigned char *)base + elements * elem;
 }
 
-/* Returns the bytes of args->count elements. */
+/* Returns the size of args->count elements in bytes. */
 static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
 {
     return args->count * ddp_dtype_size(args->dtype);
@@ -52,11 +52,11 @@ static inline size_t ddp_coll_array_bytes(const struct ddp_coll_args *args)
 int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name,
                        struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The backend of a communicator that only counts. comm->state points to a double that adds up the
- * bytes of memory traffic. */
+/* The backend of a communicator that counts messages and moves no data (coll_cost.c). comm->state
+ * points to a double that adds up the bytes of memory traffic. */
 extern const struct ddp_backend ddp_backend_counting;
 
-/* If the communicator only counts, adds `bytes` to its memory traffic and returns true. */
+/* If the communicator has this backend, adds `bytes` to its memory traffic and returns true. */
 static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
 {
     if (comm->backend != &ddp_backend_counting)
@@ -65,8 +65,8 @@ static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
     return true;
 }
 
-/* Copies `bytes` bytes. Does nothing if bytes is 0 or dst == src. past_cache: use non-temporal
- * stores (ddp_coll_past_cache in coll_shm.h). */
+/* Copies `bytes` bytes. Does nothing if `bytes` is 0 or dst == src. If `past_cache` is true, uses
+ * non-temporal stores (ddp_coll_past_cache in coll_shm.h). */
 static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const void *src,
                                  size_t bytes, bool past_cache)
 {
@@ -78,14 +78,15 @@ static inline void ddp_coll_copy(const struct ddp_comm *comm, void *dst, const v
         comm->device->copy(dst, src, bytes);
 }
 
-/* Returns the divisor that the last combine must pass to reduce(). */
+/* Returns the divisor for the call of reduce() that completes the values: the number of ranks for
+ * an average, and 1 for the other operations. */
 static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
 {
     return op == DDP_AVG ? comm->size : 1;
 }
 
-/* The arithmetic of a reduction whose partial results are sent. An algorithm calls
- * ddp_reduction_of() once per call.
+/* The arithmetic of a reduction whose partial results are sent. ddp_reduction_of() returns it for a
+ * call on `ranks` ranks.
  *
  * An average of integers is the exact sum, divided and truncated once. The sum of i32 or u8 values
  * over the ranks may not fit the type of the values. Partial sums of such averages are therefore
@@ -122,9 +123,9 @@ void ddp_reduction_combine(const struct ddp_comm *comm, const struct ddp_reducti
                            void *dst, const void *const *src, int src_count, size_t count,
                            bool last);
 
-/* One exchange. It sends out[out_bytes] to rank dst and receives in[in_bytes] from rank src, each
- * as one message. The arrays must not overlap. If a size is 0, there is no message in that
- * direction and the rank number is ignored. */
+/* One exchange. It sends `out` [out_bytes] to rank `dst` and receives `in` [in_bytes] from rank
+ * `src`, each as one message. The arrays must not overlap. If a size is 0, there is no message in
+ * that direction and the rank number is ignored. */
 struct ddp_p2p_move {
     int dst;
     const void *out;
@@ -137,8 +138,8 @@ int ddp_p2p_exchange(struct ddp_comm *comm, const struct ddp_p2p_move *move,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* An exchange in fragments that combines the arriving data. It computes sum[i] = own[i] op
- * arriving[i]. The arrays have elements of acc_dtype. Rank src must send with ddp_p2p_combine or
- * ddp_p2p_send_fragments. Rank dst must receive with ddp_p2p_combine. */
+ * arriving[i]. The arrays have elements of acc_dtype. Rank `src` must send with ddp_p2p_combine or
+ * ddp_p2p_send_fragments. Rank `dst` must receive with ddp_p2p_combine. */
 struct ddp_p2p_combine {
     int dst;
     const void *out; /* [out_count], must not overlap sum */
@@ -148,10 +149,10 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* own is an input that is divided first if pre_scale is set */
+    bool divide_own; /* if pre_scale is set, `own` is an input that is divided first */
     bool last;       /* these elements are complete after this combine */
-    /* reduction->landing receives the fragments. It has ddp_p2p_landing_bytes() bytes and is
-     * aligned to 64. It is not used if in_count is 0. */
+    /* reduction->landing receives the fragments. It has ddp_p2p_landing_bytes(bytes of `sum`) bytes
+     * and is aligned to 64. It is not used if in_count is 0. */
     const struct ddp_reduction *reduction;
 };
 int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
@@ -159,8 +160,8 @@ int ddp_p2p_combine(struct ddp_comm *comm, const struct ddp_p2p_combine *c,
 int ddp_p2p_send_fragments(struct ddp_comm *comm, const struct ddp_reduction *reduction, int dst,
                            const void *out, size_t count, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Called by a folded rank (pattern.h). Sends own [args->count], the rank's input in the accumulator
- * type, to the next rank. Then receives the result in args->recv. */
+/* Called by a folded rank (pattern.h). Sends `own` [args->count], the rank's input in the
+ * accumulator type, to the next rank. Then receives the result in args->recv. */
 int ddp_p2p_fold_in(struct ddp_comm *comm, const struct ddp_reduction *reduction,
                     const struct ddp_coll_args *args, const void *own,
                     struct ddp_err *err) DDP_MUST_CHECK;
@@ -175,7 +176,7 @@ static inline size_t ddp_p2p_landing_bytes(size_t in_bytes)
     return 2 * DDP_MIN(DDP_FRAGMENT_BYTES, ddp_round_to_line(in_bytes));
 }
 
-/* Bytes of memory traffic per byte of data in the cost model. MOVE is a message, which one rank
+/* Bytes of memory traffic per byte of data in the cost model. MOVE is for a message, which one rank
  * reads and another rank writes. Copies inside a backend are not counted. A copy reads one array
  * and writes one. Combining reads two arrays and writes one. */
 #define DDP_COST_MOVE    2.0

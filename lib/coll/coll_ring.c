@@ -9,9 +9,9 @@
  * and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69
  * (2009).
  *
- * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes its result, so
- * all ranks get the same bits. 16-bit floats are rounded once per combine, n-1 times in total.
- * Averages are computed as struct ddp_reduction describes.
+ * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes the result of
+ * the chunk, so all ranks get the same bits. 16-bit floats are rounded once per combine, n-1 times
+ * in total. Averages are computed as struct ddp_reduction describes.
  *
  * Cost for S bytes (a chunk has S/n) on n ranks: n-1 steps for each of the two rings. S' is the
  * size of the message in the accumulator type. It equals S except for averages of integers. In the
@@ -86,8 +86,9 @@ int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t
 
 /* The layout of scratch. The landing buffers (coll_p2p.h) come first. The partial sums follow. For
  * averages of integers, they are the whole array in the accumulator type. Otherwise only a
- * reduce-scatter on more than two ranks needs them, and they are two chunks. It cannot store them
- * in send, because it does not change the other chunks of send, not even in place. */
+ * reduce-scatter on more than two ranks stores partial sums in scratch, in room for two chunks. It
+ * cannot store them in `send`, because a reduce-scatter must not change the other ranks' chunks of
+ * `send`, not even in place. */
 struct layout {
     struct ddp_chunks chunks;
     size_t stride, landing, bytes; /* stride: bytes of the longest chunk */
@@ -118,7 +119,8 @@ static size_t sum_scratch_bytes(const struct ddp_comm *comm, const struct ddp_co
     return layout_of(comm->size, shape->coll, shape->count, &reduction).bytes;
 }
 
-/* Runs the combining ring of an all-reduce or a reduce-scatter. Stores chunk r in result. */
+/* Runs the combining ring of an all-reduce or a reduce-scatter. Stores this rank's chunk of the
+ * result in `result`. */
 static int sum(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch, void *result,
                const struct layout *layout, struct ddp_reduction *reduction, struct ddp_err *err)
 {

@@ -1,5 +1,5 @@
-/* Helpers of the algorithms that use shared memory: numbers of flag slots, copies, and the wait for
- * all ranks. For lib/coll only. */
+/* Helpers of the algorithms that use shared memory: the numbers of flag slots, the choice of stores
+ * for copies, and chunks that begin at cache lines. For lib/coll only. */
 #ifndef DDP_COLL_COLL_SHM_H
 #define DDP_COLL_COLL_SHM_H
 
@@ -45,9 +45,10 @@ static inline bool ddp_coll_past_cache(const struct ddp_comm *comm, size_t bytes
     return bytes >= (size_t)16 << 20 || (bytes >= (size_t)64 << 10 && touched > comm->cache_share);
 }
 
-/* Sets up *reduce, which combines the arrays src [comm->size] of all ranks into *dst. The arrays of
- * pointers, src and dst, are borrowed. The struct is not returned by value, because copying it
- * delays short messages. */
+/* Sets up *reduce for a call of the device's reduce(). The call combines one array of each rank,
+ * src[0] to src[comm->size - 1], into the array dst[0]. *reduce keeps the pointers `dst` and `src`,
+ * so what they point to must live as long as *reduce. The struct is not returned by value, because
+ * copying it delays short messages. */
 static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_comm *comm,
                                   const struct ddp_coll_args *args, void *const *dst,
                                   const void *const *src, size_t count)
@@ -66,10 +67,10 @@ static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_co
 }
 
 /* Cuts `bytes` bytes at address `base` into one chunk per rank, and returns the offset of rank r's
- * chunk. For r == ranks it returns `bytes`. All chunks except the first begin at a cache line of
- * memory. If `base` is not a multiple of the element size, all chunks begin at a multiple of the
- * cache line size from `base` instead. Ranks compute the same offset if their bases are equal
- * modulo a cache line. */
+ * chunk. For r == ranks it returns `bytes`. All chunks except the first begin at the start of a
+ * cache line. If `base` is not a multiple of the element size, all chunks begin at a multiple of
+ * the cache line size from `base` instead. Two ranks compute the same offsets if their values of
+ * `base` are equal modulo the cache line size. */
 static inline size_t ddp_direct_chunk_begin(const void *base, size_t bytes, size_t elem, int r,
                                             int ranks)
 {

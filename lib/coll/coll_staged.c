@@ -1,13 +1,14 @@
-/* Algorithm "staged" of all collectives except barrier and all-reduce (allreduce_staged.c). Data of
+/* Algorithm "staged" of all collectives except barrier and all-reduce (allreduce_staged.c). Data in
  * private memory moves through ring buffers in shared memory.
  *
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers, which means
  * that it copies or combines them. A rank may both publish and read. All chunks have the same
  * length and are cut at the same offsets. In round t every publisher copies fragment t of each of
- * its chunks into its ring buffer and posts its flag IN. Every reader waits for IN, takes fragment
- * t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of DEPTH
- * rounds. A publisher writes a slot again only when all readers are done with it.
+ * its chunks into its ring buffer and posts its flag IN. Every reader waits for the flag IN of each
+ * publisher from which it reads, takes fragment t of each chunk that it reads, and posts its flag
+ * DONE. A ring buffer holds the slots of DEPTH rounds. A publisher writes a slot again only when
+ * all readers are done with it.
  *
  * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
  * The other collectives copy the taken fragments to recv.
@@ -29,10 +30,10 @@ enum flow {
 /* The properties of one collective. */
 struct staging {
     enum flow flow;
-    /* personal: a publisher has one chunk per rank, in rank order in send. It does not publish the
-     * chunk for itself. If personal is false, it has one chunk for all readers. recv_chunks: recv
-     * holds one chunk from each rank, in rank order. If recv_chunks is false, recv holds one chunk.
-     * combines: readers combine the chunks. */
+    /* `personal`: `send` of a publisher holds one chunk for each rank, in rank order. The publisher
+     * does not publish the chunk for itself. If `personal` is false, `send` holds one chunk for all
+     * readers. `recv_chunks`: `recv` holds one chunk from each rank, in rank order. If it is false,
+     * `recv` holds one chunk. `combines`: readers combine the chunks. */
     bool personal, recv_chunks, combines;
 };
 
@@ -53,8 +54,8 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
- * moves only to or from a root, a chunk is cut into about OVERLAP fragments or more, so that
- * publishers and readers copy at the same time. This rule makes no fragment shorter than
+ * moves only to or from a root, a chunk is cut into at least about OVERLAP fragments, so that
+ * publishers and readers copy at the same time. For this purpose, no fragment is made shorter than
  * FRAGMENT_MIN_BYTES. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)

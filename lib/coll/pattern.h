@@ -42,8 +42,8 @@ static inline int ddp_ring_chunk_copied(int rank, int step, int n)
     return ddp_rank_at(rank, -step, n);
 }
 
-/* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which both partners
- * send to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
+/* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which two partners
+ * send data to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
  * meets in exactly one step. A rank that is its own partner is idle in that step. */
 static inline int ddp_mirror_partner(int rank, int step, int n)
 {
@@ -70,8 +70,8 @@ static inline int ddp_real_rank(int virtual_rank, int root, int n)
 int ddp_binomial_parent(int v);
 int ddp_binomial_span(int v, int n);
 int ddp_binomial_children(int v, int n);
-/* The real ranks of v's subtree: `before` consecutive ranks from v's real rank, and `after`
- * consecutive ranks from rank 0. */
+/* The real ranks of v's subtree: `before` consecutive ranks from v's real rank on, and `after`
+ * consecutive ranks from rank 0 on. */
 struct ddp_wrap {
     int before, after;
 };

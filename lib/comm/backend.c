@@ -27,8 +27,8 @@ const struct ddp_backend *ddp_backend_find(const char *name)
     return NULL;
 }
 
-/* Returns whether a backend has the functions that all backends need, and has the functions of P2P,
- * MAP, REGISTERED and NATIVE exactly if the capability's bit is set. */
+/* Returns whether a backend has the functions that every backend needs, and whether each bit P2P,
+ * MAP, REGISTERED and NATIVE is set if and only if the functions of this capability exist. */
 static bool is_consistent(const struct ddp_backend *b)
 {
     const bool p2p = (b->caps & DDP_CAP_P2P) != 0, map = (b->caps & DDP_CAP_MAP) != 0;

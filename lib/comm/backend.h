@@ -26,7 +26,8 @@ enum ddp_backend_cap {
     DDP_CAP_SELF = 1 << 5,         /* one rank only */
     DDP_CAP_DEVICE = 1 << 7,       /* buffers lie in the memory of comm->device, a GPU */
     DDP_CAP_ANY_LAUNCHER = 1 << 8, /* works with our own launcher and with an outside one */
-    /* For an average, native() multiplies by 1/size in the data type, and then sums. */
+    /* For an average, native() multiplies the inputs by 1/size in the data type, and then sums
+     * them. */
     DDP_CAP_AVG_FIRST = 1 << 9,
     /* init finds out which ranks share a host (hosts.h). If the ranks of each host share memory,
      * comm->hosts->local provides registered memory. If all ranks share the memory of one host,
@@ -35,7 +36,7 @@ enum ddp_backend_cap {
 };
 
 /* The arguments of one collective call, for native() and for the algorithms. coll.h defines the
- * shapes, the meaning of `count` and in-place calls. */
+ * sizes of the arrays, the meaning of `count`, and calls in place. */
 struct ddp_coll_args {
     enum ddp_coll coll;
     const void *send; /* input; coll.h defines its size */
@@ -61,7 +62,7 @@ struct ddp_backend {
      * member is NULL if the backend needs no devices. */
     int (*places)(void);
     /* Fails with the reason if the backend is not usable here. Initialises no library in this
-     * process. `module_dir` is that of ddp_comm_options. */
+     * process. `module_dir` is the member of struct ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
     void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
@@ -108,7 +109,7 @@ int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_backend_module {
     int abi;
     const char *flavour; /* "openmpi", "mpich" */
-    const char *commit;  /* commit of the module's build; must equal the binary's */
+    const char *commit;  /* commit of the module's build; must equal the binary's commit */
     const struct ddp_backend *backend;
 };
 

@@ -1,4 +1,5 @@
-/* Backend self: one rank that communicates with nobody. It measures the overhead of the harness. */
+/* Backend self: one rank that communicates with nobody. It measures the overhead of the benchmark
+ * itself. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Bootstrap: opens the side channel of a backend such as nccl. The library of such a backend moves
- * data itself, but needs another connection to open its communicator. The side channel sends the
- * library's id to all ranks. The side channel also carries barriers, agreements on errors, and
+ * data itself, but needs another connection to open its communicator. The side channel sends the id
+ * of the library's communicator to all ranks. It also carries barriers, agreements on errors, and
  * aborts, until the world is closed.
  *
- * The launcher determines the kind of the side channel. The side channel uses the shared segment
- * under our own launcher, TCP (control_tcp.h) under torchrun, and MPI under mpiexec and srun. The
- * backend's init and group call these functions. */
+ * The launcher determines which connection the side channel uses: the shared segment under our own
+ * launcher, TCP (control_tcp.h) under torchrun, and MPI under mpiexec and srun. The backend's init
+ * and group call these functions. */
 #ifndef DDP_COMM_BOOTSTRAP_H
 #define DDP_COMM_BOOTSTRAP_H
 

@@ -120,8 +120,8 @@ void ddp_comm_destroy(struct ddp_comm *comm)
     box_destroy((struct comm_box *)comm);
 }
 
-/* Fails unless ranks [n] are ascending and distinct ranks of the parent and include this rank.
- * *mine becomes this rank's number in the group. */
+/* Fails unless `ranks` [n] holds ranks of the parent in ascending order, without duplicates, and
+ * includes this rank. *mine becomes this rank's number in the group. */
 static int check_group(const struct ddp_comm *parent, const int *ranks, int n, int *mine,
                        struct ddp_err *err)
 {
@@ -208,7 +208,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
     return 0;
 
 err_group:
-    /* The other members have opened their groups, so end their waits. */
+    /* Other members may have opened their groups and wait for this rank, so end their waits. */
     ddp_comm_abort(parent, rc);
     ddp_hosts_close(child);
     parent->backend->finalize(child);

@@ -1,10 +1,10 @@
 /* A communicator is a group of ranks with the operations between them.
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
- * ends when the world is aborted or a deadline passes. A call whose wait ends in this way fails
- * with DDP_ELOST, and all later operations on the communicator also fail. With MPI the process may
- * end instead. The deadline of a wait is at least timeout_ns after the start of the wait. Only
- * ddp_comm_agree_idle may have no deadline. */
+ * ends early if the world is aborted or if the deadline of the wait passes. The call that waits
+ * then fails with DDP_ELOST, and all later operations on the communicator fail, too. With MPI the
+ * process may end instead. The deadline of a wait is at least timeout_ns after the start of the
+ * wait. Only ddp_comm_agree_idle may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -35,15 +35,15 @@ struct ddp_gpu_options {
 
 struct ddp_comm_options {
     int64_t timeout_ns; /* minimum time until the deadline of a wait; > 0 */
-    /* Bytes of registered memory that a rank needs at the same time. Only address space is reserved
-     * for them. */
+    /* Largest number of bytes of registered memory that a rank needs at the same time. Only address
+     * space is reserved for them. */
     uint64_t heap_bytes;
     const struct ddp_device *device;
-    const char *module_dir; /* folder of the backend modules; NULL: that of the binary */
+    const char *module_dir; /* folder of the backend modules; NULL: the binary's folder */
     bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
     /* Called with a report when a blocking call of a library (watchdog.h) or a wait without shared
-     * memory has exceeded the deadline. The process ends after the call. If NULL, nothing is
-     * reported. */
+     * memory has exceeded the deadline. The process ends after on_expire has returned. If NULL,
+     * nothing is reported. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
@@ -81,7 +81,7 @@ struct ddp_comm {
     void (*on_expire)(void *arg, const char *report_text); /* as in ddp_comm_options */
     void *on_expire_arg;
     size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
-    /* Long waits sleep, so that this thread does not take the core from a computing thread. */
+    /* True if long waits sleep, so that a computing thread can use the core. */
     bool sleeps_in_waits;
 };
 
@@ -116,7 +116,7 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
 /* Ends the waits of all ranks of the world with DDP_ELOST. Does not wait for other ranks. With MPI,
  * the processes end instead. `code` is the error code of the cause. */
 void ddp_comm_abort(struct ddp_comm *comm, int code);
-/* Aborts if rc is not 0, because the other ranks wait for this rank. Returns rc. */
+/* Calls ddp_comm_abort if `rc` is not 0, because other ranks wait for this rank. Returns `rc`. */
 int ddp_comm_abort_if(struct ddp_comm *comm, int rc) DDP_MUST_CHECK;
 /* Returns the world that comm belongs to. */
 struct ddp_comm *ddp_comm_world(const struct ddp_comm *comm);
@@ -130,9 +130,9 @@ int ddp_comm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* A barrier: no rank leaves before all have entered. */
 int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes all ranks return the same error code. Every rank passes its own rc. All ranks return the
- * non-zero rc of the lowest rank that has one, or 0. If this rc came from another rank, err holds
- * that rank and its error text. Collective. */
+/* Makes all ranks return the same error code. Every rank passes its own `rc`. All ranks return the
+ * `rc` of the lowest rank whose `rc` is not 0. They return 0 if there is no such rank. If the code
+ * came from another rank, err holds the number of that rank and its error text. Collective. */
 int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces ddp_comm_agree on a rank that is idle, because `working` other ranks of the world work
  * in a group without this rank. The working ranks call ddp_comm_agree when their work is done.
@@ -144,8 +144,8 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err) DDP_MUST_
 int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the timeout of a wait that begins now, before any extension of its deadline. The timeout
- * is timeout_ns. In ddp_comm_agree_idle it is practically infinite, because the watchdog checks the
- * deadline there. */
+ * is timeout_ns. During ddp_comm_agree_idle it is practically infinite, because the watchdog then
+ * checks the deadline. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
 /* Allocates registered memory. If the backend can, it sends from and receives into such memory
@@ -156,12 +156,12 @@ int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
 /* Returns whether ddp_comm_alloc returns registered memory. The result is the same on all ranks. If
- * it is false, the reason is stored in why [why_bytes]. `why` may be NULL; else why_bytes must be
+ * it is false, the reason is stored in `why` [why_bytes]. `why` may be NULL; else why_bytes must be
  * at least 256. */
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes);
-/* Returns the address, in this process, of rank `peer`'s copy of `ptr`. The copy is at the same
- * offset in the peer's registered memory. `peer` is a rank of this group. Returns NULL if `ptr` is
- * not registered or the peer's memory cannot be mapped. */
+/* Returns the address, in this process, of the memory of rank `peer` that corresponds to `ptr`.
+ * This memory is at the same offset in the peer's registered memory. `peer` is a rank of this
+ * group. Returns NULL if `ptr` is not registered or the peer's memory cannot be mapped. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.

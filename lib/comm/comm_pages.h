@@ -1,5 +1,5 @@
-/* Private pages, which ddp_comm_alloc returns on backends that cannot register memory. Not thread
- * safe. */
+/* Private pages: the memory that ddp_comm_alloc returns with backend self, and with backends that
+ * cannot register memory. Not thread safe. */
 #ifndef DDP_COMM_COMM_PAGES_H
 #define DDP_COMM_COMM_PAGES_H
 

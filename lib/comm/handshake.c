@@ -177,7 +177,7 @@ static int report_args(const struct verdict *v, const char *texts, struct ddp_er
     }
     if (strcmp(at[0], at[1]) == 0)
         ddp_fail(err, DDP_EMISMATCH,
-                 "%s started with other arguments than rank 0, beyond the compared text", who);
+                 "%s started with other arguments than rank 0, but not in the first 8 KiB", who);
     else
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",

@@ -18,10 +18,10 @@ const char *ddp_build_version(void);
 /* Returns the compiler, its flags, and the build options that change the code. */
 const char *ddp_build_flags(void);
 
-/* Compares the builds and command lines of all ranks. args [count] is the command line without the
- * program's name. If count is 0 on all ranks, only the builds are compared. Collective. If ranks
- * differ, all ranks return DDP_EMISMATCH. The message names the ranks that differ from rank 0, and
- * the first differing field: version, commit, compiler and flags, or an argument. */
+/* Compares the builds and command lines of all ranks. `args` [count] is the command line without
+ * the program's name. If count is 0 on all ranks, only the builds are compared. Collective. If
+ * ranks differ, all ranks return DDP_EMISMATCH. The message names the ranks that differ from rank
+ * 0, and the first differing field: version, commit, compiler and flags, or an argument. */
 int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -35,7 +35,7 @@ struct ddp_handshake_card {
     uint64_t flags_hash; /* hash of compiler and flags */
     uint64_t args_count, args_hash;
 };
-/* Fills the card of this build and of args [count]. */
+/* Fills the card of this build and of the command line `args` [count]. */
 void ddp_handshake_fill(int count, char *const *args, struct ddp_handshake_card *card);
 /* Runs ddp_handshake with a given card, so that tests can simulate other builds. `flags` is the
  * text whose hash is flags_hash. */

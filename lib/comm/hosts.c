@@ -40,7 +40,7 @@ static int simulate_error(const char *text, int size, struct ddp_err *err)
                     "ranks on alternating hosts");
 }
 
-/* Parses decimal digits at `text`. If there are none, returns -1 and sets *end to text. */
+/* Parses decimal digits at `text`. If there are no digits, returns -1 and sets *end to `text`. */
 static long number(const char *text, char **end)
 {
     *end = (char *)(uintptr_t)text;
@@ -99,7 +99,7 @@ int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, i
     for (int r = 0; r < size; r++)
         for (int q = r - 1; q >= 0 && local[r] == 0; q--)
             local[r] = of[q] == of[r] ? local[q] + 1 : 0;
-    /* A rank is chosen by changing its number to -1. */
+    /* local[r] == -1 marks rank r as chosen. */
     for (int turn = 0; chosen < n; turn++)
         for (int r = 0; r < size && chosen < n; r++)
             if (local[r] == turn) {

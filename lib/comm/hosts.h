@@ -3,8 +3,8 @@
  * An outside launcher makes no shared segment, so the ranks of each host make one. The host's
  * lowest rank creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file
  * has no name and disappears with the last process that maps it. A container or a system call
- * filter may forbid opening it. If one host cannot share memory, no host does. `local` is then
- * NULL, `why` has the reason, and the backend moves all data.
+ * filter may forbid the other ranks to open the file. If one host cannot share memory, no host
+ * does. `local` is then NULL, `why` has the reason, and the backend moves all data by messages.
  *
  * If all ranks of a world share the memory of one host, the world and its groups get shm contexts
  * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory
@@ -62,8 +62,8 @@ void ddp_hosts_close(struct ddp_comm *comm);
 /* Returns a hash of the boot id and the host name. Ranks with equal hashes share a host. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 
-/* In hosts_share.c. Shares memory between the world's ranks of this host. Sets `segment` and
- * `local` of world->hosts, or `why` if memory cannot be shared. Collective over the world. */
+/* Defined in hosts_share.c. Shares memory between the world's ranks of this host. Sets `segment`
+ * and `local` of world->hosts, or `why` if memory cannot be shared. Collective over the world. */
 int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *options,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -72,11 +72,11 @@ int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *optio
 int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Ways to choose n ranks of a world. SPREAD takes one rank from each host in turn, beginning with
- * the lowest rank of each host. PACK takes ranks 0 to n - 1. Both choose rank 0. */
+ * the lowest rank of each host. PACK takes ranks 0 to n - 1. Both ways include rank 0. */
 enum ddp_subset { DDP_SUBSET_SPREAD, DDP_SUBSET_PACK };
-extern const char *const ddp_subset_names[]; /* by value, ending with NULL */
+extern const char *const ddp_subset_names[]; /* indexed by the enum; the last entry is NULL */
 /* Chooses n of `size` ranks, n <= size. The array `of` [size] holds the host of each rank. Writes
- * the chosen ranks to members [n] in ascending order. */
+ * the chosen ranks to `members` [n] in ascending order. */
 int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, int *members,
                      struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -23,9 +23,9 @@ struct offer {
     char text[160];
 };
 
-/* Makes the segment of this host, on the host's lowest rank. Each heap reserves as much address
- * space as the rank's share of the machine's memory, or more, because address space costs
- * nothing. */
+/* Makes the segment of this host, on the host's lowest rank. The heap of each rank reserves at
+ * least as much address space as the rank's share of the machine's memory, because unused address
+ * space costs nothing. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,
                        const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
                        struct offer *offer)
@@ -68,8 +68,8 @@ static int open_offer(const struct offer *offer, int ranks, struct ddp_segment *
     return rc;
 }
 
-/* Returns the code of the lowest rank that failed, and writes its text to `why`. Returns 0 if no
- * rank failed. */
+/* Returns the error code of the lowest rank that failed, and writes its number and error text to
+ * `why`. Returns 0 if no rank failed. */
 static int first_failure(const struct ddp_comm *world, const struct offer *all, char *why,
                          size_t why_bytes)
 {

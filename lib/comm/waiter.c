@@ -47,8 +47,8 @@ static enum ddp_wait look_at_clock(struct ddp_waiter *w)
     if (now < w->deadline_ns)
         return DDP_WAIT_ON;
     /* The awaited rank may itself wait for the collector, which may be busy with its disk or with a
-     * reader of its output. Therefore the deadline is at least timeout_ns later than the end of the
-     * collector's last message. */
+     * reader of its output. Therefore the deadline is at least timeout_ns later than the time at
+     * which the collector finished its last message. */
     int64_t collector = w->collector_busy_ns != NULL
                             ? atomic_load_explicit(w->collector_busy_ns, memory_order_acquire)
                             : 0;

@@ -21,17 +21,17 @@ extern "C" {
 enum ddp_wait { DDP_WAIT_ON, DDP_WAIT_ABORTED, DDP_WAIT_EXPIRED };
 
 struct ddp_waiter {
-    const _Atomic(uint32_t) *abort_word; /* NULL if the backend has none */
-    /* The member of struct ddp_segment; NULL without a segment. */
+    const _Atomic(uint32_t) *abort_word; /* NULL without a shm context */
+    /* The member of this name in struct ddp_segment; NULL without a segment. */
     const _Atomic(int64_t) *collector_busy_ns;
     int64_t timeout_ns, deadline_ns, last_ns;
     uint32_t spin, polls; /* spin: polls before the first yield */
     bool sleeps_in_waits;
 };
 
-/* Number of polls before the first yield. DDP_SPIN_ALONE is for ranks that have a core each, and
- * takes about 100 us. DDP_SPIN_SHARED is for oversubscribed ranks. They must yield at once, because
- * the awaited rank may need this core (results/notes/shared-memory.md). */
+/* Number of polls before the first yield. DDP_SPIN_ALONE is for ranks that have a core each.
+ * DDP_SPIN_SHARED is for oversubscribed ranks. They must yield at once, because the awaited rank
+ * may need this core (results/notes/shared-memory.md). */
 #define DDP_SPIN_ALONE  4000
 #define DDP_SPIN_SHARED 1
 
@@ -47,8 +47,8 @@ int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct 
  * ddp_wait_expired. Returns false and does not change `out` if no report can be made. Any thread
  * may call this function. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
-/* Ends a wait that saw the abort word. Returns DDP_ELOST. If another rank is to blame, the message
- * names that rank. */
+/* Ends a wait that found the abort word set. Returns DDP_ELOST. If another rank is to blame, the
+ * message names that rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
 /* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
 static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)
@@ -57,10 +57,10 @@ static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *er
         comm->shm != NULL && atomic_load_explicit(comm->shm->abort_word, memory_order_acquire) != 0;
     return aborted ? ddp_wait_aborted(comm, err) : 0;
 }
-/* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). `peer` is
- * a rank of the segment if there is one, else a world rank. Returns DDP_ELOST. The message contains
- * the report of ddp_wait_report. If there is no report, the message contains this rank's operation
- * instead. */
+/* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). If the
+ * communicator has a segment, `peer` is a rank of the segment. Otherwise it is a world rank.
+ * Returns DDP_ELOST. The message contains the report of ddp_wait_report. If there is no report, the
+ * message contains this rank's operation instead. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "compress/comp_impl.h"
 
-/* Bits of a magnitude that one pass counts. */
+/* Number of bits in a digit of a magnitude. One pass examines one digit. */
 #define DIGIT   8
 #define BUCKETS (1u << DIGIT)
 
@@ -19,8 +19,9 @@ static uint32_t magnitude_of(float x)
     return bits & 0x7fffffffu;
 }
 
-/* Returns the k-th largest magnitude. Each pass finds its next digit. For this, the pass counts the
- * next digits of all elements whose higher digits equal the digits that were found before. Sets
+/* Returns the k-th largest magnitude of `x` [n]. Each pass finds one digit of the result, the
+ * highest digit first. For this, the pass looks at the elements whose higher digits equal the
+ * digits that were found before, and counts how often each value of the next digit occurs. Sets
  * *equal to the number of elements among the k largest that have exactly the returned magnitude. k
  * must be from 1 to n. */
 static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)

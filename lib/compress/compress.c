@@ -168,8 +168,8 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
     return 0;
 }
 
-/* Elements per block. A block of acc fits the first-level cache, so each array is read from memory
- * only once. */
+/* Elements per block. A block of `acc` fits the first-level cache, so each array is read from
+ * memory only once. */
 #define BLOCK ((size_t)2048)
 
 /* Encodes one block of a bucket with a 16-bit compressor, and updates its residual. */

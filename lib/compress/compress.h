@@ -1,10 +1,10 @@
-/* Compressors encode a rank's gradients in fewer bytes. To add one, write one file and add one line
- * to compress_list.h. `ddpbench allreduce --compress` then offers it, and `ddpbench train
- * --sync` too if it is lossy.
+/* Compressors encode a rank's gradients in fewer bytes. To add a compressor, write one file and add
+ * one line to compress_list.h. `ddpbench allreduce --compress` then offers the compressor.
+ * `ddpbench train --sync` offers it, too, if it is lossy.
  *
- * A compressor encodes one bucket of n floats of one rank and does not communicate. `combine` says
- * how the encoded buckets of all ranks are combined. exchange/compressed.h combines them. Error
- * feedback (ddp_feedback_encode) can be added to any lossy compressor.
+ * A compressor encodes one bucket of n floats of one rank and does not communicate. The member
+ * `combine` says how the encoded buckets of all ranks are combined. exchange/compressed.h combines
+ * them. Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
@@ -26,8 +26,8 @@ extern "C" {
 
 enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_GATHER };
 
-/* Error feedback keeps the values that were not sent and adds them to the next gradient. AUTO
- * stands for the default of the compressor. */
+/* Error feedback keeps the part of the values that was not sent, and adds it to the next gradient.
+ * AUTO stands for the default of the compressor. */
 enum ddp_feedback { DDP_FEEDBACK_AUTO, DDP_FEEDBACK_ON, DDP_FEEDBACK_OFF, DDP_FEEDBACK_COUNT };
 
 struct ddp_compressor;
@@ -61,10 +61,10 @@ struct ddp_encode {
     /* Factor that `in` has already been multiplied by, or 0 for none. A clip is multiplied by this
      * factor too, because the user gives the clip in the unit of the gradient. */
     float scaled;
-    /* [state_bytes], aligned to 64. It is zeroed before the first call and kept between calls for
-     * the same bucket. */
+    /* [state_bytes], aligned to 64. The caller zeroes it before the first call and keeps it between
+     * calls for the same bucket. */
     void *state;
-    /* The output. SUM: the array dense [n]. GATHER: the list, which has memory for `bound` entries.
+    /* The output. SUM: the array `dense` [n]. GATHER: `list`, which has memory for `bound` entries.
      */
     void *dense;
     struct ddp_sparse list;
@@ -87,17 +87,17 @@ struct ddp_compressor {
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
     void (*encode)(struct ddp_encode *e);
-    /* GATHER: computes what a correct encode() sends. bench/verify_exchange.c compares the result
-     * of every verified exchange with it, so it must not share code with encode() and the kernels.
-     * acc [n]: the sums of input and residual. calls: number of earlier encodings with this state.
-     * Sets sent[i] to true if the list must contain acc[i], and to false otherwise. NULL for SUM.
-     */
+    /* GATHER: computes which elements a correct encode() sends. bench/verify_exchange.c compares
+     * the result of every verified exchange with these elements, so reference() must not share code
+     * with encode() and the kernels. `acc` [n]: the sums of input and residual. `calls`: number of
+     * earlier encodings with this state. Sets sent[i] to true if the list must contain acc[i], and
+     * to false otherwise. NULL for SUM. */
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
-    /* SUM: computes the values sent [n] that a correct encode() sends for acc [n], the sums of
-     * scaled input and residual. scale: the factor of the input, which also applies to a clip.
-     * rounded() must not share code with encode() and the kernels. NULL for GATHER, and if nothing
-     * is rounded. */
+    /* SUM: stores in `sent` [n] the values that a correct encode() sends for `acc` [n], the sums of
+     * scaled input and residual. `scale`: the factor by which the input was multiplied. A clip must
+     * be multiplied by it, too. rounded() must not share code with encode() and the kernels. NULL
+     * for GATHER, and if nothing is rounded. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -120,18 +120,19 @@ struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compress
                                            double argument);
 /* Returns the compressor of this name, or NULL. */
 const struct ddp_compressor *ddp_compressor_find(const char *name);
-/* Returns the largest limit of magnitudes that fp16 accepts as a clip, after the multiplication by
- * `scale`. If scale is 1/P, a sum of P values within this limit is finite in f16, even if every
- * partial sum is rounded. If scale is 1, the limit is the largest f16. */
+/* Returns the largest magnitude to which fp16 clips values that were multiplied by `scale`. A
+ * larger clip is reduced to this limit. If `scale` is 1/P, a sum of P values within this limit is
+ * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
+ * finite f16. */
 double ddp_compress_f16_limit(double scale);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
 /* Returns true if error feedback is used. A lossless compressor never uses it. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
-/* Encodes e with its compressor. Uses error feedback if e->residual is not NULL: the error of one
- * encoding is added to the input of the next encoding. This function does that for a 16-bit
- * compressor:
+/* Encodes e->in with the compressor of e->spec. Uses error feedback if e->residual is not NULL: the
+ * error of one encoding is added to the input of the next encoding. For a 16-bit compressor, this
+ * function computes:
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *
@@ -152,8 +153,8 @@ bool ddp_compressor_at(int i, struct ddp_named *out);
 /* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. Sets *index to the position in the
  * list. Sets *argument to the text behind the colon, or to NULL if there is no colon. Returns
  * DDP_EUSAGE if the name is unknown, or if an argument is missing or not allowed. `what`, for
- * example "compressor", names the list in the message, which lists the legal names and suggests the
- * nearest one. */
+ * example "compressor", names the kind of entry in the message. If NAME is unknown, the hint
+ * suggests the nearest legal name, or lists all entries if no name is near. */
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
                    int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the form in which the user gives an entry, for example "topk:D", "fp16[:CLIP]" or "none".

@@ -107,16 +107,17 @@ static inline void ddp_flight_beat(struct ddp_flight *f)
     atomic_store_explicit(&f->beats, beats + 1, memory_order_relaxed);
 }
 
-/* Records that the rank begins or ends a computation outside operations. Between the two calls, the
- * rank must enter an operation, set a phase or call ddp_flight_beat at least once per timeout, else
- * the supervisor or the watchdog ends the run. */
+/* Records that the rank begins or ends a computation outside operations. Between the call for the
+ * beginning and the call for the end, the rank must enter an operation, set a phase or call
+ * ddp_flight_beat at least once per timeout, else the supervisor or the watchdog ends the run. */
 static inline void ddp_flight_compute(struct ddp_flight *f, bool begin)
 {
     ddp_flight_beat(f);
     atomic_store_explicit(&f->computing, begin, memory_order_release);
 }
 
-/* Returns a number that changes when the rank enters an operation, sets a phase or beats. */
+/* Returns a number that changes when the rank enters an operation, sets a phase or calls
+ * ddp_flight_beat. */
 static inline uint64_t ddp_flight_progress(const struct ddp_flight *f)
 {
     return atomic_load_explicit(&f->entered, memory_order_relaxed) +

@@ -1,9 +1,9 @@
 /* Compares all ranks at one operation, which is the newest operation of the rank that reports. The
  * group and the sequence number identify this operation. Each rank has one of five states (enum
  * standing). OUTSIDE: not known to be in the group. NEVER: has not entered the operation. OTHER:
- * has entered another operation, or another size or type, under the same number, so the ranks run
- * different programs. INSIDE: is in the operation, or failed in it. LEFT: has left the operation.
- */
+ * has entered another operation, or one of another size or type, under the same number. The ranks
+ * then run different programs. INSIDE: is in the operation, or failed in it. LEFT: has left the
+ * operation. */
 #include "diag/flight_report.h"
 
 #include "base/coll_kind.h"
@@ -87,8 +87,9 @@ int ddp_rank_list(const unsigned char *mark, int ranks, unsigned char wanted, ch
     return count;
 }
 
-/* Adds the ranks in state OTHER: first those in the same operation as the first of them, with the
- * name of this operation, and then the rest. */
+/* Adds the ranks in state OTHER. The ranks in the same operation as the lowest of these ranks come
+ * first, with the name of the operation. The other ranks follow, without the names of their
+ * operations. */
 static void add_others(const struct ddp_flights *all, const struct ddp_flight_op *asked,
                        const unsigned char *standing, char *out, size_t out_bytes)
 {

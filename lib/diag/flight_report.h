@@ -26,10 +26,10 @@ struct ddp_flights {
 
 /* Writes a report about the newest operation of rank `by`. The report says which ranks of its group
  * have not entered the operation, wait in it, or have left it. In a group other than the world, a
- * rank counts as a member if its recorder holds an operation of the group, or if it is `peer`, a
- * known member (-1: none). Returns false and does not change `out` if rank `by` has no operation
- * yet, or if its newest operation succeeded or concerns only one rank. Also returns false for
- * worlds of more than 1,024 ranks. */
+ * rank counts as a member if its recorder holds an operation of the group, or if it is rank `peer`,
+ * which is known to be a member (-1: no such rank). Returns false and does not change `out` if rank
+ * `by` has no operation yet, or if its newest operation succeeded or concerns only one rank. Also
+ * returns false for worlds of more than 1,024 ranks. */
 bool ddp_flight_report(const struct ddp_flights *all, int by, int peer, char *out,
                        size_t out_bytes);
 

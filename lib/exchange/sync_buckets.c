@@ -1,12 +1,13 @@
-/* The gradient strategies: `dense`, and one for each compressor.
+/* The gradient strategies: `dense`, and one for each lossy compressor.
  *
  * dense: each rank multiplies its gradients by 1/(number of images of all ranks). The strategy sums
  * them over the ranks in buckets. --aggregate selects where each bucket is summed (aggregate.h).
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
- * error feedback on or off. Its default depends on the compressor. The scale is DDP_SCALE_MEAN and
- * the exchange averages. Thresholds thus have the same meaning as in SINGA, and 16-bit values are
- * divided before the sum. topk and oktopk select within a bucket. */
+ * error feedback on or off. Its default depends on the compressor. The gradients are scaled by
+ * DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means the same as
+ * in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select within a
+ * bucket. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -49,7 +50,7 @@ static void destroy(struct ddp_sync *s)
     free(s);
 }
 
-/* Opens the buckets, after setting the members of `like`. */
+/* Copies *like into a new struct ddp_sync and opens its buckets. */
 static int create(const struct ddp_sync_setup *setup, const struct ddp_bucket_method *method,
                   const struct ddp_sync *like, struct ddp_sync **out, struct ddp_err *err)
 {
@@ -94,7 +95,7 @@ static int finish_backward(struct ddp_sync *s, struct ddp_err *err)
     return ddp_buckets_finish(s->buckets, err);
 }
 
-/* Starts the sums over the buckets. */
+/* Sets *out to the times of all buckets. The callers then add the counters of each bucket. */
 static void start_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
     *out = (struct ddp_sync_counters){.wire_counted = true, .overflow_count = -1};

@@ -1,5 +1,5 @@
 /* Our own launcher and supervisor: starts the ranks of one host, watches them, and ends all ranks
- * if one is lost.
+ * if a rank is lost.
  *
  * ddp_launch() makes the shared segment (segment.h) and forks `ranks` processes, or starts threads.
  * It pins each rank to a core of its own if there are enough cores and `unpinned` is not set. It

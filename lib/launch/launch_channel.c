@@ -35,8 +35,8 @@ static void answer(struct ddp_launch_run *run, int rank)
                                           child->request.bytes, &reply.err);
         atomic_store_explicit(&run->segment->collector_busy_ns, ddp_now_ns(), memory_order_release);
         if (reply.code != 0) {
-            /* If the handler failed because a rank was lost or a signal came, that is the cause of
-             * the failure. Record it before the handler's error. */
+            /* If the handler failed because a rank was lost or a signal came, the loss or the
+             * signal is the cause. Record it before the handler's error. */
             (void)ddp_launch_should_stop(run);
             if (reply.err.code == 0)
                 ddp_fail(&reply.err, reply.code, "a message of rank %d could not be handled", rank);

@@ -1,6 +1,6 @@
 /* Private header of the launcher.
  *
- *   launch.c            sets up, starts, cleans up; the rank's side
+ *   launch.c            sets up the run, starts the ranks, cleans up; the rank's side of messages
  *   launch_supervise.c  the parent's loop: deaths, stops, signals, timeouts
  *   launch_channel.c    the parent's side of messages
  *   launch_report.c     reports the first failure as text */
@@ -109,7 +109,7 @@ bool ddp_launch_find_cause(struct ddp_launch_run *run, enum ddp_cause_kind kind,
 /* Reads the bytes that a rank has sent, and answers complete requests. Returns false if the channel
  * is closed. */
 bool ddp_launch_channel_read(struct ddp_launch_run *run, int rank);
-/* Closes the parent's end and drops an incomplete message. */
+/* Closes the parent's end of the channel and drops an incomplete message. */
 void ddp_launch_channel_close(struct ddp_launch_child *child);
 
 /* Writes a report of the ranks that wait in an operation while `rank` is stopped (flight_report.h).

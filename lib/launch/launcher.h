@@ -24,7 +24,7 @@ enum ddp_launcher_kind {
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
     const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
-    /* The MPI module that fits: "openmpi", "mpich", or NULL if unknown. */
+    /* The MPI module for ranks of this launcher: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
     /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
      * number of cores is that of the affinity mask of this process or of its parent, whichever is
@@ -45,10 +45,10 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
 int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Call this function after a child process that may have called MPI_Init was killed. If a process
- * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats its end as a crash: it
- * kills the other ranks of the host and returns 1. This function sends Hydra the message that
- * MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the answer.
- * Under other launchers it does nothing. */
+ * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats the end of the process
+ * as a crash: Hydra kills the other ranks of the host and returns 1. This function sends Hydra the
+ * message that MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the
+ * answer. Under other launchers this function does nothing. */
 void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher);
 /* Returns the names of all environment variables of launchers, NULL-terminated. */
 const char *const *ddp_launcher_variables(void);

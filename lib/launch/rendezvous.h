@@ -11,7 +11,7 @@
  * answer and continues its search, because its own server may listen on the next port. A second
  * process with the same rank also continues its search. If a client of this job has another number
  * of ranks, server and client fail at once. If ranks are missing at the deadline, the server fails
- * with an error that names them, and sends the error to all connected clients.
+ * with an error that names the missing ranks, and sends the error to all connected clients.
  *
  * torchrun's own store may listen on MASTER_PORT, and neighbouring ports may be in use. The server
  * therefore takes the first free port of `ports` consecutive ports, and clients try all of them.
@@ -72,7 +72,7 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Connects `size` ranks of a job as a group, of which this rank is number `rank`. `server` is the
  * address at which rank 0 of the group listens; rank 0 ignores it. `context` is the id of the
- * group. It is not 0, and no other group has the same id. Collective over the group. */
+ * group. The id is not 0, and no other group has the same id. Collective over the group. */
 int ddp_rendezvous_group(uint64_t token, uint64_t context, int rank, int size,
                          const struct ddp_endpoint *server, struct ddp_listener *listener,
                          int64_t timeout_ns, struct ddp_connections *connections,

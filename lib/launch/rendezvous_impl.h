@@ -25,8 +25,8 @@ enum ddp_answer_verdict {
     DDP_ANSWER_ACCEPTED = 1, /* wait for READY */
     DDP_ANSWER_READY,     /* all ranks are connected; with context 0 the endpoints [size] follow */
     DDP_ANSWER_OTHER_JOB, /* this server belongs to another job */
-    DDP_ANSWER_TAKEN,     /* this rank is connected already */
-    DDP_ANSWER_REFUSED    /* the client fails with code and text */
+    DDP_ANSWER_TAKEN,     /* another process is already connected as this rank */
+    DDP_ANSWER_REFUSED    /* the client fails with `code` and `text` of the answer */
 };
 
 struct ddp_answer {
@@ -55,8 +55,8 @@ struct ddp_rendezvous_job {
     const char *where; /* address and port for messages */
 };
 
-/* Runs the server. Fills peer [size] with sockets (-1 for rank 0), and endpoint [size]. endpoint is
- * NULL in a group. */
+/* Runs the server. Fills peer [size] with sockets (-1 for rank 0), and endpoint [size]. `endpoint`
+ * is NULL in a group. */
 int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listener *listener,
                          int *peer, struct ddp_endpoint *endpoint,
                          struct ddp_err *err) DDP_MUST_CHECK;

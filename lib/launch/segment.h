@@ -9,7 +9,7 @@
  * begins at a page boundary:
  *
  *   struct ddp_segment                                 sizes, abort word, use of the channels
- *   struct ddp_segment_rank  [ranks]                   result, error and flight recorder of a rank
+ *   struct ddp_segment_rank  [ranks]                   result, error and flight recorders of a rank
  *   channel                  [DDP_SEGMENT_CHANNELS]    flags, message slots and rings of one group
  *   pipe                     [ranks * ranks]           ring for messages of one rank to another
  *   heap                     [ranks]                   registered memory, 2 MiB aligned */
@@ -37,7 +37,8 @@ extern "C" {
 /* Bytes of a slot for a small message. Each rank has two such slots per channel (double buffer). */
 #define DDP_SHM_SLOT_BYTES (16u << 10)
 /* Number of slots in the staging ring of a rank, and bytes per slot. Many small slots are faster
- * than few large ones, because writing a slot that is still in the peer's L2 cache is slow. */
+ * than few large slots, because a slot has then usually left the peer's L2 cache before it is
+ * written again. Writing a slot that is still in this cache is slow. */
 #define DDP_SHM_RING_SLOTS 32
 #define DDP_SHM_RING_BYTES (64u << 10)
 
@@ -104,19 +105,19 @@ struct ddp_segment {
     /* 1 + the rank that set the abort word, or 0 for the supervisor. Written after the word. */
     _Atomic(int32_t) abort_setter;
     /* The collector is the launcher's parent process, which handles the messages of ranks. The
-     * value is INT64_MAX while it handles a message, else the time at which it finished the last
-     * one (ddp_now_ns). A rank's wait expires no earlier than one timeout after this time, because
-     * the awaited rank may itself wait for the collector. */
+     * value is INT64_MAX while the collector handles a message, else the time at which it finished
+     * the last message (ddp_now_ns). A rank's wait expires no earlier than one timeout after this
+     * time, because the awaited rank may itself wait for the collector. */
     _Atomic(int64_t) collector_busy_ns;
     alignas(64) _Atomic(uint64_t) channels_used; /* bit i: channel i + 1 is in use */
     struct ddp_segment_channel channel[DDP_SEGMENT_CHANNELS];
 };
 
 /* Creates and maps a segment. All flags, pipes and heaps are zero. `ranks` is between 1 and
- * DDP_SHM_RANKS_MAX. `heap_bytes` is the registered memory that a rank needs at the same time. More
- * than twice as much address space is reserved, so that allocations do not fail because of rounding
- * and fragmentation. *fd becomes the memory file. Returns DDP_ENOMEM if address space or a limit
- * (ulimit -v, -f) is too small, and DDP_EUNAVAIL if the system has no memory files. */
+ * DDP_SHM_RANKS_MAX. `heap_bytes` is the largest amount of registered memory that a rank has at one
+ * time. More than twice as much address space is reserved, so that allocations do not fail because
+ * of rounding and fragmentation. *fd becomes the memory file. Returns DDP_ENOMEM if address space
+ * or a limit (ulimit -v, -f) is too small, and DDP_EUNAVAIL if the system has no memory files. */
 int ddp_segment_create(int ranks, uint64_t heap_bytes, struct ddp_segment **out, int *fd,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Maps a segment that another process made for `ranks` ranks. `fd` is its memory file, which the

@@ -32,8 +32,8 @@ struct ddp_signal_thread;
  * DDP_ENOMEM if the thread or its descriptors cannot be created. */
 int ddp_signal_thread_start(void (*on_signal)(void *arg, int signal), void *arg,
                             struct ddp_signal_thread **out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Ends the thread and restores the signal mask of the calling thread. Signals that are pending then
- * take effect. NULL is allowed. */
+/* Ends the thread and restores the signal mask of the calling thread. Pending signals take effect
+ * at that time. NULL is allowed. */
 void ddp_signal_thread_stop(struct ddp_signal_thread *thread);
 
 #ifdef __cplusplus

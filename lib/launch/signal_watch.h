@@ -30,8 +30,8 @@ struct ddp_signal_watch {
 int ddp_signal_watch_open(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the next pending signal other than SIGCHLD, or 0 if none is pending. */
 int ddp_signal_watch_take(struct ddp_signal_watch *watch);
-/* If a signal other than SIGCHLD has come, fails with the code of the first one, -(128 +
- * signal). */
+/* If a signal other than SIGCHLD has come, fails with the code -(128 + signal) of the first such
+ * signal. */
 int ddp_signal_watch_ended(struct ddp_signal_watch *watch, struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the watch in a forked child. Gives the watched signals their default actions, and restores
  * the action of SIGCHLD and the signal mask. The parent's watch stays open. */
@@ -39,8 +39,8 @@ void ddp_signal_watch_leave(const struct ddp_signal_watch *watch);
 /* Closes the watch of a program whose results are complete. From then on the watched signals are
  * ignored, including pending ones, so that the program ends with its own exit code. */
 void ddp_signal_watch_finish(struct ddp_signal_watch *watch);
-/* Closes the watch and restores the action of SIGCHLD and the mask. Signals that are pending then
- * take effect. */
+/* Closes the watch and restores the action of SIGCHLD and the mask. Pending signals take effect at
+ * that time. */
 void ddp_signal_watch_close(struct ddp_signal_watch *watch);
 
 #ifdef __cplusplus

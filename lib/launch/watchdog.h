@@ -1,13 +1,13 @@
-/* The watchdog: a sleeping thread that ends this process if one operation exceeds its deadline. It
- * is needed for calls that block inside a library and cannot check a deadline, such as MPI's
+/* The watchdog: a sleeping thread that ends this process if the process makes no progress. It is
+ * needed for calls that block inside a library and cannot check a deadline, such as MPI's
  * collectives. The watchdog reads the flight recorder 8 times per timeout. It acts if the newest
  * operation has been in state ENTERED, with the same index, for longer than the timeout. To act
  * means to call `on_expire` with a report and then _exit.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
- * host. It acts if none of them has entered an operation or changed its phase for the timeout plus
- * a grace period. The grace period is half the timeout, but at least 1 s, so that the watchdogs of
- * the working ranks report first.
+ * host. It acts if none of these ranks has entered an operation, set a phase or called
+ * ddp_flight_beat for the timeout plus a grace period. The grace period is half the timeout, but at
+ * least 1 s, so that the watchdogs of the working ranks report first.
  *
  * While this rank computes outside operations (ddp_flight_compute), the watchdog acts if the rank's
  * recorder has not changed for the timeout plus the same grace period. Ranks that wait for this

@@ -41,7 +41,7 @@ struct ddp_across {
     size_t document_count, count, difference_count;
 };
 
-/* Fills *out from results[count], whose names are names[count]. Release *out with
+/* Fills *out from results [count]. names[i] is the name of results[i]. Release *out with
  * ddp_across_release before you release the results. Returns DDP_EUSAGE if there are too many
  * ratios, or DDP_ENOMEM. */
 int ddp_across_build(const struct ddp_result *results, char (*names)[512], size_t count,

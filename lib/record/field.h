@@ -27,7 +27,7 @@ enum ddp_field_kind {
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
     DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply, or
-                           * if the double that `name` names is NaN. */
+                           * if `name` is the name of a double and this double is NaN. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
     DDP_FIELD_SET         /* Derived. A set of bits. choices[i] is the name of bit i. */
 };
@@ -60,7 +60,7 @@ struct ddp_fields {
     size_t count;
 };
 
-/* The first three members of a row for a member of struct `type`. */
+/* Sets `name`, `offset` and `bytes` of a row, for the member `member` of struct `type`. */
 #define DDP_FIELD_AT(type, member)                                                                 \
     .name = #member, .offset = offsetof(struct type, member),                                      \
     .bytes = sizeof(((struct type *)0)->member)
@@ -80,7 +80,7 @@ void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp
 void ddp_fields_init(const struct ddp_fields *fields, void *object);
 /* Makes every text printable (base/strbuf.h). */
 void ddp_fields_printable(const struct ddp_fields *fields, void *object);
-/* Adds the values of a document to `out`. */
+/* Adds the values that a document shows to `out`. */
 void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
 /* Adds every member to `out`, for the journal. */
 void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON *out);

@@ -289,8 +289,8 @@ static int read_nccl_row(struct reading *r, struct table *t)
     return read_half(r, t, t->count - 4, "in-place");
 }
 
-/* Takes the title of a table from a comment. nccl-tests names its program there, and ddpbench
- * describes the table. */
+/* Takes the title of a table from a comment before the table. In this comment nccl-tests names its
+ * program, and ddpbench describes what the table shows. */
 static void read_nccl_comment(struct table *t, const char *line)
 {
     static const char program[] = "# Collective test starting: ";
@@ -369,7 +369,7 @@ static int read_lines(struct reading *r, const char *text, bool osu)
     return 0;
 }
 
-/* The formats. Each has either `json`, its reader, or `table`. */
+/* The formats. A format either has a reader in `json`, or `table` is true. */
 static const struct {
     int (*json)(struct reading *r, const cJSON *doc);
     bool table, osu;

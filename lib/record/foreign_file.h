@@ -14,7 +14,7 @@ extern "C" {
 enum ddp_foreign {
     DDP_FOREIGN_NONE, /* a result document of ddpbench */
     /* JSON of Google Benchmark 1.5 or later. The value of a cell is the real time. If the document
-     * has only aggregates, it is the aggregate "median". */
+     * has only aggregates, the value is the aggregate "median". */
     DDP_FOREIGN_GBENCH,
     /* Arrays of github-action-benchmark: customSmallerIsBetter and customBiggerIsBetter. */
     DDP_FOREIGN_ACTION_SMALLER,
@@ -28,18 +28,18 @@ enum ddp_foreign {
 /* The names of the formats, in the order of enum ddp_foreign, then NULL. The first is "json". */
 extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
 
-/* Parses text[bytes]. text[bytes] itself must be '\0'. name: the document's name in messages.
- * rules: as in ddp_result_read.
+/* Parses the first `bytes` bytes of `text`. The byte after them must be '\0'. name: the document's
+ * name in messages. rules: as in ddp_result_read.
  *
- * In the points of *out, only the id and the median are known. The median is a time in ns if the
- * text has a unit of time. For other values smaller must still be better: a value where smaller is
- * better is stored as so many us, and a value where bigger is better as its reciprocal in us. A
- * bandwidth of OSU becomes the time of one message. The status of *out is "complete". Its
- * fingerprint and build are "", because the formats do not contain them.
+ * In the points of *out, only the id and the median are known. A time becomes the median in ns.
+ * Every other value v is converted to a time, so that a smaller median is always better: v us if
+ * smaller values are better, and 1/v us if bigger values are better. A bandwidth of OSU becomes the
+ * time of one message. The status of *out is "complete". Its fingerprint and build are "", because
+ * the formats do not contain them.
  *
- * Returns the errors of ddp_result_parse, and DDP_EINPUT with the key or line that is wrong. A
- * failed benchmark or wrong data is not an error: it is stored in the `flaw` of *out. *out has no
- * points if the text has no values. */
+ * Returns the errors of ddp_result_parse, and DDP_EINPUT if a key or a line is wrong. The message
+ * names this key or line. A failed benchmark or wrong data is not an error: it is stored in the
+ * `flaw` of *out. *out has no points if the text has no values. */
 int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
                       const struct ddp_result_rules *rules, struct ddp_result *out,
                       struct ddp_err *err) DDP_MUST_CHECK;

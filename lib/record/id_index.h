@@ -17,7 +17,7 @@ extern "C" {
 /* An index of the ids in an array. The elements of the array are structs or char arrays. The index
  * points into the array. */
 struct ddp_id_index {
-    const char *first; /* the id of the first struct */
+    const char *first; /* the first id in the array */
     size_t stride;     /* bytes from one id to the next */
     size_t count;
     const char **sorted; /* [count], the ids in the order of strcmp */

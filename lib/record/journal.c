@@ -436,7 +436,7 @@ static int open_file(struct ddp_journal *j, struct ddp_err *err)
 static int refuse(const struct ddp_journal *j, const char *key, const char *then, const char *now,
                   struct ddp_err *err)
 {
-    /* A command line may contain a single quote. */
+    /* A command line may contain a single quote, so the message then uses backquotes. */
     const char *quote = strchr(then, '\'') || strchr(now, '\'') ? "`" : "'";
     ddp_fail(err, DDP_EMISMATCH,
              "'%s' belongs to another run: %s was %s%.120s%s, and is now %s%.120s%s", j->path, key,

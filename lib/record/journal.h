@@ -1,5 +1,5 @@
 /* The journal of a sweep or of the gate's self-test. Each point, each epoch, each end of a cell and
- * each gate is written to disk at once, so that an interrupted run can be continued.
+ * each gate is written to disk immediately, so that an interrupted run can be continued.
  *
  * The journal is an append-only text file with one JSON object per line. The first line is the
  * head, which holds facts about the run. Only a run with equal facts may continue the journal. Each
@@ -49,8 +49,8 @@ struct ddp_journal_entry {
     enum ddp_journal_kind kind;
     int launch, cell; /* launch: repetition, from 1. cell: from 0. */
     char id[192];     /* Printable text that identifies the entry. */
-    /* The payload that enum ddp_journal_kind lists for the kind, aligned and borrowed. NULL with 0
-     * bytes for BEGIN and END. */
+    /* The payload of this kind (see enum ddp_journal_kind), aligned and borrowed. NULL with 0 bytes
+     * for BEGIN and END. */
     const void *payload;
     size_t payload_bytes;
 };
@@ -82,9 +82,9 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
 struct ddp_journal;
 /* Opens or creates the journal at `path` and locks it against other runs. `restart` discards the
  * old contents. *continued becomes true if an earlier run with the same facts began the journal. In
- * this case `visit` has been called for each of its lines. Returns DDP_EMISMATCH if a fact differs;
- * the message names the fact. Returns DDP_EINPUT if the file is damaged or not a journal. Returns
- * DDP_ECREATE if the file cannot be opened or another run holds the lock. */
+ * this case `visit` has been called for each line of that run. Returns DDP_EMISMATCH if a fact
+ * differs; the message names the fact. Returns DDP_EINPUT if the file is damaged or not a journal.
+ * Returns DDP_ECREATE if the file cannot be opened or another run holds the lock. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;

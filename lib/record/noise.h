@@ -2,9 +2,10 @@
  * that later gates and comparisons read.
  *
  * A noise floor is valid for one machine (processor, cores, kernel) and one compiler with its
- * flags, because other machines and builds have other noise. A new commit does not invalidate it.
- * The file is JSON with a digest. The file is untrusted, so its size is limited and every value is
- * checked. run/selftest.h computes the contents; run/noise_floor.h chooses the path. */
+ * flags, because other machines and builds have other noise. A new commit does not invalidate the
+ * noise floor. The file is JSON with a digest. The file is untrusted, so its size is limited and
+ * every value is checked. run/selftest.h computes the contents; run/noise_floor.h chooses the
+ * path. */
 #ifndef DDP_RECORD_NOISE_H
 #define DDP_RECORD_NOISE_H
 
@@ -47,8 +48,8 @@ struct ddp_noise {
     double injected_effect, min_effect;
     double noise_floor; /* The smallest min_effect with which 90 % of the A/A gates pass. */
     /* The smallest slow-down that would be found in 90 % of the cells if it were added to one side
-     * of the A/A gates, judged with the larger one of min_effect and noise_floor. NaN: none up
-     * to 100 % would. */
+     * of the A/A gates, judged with the larger one of min_effect and noise_floor. NaN: no slow-down
+     * up to 100 % would be found. */
     double detectable;
 };
 
@@ -59,9 +60,9 @@ extern const struct ddp_fields ddp_noise_fields;
  * a noise floor. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads a file. Returns DDP_ENOINPUT if it cannot be opened, DDP_EPERM if it may not be read, and
- * DDP_EINPUT if it is damaged or not a noise floor. Returns DDP_EMISMATCH if it belongs to another
- * machine or build. */
+/* Reads a file. Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read,
+ * and DDP_EINPUT if it is damaged or not a noise floor. Returns DDP_EMISMATCH if the noise floor
+ * belongs to another machine or build. */
 int ddp_noise_read(const char *path, struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Replaces the file atomically: writes a temporary file beside it, syncs it to disk and renames it.
  * Returns 0, DDP_ECREATE or DDP_EIO. */

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* In the order in which a table shows them. */
+/* The keys, in the order in which a table shows them. */
 enum ddp_point_key {
     DDP_KEY_COLL,
     DDP_KEY_SIZE,
@@ -26,12 +26,12 @@ enum ddp_point_key {
     DDP_KEY_ALGORITHM,
     DDP_KEY_COUNT
 };
-#define DDP_KEY_BYTES 72 /* Room for the text of a key. */
+#define DDP_KEY_BYTES 72 /* Room for the text of a key's value. */
 
 /* Returns the name that heads the column of a key, for example "size". */
 const char *ddp_point_key_name(enum ddp_point_key key);
-/* Writes the key of a point, for example "64 KiB", or "-" if it does not apply. The algorithm is
- * the requested one. */
+/* Writes the value that a point has for a key, for example "64 KiB", or "-" if the key does not
+ * apply to the point. For DDP_KEY_ALGORITHM, this is the requested algorithm. */
 void ddp_point_key_text(const struct ddp_point_spec *spec, enum ddp_point_key key,
                         char out[DDP_KEY_BYTES]);
 /* Adds a point to a range. In an empty range all members are 0. */
@@ -41,8 +41,8 @@ bool ddp_point_range_varies(const struct ddp_point_range *range, enum ddp_point_
  * key varies. */
 void ddp_point_range_label(const struct ddp_point_range *range, const struct ddp_point_spec *spec,
                            char *out, size_t out_bytes);
-/* Writes the keys that do not vary in words, with the values of `spec`: for example "allreduce, f32
- * sum, 2 ranks over shm, in place, registered memory". */
+/* Writes a text of the keys that do not vary, with their values in `spec`: for example "allreduce,
+ * f32 sum, 2 ranks over shm, in place, registered memory". */
 void ddp_point_range_constants(const struct ddp_point_range *range,
                                const struct ddp_point_spec *spec, char *out, size_t out_bytes);
 /* Reads the id of a point (ddp_point_id). size_bytes becomes the requested number of bytes. Returns

@@ -71,7 +71,7 @@ void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *o
 }
 
 /* Adds whether the exchange is faster than dense f32 here. If it is not, adds on which links it
- * would be. */
+ * would be faster. */
 static void add_conclusion(const struct ddp_point *p, char *out, size_t out_bytes)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);

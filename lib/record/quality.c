@@ -25,19 +25,18 @@ static const struct {
 } texts[DDP_QUALITY_COUNT] = {
     [DDP_QUALITY_SLOW_PINGPONG] =
         {"The ping-pong before or after the point took more than 3 times as long as the "
-         "shortest one so far with this backend and number of ranks. Without a GPU, it is also "
-         "slow above 5 us on one host, or above 500 us on several hosts.",
+         "shortest one so far with this backend and number of ranks. Or, without a GPU, it took "
+         "more than 5 us on one host, or more than 500 us on several hosts.",
          "Repeat the point, and bind each rank to a core of its own if the ping-pong stays slow."},
     [DDP_QUALITY_WIDE_INTERVAL] =
-        {"The longer side of the 95 % interval is more than 10 % of the median.",
+        {"An end of the 95 % interval is more than 10 % of the median away from the median.",
          "Measure more iterations with a larger --max-time, or with -n."},
     [DDP_QUALITY_DRIFTING] =
         {"The times have a significant trend, and the median of their last third differs from "
          "that of their first third by more than 10 %.",
-         "Measure more warm-up iterations with -w, and repeat the point when the machine is "
-         "steady."},
-    [DDP_QUALITY_STOLEN] = {"The hypervisor took at least 20 ms, and more than 5 % of the time of "
-                            "the ranks of a host.",
+         "Run more warm-up iterations with -w, and repeat the point when the machine is steady."},
+    [DDP_QUALITY_STOLEN] = {"The hypervisor took processor time from the ranks of a host: at least "
+                            "20 ms, and more than 5 % of their time.",
                             "Use a machine with dedicated cores, or repeat the point when the "
                             "neighbours are quiet."},
     [DDP_QUALITY_THROTTLED] =
@@ -58,8 +57,8 @@ static const struct {
     [DDP_QUALITY_RETRANSMITS] =
         {"A host sent TCP segments again while the point was measured. Only runs on several "
          "hosts count them.",
-         "Look for a bad cable or an overloaded switch, because a lost segment delays a message "
-         "by 200 ms or more."},
+         "Look for a bad cable or an overloaded switch, because a lost segment can delay a "
+         "message by 200 ms or more."},
 };
 
 const char *ddp_quality_meaning(enum ddp_quality code)

@@ -24,14 +24,15 @@ enum ddp_quality {
 };
 
 /* slow-pingpong: a ping-pong took more than FACTOR times the shortest one so far with the same
- * backend and number of ranks. For points without a GPU, a ping-pong is also slow above an absolute
- * limit: HOST_NS if the run has one host, else NETWORK_NS. */
+ * backend and number of ranks. For points without a GPU, a ping-pong above an absolute limit
+ * counts, too. The limit is HOST_NS if the run has one host, else NETWORK_NS. */
 #define DDP_QUALITY_PINGPONG_FACTOR     3
 #define DDP_QUALITY_PINGPONG_HOST_NS    5e3
 #define DDP_QUALITY_PINGPONG_NETWORK_NS 500e3
-/* wide-interval: the longer side of the interval exceeds this fraction of the median. drifting: the
- * times have a significant trend, and their shift exceeds this fraction. clock: the clock of the
- * processor was lower than at an earlier point of the run, by more than this fraction. */
+/* wide-interval: the distance from the median to the farther end of its 95 % interval exceeds this
+ * fraction of the median. drifting: the times have a significant trend, and their `shift`
+ * (stats/series.h) exceeds this fraction. clock: the clock of the processor was lower than at an
+ * earlier point of the run, by more than this fraction. */
 #define DDP_QUALITY_TOLERANCE 0.1
 /* stolen, throttled: the time that the ranks lost exceeds this fraction of the time of the
  * iterations. */
@@ -48,7 +49,7 @@ enum ddp_quality {
  * to 1 per core. */
 #define DDP_QUALITY_LOAD_PER_CORE 1.5
 
-/* Names of the codes, by enum ddp_quality, ending with NULL. */
+/* Names of the codes, indexed by enum ddp_quality. The last entry is NULL. */
 extern const char *const ddp_quality_names[DDP_QUALITY_COUNT + 1];
 /* ddp_quality_meaning returns the definition of a code. ddp_quality_advice returns a sentence of
  * advice. */
@@ -58,8 +59,8 @@ const char *ddp_quality_advice(enum ddp_quality code);
 /* Returns the codes of a point that is about to be added to the record, as bits 1 << code. The
  * point is compared with the points that were added before. */
 unsigned ddp_quality_judge(const struct ddp_record *record, const struct ddp_point *p);
-/* Returns the length of the longer side of the median's 95 % interval, as a fraction of the median.
- * Returns NaN if there is no interval. */
+/* Returns the distance from the median to the farther end of its 95 % interval, as a fraction of
+ * the median. Returns NaN if there is no interval. */
 double ddp_quality_interval(const struct ddp_summary *t);
 
 /* Writes the names of the codes, for example "drifting,busy" with the separator ",". Writes "" if

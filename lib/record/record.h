@@ -39,8 +39,8 @@ enum ddp_start { DDP_START_BARRIER, DDP_START_WINDOW, DDP_START_COUNT };
 enum ddp_stop { DDP_STOP_COUNT, DDP_STOP_PRECISION, DDP_STOP_TIME, DDP_STOP_ITERS };
 const char *ddp_placement_name(enum ddp_placement p); /* "in", "out" */
 const char *ddp_memory_name(enum ddp_memory m);       /* "registered", "private", "window" */
-/* Names of the values of the four enums, by value, ending with NULL.
- * ddp_placement_names[DDP_PLACEMENT_COUNT] is "both". */
+/* Names of the values of four of these enums, indexed by the enum. The last entry of each array is
+ * NULL. ddp_placement_names[DDP_PLACEMENT_COUNT] is "both". */
 extern const char *const ddp_placement_names[],
     *const ddp_memory_names[], *const ddp_check_names[], *const ddp_start_names[];
 
@@ -109,7 +109,7 @@ struct ddp_break_even {
  * time of the operation alone. */
 struct ddp_overlap_times {
     double compute_ns; /* Time of the arithmetic alone. */
-    double total_ns;   /* Time of both at once. */
+    double total_ns;   /* Time if the operation and the arithmetic run at once. */
     /* How much of the shorter activity (operation or arithmetic) is hidden behind the longer one,
      * in percent of the shorter one. */
     double percent;
@@ -173,7 +173,8 @@ struct ddp_point {
     double bound_GBps;     /* Bandwidth from which the bound was computed. NaN for latency. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
-    /* The bound as measured before and after the point. bound_ns is the shorter time. */
+    /* The bound as measured before and after the point. bound_ns is the shorter of these two
+     * times. */
     double bound_before_ns, bound_after_ns;
     enum ddp_check check;
     int64_t check_elements, check_wrong; /* -1 if check is off. */
@@ -329,7 +330,8 @@ struct ddp_record {
     char subset[8];
     struct ddp_host *hosts;
     int host_count;
-    /* [rank_count], of the start with most ranks. rank_count 0: unknown. */
+    /* [rank_count]. If the ranks were started several times, these are the ranks of the start that
+     * had the most ranks. rank_count 0: unknown. */
     struct ddp_rank_device *ranks;
     int rank_count;
     struct ddp_env_entry *environment;
@@ -378,7 +380,8 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
 void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run *run);
 int ddp_record_add_control(struct ddp_record *record, const struct ddp_control *control,
                            struct ddp_err *err) DDP_MUST_CHECK;
-/* Replaces the ranks of the record by a copy, unless the record has more. */
+/* Replaces the ranks of the record by a copy of `ranks`, unless the record has more ranks than
+ * `count`. */
 int ddp_record_set_ranks(struct ddp_record *record, const struct ddp_rank_device *ranks, int count,
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,

@@ -127,8 +127,8 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     return 0;
 }
 
-/* Relative tolerance between a stored and a recomputed figure. Both differ slightly, because files
- * store 15 to 17 digits, and times in us. */
+/* Relative tolerance between a stored and a recomputed figure. The two differ slightly, because
+ * files store 15 to 17 digits, and times in us. */
 #define SLACK 1e-9
 
 /* The point that is being read. file, id: names in messages. `stored` receives the values that are

@@ -43,7 +43,7 @@ struct ddp_result_run {
     char name[DDP_RESULT_RUN_NAME];
     char group[DDP_RESULT_RUN_NAME]; /* The name without the seed. */
     int launch;                      /* Number of the repetition. 0: there is only one. */
-    bool timed;                      /* `points` has the step time. False: no epoch. */
+    bool timed;                      /* `points` has the step time. False: the run has no epoch. */
     bool diverged;                   /* A loss of the last epoch is not finite. */
     double seed;                     /* NaN: unknown. */
     double accuracy;                 /* As a fraction of 1. NaN: unknown. */
@@ -84,7 +84,7 @@ struct ddp_result {
     bool wrong_data; /* A collective delivered wrong data. */
     char cpu[96];    /* Processor and cores of the hosts. "" and -1 if the hosts differ. */
     int cores;
-    /* Copy speed of all ranks (struct ddp_control), geometric mean. NaN: none. */
+    /* Geometric mean of the copy speeds in the document (struct ddp_control). NaN: none. */
     double copy_GBps;
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
@@ -95,7 +95,7 @@ struct ddp_result {
 
 /* Reads a file. rules: NULL means that no key varies and that no edited document is accepted.
  * Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or
- * DDP_ENOMEM. Returns DDP_EINPUT if it is not a result of ddpbench, is damaged, or contains
+ * DDP_ENOMEM. Returns DDP_EINPUT if the file is not a result of ddpbench, is damaged, or contains
  * contradictory figures (the message names the point). Returns DDP_EUSAGE if two points have the
  * same id once the keys of --vary are left out, or if --vary is given and an id does not have the
  * form of ddp_point_id. */
@@ -106,8 +106,8 @@ int ddp_result_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* ddp_result_parse in two steps, for callers that read more of the document. The first step parses
- * the JSON, checks the digest, and sets *edited if it is missing or wrong. The caller releases *doc
- * with cJSON_Delete. The second step fills *out. */
+ * the JSON, checks the digest, and sets *edited to whether the digest is missing or wrong. The
+ * caller releases *doc with cJSON_Delete. The second step fills *out. */
 int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
                           const struct ddp_result_rules *rules, bool *edited, cJSON **doc,
                           struct ddp_err *err) DDP_MUST_CHECK;
@@ -120,7 +120,7 @@ int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
 int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
- * the repetitions' medians. Its interval is the interval of that median, which is unknown with
+ * the repetitions' medians. The interval belongs to this median of medians. It is unknown with
  * fewer than six repetitions. A repetition counts as one statistical sample, because the iterations
  * of a repetition are not independent. Returns DDP_EINPUT if two points with equal ids have the
  * same `launch`, or DDP_ENOMEM. */

@@ -25,7 +25,7 @@
 
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.
  * label: text before a number or a string. If the value is `true`, the label stands alone.
- * varied_by: bits that leave the setting out of the name. */
+ * varied_by: the setting is left out of the name if `omitted` has one of these bits. */
 static const struct {
     const char *path, *label;
     unsigned varied_by;
@@ -89,8 +89,8 @@ static void fit_name(const struct ddp_strbuf *name, char out[DDP_RESULT_RUN_NAME
     snprintf(out, DDP_RESULT_RUN_NAME, "%s%s", start, tail);
 }
 
-/* Writes the name of a run, for example "singa-cnn dense ranks 2 lr 0.05 seed 1 batch 16 synthetic
- * epochs 3". Settings that are null, false or in `omitted` are left out. */
+/* Writes the name of a run, for example "singa-cnn dense ranks 2 lr 0.05 seed 1 ... epochs 3".
+ * Settings that are null, false or in `omitted` are left out. */
 static int name_run(const struct reader *r, unsigned omitted, char out[DDP_RESULT_RUN_NAME])
 {
     struct ddp_strbuf name = DDP_STRBUF_INIT;
@@ -127,8 +127,8 @@ static double number_at(const cJSON *object, const char *key)
 }
 
 /* Returns whether the model has diverged, which means that a loss is not finite. The document has
- * null for such a loss. The evaluation loss counts only if the epoch was evaluated, because it is
- * null otherwise too. A missing loss does not count. */
+ * null for such a loss. The evaluation loss counts only if the epoch was evaluated; in other epochs
+ * it is null as well. A missing loss does not count. */
 static bool has_diverged(const cJSON *epoch)
 {
     const bool evaluated = !isnan(number_at(epoch, "eval_accuracy"));
@@ -137,7 +137,8 @@ static bool has_diverged(const cJSON *epoch)
 }
 
 /* Reads the accuracy of the run, which is the mean accuracy of at most its last DDP_STRATEGY_EPOCHS
- * epochs (record/strategy_table.h). */
+ * epochs (record/strategy_table.h), the number of evaluation images, and whether the run has
+ * diverged. */
 static int read_accuracy(const struct reader *r, struct ddp_result_run *out)
 {
     const int count = cJSON_GetArraySize(r->epochs);
@@ -232,7 +233,7 @@ static int compare_runs(const void *a, const void *b)
     return order ? order : (x->launch > y->launch) - (x->launch < y->launch);
 }
 
-/* Sorts the runs by name and repetition. Fails if two runs are equal in both. */
+/* Sorts the runs by name and repetition. Fails if two runs have the same name and repetition. */
 static int sort_runs(struct ddp_result *out, const char *file, unsigned vary, struct ddp_err *err)
 {
     if (out->run_count > 0)

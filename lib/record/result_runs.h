@@ -8,7 +8,7 @@
 
 /* Fills out->runs, and appends a cell to out->points for the step time of each run that has an
  * epoch. The id of the cell is the name of the run and " step". Its time is the median of the
- * epochs' mean step times. Its interval is the interval of that median, which is unknown with fewer
+ * epochs' mean step times. Its interval belongs to this median. The interval is unknown with fewer
  * than six epochs. Skips baseline runs (struct ddp_train_run, baseline). file: the document's name
  * in messages. vary: the keys that names leave out (record/vary.h). */
 int ddp_result_read_runs(const cJSON *doc, const char *file, unsigned vary, struct ddp_result *out,

@@ -259,8 +259,9 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
 }
 
 /* Sets the plan index of each point. The points of a repetition are adjacent in the document.
- * Without repetitions, the points of one rank count are adjacent, and their `order` values are 0,
- * 1, 2 and so on in any sequence. The next rank count begins when all of these have been seen. */
+ * Without repetitions, the points of one rank count are adjacent, and n points have the `order`
+ * values 0 to n-1 in any sequence. If the n points since the first one of a rank count have these
+ * values, the next point counts as the first one of the next rank count. */
 static void place_points(struct ddp_record *r, const cJSON *list)
 {
     const cJSON *item = list->child;

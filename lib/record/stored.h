@@ -39,8 +39,8 @@ int ddp_stored_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_stored *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_stored_release(struct ddp_stored *stored);
-/* Reads `count` files into *docs [count]. Free *docs with ddp_stored_free. After an error, which is
- * one of ddp_stored_read, *docs is already freed. */
+/* Reads `count` files into *docs [count]. Free *docs with ddp_stored_free. Returns the errors of
+ * ddp_stored_read. After an error, *docs is already freed. */
 int ddp_stored_read_all(const char *const *paths, size_t count,
                         const struct ddp_result_rules *rules, struct ddp_stored **docs,
                         struct ddp_err *err) DDP_MUST_CHECK;

@@ -44,7 +44,7 @@ struct ddp_strategy_row {
     double wire_bytes_per_step; /* Bytes that a rank sends, as a mean over steps. */
     /* Over the pairs: step time of the reference divided by the step time of this row. */
     struct ddp_spread reference_speedup;
-    double speedup;    /* images_per_second divided by that of one rank. */
+    double speedup;    /* images_per_second divided by the images per second of one rank. */
     double efficiency; /* speedup / ranks */
     double achieved_density;
     enum ddp_pays pays;
@@ -58,7 +58,7 @@ struct ddp_strategy_row {
     double pays_below_GBps;
     double target_accuracy;                   /* NaN: no target. */
     int target_reached;                       /* Runs that reached the target. */
-    double target_seconds, target_wire_bytes; /* Means over the runs that reached it. */
+    double target_seconds, target_wire_bytes; /* Means over the runs that reached the target. */
     int64_t peak_memory_bytes;                /* Maximum. -1: unknown. */
 };
 

@@ -24,7 +24,7 @@ enum ddp_vary_key {
 };
 /* The keys in the id of a point. The other keys are in the names of training runs only. */
 #define DDP_VARY_POINT_KEYS ((1u << DDP_VARY_SYNC) - 1)
-/* "algorithm", "backend" and so on, by value, ending with NULL. */
+/* "algorithm", "backend" and so on, indexed by enum ddp_vary_key. The last entry is NULL. */
 extern const char *const ddp_vary_names[];
 
 /* Returns whether a set of keys contains a key. Bit k of the set stands for key k. */

@@ -33,7 +33,7 @@ struct ddp_unjudged {
 
 struct ddp_unjudged_list {
     struct ddp_unjudged *items; /* [count], released with free(). */
-    size_t count, room;         /* room: elements that items has memory for. */
+    size_t count, room;         /* room: number of elements for which `items` has memory. */
 };
 
 /* Appends an item. Returns DDP_ENOMEM if there is no memory. */
@@ -98,13 +98,13 @@ void ddp_verdict_record_init(struct ddp_verdict_record *v);
 /* Releases the cells, the accuracies and the list of unjudged items. */
 void ddp_verdict_record_release(struct ddp_verdict_record *v);
 /* Returns whether an INCONCLUSIVE verdict stays INCONCLUSIVE however many pairs are added. This is
- * so if (1) no cell is uncertain or slower, and (2) a cell or a training run of base was not
- * judged, or an accuracy is uncertain. More pairs do not help an accuracy, which needs more
- * seeds. */
+ * so if (1) no cell is uncertain or slower, and (2) new lacks a cell of base, a cell or a training
+ * run of base was not judged, or an accuracy is uncertain. More pairs do not help an accuracy,
+ * which needs more seeds. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
-/* Turns a PASS into INCONCLUSIVE if a cell or a training run of base was not judged. Appends to
- * v->reason how many cells and training runs were not judged, and some of their names. This
- * includes items that only new has. */
+/* Turns a PASS into INCONCLUSIVE if new lacks a cell of base, or if a cell or a training run of
+ * base was not judged. Appends to v->reason the numbers of these items and of the items that only
+ * new has, with some of their names. */
 void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
 /* Appends `before` and `text` to v->reason, cut off where the reason is full. */
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);

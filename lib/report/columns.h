@@ -1,5 +1,5 @@
-/* The columns of a table for people. If they do not fit into a given width, the least important
- * ones are hidden. All widths are numbers of characters on the terminal. */
+/* The columns of a table for people. If the columns do not fit into a given width, the least
+ * important columns are hidden. All widths are numbers of characters on the terminal. */
 #ifndef DDP_REPORT_COLUMNS_H
 #define DDP_REPORT_COLUMNS_H
 

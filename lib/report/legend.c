@@ -21,7 +21,8 @@ static const struct meaning points[] = {
     {"memory", "registered: buffers of the backend, which other ranks may access; private: plain "
                "pages; window: a window of all ranks (NCCL)"},
     {"algorithm", "the algorithm that ran; `ddpbench list algorithms`"},
-    {"+-, ci95", "longer side of the 95 % interval of the median, in percent of the median"},
+    {"+-, ci95", "distance from the median to the farther end of its 95 % interval, in percent of "
+                 "the median"},
     {"wrong", "elements with a wrong value"},
     {"ping-pong", "round trip between ranks 0 and 1, after the point"},
     {"quality", "why the times are doubtful; `ddpbench explain quality`"},

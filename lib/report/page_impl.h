@@ -68,9 +68,9 @@ void ddp_page_link_text(double GBps, char *out, size_t bytes);
 /* Adds marks at the speeds of common networks to a plot whose x axis is a link speed. */
 void ddp_page_mark_links(struct ddp_plot *plot);
 
-/* Adds the file NAME.svg to page->files, or NAME-2.svg and so on if there is one with this name
- * already. Returns its empty text, or NULL if memory runs out. The pointer is valid until the next
- * call. */
+/* Adds a file to page->files. Its name is NAME.svg or, if this name is taken, NAME-2.svg and so on.
+ * Returns the text of the file, which is still empty, or NULL if memory runs out. The pointer is
+ * valid until the next call. */
 struct ddp_strbuf *ddp_page_keep_file(struct ddp_page *page, const char *name);
 /* Opens a figure and adds the plot with its legend. If page->keeps_files is true, also adds the
  * plot to page->files. The caller then adds a table and closes the figure. Returns 0 or DDP_ENOMEM.

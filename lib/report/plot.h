@@ -4,7 +4,8 @@
  * A *source* is a record with a name, for example a stored document. A *cell* is a point of a
  * source. The cells of all sources are divided into *groups*, and a plot shows one group. All cells
  * of a group have the same collective. Cells that differ only in the setting on the x axis, for
- * example in size, form a series. */
+ * example in size, form a series. In a *plot of rows*, each value has a row of its own with a
+ * label, and only the x axis has a scale. */
 #ifndef DDP_REPORT_PLOT_H
 #define DDP_REPORT_PLOT_H
 
@@ -23,7 +24,7 @@ extern "C" {
 /* Largest number of series in a plot. */
 #define DDP_PLOT_SERIES_MAX 8
 
-/* The quantity that an axis shows. It decides how values are written. */
+/* The quantity that an axis shows. The quantity decides how values are written. */
 enum ddp_quantity {
     DDP_QUANTITY_SIZE,     /* bytes in powers of 1024: "64 KiB" */
     DDP_QUANTITY_TRAFFIC,  /* bytes in powers of 1000: "64 MB" */
@@ -55,7 +56,7 @@ struct ddp_plot_series {
     bool line;                     /* A thin line without markers, as for a bound. */
     bool cross;                    /* Crosses without a line, as for a break-even density. */
     struct ddp_plot_value *values; /* [count], in ascending order of x. */
-    size_t count, room;            /* room: elements that values has memory for. */
+    size_t count, room;            /* room: number of elements for which `values` has memory. */
 };
 
 /* A straight line across the plot at a value of one axis. */
@@ -100,7 +101,7 @@ int ddp_plot_add_value(struct ddp_plot *plot, struct ddp_plot_value value,
 int ddp_plot_add_row(struct ddp_plot *plot, const char *label, struct ddp_plot_value value,
                      struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_plot_add_mark(struct ddp_plot *plot, bool on_x, double at, const char *label);
-/* Returns the number of values in all series that are neither lines nor crosses. */
+/* Returns the number of values in those series that are drawn neither as lines nor as crosses. */
 size_t ddp_plot_values(const struct ddp_plot *plot);
 bool ddp_plot_has_doubtful(const struct ddp_plot *plot);
 /* Returns true if the plot shows more than a table: it has values at different x, or it is a plot
@@ -196,7 +197,7 @@ double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over 
 enum ddp_plot_metric {
     DDP_PLOT_BUSBW,   /* Also shows the bounds if there are at most three series. */
     DDP_PLOT_TIME,    /* Also shows the bounds if there are at most three series. */
-    DDP_PLOT_SPEEDUP, /* Time of dense f32 divided by the time. Above 1 the exchange is faster. */
+    DDP_PLOT_SPEEDUP, /* Time of dense f32 / time of the cell. Above 1 the cell is faster. */
     DDP_PLOT_RATIO    /* Time divided by the time of the same cell in the first source. */
 };
 /* Makes a plot of the metric for a group. The plot has no series if no cell has the metric. The
@@ -205,8 +206,8 @@ int ddp_plot_cells_over(const struct ddp_plot_group *group, enum ddp_plot_metric
                         struct ddp_plot *out, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the break-even density of a series against dense f32. If it was measured, sets *measured
- * to true and returns the measured density. Otherwise returns an estimate: that of the cell whose
- * own density is nearest to the density that it estimates. NaN: unknown. */
+ * to true and returns the measured density. Otherwise returns the estimate of one cell, namely of
+ * the cell whose own density is nearest to its estimate. NaN: unknown. */
 double ddp_plot_break_even(const struct ddp_plot_group *group, int series, bool *measured);
 
 /* The strategies of the training runs of all sources. */
@@ -227,8 +228,8 @@ int ddp_plot_collect_strategies(const struct ddp_plot_source *sources, int count
 void ddp_plot_strategies_release(struct ddp_plot_strategies *strategies);
 /* Makes a plot of the accuracy over the seconds of training or, if over_bytes is true, over the
  * bytes that a rank has sent. A value is the mean accuracy of a strategy's runs after an epoch, and
- * its interval is the range of these runs. The plot shows only strategies that train the same model
- * with the same data as the run `model`. Returns 0 or DDP_ENOMEM. */
+ * its interval is the range of the accuracies of these runs. The plot shows only strategies that
+ * train the same model with the same data as the run `model`. Returns 0 or DDP_ENOMEM. */
 int ddp_plot_accuracy(const struct ddp_plot_source *sources,
                       const struct ddp_plot_strategies *strategies,
                       const struct ddp_train_run *model, bool over_bytes, struct ddp_plot *out,

@@ -94,8 +94,8 @@ int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Report the newest point, or a new epoch of the last training run. Documents are written before
  * streams, so a document file has each point before a stream shows it. Streams with measured_order
- * get the point at once. Other streams show points in the order of the plan. They get a point when
- * all points before it are known, or at the end of the run. */
+ * get the point immediately. Other streams show points in the order of the plan. They get a point
+ * when all points before it are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,
@@ -106,8 +106,8 @@ struct ddp_plot_source;
  * `joins`. */
 int ddp_report_show(struct ddp_report_set *set, const struct ddp_plot_source *sources, int count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Erases the rows of a table on a terminal that may still change, so that a message can be printed
- * there. Errors are ignored. */
+/* If a table is drawn on a terminal, erases those of its rows that may still change, so that a
+ * message can be printed there. Errors are ignored. */
 void ddp_report_pause(struct ddp_report_set *set);
 /* Writes the final documents and the last lines of the streams. record->status, reason and finished
  * must be set. Does nothing if ddp_report_begin was not called. */

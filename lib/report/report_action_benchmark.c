@@ -40,7 +40,7 @@ static int print(cJSON *list, struct ddp_strbuf *out, struct ddp_err *err)
 }
 
 /* Adds the number of cells and training runs of base that were not judged, with the reason of the
- * verdict. They have no ratio, so a chart can only show their number. */
+ * verdict. These cells and runs have no ratio, so a chart can only show their number. */
 static void add_unjudged(cJSON *list, const struct ddp_verdict_record *v)
 {
     size_t count = 0;

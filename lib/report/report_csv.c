@@ -37,7 +37,8 @@ static const char *next_first(const char *at, char column[64])
 }
 
 /* The data of a row. A column takes its value from the first part whose `fields` have the column.
- * No fields have the columns "kind" and "label", and only those of points have "backend". */
+ * No table of fields has the columns "kind" and "label", and only the table of points has
+ * "backend", so the row itself holds these three texts. */
 struct row {
     const char *kind, *backend, *label;
     struct {

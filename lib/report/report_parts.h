@@ -49,7 +49,8 @@ void ddp_table_cell(struct ddp_strbuf *out, int width, double value);
 void ddp_table_fixed(struct ddp_strbuf *out, int width, int digits, double value);
 /* Adds a blank and a count in `width` characters, or '-' if the count is negative. */
 void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
-/* Adds the longer side of the median's 95 % interval, in percent of the median. */
+/* Adds the distance from the median to the farther end of its 95 % interval, in percent of the
+ * median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
 /* Writes the number of ranks, for example "8", or "4x2" for 4 groups of 2 ranks. If the groups are
  * listed, writes the beginning of the list. `out` has at least 24 bytes. */

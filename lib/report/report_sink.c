@@ -17,7 +17,7 @@
 #include "report/report_sink.h"
 
 #define TRIES     100 /* Attempts to find a name for a temporary file. */
-#define LINKS_MAX 40  /* The kernel's limit. */
+#define LINKS_MAX 40  /* The kernel's limit on symbolic links in a path. */
 
 /* True if `temp` still names the locked file `fd`. */
 static bool is_named(const struct ddp_sink *sink, const char *temp, int fd)

@@ -2,13 +2,13 @@
  * an output that can only be written in place. Used by report.c and its test only.
  *
  *   - Absent or regular file, document: the document is written to a temporary file beside the
- * target, fsynced and renamed. Readers see the old or the new document. A failed write removes the
- * temporary file. The next run removes the file that a killed run left, unless several runs wrote
- * to the target. Symbolic links are followed, never replaced.
+ *     target, fsynced and renamed. Readers see the old or the new document. A failed write removes
+ *     the temporary file. If a run was killed, the next run removes the temporary file, unless
+ *     several runs wrote to the target. Symbolic links are followed, never replaced.
  *   - Absent or regular file, stream: the file is truncated at the first write, then appended to.
- *     If nothing is written, ddp_sink_finish truncates it.
- *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to that descriptor and leaves it
- * open. The same holds if a path names the file that stdout goes to.
+ *     If nothing is written, ddp_sink_finish truncates the file.
+ *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to the descriptor that the path
+ *     names, and leaves it open. A path of the file to which stdout goes stands for stdout.
  *   - Named pipes and character devices: the sink writes in place.
  *
  * A sink that writes to a descriptor or in place gets a document only once, at the end. Block

@@ -138,7 +138,7 @@ static void noise(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
     else
         ddp_strbuf_addf(out, "least slow-down found    %6.2f %%  # ", n->detectable * 100);
     ddp_strbuf_addf(out,
-                    "found by 90 %% of the gates, with the larger of %.3g %% and the noise floor\n",
+                    "found in 90 %% of the cells, with the larger of %.3g %% and the noise floor\n",
                     n->min_effect * 100);
     text_line("# ", v->effect_from, out);
 }

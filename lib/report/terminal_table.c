@@ -294,7 +294,7 @@ static void choose_columns(const struct ddp_terminal_table *t, const struct ddp_
     l->room = ddp_columns_fit(l->columns, l->count, t->terminal.columns);
 }
 
-/* Shortens codes that do not fit to the first one and the number of the others: "busy +2". */
+/* If the codes do not fit, keeps the first code and writes the number of the others: "busy +2". */
 static void shorten(struct ddp_column_text *cell, int room)
 {
     int others = 0;

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define DDP_TERMINAL_COLUMNS 32 /* Most columns of a table. */
+#define DDP_TERMINAL_COLUMNS 32 /* Largest number of columns of a table. */
 
 /* Which table the last printed row belongs to. */
 enum ddp_terminal_section { DDP_SECTION_NONE, DDP_SECTION_POINTS, DDP_SECTION_TRAIN };

@@ -20,7 +20,7 @@
 #include "launch/launch_program.h"
 #include "launch/signal_thread.h"
 
-/* Time between another signal to the child and SIGKILL. */
+/* Time between any other signal to the child and SIGKILL. */
 #define GRACE_NS 5000000000
 
 /* The longest wait between two calls of on_wait. */

@@ -56,9 +56,9 @@ static void on_wait(void *arg, const char *line)
 
 static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
-    /* Ranks of the own launcher wait as long as the collector waits. Under an outside launcher the
-     * other ranks cannot see that the collector is blocked in a write. The write must therefore
-     * fail before the deadlines of the other ranks expire. */
+    /* Ranks that our launcher started wait as long as the collector waits. Under an outside
+     * launcher the other ranks cannot see that the collector is blocked in a write. The write must
+     * therefore fail before the deadlines of the other ranks expire. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(
@@ -96,7 +96,7 @@ int ddp_collector_check(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-/* Writes the rank counts as "1,2,4", or nothing if there is only one. */
+/* Writes the rank counts as "1,2,4", or nothing if there is only one rank count. */
 static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -104,8 +104,8 @@ static void list_counts(const struct ddp_world *w, char *out, size_t out_bytes)
         used += (size_t)snprintf(out + used, out_bytes - used, "%s%d", i ? "," : "", w->counts[i]);
 }
 
-/* Writes how ranks are chosen if some rank count is smaller than the number of ranks that the
- * outside launcher started. */
+/* If some rank count is smaller than the number of ranks that the outside launcher started, writes
+ * how --subset chooses the ranks. */
 static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
 {
     for (int i = 0; i < w->count_count && !ddp_world_is_own(w); i++)
@@ -213,7 +213,7 @@ static int add_left_out(struct ddp_world *w, const struct ddp_left_out *l, struc
 {
     char points[32] = "";
     DDP_TRY(ddp_record_add_left_out(&w->record, l, err));
-    if (ddp_report_on_screen(w->reports)) /* the table reports it */
+    if (ddp_report_on_screen(w->reports)) /* the table shows what is left out */
         return 0;
     if (l->points > 1)
         snprintf(points, sizeof points, " (%d points)", l->points);

@@ -45,14 +45,14 @@ struct ddp_world_options {
     int subset;        /* enum ddp_subset (comm/hosts.h) */
     const char *label; /* the user's name for the run, or NULL */
     /* The next three members are not options. A command's check() may set `note`, which is the note
-     * of the record. It may name files in protected_path that the outputs must not overwrite,
+     * of the record. It may add to protected_path the files that the outputs must not overwrite,
      * because the command reads or keeps these files. */
     char note[64];
     const char *protected_path[DDP_OPT_LIST_MAX];
     int protected_count;
     bool quiet, verbose, help;
     bool wide; /* show all columns of the table on a terminal */
-    int plot;  /* index of ddp_plot_choices; only collectives have the option */
+    int plot;  /* index in ddp_plot_choices; only collectives have the option */
 };
 
 /* Returns true in the process that prints notes before the run begins. This process is the parent
@@ -62,7 +62,8 @@ static inline bool ddp_app_is_root(const struct ddp_app *app)
     return app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.rank_info.rank == 0;
 }
 
-/* Returns the largest number of ranks, out of `ranks`, that share this machine's memory. */
+/* Returns how many of `ranks` ranks share this machine's memory, or an upper bound of this
+ * number. */
 static inline int ddp_app_local_ranks(const struct ddp_app *app, int ranks)
 {
     return app->launcher.kind == DDP_LAUNCHER_NONE
@@ -103,8 +104,8 @@ struct ddp_rank {
 };
 int ddp_emit_point(struct ddp_rank *rank, const struct ddp_point *point, const double *samples,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Reports that a training run begins or, if `ended` is true, that it has ended. The end replaces
- * all members of the run in the record except its epochs. */
+/* Reports that a training run begins or, if `ended` is true, that it has ended. In the latter case,
+ * *run replaces all members of the run in the record except its epochs. */
 int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool ended,
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
@@ -131,7 +132,7 @@ struct ddp_bench_plan;
 
 /* An estimate of time and memory, made before the ranks start. */
 struct ddp_estimate {
-    double seconds; /* from rough speeds of an older core */
+    double seconds; /* computed from rough speeds of an older core */
     /* The duration if every point takes all of --max-time. NaN: no limit is known. */
     double most;
     uint64_t bytes; /* memory of the ranks on this host */
@@ -146,7 +147,8 @@ struct ddp_job {
      * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
-    /* Returns the bytes of registered memory that a rank needs. 0: not known before prepare. */
+    /* Returns the bytes of registered memory that a rank needs, or 0 if this is not known before
+     * prepare(). */
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);

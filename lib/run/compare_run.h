@@ -1,9 +1,10 @@
 /* Runs `ddpbench compare`: compares two stored result documents.
  *
  * The comparison of two stored results is weaker than the gate, because each side was measured only
- * once, and at another time. A cell counts as slower only if the whole interval of its ratio shows
- * a slow-down of more than the smallest effect that counts. This effect is at least 10 %. Unless
- * --min-effect is given, it is at least the noise floor of the machine. */
+ * once, and the two sides at different times. A cell counts as slower only if the whole interval of
+ * its ratio shows a slow-down of more than the smallest effect that counts. This effect is at least
+ * 10 %. Unless --min-effect is given, and if the results come from this machine, it is also at
+ * least the noise floor of this machine. */
 #ifndef DDP_RUN_COMPARE_RUN_H
 #define DDP_RUN_COMPARE_RUN_H
 

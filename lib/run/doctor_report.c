@@ -23,8 +23,8 @@ struct member {
     cpu_set_t mask;
 };
 
-/* Findings of several ranks with the same verdict and subject, and the same fact unless `varies`.
- */
+/* Findings of several ranks with the same verdict and subject. Unless `varies` is true, they also
+ * have the same fact. */
 struct group {
     struct ddp_finding finding;
     /* The fact may differ even between equal machines. finding.fact is the fact of the first
@@ -273,9 +273,10 @@ static bool host_has(const struct job *job, const char *subject, int host)
     return false;
 }
 
-/* Returns whether a host differs from most hosts in a subject. On most hosts all ranks share one
- * finding, or no rank has a finding. This host differs if not all its ranks share this finding, or
- * if a rank has a finding although most hosts have none. */
+/* Returns whether a host differs from most hosts in a subject. The usual finding is the finding
+ * that all ranks share on the largest number of hosts. If more hosts have no finding at all, a host
+ * differs if one of its ranks has a finding. Otherwise a host differs if one of its ranks lacks the
+ * usual finding. */
 static bool is_odd(const struct job *job, const char *subject, int host)
 {
     const struct group *usual = NULL;
@@ -368,7 +369,7 @@ static void describe(const struct job *job, const struct group *g, char *out, si
 }
 
 /* Returns the finding of a group. If the job has several hosts and the ranks of the group have
- * different facts, adds to the fact the number of the rank that has it. */
+ * different facts, appends to the fact the number of the rank that reported it. */
 static struct ddp_finding finding_of(const struct job *job, const struct group *g)
 {
     struct ddp_finding f = g->finding;

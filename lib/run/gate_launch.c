@@ -65,7 +65,7 @@ static int make_argv(const struct ddp_argv *words, const char *path, bool append
 }
 
 /* Maps the exit status of a child process to an error code. The exit codes 11, 13 and 64 to 78 of
- * ddpbench are kept, because they are more specific than "failed". All others become
+ * ddpbench are kept, because they are more specific than "failed". All other exit statuses become
  * DDP_EUNAVAIL. */
 static int code_of(int status)
 {

@@ -1,5 +1,5 @@
 /* Runs one child process of a gate, and returns its figures as a struct ddp_result. The figures are
- * those that the child writes, or its wall time. */
+ * the values that the child writes, or the wall time of the child. */
 #ifndef DDP_RUN_GATE_LAUNCH_H
 #define DDP_RUN_GATE_LAUNCH_H
 
@@ -9,8 +9,8 @@
 #define DDP_GATE_WALL_CELL "wall"
 
 /* Warms up a gate that judges wall times: runs each command up to three times, and ignores the
- * times. Stops earlier when the runs of the command have taken 3 s together. Does nothing in other
- * gates. Returns the errors of ddp_gate_launch. */
+ * times. Stops the runs of a command earlier when they have taken 3 s together. Does nothing in
+ * gates that judge results. Returns the errors of ddp_gate_launch. */
 int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Runs the command of side `which` once and stores its result.

@@ -24,8 +24,8 @@
  * (results/notes/bench.md). */
 #define CLASS_RATIO 1.5
 
-/* Number of pairs before the first look, and between two looks. Both are multiples of 2, because a
- * block of the order base new new base has two pairs. */
+/* Number of pairs before the first look, and between two looks. Both numbers are even, because with
+ * one run of each command per pair, the order base new new base takes two pairs. */
 #define FIRST_LOOK 8
 #define NEXT_LOOK  4
 
@@ -370,12 +370,13 @@ void ddp_gate_release(struct ddp_gate_data *data)
 }
 
 /* Significance level of the test of one covariate: 0.01, divided by two because there are two
- * covariates (Bonferroni). The level is stricter than that of cells, because the Holm correction
- * does not include covariates. */
+ * covariates (Bonferroni). The level is stricter than the level of cells, because the Holm
+ * correction does not include covariates. */
 #define COVARIATE_LEVEL (0.01 / 2)
 
 /* Returns the median over the pairs that have the cell, or NaN if no pair has it. `medians` points
- * to the cell's time in the first pair. Its time in the next pair is `cells` values later. */
+ * to the cell's time in the first pair. The time of the cell in the next pair is `cells` values
+ * later. */
 static double median_over_pairs(const double *medians, size_t cells, int pairs)
 {
     double all[DDP_SIGNFLIP_MAX];
@@ -402,8 +403,7 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns the verdict into INCONCLUSIVE if a covariate shows that a drift of the host may have caused
- * it. This can be a FAIL if the host was slower for new, or a PASS if the host was faster for
- * new. */
+ * the verdict: a FAIL if the host was slower for new, or a PASS if the host was faster for new. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);

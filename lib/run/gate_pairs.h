@@ -5,8 +5,8 @@
  * of a training run. A pair has one or several runs of each command. The median of a cell over the
  * runs of one command in a pair is one statistical sample, because iterations within a process are
  * not independent. The commands alternate, so that a drift of the machine cancels: four runs have
- * the order base new new base, or new base base new. The seed chooses which. With one run of each
- * command per pair, two pairs form such a block.
+ * the order base new new base, or new base base new. The seed chooses one of these orders. If a
+ * pair has only one run of each command, the four runs of two pairs have this order.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of the two commands in a pair belong to different classes (ddp_gate_class_differs),
@@ -59,7 +59,7 @@ struct ddp_gate_data;
 
 struct ddp_gate_setup {
     struct ddp_gate_side side[2];
-    bool wall; /* judge the wall time of a child; it writes no result */
+    bool wall; /* judge the wall time of a child, which then writes no result */
     /* Number of runs of each command in a pair. 0: the gate runs each command once and then chooses
      * an odd number, such that all runs of one command in a pair take about half a second. */
     int runs;
@@ -97,7 +97,7 @@ struct ddp_gate_data {
     struct ddp_accuracy_list accuracy; /* of the training runs of all children */
     char trains[192];                  /* name of a training run; "" if there is none */
     /* pairs: pairs measured. runs: runs of each command in a pair. rerun: how often a pair was run
-     * again. mixed: pairs that were kept although their ping-pong classes differ. */
+     * again. mixed: pairs that were kept although the ping-pong classes of their sides differ. */
     int pairs, runs, rerun, mixed;
     /* Medians in ns by side, [pair][cell]. NaN: all runs of the side in this pair lack the cell. */
     double *median[2];
@@ -117,13 +117,13 @@ int ddp_gate_max_pairs(const struct ddp_gate_setup *setup);
 /* Returns the effect and the significance level with which the gate decides after `pairs` pairs. */
 struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pairs);
 
-/* Runs child processes until the gate may stop (struct ddp_gate_looks). The cells are those of
- * base's first child. Returns DDP_EMISMATCH if a child ran on another host or with another set-up
- * (struct ddp_result, fingerprint) than the first child. Returns DDP_ELOST if a child ran into the
- * timeout. If a child exits with one of ddpbench's exit codes for errors, returns this error.
- * Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and DDP_EINPUT
- * if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for another
- * reason. Returns -(128 + n) after signal n. */
+/* Runs child processes until the gate may stop (struct ddp_gate_looks). The gate judges the cells
+ * of base's first child. Returns DDP_EMISMATCH if a child ran on another host or with another
+ * set-up (struct ddp_result, fingerprint) than the first child. Returns DDP_ELOST if a child ran
+ * into the timeout. If a child exits with one of ddpbench's exit codes for errors, returns this
+ * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
+ * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
+ * another reason. Returns -(128 + n) after signal n. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with

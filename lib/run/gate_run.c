@@ -76,7 +76,7 @@ static int lock(const char *path, bool made)
     return -1;
 }
 
-/* Removes the folders of killed gates, which are those that no process has locked. */
+/* Removes the folders of killed gates. These are the folders that no process has locked. */
 static void clear_abandoned(const char *parent)
 {
     char path[PATH_MAX];
@@ -96,8 +96,8 @@ static void clear_abandoned(const char *parent)
         closedir(dir);
 }
 
-/* Creates and locks a folder in $TMPDIR, else in /tmp. Returns DDP_ECREATE if that fails. The
- * caller releases it with remove_folder. */
+/* Creates and locks a folder in $TMPDIR, else in /tmp. The caller releases *out with remove_folder.
+ * Returns DDP_ECREATE if no folder can be created and locked. */
 static int make_folder(struct folder *out, struct ddp_err *err)
 {
     const char *parent = temp_folder();
@@ -147,9 +147,9 @@ static char *shown_env(const char *prefix, const struct ddp_string_list *list)
 }
 
 /* Fills argv [app->argc] with the command line as results show it. In --base-env and --new-env, ***
- * replaces the values of variables that may be secret. made[4], which is NULL before the call,
- * receives the strings that are allocated for this. The caller frees these strings, even after an
- * error. */
+ * replaces the values of variables that may be secret. The elements of made[4] are NULL before the
+ * call, and receive the strings that are allocated for the replaced arguments. The caller frees
+ * these strings, even after an error. */
 static int make_shown_argv(const struct ddp_app *app, const struct ddp_gate_values *v, char **argv,
                            char *made[4], struct ddp_err *err)
 {

@@ -9,7 +9,7 @@
 /* Writes the path of the noise floor's file. `kind` is the result of ddp_gate_kind (gate_launch.h),
  * because each kind of value has a noise floor of its own. `given` is the value of --noise-floor,
  * or NULL for the default path. If neither XDG_STATE_HOME nor HOME is an absolute path, there is no
- * default path and out becomes "". Returns DDP_EUSAGE if the path is too long. */
+ * default path, and `out` becomes "". Returns DDP_EUSAGE if the path is too long. */
 int ddp_noise_floor_path(const char *kind, const char *given, char *out, size_t out_bytes,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* Creates the folders of the default path. The folder of a given path must exist. Returns

@@ -1,5 +1,6 @@
 /* Turns the options --json and --format into the reporters that a command writes to. For gate and
- * compare, which end with a verdict, it also makes the record and the exit code. */
+ * compare, which end with a verdict, functions of this file also make the record and the exit
+ * code. */
 #ifndef DDP_RUN_OUTPUTS_H
 #define DDP_RUN_OUTPUTS_H
 

@@ -13,15 +13,15 @@
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
 
-/* Rough speeds of an older core. From these speeds follow the order of magnitude of a sweep's time,
- * and the share of each item. sweep_run.c corrects the estimate with the real times of finished
- * items. */
+/* Rough speeds of an older core. They give the order of magnitude of the time of a run, and the
+ * share of each item in the time of a sweep. sweep_run.c corrects the estimate with the real times
+ * of finished items. */
 #define POINT_S          0.02  /* per point, for buffers, ping-pong and one verified operation */
 #define OPERATION_S      2e-6  /* per operation, without data */
 #define BYTES_PER_S      1.5e9 /* speed at which one rank processes a message */
 #define CHECK_S_PER_BYTE 2e-9
 #define START_S          0.1 /* to start a run */
-#define ADAPTIVE_ITERS   200 /* typical number of adaptive iterations */
+#define ADAPTIVE_ITERS   200 /* typical number of iterations without -n */
 #define LEAST_ITERS      6   /* measured even if --max-time is over */
 /* Numbers of operations that bench/compressed_point.c adds to a point. */
 #define DENSE_OPERATIONS      72
@@ -173,9 +173,9 @@ static bool same_reason(const char *a, const char *b)
     }
 }
 
-/* True if one note covers both skipped points. This requires the same algorithm, compression method
- * and reason (apart from numbers). Unless the user wrote `--algorithm all`, it also requires the
- * same element type and operation. */
+/* True if one note covers the skipped points i and j. This requires the same algorithm, compression
+ * method and reason (apart from numbers). Unless the user wrote `--algorithm all`, it also requires
+ * the same element type and operation. */
 static bool share_note(const struct ddp_bench_plan *plan, const struct ddp_sampler *sampler, int i,
                        int j)
 {

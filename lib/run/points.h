@@ -11,7 +11,7 @@
 struct ddp_collective_values {
     struct ddp_world_options world; /* must be the first member, see command.h */
     struct ddp_bench_options bench;
-    struct ddp_bench_plan *plans; /* one per rank count of --ranks, or one; filled by prepare */
+    struct ddp_bench_plan *plans; /* one per rank count (one without --ranks); made by prepare */
     int plan_count;
     bool explain_auto;
     struct ddp_string_list compress; /* --compress as given */

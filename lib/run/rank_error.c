@@ -29,9 +29,9 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Writes an abstract socket address, which is the same for all processes of this host with the same
- * user and parent. The kernel frees an abstract address when the process that bound it ends, so no
- * file is left behind. */
+/* Writes an abstract socket address. For one subject and index, the address is the same in all
+ * processes of this host with the same user and parent. The kernel frees an abstract address when
+ * the process that bound it ends, so no file is left behind. */
 static socklen_t name_socket(struct sockaddr_un *out, const char *subject, int index)
 {
     char host[256] = "";

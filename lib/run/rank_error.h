@@ -22,7 +22,7 @@
 /* The largest number of ranks per host that report the same error. */
 #define DDP_RANK_ERROR_LINES 8
 
-/* Returns true if an outside launcher started this process together with others. */
+/* Returns true if an outside launcher started this process together with other processes. */
 bool ddp_rank_error_is_shared(const struct ddp_app *app);
 /* Claims a line. Returns how many processes of this host with the same user and parent have claimed
  * the line before, at most DDP_RANK_ERROR_LINES. The claim holds until the process ends. */

@@ -150,7 +150,8 @@ static int split_sides(const struct ddp_selftest_setup *setup, const char *next,
     return ddp_argv_split(next, &gate->side[DDP_NEXT].words, err);
 }
 
-/* Writes the command line of the second side to next [bytes]. Adds the delay if cell >= 0. */
+/* Writes the command line of the second side to next [bytes]. Adds --inject-delay if cell >= 0,
+ * unless the gate simulates the delay. */
 static int name_next(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                      int cell, char *next, size_t bytes, struct ddp_err *err)
 {
@@ -272,8 +273,8 @@ static void on_child(void *arg, int pair, int pairs, int side)
     show(p);
 }
 
-/* Runs the gates that test lacks. Returns DDP_EMISMATCH if the cells change, and the errors of
- * ddp_gate_measure and ddp_journal_append. */
+/* Runs the gates that are missing in *test. Returns DDP_EMISMATCH if the cells change, and the
+ * errors of ddp_gate_measure and ddp_journal_append. */
 static int run_gates(const struct ddp_selftest_setup *setup, struct ddp_journal *journal,
                      struct ddp_selftest *test, struct ddp_err *err)
 {
@@ -298,7 +299,8 @@ void ddp_selftest_release(struct ddp_selftest *test)
     *test = (struct ddp_selftest){.count = 0};
 }
 
-/* noise_floor and detectable (record/noise.h) are this quantile over gates or cells. */
+/* noise_floor is this quantile over the A/A gates, and detectable is this quantile over the cells
+ * of all A/A gates (record/noise.h). */
 #define MOST 0.9
 /* Number of times that the bisection halves the range from 0 to 100 %. The resolution is 0.02 %. */
 #define HALVINGS 12
@@ -571,12 +573,14 @@ static void conclude(const struct ddp_noise *noise, const char *path,
                  noise->injected);
     snprintf(out->base_command, sizeof out->base_command, "%s", noise->command);
     snprintf(out->next_command, sizeof out->next_command, "%s", noise->command);
-    snprintf(out->reason, sizeof out->reason,
-             "%d false alarm%s in %d A/A gates; a delay of %.3g %% found in %d of %d, another cell "
-             "blamed in %d; noise floor %.2g %%; a gate takes %.3g pairs and %.3g s (medians)",
-             noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
-             noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
-             noise->noise_floor * 100, noise->median_pairs, noise->median_seconds);
+    snprintf(
+        out->reason, sizeof out->reason,
+        "%d false alarm%s in %d A/A gates; a delay of %.3g %% was found in %d of %d gates with "
+        "this delay, and %d of them reported another cell; noise floor %.2g %%; a gate takes "
+        "%.3g pairs and %.3g s (medians)",
+        noise->false_alarms, noise->false_alarms == 1 ? "" : "s", noise->same,
+        noise->injected_effect * 100, noise->found, noise->injected, noise->elsewhere,
+        noise->noise_floor * 100, noise->median_pairs, noise->median_seconds);
 }
 
 static int check(const struct ddp_gate_values *v, struct ddp_err *err)

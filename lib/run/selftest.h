@@ -5,8 +5,8 @@
  *
  * Each finished gate is written to a journal, with the medians of all its child processes. An
  * interrupted self-test continues with the next gate. Both kinds of gate are spread evenly over the
- * whole time, so that both see the same load. The gates with a delay slow one cell after the
- * other. */
+ * whole time, so that both see the same load. Each gate with a delay slows one cell, and the next
+ * gate with a delay slows the next cell. */
 #ifndef DDP_RUN_SELFTEST_H
 #define DDP_RUN_SELFTEST_H
 

@@ -1,10 +1,11 @@
 /* `ddpbench sweep` measures many runs into one result, and continues after an interruption.
  *
- * A *cell* is the command line of one run. An *item* is a cell with one number of ranks. A *launch
- * group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs all items that have the
- * same backend, rank count and GPU options. A *repetition* runs all items once. --launches sets the
- * number of repetitions. A member named `launch` holds the number of a repetition. --seed
- * determines the random order of the launch groups and of the items in each group. */
+ * A *cell* is one command line of the configuration. It may ask for several numbers of ranks. An
+ * *item* is a cell with one of these numbers. A *repetition* runs all items once. --launches sets
+ * the number of repetitions, and a member named `launch` holds the number of a repetition. A
+ * *launch group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs the items of
+ * one repetition that have the same backend, rank count and GPU options. --seed determines the
+ * random order of the launch groups and of the items in each group. */
 #ifndef DDP_RUN_SWEEP_H
 #define DDP_RUN_SWEEP_H
 
@@ -72,15 +73,15 @@ struct ddp_sweep_values {
     int *measured;   /* number of measured points per repetition [launches] */
     int only_launch; /* repetition that a run under an outside launcher measures; 0: none left */
     int64_t started_ns;
-    /* Estimated seconds of all items of this run, and of those that are finished. */
+    /* Estimated seconds of all items of this run, and of its finished items. */
     double seconds_todo, seconds_done;
     struct ddp_sweep_collector *collector; /* sweep_collector.c; NULL outside the collector */
 };
 
 extern const struct ddp_job ddp_sweep_job;
 
-/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. An
- * error of DDP_ECONFIG names the file. */
+/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. If it
+ * returns DDP_ECONFIG, the message names the file. */
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_release_items(struct ddp_sweep_values *v);
@@ -88,15 +89,15 @@ void ddp_sweep_release_items(struct ddp_sweep_values *v);
  * DDP_EUSAGE becomes DDP_ECONFIG. */
 int ddp_sweep_locate(const struct ddp_sweep_values *v, const struct ddp_sweep_item *item,
                      const struct ddp_err *cause, struct ddp_err *err);
-/* Returns a copy of *app for an item's command, which prints no notes. */
+/* Returns a copy of *app for an item's command. With this copy the command prints no notes. */
 struct ddp_app ddp_sweep_item_app(const struct ddp_app *app, const struct ddp_sweep_item *item);
 /* Writes the item's command line without the program's name, truncated to out_bytes. */
 void ddp_sweep_item_text(const struct ddp_sweep_item *item, char *out, size_t out_bytes);
 
 /* sweep_prepare.c: returns the item's points, or NULL for a training run. Called after prepare. */
 const struct ddp_bench_plan *ddp_sweep_item_plan(const struct ddp_sweep_item *item);
-/* Returns the path of the journal: the value of --journal, else the path beside the result, or NULL
- * if there is no journal. */
+/* Returns the path of the journal: the value of --journal, else the default path beside the result
+ * document, or NULL if there is no journal. */
 const char *ddp_sweep_journal_path(const struct ddp_sweep_values *v);
 /* Returns the key of a point or, if id is DDP_SWEEP_END, the key of a finished item. */
 uint64_t ddp_sweep_key(int launch, int item, const char *id);
@@ -114,8 +115,8 @@ struct ddp_sweep_position {
     int item;               /* index in v->items */
     int finished, measured; /* items finished in the group, points measured in the repetition */
     double seconds;         /* estimated duration of the finished items */
-    /* v->ended and v->seconds_done when the group began. Both grow during the group if rank 0 is
-     * the collector. */
+    /* v->ended and v->seconds_done when the group began. These two members of *v grow while the
+     * group runs if rank 0 is the collector. */
     int ended_before;
     double done_before;
     int64_t item_ns;  /* when the item began */
@@ -149,7 +150,8 @@ struct ddp_sweep_event {
  * in every rank and gives the same answer in each. */
 bool ddp_sweep_next(struct ddp_sweep_values *v, int i, const char **backend, int *ranks);
 /* Opens the journal and adds its points and training runs to the record. Called in the collector
- * before the first document is written. All other facts must already be in the record. */
+ * before the first document is written. The record must already have the facts about the build, the
+ * hosts and the options, because these facts are compared with the facts in the journal. */
 int ddp_sweep_collector_open(struct ddp_sweep_values *v, struct ddp_record *record,
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes a message of rank 0 to the journal, before it is added to the record or shown. */
@@ -160,12 +162,13 @@ int ddp_sweep_collector_keep(struct ddp_sweep_values *v, uint32_t type, const vo
 int ddp_sweep_record_event(const struct ddp_sweep_values *v, const struct ddp_sweep_event *event,
                            struct ddp_record *record, struct ddp_err *err) DDP_MUST_CHECK;
 #define DDP_CLOSE_MORE 1 /* success, but the same command must run again; err says so */
-/* Sorts the record into the order of the plan before the last documents are written. code is the
- * outcome of the run. Returns code, another code with err filled, or DDP_CLOSE_MORE. */
+/* Sorts the training runs of the record into the order of the plan before the last documents are
+ * written. `code` is the outcome of the run. Returns `code`, another error code with *err filled,
+ * or DDP_CLOSE_MORE. */
 int ddp_sweep_collector_close(struct ddp_sweep_values *v, struct ddp_record *record, int code,
                               struct ddp_err *err);
 /* Closes the journal after the last documents were written. May be called even if the journal was
- * not opened. code is the outcome of the whole run, including write errors. */
+ * not opened. `code` is the outcome of the whole run, including write errors. */
 void ddp_sweep_collector_closed(struct ddp_sweep_values *v, int code);
 
 #endif

@@ -134,7 +134,7 @@ static bool has_option(const struct ddp_sweep_item *item, const char *option)
     return find_option(item->argc, item->argv, option) != NULL;
 }
 
-/* Adds a run with more ranks than the outside launcher has started to the skipped runs. */
+/* Adds an item to v->skipped, because it needs more ranks than the outside launcher has started. */
 static int skip_item(const struct ddp_app *app, struct ddp_sweep_values *v,
                      const struct ddp_sweep_item *item, struct ddp_err *err)
 {
@@ -184,9 +184,9 @@ static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, s
     return 0;
 }
 
-/* Returns the number of ranks for an item that names none: 1 for backend self, else
- * ddp_world_default_ranks. If the own launcher starts ranks for a backend on GPUs, and --share-gpu
- * is not given, the number is that of the GPUs, at most DDP_DEFAULT_RANKS_MAX. */
+/* Returns the number of ranks for an item that names no number: 1 for backend self, else
+ * ddp_world_default_ranks. But if ddpbench itself starts ranks for a backend on GPUs, and
+ * --share-gpu is not given, it is the number of GPUs, at most DDP_DEFAULT_RANKS_MAX. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {

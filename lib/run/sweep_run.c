@@ -33,8 +33,8 @@ void ddp_sweep_progress(const struct ddp_sweep_position *at, char out[DDP_SWEEP_
     const double item = v->items[at->item].estimate.seconds;
     const double took = (double)(at->item_ns - v->started_ns) / 1e9;
     const double in_item = (double)(ddp_now_ns() - at->item_ns) / 1e9;
-    /* Real seconds per estimated second. Before an item is finished, this follows from the running
-     * item, and is at least 1. */
+    /* Real seconds per estimated second. Before the first item is finished, the factor is computed
+     * from the running item, and is at least 1. */
     const double factor = done > 0 ? took / done : DDP_MAX(in_item / item, 1);
     const double others = DDP_MAX(v->seconds_todo - done - item, 0) * factor;
     snprintf(out, DDP_SWEEP_PROGRESS_BYTES, "[%d/%d", at->ended_before + at->finished + 1,
@@ -65,8 +65,8 @@ static int run_item(const struct ddp_rank *rank, struct ddp_sweep_position *at, 
     return item->cmd->job->rank_main(&mine, item->values, err);
 }
 
-/* Returns true if the sweep can continue after an error, which is so if all ranks agree that the
- * item cannot run here. */
+/* Returns true if the sweep can continue after an error, because all ranks agree that the item
+ * cannot run here. */
 static bool can_go_on(int rc, const struct ddp_err *err)
 {
     return rc == DDP_EUNAVAIL && err->agreed;

@@ -254,7 +254,7 @@ static void release(void *values)
         ddp_dataset_release(&v->data);
 }
 
-/* Borrows the data set if the other values have loaded the same one. */
+/* Borrows the data set if `others` have loaded the same data set. */
 static bool borrow(void *values, const void *others)
 {
     struct ddp_train_values *v = values;
@@ -479,8 +479,8 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
 }
 
 /* If there are several runs and several ranks, rank 0 first trains a few steps alone for each seed,
- * because speed-ups are relative to one rank. Measures the memory-copy speed before and also after
- * the training, because a training may take hours. */
+ * because speed-ups are relative to one rank. Measures the memory-copy speed before the training
+ * and again after it, because a training may take hours. */
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;

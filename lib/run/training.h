@@ -7,7 +7,7 @@
 #include "run/command.h"
 #include "train/trainer.h"
 
-/* AUTO: the device whose memory the backend exchanges. */
+/* DDP_TRAIN_AUTO: the device whose memory the backend exchanges. */
 enum ddp_train_device { DDP_TRAIN_AUTO, DDP_TRAIN_CPU, DDP_TRAIN_CUDA };
 
 /* The parsed options. A member that selects an entry of a list, such as model or dataset, holds the
@@ -26,12 +26,13 @@ struct ddp_train_values {
     double lr, momentum, weight_decay,
         target_accuracy; /* target_accuracy is NaN if there is none */
     uint64_t bucket_bytes;
-    /* Not options: filled by check, prepare and borrow. */
+    /* The members below, except dry_run, are not options. The functions check, prepare and borrow
+     * fill them. */
     struct ddp_partition_spec partition_spec;    /* from `partition` */
     struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;
-    bool dry_run;                          /* an option */
+    bool dry_run;
     bool borrowed;                         /* other values own the data */
     const struct ddp_device *model_device; /* NULL: the processor */
     const char *gpu_option;                /* a given option that only GPUs use; NULL: none */

@@ -1,11 +1,11 @@
-/* A test whether an accuracy became worse by more than a margin. All functions are pure.
+/* Tests whether an accuracy became worse by more than a margin. The functions keep no state.
  *
  * Each training seed gives one sample: the accuracy with the new command minus the accuracy with
  * the base command. The test computes one-sided bounds of the mean difference from Student's t
  * distribution. The new command is not worse if the lower bound is above -margin. It is worse if
- * the upper bound is below -margin. For normally distributed differences, the probability of a
- * wrong result is at most the level of its bound. tests/unit/test_noninferior.c measures both error
- * rates. */
+ * the upper bound is below -margin. For normally distributed differences, a false "not worse" has
+ * at most the probability pass_level, and a false "worse" at most fail_level.
+ * tests/unit/test_noninferior.c measures both probabilities. */
 #ifndef DDP_STATS_NONINFERIOR_H
 #define DDP_STATS_NONINFERIOR_H
 
@@ -21,7 +21,7 @@ extern "C" {
 enum ddp_noninferior_state {
     DDP_NOT_WORSE,          /* the lower bound lies above -margin */
     DDP_WORSE,              /* the upper bound lies below -margin */
-    DDP_ACCURACY_UNCERTAIN, /* neither, or fewer than two differences */
+    DDP_ACCURACY_UNCERTAIN, /* neither of these, or there are fewer than two differences */
 };
 /* Returns "not-worse", "worse" or "uncertain". */
 const char *ddp_noninferior_name(enum ddp_noninferior_state state);

@@ -3,13 +3,12 @@
  * smaller level than the whole test. The functions keep no state.
  *
  * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). Look k sees n_k
- * values, and the last look sees n_K values. Up to look k, the test may spend an error
- * probability of alpha * log(1 + (e - 1) * n_k / n_K). This spending function resembles Pocock's
- * test. The probability that look k
- * is the first one to reject is computed by numerical integration (Armitage, McPherson & Rowe 1969)
- * for sums of independent normal values. The statistic of the sign-flip test (signflip.h) is not
- * normally distributed. tests/unit/test_verdict.c therefore measures the error rates of the whole
- * gate. */
+ * values, and the last look sees n_K values. Up to look k, the test may spend an error probability
+ * of alpha * log(1 + (e - 1) * n_k / n_K). This spending function resembles Pocock's test. The
+ * probability that look k is the first one to reject is computed by numerical integration
+ * (Armitage, McPherson & Rowe 1969) for sums of independent normal values. The statistic of the
+ * sign-flip test (signflip.h) is not normally distributed. tests/unit/test_verdict.c therefore
+ * measures the error rates of the whole gate. */
 #ifndef DDP_STATS_SEQUENTIAL_H
 #define DDP_STATS_SEQUENTIAL_H
 

@@ -1,6 +1,6 @@
 /* Diagnostics of a sequence of measurements. The confidence interval of the median assumes that the
  * samples are independent and do not drift. ddp_series_judge() tests both assumptions. The ddp_stop
- * functions decide when an adaptive measurement has enough samples. All functions are pure. */
+ * functions decide when an adaptive measurement has enough samples. The functions keep no state. */
 #ifndef DDP_STATS_SERIES_H
 #define DDP_STATS_SERIES_H
 

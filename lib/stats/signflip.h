@@ -1,13 +1,14 @@
 /* A sign-flip test of paired differences. It tests whether their centre is above zero, and it
- * estimates the centre with bounds. The gate applies it to log ratios of times. All functions are
- * pure.
+ * estimates the centre with bounds. The gate applies the test to log ratios of times. The functions
+ * keep no state.
  *
- * The test assumes that each difference is as likely to be d as -d if nothing changed. Pairs in
- * random order guarantee this, and no distribution is assumed. The statistic is the sum of the
- * differences, each limited to +-clip. signflip.c adds only the positive ones, which gives the same
- * p value. *clip* is twice the third quartile of all |d|, so an outlier counts no more than clip
- * (Huber 1981, 1.7). On normal data the sum is 99 % as efficient as the mean. On data with two
- * modes the sum does not jump between the modes as rank statistics do.
+ * The test assumes that each difference is as likely to be d as -d if nothing changed. This holds
+ * if the order of the two commands of a pair is random. No distribution is assumed. The statistic
+ * is the sum of the differences, each limited to +-clip. signflip.c adds only the positive
+ * differences, which gives the same p value. *clip* is twice the third quartile of all |d|, so an
+ * outlier counts no more than clip (Huber 1981, 1.7). On normal data the sum is 99 % as efficient
+ * as the mean. On data with two modes the sum does not jump between the modes as rank statistics
+ * do.
  *
  * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns.
  * The sum of each pattern is a subset sum of one half of the differences plus a subset sum of the
@@ -31,7 +32,7 @@ extern "C" {
  * -1 if memory is exhausted. */
 int ddp_signflip_p(const double *d, size_t n, double *p);
 
-/* Returns the smallest p value that n pairs can reach, 2^-n. */
+/* Returns 2^-n, the smallest p value that n pairs can reach. */
 double ddp_signflip_least_p(size_t n);
 /* Returns the smallest number of pairs with which a cell (verdict.h) can be significant at `level`
  * after Holm's correction over `cells` cells. This is ceil(log2(cells / level)). */

@@ -17,8 +17,8 @@ const char *ddp_cell_state_name(enum ddp_cell_state state)
     return names[state];
 }
 
-/* Tests one cell. base and next point to its times in the first pair; the time in the next pair
- * follows after `cells` values. log_ratio [pairs] is scratch space. */
+/* Tests one cell. `base` and `next` point to the times of the cell in the first pair. The time in
+ * pair i lies `i * cells` values later. log_ratio [pairs] is scratch space. */
 static int judge_cell(const double *base, const double *next, size_t cells, size_t pairs,
                       double level, double *log_ratio, struct ddp_cell *cell)
 {

@@ -1,10 +1,10 @@
-/* The gate's decision, computed from the medians of paired runs. All functions are pure.
+/* The gate's decision, computed from the medians of paired runs.
  *
- * A *cell* is one point of the benchmark (collective, size, ...) with its measurements of all runs.
- * A *pair* is one run of the base command and one run of the new command, close in time and in
- * random order. For each cell, the sign-flip test (signflip.h) is applied to the log ratios of the
- * cell's pairs. signflip.h also estimates the ratio of the times, new / base, with one-sided
- * bounds. Holm's method corrects the p values of all cells. */
+ * A *cell* is one point of the benchmark (collective, size, ...) or one step time of a training
+ * run, with its measurements of all runs. A *pair* is the same number of runs of the base command
+ * and of the new command, close in time. For each cell, the sign-flip test (signflip.h) is applied
+ * to the log ratios of the cell's pairs. signflip.h also estimates the ratio of the times, new /
+ * base, with one-sided bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* The gate accepts this probability of a false FAIL, and for each cell this probability of a false
- * PASS. If the gate decides after each of several numbers of pairs, stats/sequential.h gives the
- * level of each decision. */
+/* The gate as a whole gives a false FAIL with at most this probability. For each cell, it gives a
+ * false PASS with at most this probability. If the gate looks at its pairs several times,
+ * stats/sequential.h gives the level of each look. */
 #define DDP_VERDICT_LEVEL 0.05
 
 /* NONE: nothing was judged. */
@@ -32,7 +32,7 @@ const char *ddp_verdict_name(enum ddp_verdict v); /* "PASS", "FAIL", "INCONCLUSI
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
 
 struct ddp_cell {
-    size_t pairs;        /* pairs in which both runs measured the cell */
+    size_t pairs;        /* pairs in which both commands measured the cell */
     double ratio;        /* estimate of new/base times; above 1 is slower; NaN if missing */
     double lower, upper; /* bounds of ratio; 0 and inf with too few pairs; NaN if missing */
     double p, p_holm;    /* p value, and p value after Holm's correction; NaN if missing */
@@ -42,14 +42,14 @@ struct ddp_cell {
 /* The settings of a decision. */
 struct ddp_verdict_rule {
     double min_effect; /* smallest slow-down that counts: 0.05 means 5 % */
-    double level;      /* significance level of the corrected tests together, and of each bound */
+    double level; /* error probability of all corrected tests together, and of each bound alone */
 };
 
-/* Decides the verdict. base and next [pairs * cells] hold the median times, ordered by pair and
- * then by cell. A time is NaN if the run has not measured the cell. pairs <= DDP_SIGNFLIP_MAX.
- * Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there is at least one cell, and the
- * upper bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything else. Returns 0, or
- * -1 if memory is exhausted. */
+/* Decides the verdict. `base` and `next` [pairs * cells] hold the median times, ordered by pair and
+ * then by cell. A time is NaN if the command has not measured the cell in this pair. pairs <=
+ * DDP_SIGNFLIP_MAX. Fills out [cells]. FAIL: at least one cell is SLOWER. PASS: there is at least
+ * one cell, and the upper bound of every cell lies below 1 + min_effect. INCONCLUSIVE: everything
+ * else. Returns 0, or -1 if memory is exhausted. */
 int ddp_verdict_decide(const double *base, const double *next, size_t cells, size_t pairs,
                        const struct ddp_verdict_rule *rule, struct ddp_cell *out,
                        enum ddp_verdict *verdict);

@@ -22,9 +22,9 @@ int ddp_optimizer_find(const char *name);       /* returns the enum value, or -1
  * (first and second moment). */
 size_t ddp_optimizer_state_bytes(enum ddp_optimizer kind, size_t n);
 
-/* An optimiser, SGD or Adam. SGD has momentum and L2 weight decay, as in SINGA and in PyTorch
- * without dampening. Adam has beta1 0.9, beta2 0.999 and epsilon 1e-8, and adds L2 weight decay to
- * the gradient, as in needle and PyTorch. */
+/* An optimiser, SGD or Adam. SGD has momentum and L2 weight decay, as in Apache SINGA, and as in
+ * PyTorch without dampening. Adam has beta1 0.9, beta2 0.999 and epsilon 1e-8, and adds L2 weight
+ * decay to the gradient, as in PyTorch and in needle (model/resnet9.c). */
 struct ddp_optim {
     enum ddp_optimizer kind;
     double lr;

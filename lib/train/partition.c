@@ -86,8 +86,9 @@ size_t ddp_partition_largest(size_t global_batch, const int *weight, int ranks, 
     return (size_t)((global_batch * (uint64_t)largest + sum - 1) / sum);
 }
 
-/* Splits `count` items in proportion to the weights. A rank begins where the rank before it ends,
- * and boundaries are rounded down, so that every item belongs to one rank. */
+/* Splits `count` items in proportion to the weights. The part of a rank begins where the part of
+ * the previous rank ends. The boundaries are rounded down. Every item therefore belongs to one
+ * rank. */
 static void weighted_part(const struct ddp_partition_plan *plan, size_t count, int rank,
                           size_t *first, size_t *n)
 {

@@ -1,5 +1,5 @@
-/* Assigns training images to ranks and steps. All functions are pure, so every rank computes the
- * same assignment without communication.
+/* Assigns training images to ranks and steps. The functions have no state, so every rank computes
+ * the same assignment without communication.
  *
  * DDP_PARTITION_BATCH: all images are permuted once per seed and epoch. Each global batch is split
  * evenly over the ranks. By default a global batch has ranks * batch images. The last global batch
@@ -11,7 +11,7 @@
  * ranks together train as one rank with the same global batches.
  *
  * DDP_PARTITION_SHARD: the images are split over the ranks once per seed, and each rank permutes
- * its own shard every epoch (as in SINGA and needle).
+ * its own shard every epoch (as in Apache SINGA and needle).
  *
  * With BATCH and SHARD, if images cannot be split evenly, the first ranks get one image more (as in
  * MXNet's split with even_split=False). With WEIGHTS, the boundaries between the ranks' images are

@@ -231,7 +231,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 }
 
 /* Initialises this rank's parameters. For DDP_INIT_BROADCAST, all ranks except rank 0 set them to
- * zero, because first_parameters() replaces them by those of rank 0. */
+ * zero, because first_parameters() then sends them the parameters of rank 0. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
@@ -338,7 +338,7 @@ static int open_trainer(struct ddp_trainer *t, struct ddp_err *err)
     return first_parameters(t, err);
 }
 
-/* Releases everything that open_trainer() has set up, also if it failed. */
+/* Releases everything that open_trainer() has set up, even if open_trainer() failed. */
 static void close_trainer(struct ddp_trainer *t)
 {
     ddp_blas_count(NULL);

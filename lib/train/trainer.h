@@ -1,9 +1,9 @@
 /* The trainer. It runs a data-parallel training on a communicator and reports every epoch.
  *
  * With DDP_PARTITION_BATCH each global batch is split over the ranks (partition.h). If the strategy
- * averages the complete gradients over the global batch in each step, P ranks with batch B
- * therefore train like one rank with batch P*B, except for rounding. Models with batch
- * normalisation differ, because each rank normalises only its own images.
+ * averages the complete gradients over the global batch in each step, P ranks with batch B train
+ * like one rank with batch P*B, except for rounding. Models with batch normalisation are an
+ * exception, because each rank normalises only its own images.
  *
  * No choice depends on a measurement at run time. The same seed therefore gives the same bits if
  * the options, the ranks and their hosts, the processor or GPU, and the libraries of the matrix
@@ -22,8 +22,8 @@
  *     time is all time except exposed exchange time.
  *   - Training loss and accuracy are computed on each batch before its update. The evaluation
  *     covers all evaluation images after the epoch.
- *   - total_seconds and target_seconds are sums of training time. The totals are NaN until the last
- *     epoch has ended. */
+ *   - total_seconds and target_seconds (struct ddp_train_run) are sums of training time.
+ *     total_seconds and total_wire_bytes are NaN until the last epoch has ended. */
 #ifndef DDP_TRAIN_TRAINER_H
 #define DDP_TRAIN_TRAINER_H
 

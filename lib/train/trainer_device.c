@@ -5,8 +5,8 @@
  * If options->graph is set, the model's step runs as captured graphs. Normally there is one graph.
  * If gradients are exchanged during the backward pass, there is one graph per bucket. The exchange
  * of a bucket runs on another stream, which can wait for the end of a graph but not for a point
- * inside it. After the launch of each graph, the strategy is notified of that bucket's gradients.
- */
+ * inside it. After the launch of each graph, the strategy is notified of the gradients that this
+ * graph computes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +125,8 @@ static void end_graph(void *arg, int param)
         t->ready_rc = x->device->streams->capture_begin(x->stream, t->err);
 }
 
-/* Captures the model's part of a step. A capture that failed halfway must also be released. */
+/* Captures the model's part of a step. If the capture fails halfway, release_graphs() releases the
+ * graphs that were made before. */
 static int capture(struct ddp_trainer *t, size_t n, float scale, struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "train/trainer_impl.h"
 
-/* Sent by each rank to compute the weights of the average. */
+/* Each rank sends this struct to all ranks, which compute the weights of the average from it. */
 struct state_weight {
     int64_t images;    /* images that the rank trained on in this epoch */
     int64_t exchanged; /* 1 if this rank has exchanged anything since the run began, else 0 */

@@ -95,7 +95,7 @@ struct ddp_trainer {
     struct ddp_train_run run;
 };
 
-/* The figures of one rank at the end of an epoch. Every rank gathers those of all ranks. */
+/* The figures of one rank at the end of an epoch. Every rank gathers the figures of all ranks. */
 struct ddp_epoch_totals {
     double loss, eval_loss, seconds, exchange_seconds, exposed_seconds, wire_bytes;
     double encode_seconds, decode_seconds, values_sent, values_total;
@@ -103,7 +103,8 @@ struct ddp_epoch_totals {
     uint64_t hash;
     bool wire_counted;
 };
-/* The figures of one rank after a watched step. Every rank gathers those of all ranks. */
+/* The figures of one rank after a watched step (watch_steps). Every rank gathers the figures of all
+ * ranks. */
 struct ddp_step_totals {
     double loss;
     uint64_t hash;
@@ -140,8 +141,9 @@ bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
 int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,
                                struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the n values of `from` in CPU memory. This is `from` itself without a device, or a copy
- * that is valid until the next call. n <= total. The caller must have waited for the device. */
+/* Returns the n values of `from` in CPU memory. Without a device, this is `from` itself. With a
+ * device, it is a copy that is valid until the next call. n <= total. The caller must have waited
+ * for the device. */
 const float *ddp_trainer_read(const struct ddp_trainer *t, const float *from, size_t n);
 /* Copies n values from CPU memory to `to`, which is device memory if the trainer has a device. */
 void ddp_trainer_write(const struct ddp_trainer *t, float *to, const float *from, size_t n);
@@ -169,8 +171,8 @@ uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t);
 /* Notifies the strategy of a finished gradient. arg is the trainer. Stores the first failure in
  * ready_rc. */
 void ddp_trainer_ready(void *arg, int param);
-/* Stores the strategy's buckets in buckets [param_count], in the order in which they are filled.
- * Returns their number. */
+/* Stores the strategy's buckets in `buckets` [param_count], in the order in which they are filled.
+ * Returns the number of buckets. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets);
 /* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
  * nothing without a folder. */

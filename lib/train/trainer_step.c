@@ -1,5 +1,5 @@
-/* The training steps of one epoch, and the recording of gradients: one NPY file per rank holds its
- * own gradients before they are exchanged. */
+/* The training steps of one epoch, and the recording of gradients. One NPY file per rank receives
+ * the gradients of this rank before they are exchanged. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ void ddp_trainer_ready(void *arg, int param)
         t->ready_rc = t->o->sync.cls->on_grad_ready(t->sync, param, t->err);
 }
 
-/* Returns the factor by which this rank multiplies the gradient of the sum of its losses. It
- * depends on the strategy (exchange/sync.h). */
+/* Returns the factor by which this rank multiplies the gradient of the sum of its losses. The
+ * factor depends on the strategy (exchange/sync.h). */
 static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
 {
     switch (t->o->sync.cls->scale) {
@@ -95,8 +95,8 @@ static int record(struct ddp_trainer *t, double scale, size_t images, size_t glo
 }
 
 /* Runs the forward and backward pass on this rank's images, and notifies the strategy of the
- * gradients. The notifications come during the backward pass. If gradients are recorded or the
- * device does not overlap, they come after the backward pass. */
+ * gradients. If the gradients are recorded, or if a device does not overlap the exchange, the
+ * notifications come after the backward pass. Otherwise they come during the backward pass. */
 static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t global,
                      struct ddp_err *err)
 {
@@ -154,7 +154,7 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
 }
 
 /* Called after a watched step. Gathers the loss of the step from all ranks, and compares the ranks'
- * parameters if the user asked for that. */
+ * parameters if the user asked for this comparison. */
 static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));

@@ -3,8 +3,9 @@
  *
  * The message is cut into *fragments*. Each fragment passes through four stages:
  *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
- *           registered memory nothing is copied, because the other ranks can read the input. Only
- *           averages of integers are always copied, because they are converted to a wider type.
+ *           registered memory nothing is copied, because the other ranks can read the input.
+ *           Averages of integers are an exception: their inputs are always copied, because
+ *           they are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
@@ -18,25 +19,25 @@
  * whenever it waits.
  *
  * The slot of fragment k is used again for fragment k + HIER_DEPTH. Before that, the rank that owns
- * the slot has done out(k). At that time the result of fragment k existed, so all ranks of the host
- * had read their inputs of fragment k. The leader also waits until all other ranks of the host have
- * done out(k), because the leader's slot is the result buffer.
+ * the slot has done out(k). The result of fragment k then exists, so all ranks of the host have
+ * read the slots of fragment k. The leader also waits until all other ranks of the host have done
+ * out(k), because the leader's slot is the result buffer.
  *
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
  * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
  * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
  * average is divided once. Averages of 16-bit floats are divided in the sum over a host, before the
- * sum is rounded, so that no partial sum overflows. Averages on one host are divided there, too.
- * Other averages are divided in the last combination between hosts. 16-bit floats are rounded once
- * in the sum over a host, and H - 1 times between hosts (once if spread). Averages of integers are
- * exact, because sums are sent in a wider type (coll_p2p.h).
+ * sum is rounded, so that no partial sum overflows. If there is only one host, all averages are
+ * divided in the sum over the host. Other averages are divided in the last combination between
+ * hosts. 16-bit floats are rounded once in the sum over a host, and H - 1 times between hosts (once
+ * if spread). Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
  * accumulator type. It equals S except for averages of integers. Steps: 2 inside a host, and m - 1
  * for the pipeline. If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside
  * a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the
  * message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing.
- * Memory: the stage `in` takes n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
+ * Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
  * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
  * in `out`. The messages and combines of the leaders need memory traffic in addition. */
 #include "coll/coll_shm.h"
@@ -54,13 +55,13 @@
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */
 
-/* HIER_FRAGMENT_BYTES: bytes of a fragment in the type in which it is sent (coll_p2p.h).
- * HIER_DEPTH: largest number of fragments in transit. HIER_DEPTH fragments fill the ring buffer of
- * a rank (comm_shm.h). */
+/* HIER_FRAGMENT_BYTES: size of a fragment in the type that is sent (coll_p2p.h).
+ * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its message buffer
+ * (ddp_shm_ring_of), which has room for HIER_DEPTH fragments. */
 #define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define HIER_DEPTH          8
-/* A message is spread on two conditions: a leader then sends at most HIER_SPREAD_BYTES in total,
- * and there are at most HIER_SPREAD_HOSTS hosts. */
+/* A message is spread if there are at most HIER_SPREAD_HOSTS hosts, and a leader would send at most
+ * HIER_SPREAD_BYTES in total. */
 #define HIER_SPREAD_BYTES ((size_t)32 << 10)
 #define HIER_SPREAD_HOSTS 64
 
@@ -76,13 +77,13 @@ struct hier_fragment {
 /* The state of one all-reduce between leaders. */
 struct hier {
     struct ddp_comm *comm;
-    const int *leader; /* [hosts]: ranks of comm */
-    int hosts, me;     /* me: index of this rank in leader */
+    const int *leader; /* [hosts]: rank of each leader in comm */
+    int hosts, me;     /* `me`: index of this rank in `leader` */
     enum ddp_dtype dtype;
     enum ddp_op op;
     int divisor;            /* the last combine divides by this number */
-    unsigned char *scratch; /* hier_scratch_bytes(), aligned to 64 */
-    /* begun: number of fragments started. finished: number of fragments before the first
+    unsigned char *scratch; /* hier_scratch_bytes() bytes, aligned to 64 */
+    /* `begun`: number of fragments started. `finished`: number of fragments before the first
      * unfinished fragment. */
     size_t begun, finished;
     struct hier_fragment fragment[HIER_DEPTH];
@@ -99,7 +100,7 @@ static inline bool hier_spreads(int hosts, size_t bytes)
     return hosts > 1 && hosts <= HIER_SPREAD_HOSTS &&
            bytes * (size_t)(hosts - 1) <= HIER_SPREAD_BYTES;
 }
-/* Returns the rank in comm of the leader `distance` hosts after this one. */
+/* Returns the rank in comm of the leader that is `distance` hosts after this rank's host. */
 static int neighbour(const struct hier *x, int distance)
 {
     return x->leader[ddp_rank_at(x->me, distance, x->hosts)];
@@ -195,7 +196,7 @@ static void combine_step(struct hier *x, size_t index)
         x->comm->device->reduce(&reduce);
 }
 
-/* Starts the all-reduce of the next fragment, data [count], in place. Fewer than HIER_DEPTH
+/* Starts the all-reduce of the next fragment, `data` [count], in place. Fewer than HIER_DEPTH
  * fragments must be in transit. */
 static int hier_begin(struct hier *x, void *data, size_t count, struct ddp_err *err)
 {
@@ -296,7 +297,7 @@ struct hier_call {
     bool mapped, leads, spreads;   /* mapped: the ranks read the inputs in place */
     int divisor;                   /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
-    /* If mapped: the send buffers of the host's ranks, and the leader's recv buffer. */
+    /* If `mapped` is true: the send buffers of the host's ranks, and the leader's recv buffer. */
     const unsigned char *input[DDP_REDUCE_MAX];
     unsigned char *result_buffer;
     struct hier between;
@@ -310,7 +311,7 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     if (hosts == NULL)
         return ddp_fail(
             err, DDP_EUNAVAIL,
-            "algorithm 'hier' needs several hosts, but backend '%s' knows no hosts here",
+            "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' does not",
             comm->backend->name);
     if (hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
@@ -534,9 +535,9 @@ static int stage_out(struct hier_call *call, size_t k, struct ddp_err *err)
 
 /* The stages cannot deadlock. Consider the rank that is furthest back, in step i. All other ranks
  * are at step i or later. The stages `in` and `sum` of this rank wait for in(i-1) or
- * out(i-HIER_DEPTH) of other ranks, which belong to step i-1. The stage `out` waits until the
- * leaders have summed fragment i-LAG. Every host has already summed this fragment, and leaders
- * advance its messages while they wait. */
+ * out(i-HIER_DEPTH) of other ranks, which belong to step i-1. The stage `out` waits for the
+ * leaders' result of fragment i-LAG. All hosts have already done `sum` for this fragment, and the
+ * leaders advance its messages while they wait. */
 static int run_fragments(struct hier_call *call, struct ddp_err *err)
 {
     for (size_t i = 0; i < call->fragments + LAG; i++) {

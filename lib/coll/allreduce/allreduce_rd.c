@@ -15,9 +15,9 @@
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
  * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. Averages are
- * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. These
- * divide each input first (struct ddp_reduction), which adds one rounding. Averages of integers are
- * exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. For these
+ * averages, each input is divided first (struct ddp_reduction), which adds one rounding. Averages
+ * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size of
  * the message in the accumulator type. It equals S except for averages of integers. A rank sends
@@ -36,8 +36,8 @@ struct rd_call {
     const void *own; /* this rank's input at first, then its latest partial sums */
 };
 
-/* Scratch holds the landing buffers (coll_p2p.h) and then spare. For averages of integers, result
- * follows. */
+/* Scratch holds the landing buffers (coll_p2p.h) and then the buffer `spare`. For averages of
+ * integers, the buffer `result` follows. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);

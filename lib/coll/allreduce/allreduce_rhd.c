@@ -15,10 +15,10 @@
  *
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
  * partial sum is the first operand. Averages are divided at the last level of halving, except for
- * averages of 16-bit floats over more than 2 ranks. These divide each input first (struct
- * ddp_reduction), which adds one rounding. 16-bit floats are rounded once per level of halving, and
- * once more for folded pairs. Averages of integers are exact, because partial sums are sent in a
- * wider type (coll_p2p.h).
+ * averages of 16-bit floats over more than 2 ranks. For these averages, each input is divided first
+ * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per level of
+ * halving, and once more for folded pairs. Averages of integers are exact, because partial sums are
+ * sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
  * of the message in the accumulator type. It equals S except for averages of integers. Halving
@@ -39,7 +39,7 @@ struct rhd_call {
     /* range[l]: the range that this rank holds before level l. range[levels]: the range that it
      * holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
-    const void *own; /* this rank's partial sums; at first its input, then sum */
+    const void *own; /* this rank's partial sums: at first its input, then `sum` */
     void *sum;       /* buffer for combined values; recv, or scratch for averages of integers */
 };
 

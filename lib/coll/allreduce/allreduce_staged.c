@@ -1,4 +1,4 @@
-/* All-reduce "staged": data of private memory moves through ring buffers in shared memory.
+/* All-reduce "staged": data in private memory moves through ring buffers in shared memory.
  *
  * The message is cut into *rounds*, and each round into one *fragment* per rank. Rank p combines
  * fragment p of every round. Each rank runs three stages per round:
@@ -19,12 +19,12 @@
  * posted IN of round t+3. A peer posts that flag after its out(t).
  *
  * Calls alternate between the two halves of each ring buffer, so a half was last used two calls
- * before. In the call between, this rank has waited for IN of all peers, so all peers have left the
- * earlier call.
+ * before. In the call between these two, this rank has waited for IN of all peers, so all peers
+ * have left the earlier call.
  *
- * Cost for S bytes on n ranks: 2 steps. On every rank, the stages in and out each read and write
- * (n-1)/n S bytes. Stage sum reads S and writes 2S/n bytes. The total is (5n-2)S bytes. No messages
- * are sent. */
+ * Cost for S bytes on n ranks: 2 steps. On every rank, the stages `in` and `out` each read and
+ * write (n-1)/n S bytes. The stage `sum` reads S bytes and writes 2S/n bytes. The total is (5n-2)S
+ * bytes. No messages are sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5
@@ -36,8 +36,8 @@
 struct staged_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
-    /* fragment: bytes of a fragment, a multiple of the cache line and so of every element size.
-     * half: offset of this call's half in a ring buffer. */
+    /* `fragment`: bytes of a fragment, a multiple of the cache line size and so of every element
+     * size. `half`: offset of this call's half in a ring buffer. */
     size_t bytes, elem, fragment, half;
     size_t rounds;
     uint64_t in_base, sum_base; /* sequence numbers of the flags IN and SUM before this call */
@@ -73,7 +73,7 @@ static size_t fragment_bytes(const struct staged_call *call, size_t offset)
     return offset >= call->bytes ? 0 : DDP_MIN(call->fragment, call->bytes - offset);
 }
 
-/* Returns the slot in `rank`'s ring buffer for fragment p of round t. p is not `rank`. */
+/* Returns the slot in `rank`'s ring buffer for fragment p of round t. `p` differs from `rank`. */
 static unsigned char *slot_of(const struct staged_call *call, int rank, size_t t, int p)
 {
     const int ranks = call->comm->size;

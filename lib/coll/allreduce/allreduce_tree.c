@@ -2,9 +2,9 @@
  *
  * Rank 0 is the root, and the children of rank v are 2v+1 and 2v+2 (pattern.h). The message is cut
  * into *fragments*. *Up*: a rank combines a fragment of its input with its children's partial sums,
- * in the order own, first child, second child. It sends the sum to its parent. The sum at the root
- * is complete. *Down*: a rank receives the complete fragment from its parent and sends it to its
- * children.
+ * in the order own input, first child, second child. It sends the sum to its parent. The sum at the
+ * root is complete. *Down*: a rank receives the complete fragment from its parent and sends it to
+ * its children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
  * all ranks run at the same speed, fragment k - 2d has then been to the root and back. Links are
@@ -13,10 +13,10 @@
  * (2009), section 2, with one tree.
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
- * root, except for averages of 16-bit floats over more than 2 ranks. These divide each input first
- * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per combine (of
- * up to three values), at most floor(log2 n) times on the path of a value. Averages of integers are
- * exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * root, except for averages of 16-bit floats over more than 2 ranks. For these averages, each input
+ * is divided first (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once
+ * per combine (of up to three values), at most floor(log2 n) times on the path of a value. Averages
+ * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size of the message in the accumulator type. It equals S except for averages of
@@ -39,12 +39,12 @@ struct tree_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     struct ddp_reduction reduction;
-    /* fragment: elements of every fragment except the last; fragments: number of fragments; lag:
-     * twice the rank's depth in the tree. */
+    /* `fragment`: elements of every fragment except the last. `fragments`: number of fragments.
+     * `lag`: twice the rank's depth in the tree. */
     size_t elem, acc_elem, fragment, fragments;
     int parent, first_child, children, lag;
-    /* sum: [count] partial sums in the accumulator type, stored in recv, or in scratch for averages
-     * of integers. landing: two buffers for each child. */
+    /* `sum` [count]: partial sums in the accumulator type, stored in recv, or in scratch for
+     * averages of integers. `landing`: two buffers for each child. */
     unsigned char *sum, *landing;
     /* up_recv[child] and down_recv hold one request for even and one for odd fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
@@ -92,7 +92,7 @@ static int post_up(struct tree_call *call, int child, size_t k, struct ddp_err *
                           &call->up_recv[child][k % 2], err);
 }
 
-/* Combines fragment k of this rank (own) and of its children into sum. */
+/* Combines fragment k of this rank (`own`) and of its children into `sum`. */
 static int combine(struct tree_call *call, size_t k, const void *own, void *sum,
                    struct ddp_err *err)
 {
@@ -139,8 +139,8 @@ static int post_down(struct tree_call *call, size_t k, struct ddp_err *err)
 }
 
 /* Posts the receive of fragment k + 1 before it waits for fragment k. The early receive is safe,
- * because a rank with a parent has a lag of at least 2 and has therefore sent fragment k + 1 up
- * already. */
+ * because a rank with a parent has a lag of at least 2 and has therefore sent its own fragment k +
+ * 1 to the parent already. */
 static int down(struct tree_call *call, size_t k, struct ddp_err *err)
 {
     if (call->parent >= 0) {

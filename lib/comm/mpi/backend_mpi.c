@@ -35,7 +35,7 @@
 #define DDP_MPI_SIMULATED 0
 #endif
 
-/* Pause between the last message of a rank and its MPI_Abort. */
+/* Pause between the last output of a rank and its call of MPI_Abort (see mpi_abort). */
 #define ABORT_PAUSE_NS 100000000
 
 /* Number of elements of an integer average that one pass sums in 64-bit integers (512 KiB). */
@@ -43,15 +43,15 @@
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
 struct mpi_world {
-    /* Duplicate of MPI_COMM_WORLD. Its messages never match those of other libraries. */
+    /* Duplicate of MPI_COMM_WORLD. Messages on it never match messages of other libraries. */
     MPI_Comm comm;
     /* Reduction operations for f16 and bf16, which MPI lacks. */
     MPI_Op op16[2][DDP_OP_COUNT];
-    /* Bugs of the MPI library. unsigned_broken: MIN and MAX compare unsigned bytes as signed ones.
-     * reduce_broken: an in-place MPI_Reduce crashes at a root other than rank 0. */
+    /* Bugs of the MPI library. `unsigned_broken`: MIN and MAX compare unsigned bytes as signed
+     * ones. `reduce_broken`: an in-place MPI_Reduce crashes at a root other than rank 0. */
     bool unsigned_broken, reduce_broken;
-    /* A call failed in some thread, or the run was aborted. mpi_native and mpi_finalize then make
-     * no MPI call. */
+    /* True if a call failed in some thread, or if the run was aborted. mpi_native and mpi_finalize
+     * then make no MPI call. */
     _Atomic(bool) failed;
 };
 
@@ -119,7 +119,8 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
     } while (0)
 
 /* The name and version of the MPI library, such as "Open MPI 4.1.4" or "MPICH 4.0.2". If the
- * library's version text has an unknown form, it is the beginning of this text. */
+ * version text that the library returns has an unknown form, library_text is the beginning of the
+ * version text. */
 static char library_text[64];
 
 static void make_library_text(void)
@@ -147,7 +148,7 @@ static const char *mpi_library(void)
 struct block {
     int n;
     MPI_Datatype type;
-    bool owned; /* type is a derived type that block_release frees */
+    bool owned; /* `type` is a derived type that block_release frees */
 };
 
 /* Builds one derived type for `count` elements: rows of DDP_MPI_COUNT_MAX elements, and then the
@@ -202,7 +203,7 @@ static int mpi_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
 {
     struct mpi_state *s = state_of(comm);
     struct block block;
-    /* MPI libraries compute count * ranks as an int. */
+    /* MPI libraries compute count * ranks as an int, so a larger product needs a derived type. */
     DDP_TRY(block_init(s->world, MPI_BYTE, 1, bytes, bytes > DDP_MPI_COUNT_MAX / (size_t)comm->size,
                        &block, err));
     int mpi_rc = MPI_Allgather(mine, block.n, block.type, all, block.n, block.type, s->comm);
@@ -262,8 +263,8 @@ static int test_or_wait(MPI_Request *request, int *done, MPI_Status *status)
     return MPI_Wait(request, status);
 }
 
-/* Sets *bytes to the received bytes. SimGrid 3.32 lacks MPI_Get_elements_x, but the counts of its
- * messages fit in an int. */
+/* Sets *bytes to the number of received bytes. SimGrid 3.32 lacks MPI_Get_elements_x, but the
+ * counts of its messages fit in an int. */
 static int count_bytes(MPI_Status *status, MPI_Count *bytes)
 {
     int n = 0;
@@ -360,7 +361,7 @@ static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int 
              launcher.name, rank_info->rank, rank_info->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(err,
-                    "start it with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
+                    "start ddpbench with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
                     "module of the MPI that started it beside the binary (`make MPI=1`)",
                     mpi_library(), DDP_MPI_FLAVOUR);
 }
@@ -410,8 +411,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
      * Without progress threads only one thread at a time calls MPI, but not always the main thread,
-     * so SERIALIZED suffices. It is cheaper, because Open MPI and MPICH take locks only for
-     * MULTIPLE. */
+     * so SERIALIZED is needed and suffices. It is cheaper than MULTIPLE, because Open MPI and MPICH
+     * take locks only for MULTIPLE. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;
@@ -429,8 +430,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     if (rc == 0)
         rc = world_open(world, err);
     if (rc != 0) {
-        /* In a larger world, MPI_Finalize could wait for ever for other ranks, so this process
-         * exits without it, and mpiexec reports that. */
+        /* In a world of several ranks, MPI_Finalize could wait for ever for other ranks. Therefore
+         * this process exits without MPI_Finalize, and mpiexec reports that. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;
@@ -467,9 +468,9 @@ static void mpi_finalize(struct ddp_comm *comm)
     state_free(s);
 }
 
-/* Open MPI's MPI_Abort does not return, but ends this process with `code`. On an abort, MPICH's
- * mpiexec (Hydra) drops output that it has not forwarded yet, such as our error message. Therefore
- * the rank pauses before it aborts. */
+/* Open MPI's MPI_Abort does not return, but ends this process with the exit code of `code`. On an
+ * abort, MPICH's mpiexec (Hydra) drops output that it has not forwarded yet, such as our error
+ * message. Therefore the rank pauses before it aborts. */
 static void mpi_abort(struct ddp_comm *comm, int code)
 {
     state_of(comm)->world->failed = true;

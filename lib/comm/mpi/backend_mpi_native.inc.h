@@ -154,7 +154,7 @@ struct native {
     unsigned char *recv;
 };
 
-/* Computes dst[count] = src[count] / ranks. */
+/* Computes dst[i] = src[i] / ranks for all i < count. */
 static void divide_into(const struct native *c, void *dst, const void *src, size_t count)
 {
     const struct ddp_reduce r = {
@@ -176,8 +176,8 @@ static bool divides_first(const struct native *c)
     return c->args->op == DDP_AVG && ddp_dtype_is_half(c->args->dtype);
 }
 
-/* Divides data[count] by the number of ranks if the operation is an average whose inputs were not
- * divided. */
+/* If the operation is an average whose inputs were not divided, divides `data` [count] by the
+ * number of ranks. */
 static void divide(const struct native *c, void *data, size_t count)
 {
     if (c->args->op == DDP_AVG && !divides_first(c))
@@ -214,7 +214,7 @@ static void narrow_average(const struct native *c, size_t first, size_t count, c
     }
 }
 
-/* Returns at least `bytes` of the communicator's scratch memory in *out. */
+/* Sets *out to the communicator's scratch memory, which then has at least `bytes` bytes. */
 static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_err *err)
 {
     if (s->scratch_bytes < bytes) {
@@ -229,8 +229,8 @@ static int scratch_of(struct mpi_state *s, size_t bytes, void **out, struct ddp_
     return 0;
 }
 
-/* Returns in *out the scratch memory for integer averages: WIDE_COUNT inputs and WIDE_COUNT sums of
- * 64 bits. */
+/* Sets *out to scratch memory for integer averages. It has room for WIDE_COUNT inputs and
+ * WIDE_COUNT sums of 64 bits. */
 static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
 {
     void *memory = NULL;
@@ -270,7 +270,7 @@ static int native_allreduce(const struct native *c, struct ddp_err *err)
         divide_into(c, c->recv, c->send, count);
         send = c->recv;
     }
-    /* An array of 0 elements also needs one call. */
+    /* The loop checks `count` at its end, so that an array of 0 elements takes one call, too. */
     do {
         size_t n = DDP_MIN(count - done, (size_t)DDP_MPI_COUNT_MAX), at = done * c->elem_bytes;
         MPI_TRY(c->s->world, err, MPI_Allreduce, send == c->recv ? MPI_IN_PLACE : send + at,
@@ -331,7 +331,7 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
     return 0;
 }
 
-/* Reduces args->count elements from element `first` on, to rank `root`. */
+/* Reduces the args->count elements that begin at element `first`. Rank `root` gets the result. */
 static int reduce_chunk(const struct native *c, size_t first, int root, struct ddp_err *err)
 {
     if (is_integer_average(c))
@@ -419,7 +419,7 @@ static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
     size_t count = c->args->count;
-    /* MPI libraries compute count * ranks as an int. */
+    /* MPI libraries compute count * ranks as an int, so a larger product needs a derived type. */
     bool large = count > DDP_MPI_COUNT_MAX / (size_t)c->comm->size;
     DDP_TRY(block_init(c->s->world, c->type, c->elem_bytes, count, large, &part, err));
     int rc = move(c, &part, err);

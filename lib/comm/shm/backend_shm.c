@@ -15,7 +15,7 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
 }
 
 /* Waits until all ranks have left the previous world in this segment. There is a previous world if
- * the ranks open a second one. */
+ * the ranks have opened a world in this segment before. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;
@@ -130,9 +130,9 @@ static int shm_barrier(struct ddp_comm *comm, struct ddp_err *err)
 
 /* All-gather through the two slots of each rank (comm_shm.h), in fragments of DDP_SHM_SLOT_BYTES.
  * Fragments alternate between the slots. A rank overwrites the slot of fragment i only after the
- * barrier of fragment i + 1, because all ranks have read fragment i before this barrier. The first
- * and the last barrier separate this call from algorithms that use the slots before and after this
- * call. */
+ * barrier of fragment i + 1. Every rank has read fragment i before it enters this barrier. The
+ * first and the last barrier separate this call from algorithms that use the slots before and after
+ * this call. */
 static int shm_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {

@@ -22,13 +22,13 @@
 extern "C" {
 #endif
 
-/* The shared memory of one group, as one rank sees it. `slots` are two buffers per rank for small
- * messages, and `rings` are one staging ring per rank (segment.h). */
+/* The shared memory of one group, as one rank sees it. `slots` holds two buffers per rank for small
+ * messages. `rings` holds one staging ring per rank (segment.h). */
 struct ddp_comm_shm {
     struct ddp_shm_flag_slot *flag_slots; /* [size][DDP_SHM_FLAG_SLOTS], in one of the areas */
     unsigned char *areas;                 /* [DDP_SHM_FLAG_AREAS][area_bytes] */
     size_t area_bytes;
-    unsigned moves;                /* calls of ddp_shm_move_flags */
+    unsigned moves;                /* number of calls of ddp_shm_move_flags */
     unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
     unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0 until the world is aborted (segment.h) */
@@ -37,8 +37,8 @@ struct ddp_comm_shm {
      * between calls. */
     uint64_t sequence[DDP_SHM_FLAG_SLOTS];
     int spin; /* number of polls before the first yield (waiter.h) */
-    /* More ranks than cores. The value is the same on all ranks, so that all ranks choose the same
-     * algorithm. */
+    /* True if there are more ranks than cores. The value is the same on all ranks, so that all
+     * ranks choose the same algorithm. */
     bool oversubscribed;
 };
 
@@ -56,8 +56,8 @@ static inline unsigned char *ddp_shm_ring_of(const struct ddp_comm_shm *shm, int
     return shm->rings + ((size_t)rank * DDP_SHM_RING_SLOTS + (size_t)slot) * DDP_SHM_RING_BYTES;
 }
 
-/* Publishes `sequence` in this rank's flag slot number `flag_slot`. A rank that reads this number
- * also sees all earlier stores of this rank. */
+/* Publishes `sequence` in this rank's flag slot number `flag_slot`. Another rank that reads this
+ * number also sees all earlier stores of this rank. */
 static inline void ddp_shm_post(struct ddp_comm *comm, int flag_slot, uint64_t sequence)
 {
     atomic_store_explicit(&ddp_shm_flag_slot_of(comm->shm, comm->rank, flag_slot)->sequence,
@@ -94,12 +94,12 @@ static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_
     }
     return 0;
 }
-/* Moves the flags of all ranks to the next area of the channel. The time that a cache line takes
- * from one core to a distant core depends on the line's address. A measurement that uses other
- * lines therefore gives another result (results/notes/gate.md). Collective. */
+/* Moves the flags of all ranks to the next area of the channel (segment.h). The time that a cache
+ * line takes from one core to a distant core depends on the line's address. A measurement therefore
+ * uses several areas in turn (results/notes/gate.md). Collective. */
 int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* A barrier by all-to-all flags. Posts in flag slot number `flag_slot` and waits for the flags of
- * all peers. Increments shm->sequence[flag_slot] and uses it as the sequence number. */
+/* A barrier by all-to-all flags. Increments shm->sequence[flag_slot], posts the new number in flag
+ * slot number `flag_slot`, and waits until the flags of all peers have reached it. */
 int ddp_shm_barrier(struct ddp_comm *comm, int flag_slot, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

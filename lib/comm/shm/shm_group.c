@@ -117,7 +117,7 @@ static int send_channel(struct ddp_comm *parent, const struct ddp_comm *child, s
         offer->generation = atomic_load_explicit(&segment->channel[offer->channel].generation,
                                                  memory_order_relaxed);
     for (size_t i = 0; i < others; i++) {
-        /* comm_p2p.c expects a rank of the parent. */
+        /* comm_p2p.c expects that u[7] holds the peer's rank in the parent. */
         req[i].u[7] = (uint64_t)ddp_comm_rank_of(parent, child->world_rank[i + 1]);
         ddp_shm_p2p_send(state->world, child->world_rank[i + 1], state->context | DDP_SHM_CONTROL,
                          0, offer, sizeof *offer, &req[i]);

@@ -1,6 +1,6 @@
 /* Registered memory of the shm backend. The heaps of all ranks lie at a constant distance and have
- * the same blocks at the same offsets. The address of a peer's copy of a block is therefore this
- * rank's address plus a constant. */
+ * the same blocks at the same offsets. The address of a block in a peer's heap is therefore the
+ * address in this rank's heap plus a constant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +99,8 @@ static int heap_take(struct ddp_shm_heap *heap, size_t wanted, struct ddp_shm_bl
     return 0;
 }
 
-/* Frees the block at `offset`. Does nothing if no block begins there, which is a mistake of the
- * caller. */
+/* Frees the block at `offset`. Does nothing if no block begins at `offset`, which is a mistake of
+ * the caller. */
 static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 {
     size_t i = 0;

@@ -2,9 +2,9 @@
  *
  * struct ddp_shm_world is one rank's view of the segment. It has the heap and the point-to-point
  * state, which the world's communicator and all its groups share. struct ddp_shm_state is the state
- * of one communicator. It points to the world and adds the parts of this communicator alone: its
- * channel (one set of flag slots, message slots and rings of the segment) and the context id that
- * marks its messages. */
+ * of one communicator. It points to the struct ddp_shm_world and adds the parts that belong to this
+ * communicator alone: its channel (one set of flag slots, message slots and rings of the segment)
+ * and the context id that marks its messages. */
 #ifndef DDP_COMM_SHM_SHM_IMPL_H
 #define DDP_COMM_SHM_SHM_IMPL_H
 
@@ -20,7 +20,7 @@ extern "C" {
 
 /* Registered memory of this rank. `blocks` lists the allocated blocks, sorted by offset. A new
  * block takes the first gap that is large enough. All ranks make the same calls in the same order,
- * so their offsets agree. */
+ * so the offsets agree on all ranks. */
 struct ddp_shm_block {
     size_t offset, bytes;
 };
@@ -31,8 +31,8 @@ struct ddp_shm_heap {
     size_t count, capacity;
 };
 
-/* A message that arrived before its receive was posted. While the message is arriving, got <
- * total. */
+/* An *early* message: it arrived before its receive was posted. While the message is arriving, got
+ * < total. */
 struct ddp_shm_message {
     struct ddp_shm_message *next;
     uint64_t context, got, total;
@@ -40,7 +40,7 @@ struct ddp_shm_message {
     unsigned char *data;
 };
 
-/* Open sends to one peer, and open receives from the same peer. */
+/* Open (unfinished) sends to one peer, and open receives from the same peer. */
 struct ddp_shm_peer {
     /* Open sends in the order of the calls. The first send is being copied to the ring. */
     struct ddp_request *sends, *sends_last;
@@ -104,7 +104,7 @@ enum ddp_shm_request_field {
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
 
 /* shm_pipe.c: the rings of the point-to-point messages. All of these functions except init and
- * release are called under the lock. */
+ * release are called under the lock of struct ddp_shm_world. */
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_pipe_release(struct ddp_shm_world *world);
 /* Copies open sends to `target` into free slots of the ring. */
@@ -114,8 +114,8 @@ int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_
 /* Gives the first matching early message, which has arrived or is arriving, to a receive. Returns
  * false if there is no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* Forgets all open requests after an abort. Callers return after an abort, and the memory of their
- * requests then becomes invalid. */
+/* Forgets all open requests after an abort. The callers that wait for these requests return after
+ * an abort, and the memory of the requests then becomes invalid. */
 void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */

@@ -76,7 +76,7 @@ int ddp_shm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t byt
     return 0;
 }
 
-/* Makes progress and checks the state of a request. Call it under the lock. */
+/* Makes progress and checks the state of a request. The caller holds the lock. */
 static int test_request(struct ddp_shm_world *world, struct ddp_request *req, struct ddp_err *err)
 {
     if (ddp_segment_aborted(world->segment, NULL, NULL, NULL)) {

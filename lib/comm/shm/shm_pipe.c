@@ -3,9 +3,9 @@
  * The sender copies data into free slots and counts the filled slots in `tail`. The receiver copies
  * the data out and counts the emptied slots in `head`. Each counter only grows and has one writer.
  * A message is sent in fragments of one slot. Fragments of different messages of a pair never
- * interleave, so only the first fragment is matched with the posted receives, by context and tag. A
- * message without a posted receive is copied to private memory (an "early" message), so that it
- * does not block the ring.
+ * interleave, so only the first fragment of a message is matched with the posted receives, by
+ * context and tag. A message without a posted receive is copied to private memory (an "early"
+ * message), so that it does not block the ring.
  *
  * `isend` fills free slots at once. After that, open requests make progress only in `test`. Each
  * call of `test` on an unfinished request advances all open requests, and some of these calls also

@@ -1,6 +1,6 @@
 /* The side channel over TCP.
  *
- * All data is sent in *frames*. A frame is a head, followed by bytes. For an all-gather, each leaf
+ * All data is sent in *frames*. A frame is a head, followed by data. For an all-gather, each leaf
  * (any rank but 0) sends a DATA frame, and rank 0 answers with a RESULT frame, which holds the data
  * of all ranks. An ABORT frame may come at any time. A BYE frame is sent before a connection is
  * closed without a failure. */
@@ -88,8 +88,8 @@ static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-/* Marks the communicator failed and sends ABORT with c->why on every connection. Does nothing if
- * the communicator is already marked failed. */
+/* Marks the communicator as failed and sends ABORT with c->why on every connection. Does nothing if
+ * the communicator is already marked. */
 static void abort_all(struct ddp_tcp_control *c, int code, int rank)
 {
     if (c->failed)
@@ -272,7 +272,7 @@ static int by_leaf(struct ddp_comm *comm, const void *mine, char *all, size_t by
     struct ddp_control_frame head = {
         .magic = DDP_FRAME_MAGIC, .kind = DDP_FRAME_DATA, .seq = c->seq, .bytes = bytes};
     /* If sending fails because rank 0 has closed the connection, rank 0 may have sent the reason
-     * before. Therefore its answer is read in this case, too. */
+     * before. Therefore the answer of rank 0 is read in this case, too. */
     int rc = ddp_tcp_send(fd, &head, sizeof head, deadline);
     if (rc == 0)
         rc = ddp_tcp_send(fd, mine, bytes, deadline);

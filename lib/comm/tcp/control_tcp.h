@@ -4,7 +4,8 @@
  *
  * The backend is not in backend_list.h, because it is never measured. In an all-gather, rank 0
  * collects the data of all ranks and sends it to all ranks. This takes 2 (P - 1) messages for P
- * ranks. If a connection ends or a rank reports an abort, the waits of all other ranks end. */
+ * ranks. If a connection ends or a rank reports an abort, the waits of all other ranks end with an
+ * error. */
 #ifndef DDP_COMM_TCP_CONTROL_TCP_H
 #define DDP_COMM_TCP_CONTROL_TCP_H
 
@@ -15,7 +16,7 @@
 extern "C" {
 #endif
 
-/* init reads the rendezvous configuration from torchrun's variables. */
+/* init reads the rendezvous configuration from torchrun's environment variables. */
 extern const struct ddp_backend ddp_control_tcp;
 
 /* Returns this rank's listener. If this rank is rank 0 of a group, the other ranks of the group
