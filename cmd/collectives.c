@@ -397,7 +397,7 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
     struct ddp_estimate time;
-    ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    ddp_format_size(plan->host_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
     ddp_sysinfo_read(&host);
     if (host.available_bytes >= 0)
@@ -411,8 +411,8 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
             "# dry run: %d point%s; each: %s, after %lld warm-up iterations; backend %s\n",
             plan->count, plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
     fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
-            ddp_memory_name(plan->memory), ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each,
-            extra, sum, have);
+            plan->host_bytes == plan->buffer_bytes ? ddp_memory_name(plan->memory) : "host", ranks,
+            ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
     ddp_print_time(&time, app->out);
     for (int i = 0; i < plan->small_count; i++)
         fprintf(app->out, "# left out: %s: %s\n", plan->small[i].what, plan->small[i].reason);
@@ -581,10 +581,8 @@ COLLECTIVE(allreduce, "allreduce", "sum, average, ... over all ranks; every rank
            "\n"
            "Compressed and partial exchanges have no bus bandwidth. `ddpbench explain\n"
            "effective` and `ddpbench explain break-even` say what their figures mean. On\n"
-           "GPUs each rank's sparse list has a fixed capacity. For n values this is D*n\n"
-           "(topk, oktopk) or n/8 (threshold; without feedback: n). All lists are gathered\n"
-           "in full. The bytes shown are modelled, and oktopk sends as many bytes as\n"
-           "topk.");
+           "GPUs the entries of sparse lists take 8 bytes each. Their bytes are counted for\n"
+           "threshold, and for oktopk on three or more ranks; else they are modelled.");
 
 COLLECTIVE(reduce_scatter, "reduce-scatter",
            "sum, average, ... over all ranks; each rank gets a chunk", with_op,

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "bench/operands.h"
 #include "comm/backend.h"
+#include "device/stream.h"
+#include "device/stream_kernels.h"
 
 #define POISON 0xA5 /* fills the result buffer before an operation */
 
@@ -63,40 +65,84 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     find_input(o, (size_t)spec->count);
 }
 
-void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
-                     void *image_b)
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on)
 {
-    o->device = device;
-    o->image_a = image_a;
-    o->image_b = image_b;
+    o->on = on;
+}
+
+static void copy(const struct ddp_operands *o, void *to, const void *from, size_t bytes)
+{
+    if (o->on)
+        o->on->device->copy(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* Returns the number of elements that are handled at a time. */
+static size_t piece(const struct ddp_operands *o)
+{
+    return o->on ? DDP_OPERANDS_STAGE_BYTES / ddp_dtype_size(o->args.dtype) : SIZE_MAX;
+}
+
+/* Describes the input of rank `src`, or the reduction over all ranks if src is -1. */
+static struct ddp_expected expected(const struct ddp_operands *o, int src, uint64_t round)
+{
+    return (struct ddp_expected){
+        .input = ddp_verify_input_of(o->args.dtype, o->args.op, o->ranks),
+        .round = round,
+        .dtype = o->args.dtype,
+        .op = o->args.op,
+        .src = src,
+    };
+}
+
+/* Writes the inputs of elements [first, first + count) to `to`. If the kernels fail, the stream
+ * keeps the error, and ddp_operands_verify reports it. */
+static void write_input(const struct ddp_operands *o, unsigned char *to, size_t first, size_t count,
+                        uint64_t round)
+{
+    const size_t bytes = ddp_dtype_size(o->args.dtype);
+    if (o->on && o->on->stream) {
+        const struct ddp_expected input = expected(o, o->rank, round);
+        o->on->device->stream_kernels->write_expected(o->on->stream, to, &input, first, count);
+        return;
+    }
+    for (size_t done = 0, n; done < count; done += n) {
+        n = DDP_MIN(count - done, piece(o));
+        ddp_verify_fill(o->on ? o->on->stage : to, first + done, n, o->args.dtype, o->args.op,
+                        o->rank, o->ranks, round);
+        if (o->on)
+            o->on->device->copy(to + done * bytes, o->on->stage, n * bytes);
+    }
+}
+
+/* Waits until the kernels have written the input. */
+static void finish_input(const struct ddp_operands *o)
+{
+    if (o->on && o->on->stream)
+        (void)!o->on->device->streams->wait(o->on->stream, NULL);
 }
 
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round)
 {
-    void *a = o->device ? o->image_a : o->a, *b = o->device ? o->image_b : o->b;
     /* In place, the input is written to b, which keeps it. Out of place, it is written to the start
      * of a. */
-    void *input = o->in_place ? at_element(b, o, o->input_first) : a;
-    memset(b, POISON, o->full_bytes);
-    ddp_verify_fill(input, o->input_first, o->input_count, o->args.dtype, o->args.op, o->rank,
-                    o->ranks, round);
+    void *input = o->in_place ? at_element(o->b, o, o->input_first) : o->a;
+    if (o->on)
+        o->on->device->fill(o->b, POISON, o->full_bytes);
+    else
+        memset(o->b, POISON, o->full_bytes);
+    write_input(o, input, o->input_first, o->input_count, round);
+    finish_input(o);
     if (o->in_place)
-        memcpy(a, b, o->full_bytes);
-    if (o->device) {
-        o->device->copy(o->a, a, o->full_bytes);
-        o->device->copy(o->b, b, o->full_bytes);
-    }
+        copy(o, o->a, o->b, o->full_bytes);
 }
 
 void ddp_operands_restore(const struct ddp_operands *o)
 {
-    const size_t bytes = o->input_count * ddp_dtype_size(o->args.dtype);
-    void *to = at_element(o->a, o, o->input_first);
-    const void *from = at_element(o->b, o, o->input_first);
-    if (o->in_place && o->device)
-        o->device->copy(to, from, bytes);
-    else if (o->in_place)
-        memcpy(to, from, bytes);
+    if (o->in_place)
+        copy(o, at_element(o->a, o, o->input_first), at_element(o->b, o, o->input_first),
+             o->input_count * ddp_dtype_size(o->args.dtype));
 }
 
 /* Sets *at to the next element from *at on that lies in a block that o->stride selects. Returns the
@@ -121,26 +167,12 @@ static size_t last_block(const struct ddp_operands *o)
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round)
 {
     const size_t end = o->input_first + o->input_count;
-    if (o->device) {
-        ddp_operands_fill(o, round);
-        return;
-    }
     ddp_operands_restore(o);
     for (size_t at = o->input_first, n; (n = next_range(o, &at, end, last_block(o))) > 0; at += n)
-        ddp_verify_fill(o->in_place ? at_element(o->a, o, at)
-                                    : at_element(o->a, o, at - o->input_first),
-                        at, n, o->args.dtype, o->args.op, o->rank, o->ranks, round);
-}
-
-/* Returns the result in host memory. */
-static const unsigned char *result(const struct ddp_operands *o)
-{
-    const unsigned char *recv = o->args.recv, *from = o->in_place ? o->a : o->b;
-    unsigned char *image = o->in_place ? o->image_a : o->image_b;
-    if (!o->device)
-        return recv;
-    o->device->copy(image, from, o->full_bytes);
-    return image + (recv - from);
+        write_input(
+            o, o->in_place ? at_element(o->a, o, at) : at_element(o->a, o, at - o->input_first), at,
+            n, round);
+    finish_input(o);
 }
 
 /* One comparison of a contiguous array, whose first element has the index `first`. */
@@ -152,11 +184,11 @@ struct comparison {
     uint64_t round;
 };
 
-static int compare_range(const struct comparison *c, size_t at, size_t n, int64_t *wrong,
-                         struct ddp_err *err)
+/* Compares the received elements [at, at + n), which begin at `recv` in host memory. */
+static int compare_range(const struct comparison *c, const void *recv, size_t at, size_t n,
+                         int64_t *wrong, struct ddp_err *err)
 {
     const struct ddp_operands *o = c->o;
-    const unsigned char *recv = c->recv + (at - c->first) * ddp_dtype_size(o->args.dtype);
     if (c->src >= 0)
         return ddp_verify_moved(recv, at, n, o->args.dtype, o->args.op, o->rank, c->src, o->ranks,
                                 c->round, wrong, err);
@@ -167,16 +199,61 @@ static int compare_range(const struct comparison *c, size_t at, size_t n, int64_
                               wrong, err);
 }
 
+/* True if kernels can compare the result, because it has no rounding errors. */
+static bool kernels_compare(const struct comparison *c)
+{
+    const struct ddp_operands *o = c->o;
+    const bool rounds = c->src < 0 && o->averages_first && (o->ranks & (o->ranks - 1)) != 0;
+    return o->on && o->on->stream && !rounds;
+}
+
+/* Compares the elements with kernels. Adds the number of compared elements to *elements. Sets *same
+ * to whether all are right. */
+static int compare_there(const struct comparison *c, int64_t *elements, bool *same,
+                         struct ddp_err *err)
+{
+    const struct ddp_operands *o = c->o;
+    const struct ddp_operands_device *on = o->on;
+    const struct ddp_expected result = expected(o, c->src, c->round);
+    const size_t bytes = ddp_dtype_size(o->args.dtype);
+    uint64_t *wrong = on->stage;
+    size_t at = c->first, n;
+    on->device->streams->fill(on->stream, on->wrong, 0, sizeof *wrong);
+    for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+        *elements += (int64_t)n;
+        on->device->stream_kernels->count_wrong(on->stream, c->recv + (at - c->first) * bytes,
+                                                &result, at, n, on->wrong);
+    }
+    on->device->streams->copy(on->stream, wrong, on->wrong, sizeof *wrong);
+    DDP_TRY(on->device->streams->wait(on->stream, err));
+    *same = *wrong == 0;
+    return 0;
+}
+
 /* Compares o->part elements, or those of them that o->stride selects. Adds the number of compared
  * elements to *elements. */
 static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong,
                    struct ddp_err *err)
 {
     const struct ddp_operands *o = c->o;
+    const size_t bytes = ddp_dtype_size(o->args.dtype);
     size_t at = c->first, n;
+    if (kernels_compare(c)) {
+        int64_t compared = 0;
+        bool same;
+        DDP_TRY(compare_there(c, &compared, &same, err));
+        if (same) {
+            *elements += compared;
+            return 0;
+        }
+    }
     for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+        const unsigned char *recv = c->recv + (at - c->first) * bytes;
+        n = DDP_MIN(n, piece(o));
         *elements += (int64_t)n;
-        DDP_TRY(compare_range(c, at, n, wrong, err));
+        if (o->on)
+            o->on->device->copy(o->on->stage, recv, n * bytes);
+        DDP_TRY(compare_range(c, o->on ? o->on->stage : recv, at, n, wrong, err));
     }
     return 0;
 }
@@ -204,7 +281,7 @@ int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *e
     if (coll == DDP_BARRIER ||
         ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != o->args.root))
         return 0;
-    struct comparison c = {.o = o, .recv = result(o), .round = round};
+    struct comparison c = {.o = o, .recv = o->args.recv, .round = round};
     if (!all_parts) {
         find_result(o, &c.first, &c.src);
         return compare(&c, elements, wrong, err);

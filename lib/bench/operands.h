@@ -18,12 +18,25 @@
 extern "C" {
 #endif
 
+/* Bytes of host memory that operands on a device need, whatever the size of the operation. */
+#define DDP_OPERANDS_STAGE_BYTES ((size_t)4 << 20)
+
+/* The device whose memory a and b are. */
+struct ddp_operands_device {
+    const struct ddp_device *device;
+    /* Kernels on this stream write and compare the data. NULL: the host does it. */
+    struct ddp_stream *stream;
+    uint64_t *wrong; /* device memory, used by the kernels */
+    /* [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). The host
+     * writes and compares pieces of the data here. */
+    void *stage;
+};
+
 /* Callers read only args, full_bytes and in_place, and set only stride. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
-    const struct ddp_device *device; /* owner of the memory of a and b; NULL: the host */
-    void *image_a, *image_b;         /* [full_bytes]: the host's copies of a device's buffers */
+    const struct ddp_operands_device *on; /* NULL: a and b are host memory */
     size_t full_bytes;
     size_t part; /* elements of one rank's chunk; all elements if there are no chunks */
     /* The elements that this rank contributes. input_count is 0 if there are none. */
@@ -40,11 +53,10 @@ struct ddp_operands {
  * [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
-/* Declares that a and b are memory of `device`, which the host cannot access. The host then writes
- * and compares two images in host memory, which are as large as a and b. Data is copied between
- * images and buffers. All pointers are borrowed. */
-void ddp_operands_on(struct ddp_operands *o, const struct ddp_device *device, void *image_a,
-                     void *image_b);
+/* Declares that a and b are memory of a device, which the host cannot access. If the kernels find a
+ * wrong element, or if a result may have rounding errors, the host compares the data. *on is
+ * borrowed. */
+void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
  * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
@@ -52,13 +64,13 @@ void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
  * the input. */
 void ddp_operands_restore(const struct ddp_operands *o);
 /* Writes the input of `round` to the blocks that o->stride selects. The other blocks keep their
- * input. In place, the whole input is restored first. The result buffer is not poisoned. On a
- * device this does the same as ddp_operands_fill. */
+ * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects.
  * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong is
  * then the number of wrong elements in the first array or chunk that is wrong. If o->stride is
- * above 1, it is the number in the first block that is wrong. */
+ * above 1, it is the number in the first block that is wrong. On a device it may be the number in
+ * the first piece of the staging memory that is wrong. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

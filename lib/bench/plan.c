@@ -8,6 +8,7 @@
 #include "base/conf.h"
 #include "base/mem.h"
 #include "base/unit.h"
+#include "bench/operands.h"
 #include "coll/coll.h"
 
 /* The sizes [n] to measure, in order. */
@@ -470,7 +471,7 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
 {
     char each[24], sum[24], have[24], more[24], extra[64] = "";
     uint64_t need, compress = plan->compress_registered + plan->compress_private;
-    ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    ddp_format_size(plan->host_bytes, each, sizeof each);
     ddp_format_size(compress, more, sizeof more);
     if (compress > 0)
         snprintf(extra, sizeof extra, " + %s to compress", more);
@@ -529,10 +530,13 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     DDP_TRY_GOTO(DDP_NEW(&plan.points, (size_t)rc, err), out_sizes);
     expand(o, backend, ranks, algorithms, &sizes, &plan);
     const struct ddp_backend *where = ddp_backend_find(backend);
+    const bool on_device = where && (where->caps & DDP_CAP_DEVICE);
+    plan.host_bytes = on_device && !ddp_plan_reduces(o)
+                          ? DDP_OPERANDS_STAGE_BYTES / DDP_PLAN_BUFFERS
+                          : plan.buffer_bytes;
     if (ddp_plan_reduces(o))
-        ddp_plan_add_compress_bytes(o, where && (where->caps & DDP_CAP_DEVICE), &plan);
-    if (__builtin_mul_overflow(plan.buffer_bytes, (uint64_t)DDP_PLAN_BUFFERS,
-                               &plan.bytes_per_rank) ||
+        ddp_plan_add_compress_bytes(o, on_device, &plan);
+    if (__builtin_mul_overflow(plan.host_bytes, (uint64_t)DDP_PLAN_BUFFERS, &plan.bytes_per_rank) ||
         __builtin_add_overflow(plan.bytes_per_rank,
                                plan.compress_registered + plan.compress_private,
                                &plan.bytes_per_rank))

@@ -88,8 +88,11 @@ enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
     int count;
-    uint64_t buffer_bytes;   /* largest single buffer */
-    uint64_t bytes_per_rank; /* registered and private memory that a rank needs */
+    uint64_t buffer_bytes; /* largest single buffer */
+    /* Host memory for each of the two buffers. It is buffer_bytes, but less for buffers in the
+     * memory of a GPU. */
+    uint64_t host_bytes;
+    uint64_t bytes_per_rank; /* registered and private memory of the host that a rank needs */
     uint64_t compress_registered,
         compress_private;   /* the parts of bytes_per_rank that compression needs */
     enum ddp_memory memory; /* kind of memory of all buffers */

@@ -21,6 +21,7 @@
 #include "bench/pingpong.h"
 #include "bench/verify_burst.h"
 #include "coll/async.h"
+#include "device/stream.h"
 
 #define PINGPONG_NS  1000000
 #define BURST_BLOCKS 512 /* blocks verified per operation of a burst, times the number of ranks */
@@ -36,7 +37,9 @@ struct ddp_sampler {
     const struct ddp_bench_plan *plan;
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
-    void *image_a, *image_b;         /* copies that the host can read, for a device (operands.h) */
+    struct ddp_operands_device on;   /* for a device: memory and stream to write and compare data */
+    /* [buffer_bytes], for compressed exchanges on a device: copies that the host can read */
+    void *image_a, *image_b;
     size_t buffer_bytes;
     enum ddp_memory memory;
     char **skip; /* [plan->count]: why a point is left out; NULL: it is measured */
@@ -84,7 +87,7 @@ static void point_operands(const struct ddp_sampler *s, const struct ddp_point_s
 {
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
     if (s->device)
-        ddp_operands_on(out, s->device, s->image_a, s->image_b);
+        ddp_operands_on(out, &s->on);
 }
 
 /* Prepares the collective of a point. Returns DDP_EUNAVAIL if its algorithm cannot run. Not
@@ -256,15 +259,24 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* For a device: allocates the host's images of both buffers. */
+/* For a device: allocates what operands.h needs, and for compressed exchanges the host's images of
+ * both buffers. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     if (!s->device)
         return 0;
-    s->image_a = ddp_alloc_pages(s->buffer_bytes);
-    s->image_b = ddp_alloc_pages(s->buffer_bytes);
-    if (!s->image_a || !s->image_b)
-        return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
+    s->on.device = s->device;
+    DDP_TRY(s->device->streams->create(&s->on.stream, err));
+    s->on.stage = s->device->streams->host_alloc(DDP_OPERANDS_STAGE_BYTES);
+    s->on.wrong = s->device->alloc(sizeof *s->on.wrong);
+    if (!s->on.stage || !s->on.wrong)
+        return ddp_fail_memory(err, 1, DDP_OPERANDS_STAGE_BYTES, __func__);
+    if (ddp_plan_reduces(s->options)) {
+        s->image_a = ddp_alloc_pages(s->buffer_bytes);
+        s->image_b = ddp_alloc_pages(s->buffer_bytes);
+        if (!s->image_a || !s->image_b)
+            return ddp_fail_memory(err, 2, s->buffer_bytes, __func__);
+    }
     return 0;
 }
 
@@ -340,6 +352,12 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
         ddp_free_pages(s->image_a, s->buffer_bytes);
     if (s->image_b)
         ddp_free_pages(s->image_b, s->buffer_bytes);
+    if (s->on.wrong)
+        s->device->free(s->on.wrong, sizeof *s->on.wrong);
+    if (s->on.stage)
+        s->device->streams->host_free(s->on.stage, DDP_OPERANDS_STAGE_BYTES);
+    if (s->on.stream)
+        s->device->streams->destroy(s->on.stream);
     for (int i = 0; s->skip && i < s->plan->count; i++)
         free(s->skip[i]);
     free(s->skip);

@@ -6,6 +6,7 @@
 #define DDP_BENCH_VERIFY_H
 
 #include "coll/coll.h"
+#include "device/input_ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,36 +34,7 @@ int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtyp
                      enum ddp_op op, int rank, int src, int ranks, uint64_t round, int64_t *wrong,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The inputs, as integers. Used by verify.c and verify_exchange.c.
- *
- * Each block of elements has a seed, a hash of the rank, the number of the block and the round. An
- * element is a scrambled term of the Weyl sequence that starts at this seed. Elements differ
- * between ranks, positions and rounds, apart from chance. An array at a wrong position or from a
- * wrong rank is therefore detected, unless it has only a few elements. */
-/* Elements per block. The arrays of one verification (struct job) take 32 KiB, so that they stay in
- * the first-level or second-level cache. */
-#define DDP_VERIFY_BLOCK 1024
-
-/* Ranges of the values of an input. For POWERS, the number of a block and the round decide which
- * ranks are *active* in this block. */
-enum ddp_verify_range {
-    DDP_VERIFY_SIGNED,         /* [-2^bits, 2^bits) */
-    DDP_VERIFY_UNSIGNED,       /* [0, 2^bits) */
-    DDP_VERIFY_POWERS,         /* 1 and -1; the active ranks of a block also have 2 and -2 */
-    DDP_VERIFY_POWERS_UNSIGNED /* 1; the active ranks of a block also have 2 */
-};
-struct ddp_verify_input {
-    enum ddp_verify_range range;
-    int bits;
-    /* Number of active ranks. For POWERS, these may have a 2 or -2 in a block. For the other
-     * ranges, only the active ranks have a value other than 0 at an element; the index and the
-     * round decide which ranks are active. */
-    int active;
-    int ranks;
-    /* All values are multiples of this factor. It is 1, except for averages of 16-bit floats, where
-     * it can make the division exact. */
-    int32_t factor;
-};
+/* The inputs, as integers (device/input_ops.h). Used by verify.c and verify_exchange.c. */
 
 /* Chooses the values for a type, operation and number of ranks such that only the division of an
  * average can round. */

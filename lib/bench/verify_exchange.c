@@ -21,13 +21,12 @@
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
-    size_t first;    /* index of the first element in the whole gradient */
-    size_t capacity; /* capacity of a list in entries */
-    bool lists;      /* the exchange sends lists, not whole arrays */
-    bool halves;     /* the exchange sends arrays of 16-bit floats */
-    bool exact;      /* oktopk's selection among the sums takes exactly k in every call */
-    bool rounds;     /* for an average, the library may divide the inputs, which rounds them */
-    float scale;     /* 1/ranks for an average, else 1 */
+    size_t first; /* index of the first element in the whole gradient */
+    bool lists;   /* the exchange sends lists, not whole arrays */
+    bool halves;  /* the exchange sends arrays of 16-bit floats */
+    bool exact;   /* the second selection takes exactly k sums in every call */
+    bool rounds;  /* for an average, the library may divide the inputs, which rounds them */
+    float scale;  /* 1/ranks for an average, else 1 */
     /* [n]: the expected residual; during an exchange, residual plus input (compress.h). */
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
@@ -95,8 +94,6 @@ static void fit_fine(struct ddp_verify_exchange *v, double clip)
 static void fit_device(struct ddp_verify_exchange *v)
 {
     const struct ddp_compressed_setup *s = &v->setup;
-    if (v->lists)
-        v->capacity = ddp_compressed_capacity(&s->spec, s->n, s->feedback);
     v->exact = true;
     v->rounds = s->average && s->spec.compressor->wire_dtype == DDP_F32 &&
                 (s->comm->backend->caps & DDP_CAP_AVG_FIRST);
@@ -117,7 +114,6 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->halves = !v->lists && compressor->wire_dtype != DDP_F32;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
-    v->capacity = setup->n;
     if (setup->device)
         fit_device(v);
     DDP_TRY_GOTO(DDP_NEW(&v->acc, setup->n, err), err_verify);
@@ -456,17 +452,14 @@ static void check_reselection(const struct ddp_verify_exchange *v,
               reselection->smallest_taken);
 }
 
-/* Sets v->sent with the compressor's function `reference`. If a list has room for fewer entries,
- * only the first ones are sent. Returns the number of entries. */
+/* Sets v->sent with the compressor's function `reference`. Returns the number of entries. */
 static size_t choose(struct ddp_verify_exchange *v)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     size_t count = 0;
     spec->compressor->reference(spec, v->acc, v->setup.n, v->calls, v->sent);
-    for (size_t i = 0; i < v->setup.n; i++) {
-        v->sent[i] = v->sent[i] && count < v->capacity;
+    for (size_t i = 0; i < v->setup.n; i++)
         count += v->sent[i];
-    }
     return count;
 }
 

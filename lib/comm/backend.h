@@ -95,6 +95,9 @@ struct ddp_backend {
     int (*native_supports)(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err);
     int (*native)(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err);
+    /* Implements ddp_comm_exchange. This member is NULL if isend and irecv are used instead. */
+    int (*messages)(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                    struct ddp_err *err);
     /* Runs the same collective `count` times, and waits only once, for the last one. If device_ns
      * is not NULL, the device begins only when all ranks have put the calls on their devices.
      * *device_ns then becomes the time in ns of one call by the device's own clock, or -1 if

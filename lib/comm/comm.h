@@ -80,7 +80,8 @@ struct ddp_comm {
     bool correctness_only;        /* timings on this communicator are meaningless */
     enum ddp_symmetric symmetric; /* of the block allocated last; NONE: no windows were requested */
     int64_t init_ns;              /* time that this rank took to open the communicator */
-    uint64_t wire_bytes;          /* bytes that this rank has sent with ddp_comm_isend */
+    /* bytes and messages that this rank has sent with ddp_comm_isend and ddp_comm_exchange */
+    uint64_t wire_bytes;
     uint64_t wire_messages;
     /* `id` identifies the communicator on all its ranks; it is 0 for the world. `collectives` and
      * `controls` count the collectives and the control operations (ddp_comm_enter) that this rank
@@ -191,6 +192,23 @@ int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
 /* Waits until all requests req [n] are done, up to the deadline. */
 int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
+
+/* A message to rank `peer` and a message from it. There is no message in a direction whose length
+ * is 0. */
+struct ddp_comm_message {
+    int peer;
+    const void *send;
+    size_t send_bytes;
+    void *recv;
+    size_t recv_bytes;
+    struct ddp_request request[2]; /* private to ddp_comm_exchange */
+};
+/* Sends and receives messages [n] at once and returns when all are done. At most one message goes
+ * to each other rank, and at most one comes from it. If the backend has DDP_CAP_DEVICE, the buffers
+ * lie in memory of comm->device, and the caller first waits for streams that use them. Collective
+ * over the ranks that occur. */
+int ddp_comm_exchange(struct ddp_comm *comm, struct ddp_comm_message *message, int n,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus
 }

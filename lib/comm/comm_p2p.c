@@ -133,3 +133,38 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
         ddp_flight_leave(comm->flight, seq, rc != 0);
     return rc;
 }
+
+/* The tag of the messages of ddp_comm_exchange. */
+#define EXCHANGE_TAG 0x0ddb
+
+static int exchange_p2p(struct ddp_comm *comm, struct ddp_comm_message *message, int n,
+                        struct ddp_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        struct ddp_comm_message *m = &message[i];
+        m->request[0].active = m->request[1].active = false;
+        if (m->recv_bytes > 0)
+            DDP_TRY(ddp_comm_irecv(comm, m->peer, EXCHANGE_TAG, m->recv, m->recv_bytes,
+                                   &m->request[0], err));
+    }
+    for (int i = 0; i < n; i++)
+        if (message[i].send_bytes > 0)
+            DDP_TRY(ddp_comm_isend(comm, message[i].peer, EXCHANGE_TAG, message[i].send,
+                                   message[i].send_bytes, &message[i].request[1], err));
+    for (int i = 0; i < n; i++)
+        DDP_TRY(ddp_comm_wait(comm, message[i].request, 2, err));
+    return 0;
+}
+
+int ddp_comm_exchange(struct ddp_comm *comm, struct ddp_comm_message *message, int n,
+                      struct ddp_err *err)
+{
+    if (comm->backend->messages == NULL)
+        return exchange_p2p(comm, message, n, err);
+    DDP_TRY(comm->backend->messages(comm, message, n, err));
+    for (int i = 0; i < n; i++) {
+        comm->wire_bytes += message[i].send_bytes;
+        comm->wire_messages += message[i].send_bytes > 0;
+    }
+    return 0;
+}

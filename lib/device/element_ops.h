@@ -169,6 +169,30 @@ DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_re
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
 }
 
+/* Returns the 4-bit digit of x at `shift` that count_digits counts, or -1 if it does not count x.
+ */
+DDP_BOTH int ddp_digit_of(float x, uint32_t prefix, int shift)
+{
+    const uint32_t magnitude = ddp_f32_bits(x) & 0x7fffffffu, digits = magnitude >> shift;
+    return magnitude != 0 && digits >> 4 == prefix ? (int)(digits & 15u) : -1;
+}
+
+/* Returns how many of index[0..n), which ascends, are below `bound`. */
+DDP_BOTH uint32_t ddp_lower_bound(const uint32_t *index, uint32_t n, uint32_t bound)
+{
+    uint32_t low = 0;
+    while (n > 0) {
+        const uint32_t half = n / 2;
+        if (index[low + half] < bound) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
 /* Adds b to a. The caller passes -0 for a missing entry, because adding -0 changes no value. */
 DDP_BOTH float ddp_merged(float a, float b)
 {

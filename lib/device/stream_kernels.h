@@ -27,6 +27,11 @@ struct ddp_stream_list {
     size_t capacity;
 };
 
+struct ddp_expected; /* device/input_ops.h */
+
+/* Number of values of a digit of count_digits. */
+#define DDP_DIGITS 16
+
 /* The arguments of a selection, as in struct ddp_select, except that out may be shorter than n. The
  * first out.capacity selected entries are sent. The other selected entries stay in the residual, or
  * are lost if there is no residual. */
@@ -81,6 +86,25 @@ struct ddp_stream_kernels {
                        enum ddp_dtype from, uint64_t *overflows);
     /* *sum += *count. */
     void (*add_count)(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
+
+    /* Sets before[i] to the number of entries of the list whose index is below bound[i]. Both
+     * arrays [bounds] may be memory of host_alloc. */
+    void (*split)(struct ddp_stream *s, const struct ddp_stream_list *list, const uint32_t *bound,
+                  size_t bounds, uint32_t *before);
+    /* Counts the values that are not 0 and whose magnitude m (device/sparse.h) satisfies
+     * m >> shift >> 4 == prefix. Adds them to count[d], where d is the lowest 4 bits of m >> shift.
+     * shift is at most 28. */
+    void (*count_digits)(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                         int shift, uint32_t count[DDP_DIGITS]);
+
+    /* Writes elements [first, first + count) of the array that *e describes to dst [count]. The
+     * arrays of these two functions may have 2^31 and more elements. */
+    void (*write_expected)(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                           size_t first, size_t count);
+    /* Adds the number of elements of data [count] that differ from elements [first, first + count)
+     * of the array that *e describes to *wrong. */
+    void (*count_wrong)(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                        size_t first, size_t count, uint64_t *wrong);
 };
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ struct ddp_compressed_setup {
      * phase. Set `timed` only if nothing else uses the stream. */
     bool timed;
     /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. On a device a sparse
-     * exchange has only "allgather". */
+     * exchange has only "oktopk" for a global top-K, and else only "allgather". */
     const char *algorithm;
 };
 
@@ -50,9 +50,10 @@ struct ddp_compressed_counters {
     /* wire_bytes: bytes that other ranks received from this rank. values_sent: elements that this
      * rank sent. values_total: n per run. */
     double wire_bytes, values_sent, values_total;
-    /* False on a device, and if the exchange calls the backend's library. wire_bytes is then the
-     * bytes of a ring. This also holds for dense algorithms that send no messages, although
-     * wire_counted is true for them. */
+    /* False if the exchange calls the backend's library. wire_bytes is then the bytes of a ring.
+     * This also holds for dense algorithms that send no messages, although wire_counted is true for
+     * them. On a device, bytes are counted for a threshold, and for oktopk on three or more
+     * ranks. */
     bool wire_counted;
     /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;
@@ -84,10 +85,6 @@ const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
  * in sixteen. On a device no private memory of the host is needed. */
 void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
                           bool on_device, uint64_t *registered, uint64_t *private_bytes);
-/* Returns the largest number of entries that a rank sends from a device. For a top-K this is k. For
- * a threshold this is n without error feedback. With error feedback it is n/8, because the residual
- * keeps the rest. For 16-bit compressors and `none` it is 0. */
-size_t ddp_compressed_capacity(const struct ddp_compress_spec *spec, size_t n, bool feedback);
 
 #ifdef __cplusplus
 }

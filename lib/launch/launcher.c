@@ -3,9 +3,10 @@
  * (flux-environment(7)) and PyTorch's torchrun.
  *
  * A launcher may run inside another launcher. For example, mpiexec inside an allocation of Slurm
- * starts its daemons by srun. The launchers that may start ranks inside another launcher are
- * therefore checked first. The variables of the outer launcher may have other values. This is an
- * error only if the two launchers are Open MPI's and Hydra's mpiexec (check_nesting). */
+ * starts its daemons by srun, and `srun torchrun` starts one torchrun per host. The launchers that
+ * may start ranks inside another launcher are therefore checked first. The variables of the outer
+ * launcher may have other values. This is an error only if the two launchers are Open MPI's and
+ * Hydra's mpiexec (check_nesting). */
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -46,15 +47,22 @@ const char *const *ddp_launcher_variables(void)
 
 /* The variables of one launcher. A row matches if all variables in needs[] are set. If needs[] is
  * empty, the row matches if `rank` or `size` is set. If only one of these two is set, this is an
- * error. */
+ * error. torchrun has two rows. Only torchrun sets TORCHELASTIC_RUN_ID, so a process with this
+ * variable is its rank, whatever started torchrun. Scripts that start ranks by srun often set the
+ * other variables of torchrun, so without TORCHELASTIC_RUN_ID srun is checked first. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
-    enum variable needs[3];
+    enum variable needs[4];
     enum variable rank, size, local_rank, local_size;
 };
 
+#define TORCHRUN_ROW                                                                               \
+    .kind = DDP_LAUNCHER_TORCHRUN, .name = "torchrun", .rank = TORCH_RANK, .size = TORCH_SIZE,     \
+    .local_rank = TORCH_LOCAL_RANK, .local_size = TORCH_LOCAL_SIZE
+
 static const struct row rows[] = {
+    {TORCHRUN_ROW, .needs = {TORCH_RUN_ID, TORCH_MASTER, TORCH_RANK, TORCH_SIZE}},
     {.kind = DDP_LAUNCHER_OPENMPI,
      .name = "mpiexec (Open MPI)",
      .flavour = "openmpi",
@@ -75,13 +83,7 @@ static const struct row rows[] = {
      .rank = SLURM_RANK,
      .size = SLURM_SIZE,
      .local_rank = SLURM_LOCAL_RANK},
-    {.kind = DDP_LAUNCHER_TORCHRUN,
-     .name = "torchrun",
-     .needs = {TORCH_MASTER, TORCH_RANK, TORCH_SIZE},
-     .rank = TORCH_RANK,
-     .size = TORCH_SIZE,
-     .local_rank = TORCH_LOCAL_RANK,
-     .local_size = TORCH_LOCAL_SIZE},
+    {TORCHRUN_ROW, .needs = {TORCH_MASTER, TORCH_RANK, TORCH_SIZE}},
 };
 
 /* Launchers that ddpbench cannot join. If ddpbench ignored them, each of their processes would
@@ -309,11 +311,12 @@ static const char *guess_flavour(void)
 /* Fills *found. After an error, *found has the values that were read before the error. */
 static int detect(struct ddp_launcher *found, struct ddp_err *err)
 {
-    DDP_TRY(check_nesting(err));
     for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
         const struct row *row = &rows[i];
         if (!matches(row))
             continue;
+        if (row->kind != DDP_LAUNCHER_TORCHRUN)
+            DDP_TRY(check_nesting(err));
         found->kind = row->kind;
         found->name = row->name;
         found->flavour = row->flavour;

@@ -69,9 +69,10 @@ static void test_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASES(cases_convert),   CASES(cases_exchange),   CASES(cases_all_halves),
-        CASES(cases_reduce),    CASES(cases_optimisers), CASES(cases_lists),
-        CASES(cases_threshold), CASES(cases_topk),       CASES(cases_topk_long),
+        CASES(cases_convert),    CASES(cases_exchange),  CASES(cases_expected),
+        CASES(cases_all_halves), CASES(cases_reduce),    CASES(cases_optimisers),
+        CASES(cases_lists),      CASES(cases_threshold), CASES(cases_topk),
+        CASES(cases_topk_long),
     };
     return cmocka_run_group_tests_name("emulated gpu kernels", tests, NULL, NULL);
 }

@@ -79,10 +79,10 @@ static void test_unreported(void **state)
         }                                                                                          \
     }
 #define ALL_ON(name)                                                                               \
-    ON(name, cases_convert), ON(name, cases_exchange), ON(name, cases_all_halves),                 \
-        ON(name, cases_reduce), ON(name, cases_optimisers), ON(name, cases_lists),                 \
-        ON(name, cases_streams), ON(name, cases_threshold), ON(name, cases_topk),                  \
-        ON(name, cases_topk_long)
+    ON(name, cases_convert), ON(name, cases_exchange), ON(name, cases_expected),                   \
+        ON(name, cases_all_halves), ON(name, cases_reduce), ON(name, cases_optimisers),            \
+        ON(name, cases_lists), ON(name, cases_streams), ON(name, cases_threshold),                 \
+        ON(name, cases_topk), ON(name, cases_topk_long)
 
 int main(int argc, char **argv)
 {

@@ -2,6 +2,8 @@
  * lost: small integers are put in once, then zeros until all of them have come out exactly. All
  * ranks end with the same bits. unit/test_train_device.c tests that the result equals the host's.
  */
+#include <math.h>
+
 #include "device/stream.h"
 #include "exchange/compressed.h"
 #include "grid/grid.h"
@@ -13,6 +15,26 @@
 static float given(int rank, size_t i)
 {
     return (float)(1 + (i * 7 + (size_t)rank * 3) % 8);
+}
+
+/* Checks that the counted bytes of a sparse exchange are those of its entries. oktopk on at most
+ * two ranks gathers lists of equal length, and its bytes are modelled. */
+static int check_bytes(const struct ddp_compressed *x, const char *text, int ranks,
+                       struct ddp_err *err)
+{
+    struct ddp_compressed_counters c;
+    const double others = ranks - 1;
+    ddp_compressed_counters(x, &c);
+    const double k = c.values_sent / (double)c.runs, bytes = c.wire_bytes / (double)c.runs;
+    const bool oktopk = strncmp(text, "oktopk", 6) == 0;
+    const double most = oktopk && ranks > 2 ? (24 * k / ranks + 536) * others
+                        : c.wire_counted    ? (8 * k + 32) * others
+                                            : 8 * k * others;
+    const bool right =
+        oktopk && ranks > 2 ? bytes <= most : fabs(bytes - most) < 1e-9 * most + 1e-9;
+    if (strcmp(text, "fp16") == 0 || right)
+        return 0;
+    return ddp_fail(err, DDP_EDATA, "%s, %d ranks: %g bytes, not %g", text, ranks, bytes, most);
 }
 
 static int check_drained(const struct grid *grid, const char *text, struct ddp_err *err)
@@ -47,6 +69,8 @@ static int check_drained(const struct grid *grid, const char *text, struct ddp_e
             rc = ddp_fail(err, DDP_EDATA, "%s, %d ranks: %g of %g came out at %zu", text,
                           comm->size, got[i], all, i);
     }
+    if (rc == 0)
+        rc = check_bytes(x, text, comm->size, err);
 err_exchange:
     ddp_compressed_destroy(x);
 err_stream:

@@ -14,7 +14,8 @@ measured() {
     fake allreduce --backend nccl -n 3 -w 1 -c all -q --json out.json "$@" >table
     [ "$(json out.json 'd["status"], d["world"]["backend"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 'nccl', 0)" ]
     [ "$(json out.json 'all(q["check"]["elements"] > 0 and q["time_us"]["median"] > 0 for q in p)')" = True ]
-    [ "$(json out.json '{q["wire_bytes_source"] for q in p}')" = "{'model'}" ]
+    [ "$(json out.json '{q["wire_bytes_source"] for q in p if q["compress"]["method"] in ("fp16", "bf16", "topk", "none")} <= {"model"}')" = True ]
+    [ "$(json out.json '{q["wire_bytes_source"] for q in p if q["compress"]["method"] == "threshold"} <= {"counted"}')" = True ]
     [ "$(json out.json '{q["busbw_GBps"] for q in p}')" = "{None}" ]
 }
 
@@ -22,8 +23,10 @@ measured() {
     measured --ranks 2 --size 4K,48K -o sum,avg --compress fp16,bf16,topk:0.01,threshold:2,oktopk:0.02
     [ "$(json out.json 'len(p)')" = 20 ]
     [ "$(json out.json '{q["compress"]["method"]: q["algorithm_used"] for q in p}')" = \
-        "{'fp16': 'native', 'bf16': 'native', 'topk': 'allgather', 'threshold': 'allgather', 'oktopk': 'allgather'}" ]
-    # lists are sent at full size: the k entries of top-K, the whole capacity of a threshold
+        "{'fp16': 'native', 'bf16': 'native', 'topk': 'allgather', 'threshold': 'allgather', 'oktopk': 'oktopk'}" ]
+    # 8 bytes per entry, and for a threshold the lengths of 8 blocks; the density is the mean of both ranks
+    [ "$(json out.json 'all(q["wire_bytes_per_rank"] == 8 * round(q["compress"]["achieved_density"] * q["size_bytes"] / 4) for q in p if q["compress"]["method"] == "topk")')" = True ]
+    [ "$(json out.json 'all(1 <= (q["wire_bytes_per_rank"] - 32) / (2 * q["compress"]["achieved_density"] * q["size_bytes"]) < 1.1 for q in p if q["compress"]["method"] == "threshold")')" = True ]
     [ "$(json out.json 'all(q["wire_bytes_per_rank"] == q["size_bytes"] / 2 for q in p if q["compress"]["method"] == "fp16")')" = True ]
     [ "$(json out.json '{round(q["compress"]["achieved_density"], 4) for q in p if q["compress"]["method"] == "topk" and q["size_bytes"] == 49152}')" = "{0.01}" ]
     [ "$(json out.json 'all(min(q["phase_us"].values()) > 0 for q in p)')" = True ]

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "device/cuda/dev_cuda.h"
+#include "device/input_ops.h"
 #include "device/stream_kernels.h"
 #include "model/nn_stream.h"
 
@@ -243,6 +244,52 @@ static void count_put(struct ddp_stream *s, uint64_t *sum, const uint32_t *count
     PUT(count, s, sum, count);
 }
 
+struct split_work {
+    struct ddp_stream_list list;
+    const uint32_t *bound;
+    size_t bounds;
+    uint32_t *before;
+};
+WORK(split, cpu()->split(NULL, &w->list, w->bound, w->bounds, w->before))
+static void split_put(struct ddp_stream *s, const struct ddp_stream_list *list,
+                      const uint32_t *bound, size_t bounds, uint32_t *before)
+{
+    PUT(split, s, *list, bound, bounds, before);
+}
+
+struct digits_work {
+    const float *value;
+    uint32_t *count;
+    size_t n;
+    uint32_t prefix;
+    int shift;
+};
+WORK(digits, cpu()->count_digits(NULL, w->value, w->n, w->prefix, w->shift, w->count))
+static void digits_put(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                       int shift, uint32_t *count)
+{
+    PUT(digits, s, value, count, n, prefix, shift);
+}
+
+struct expected_work {
+    void *data;
+    uint64_t *wrong; /* NULL: write */
+    struct ddp_expected e;
+    size_t first, count;
+};
+WORK(expected, if (w->wrong) cpu()->count_wrong(NULL, w->data, &w->e, w->first, w->count, w->wrong);
+     else cpu()->write_expected(NULL, w->data, &w->e, w->first, w->count))
+static void write_expected_put(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                               size_t first, size_t count)
+{
+    PUT(expected, s, dst, NULL, *e, first, count);
+}
+static void count_wrong_put(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                            size_t first, size_t count, uint64_t *wrong)
+{
+    PUT(expected, s, (void *)(uintptr_t)data, wrong, *e, first, count);
+}
+
 struct optimiser_work {
     float *p, *m, *v;
     const float *grad;
@@ -277,6 +324,10 @@ const struct ddp_stream_kernels fake_gpu_kernels = {
     .narrow_residual = residual_put,
     .scale = scale_put,
     .add_count = count_put,
+    .split = split_put,
+    .count_digits = digits_put,
+    .write_expected = write_expected_put,
+    .count_wrong = count_wrong_put,
     .sgd = sgd_put,
     .adam = adam_put,
 };

@@ -20,6 +20,16 @@ setup() {
     done
 }
 
+@test "srun torchrun and mpiexec torchrun: the ranks are those of torchrun" {
+    export SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0
+    [ "$(torchrun 2 allreduce --size 4 -n 5 -q --json out.json)" = "0 0 " ]
+    [ "$(json out.json 'd["world"]["launcher"], d["world"]["ranks"]')" = "('torchrun', 2)" ]
+    unset SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID
+    export OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2
+    [ "$(torchrun 2 allreduce --size 4 -n 5 -q --json out.json)" = "0 0 " ]
+    [ "$(json out.json 'd["world"]["launcher"], d["world"]["ranks"]')" = "('torchrun', 2)" ]
+}
+
 @test "torchrun: groups and fewer ranks than there are" {
     [ "$(torchrun 4 allreduce --groups 2 --size 1K -n 3 -q)" = "0 0 0 0 " ]
     [ "$(torchrun 4 allreduce --ranks 2,3 --size 1K -n 3 -q --json out.json)" = "0 0 0 0 " ]

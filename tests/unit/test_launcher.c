@@ -10,7 +10,7 @@
 
 /* The environment of one case, and the expected result. */
 struct expected {
-    const char *env[16]; /* name, value, ... */
+    const char *env[24]; /* name, value, ... */
     int rc;
     enum ddp_launcher_kind kind;
     const char *flavour;
@@ -26,7 +26,7 @@ static void clear(void)
 static void check(const struct expected *e)
 {
     clear();
-    for (size_t i = 0; i < 16 && e->env[i] != NULL; i += 2)
+    for (size_t i = 0; i < 24 && e->env[i] != NULL; i += 2)
         setenv(e->env[i], e->env[i + 1], 1);
     struct ddp_launcher found;
     struct ddp_err err = DDP_ERR_INIT;
@@ -54,6 +54,10 @@ static void check(const struct expected *e)
 #define OMPI(rank, size, local, local_size)                                                        \
     "OMPI_COMM_WORLD_RANK", rank, "OMPI_COMM_WORLD_SIZE", size, "OMPI_COMM_WORLD_LOCAL_RANK",      \
         local, "OMPI_COMM_WORLD_LOCAL_SIZE", local_size
+
+#define TORCHRUN(rank, size, local, local_size)                                                    \
+    "TORCHELASTIC_RUN_ID", "none", "MASTER_ADDR", "h", "RANK", rank, "WORLD_SIZE", size,           \
+        "LOCAL_RANK", local, "LOCAL_WORLD_SIZE", local_size
 
 static void test_launchers(void **state)
 {
@@ -148,6 +152,58 @@ static void test_launchers(void **state)
         check(&cases[i]);
 }
 
+static void test_torchrun_inside(void **state)
+{
+    static const struct expected cases[] = {
+        /* torchrun under srun and mpiexec, with one torchrun per host */
+        {{TORCHRUN("2", "4", "0", "2"), "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2",
+          "SLURM_LOCALID", "0"},
+         0,
+         DDP_LAUNCHER_TORCHRUN,
+         NULL,
+         2,
+         4,
+         0,
+         2},
+        {{TORCHRUN("3", "4", "1", "2"), OMPI("1", "2", "0", "1"), "PMIX_RANK", "1"},
+         0,
+         DDP_LAUNCHER_TORCHRUN,
+         NULL,
+         3,
+         4,
+         1,
+         2},
+        {{TORCHRUN("3", "4", "1", "2"), OMPI("1", "2", "0", "1"), "PMI_RANK", "0", "PMI_SIZE", "1"},
+         0,
+         DDP_LAUNCHER_TORCHRUN,
+         NULL,
+         3,
+         4,
+         1,
+         2},
+        {{TORCHRUN("1", "4", "1", "4"), "PMI_RANK", "0", "PMI_SIZE", "1", "PMI_FD", "99"},
+         0,
+         DDP_LAUNCHER_TORCHRUN,
+         NULL,
+         1,
+         4,
+         1,
+         4},
+        /* a script for srun that sets the variables of torch.distributed itself */
+        {{"RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "h", "SLURM_PROCID", "1",
+          "SLURM_STEP_NUM_TASKS", "2"},
+         0,
+         DDP_LAUNCHER_SLURM,
+         NULL,
+         1,
+         2,
+         1,
+         2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check(&cases[i]);
+}
+
 static void test_contradictions(void **state)
 {
     static const struct expected cases[] = {
@@ -197,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launchers),
+        cmocka_unit_test(test_torchrun_inside),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_way_out),
     };

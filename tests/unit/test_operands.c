@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "bench/operands.h"
+#include "device/stream.h"
 
 #define RANKS 3
 /* elements of the full buffer: more than one block of values, and 400 per rank */
@@ -182,53 +183,99 @@ static void test_barrier(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static int copies;
+/* A device whose memory the test can access. Copies are as long as the staging memory at most,
+ * except between two buffers of the device. */
+static unsigned char *device_begin, *device_end, *stage_begin;
+static size_t longest_copy;
 
-static void count_copy(void *dst, const void *src, size_t bytes)
+static void counted_copy(void *dst, const void *src, size_t bytes)
 {
-    copies++;
+    const unsigned char *from = src, *to = dst;
+    const bool from_device = from >= device_begin && from + bytes <= device_end,
+               to_device = to >= device_begin && to + bytes <= device_end;
+    assert_true(from_device || (from == stage_begin && bytes <= DDP_OPERANDS_STAGE_BYTES));
+    assert_true(to_device || (to == stage_begin && bytes <= DDP_OPERANDS_STAGE_BYTES));
+    if (!from_device || !to_device)
+        longest_copy = DDP_MAX(longest_copy, bytes);
     memcpy(dst, src, bytes);
 }
 
-/* With a device all data is copied, and the device's memory is what is verified. */
+static void device_fill(void *dst, unsigned char byte, size_t bytes)
+{
+    memset(dst, byte, bytes);
+}
+
+static void check_on_device(enum ddp_placement placement, size_t bytes,
+                            const struct ddp_operands_device *on)
+{
+    const size_t count = bytes / sizeof(float);
+    unsigned char *memory = device_begin;
+    const struct ddp_point_spec spec = {.coll = DDP_BROADCAST,
+                                        .dtype = DDP_F32,
+                                        .placement = placement,
+                                        .ranks = 2,
+                                        .size_bytes = (int64_t)bytes,
+                                        .count = (int64_t)count};
+    struct ddp_operands o, host;
+    struct ddp_err err = DDP_ERR_INIT;
+    int64_t elements, wrong;
+    float *a = (float *)(void *)memory, *b = a + count, *other_a = b + count,
+          *other_b = a + 3 * count;
+    ddp_operands_init(&o, &spec, 0, 2, a, b);
+    ddp_operands_on(&o, on);
+    ddp_operands_init(&host, &spec, 0, 2, other_a, other_b);
+    ddp_operands_fill(&o, 3);
+    ddp_operands_fill(&host, 3);
+    assert_memory_equal(a, other_a, bytes);
+    assert_memory_equal(b, other_b, bytes);
+    float *result = placement == DDP_IN_PLACE ? a : b;
+    if (placement == DDP_IN_PLACE) {
+        a[5] += 1; /* modify the device's memory as an operation would */
+        ddp_operands_restore(&o);
+    } else {
+        memcpy(b, a, bytes);
+    }
+    memset(on->stage, 0, DDP_OPERANDS_STAGE_BYTES);
+    assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
+    assert_int_equal(elements, count);
+    result[count - 1] += 1;
+    assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), DDP_EDATA);
+    assert_int_equal(wrong, 1);
+    o.stride = host.stride = 7;
+    ddp_operands_refill(&o, 4);
+    ddp_operands_refill(&host, 4);
+    assert_memory_equal(a, other_a, bytes);
+}
+
+/* With a device all data is copied through the staging memory, which does not grow with the size,
+ * and the device's memory is what is verified. */
 static void test_on_device(void **state)
 {
     (void)state;
-    static const struct ddp_device device = {.name = "test", .copy = count_copy};
-    for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++) {
-        float a[64], b[64], image_a[64], image_b[64];
-        struct ddp_point_spec spec = {.coll = DDP_BROADCAST,
-                                      .dtype = DDP_F32,
-                                      .placement = (enum ddp_placement)placement,
-                                      .ranks = 2,
-                                      .size_bytes = sizeof a,
-                                      .count = 64};
-        struct ddp_operands o;
-        struct ddp_err err = DDP_ERR_INIT;
-        int64_t elements, wrong;
-        ddp_operands_init(&o, &spec, 0, 2, a, b);
-        ddp_operands_on(&o, &device, image_a, image_b);
-        copies = 0;
-        ddp_operands_fill(&o, 3);
-        assert_int_equal(copies, 2);
-        assert_memory_equal(a, image_a, sizeof a);
-        assert_memory_equal(b, image_b, sizeof b);
-        if (placement == DDP_IN_PLACE) {
-            a[5] += 1; /* modify the device's memory as an operation would */
-            ddp_operands_restore(&o);
-            assert_int_equal(copies, 3);
-        } else {
-            memcpy(b, a, sizeof b);
-        }
-        float *result = placement == DDP_IN_PLACE ? a : b;
-        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
-        assert_int_equal(elements, 64);
-        memset(placement == DDP_IN_PLACE ? image_a : image_b, 0, sizeof image_a);
-        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), 0);
-        result[63] += 1;
-        assert_int_equal(ddp_operands_verify(&o, 3, &elements, &wrong, &err), DDP_EDATA);
-        assert_int_equal(wrong, 1);
-    }
+    static const size_t sizes[] = {256, 3 * DDP_OPERANDS_STAGE_BYTES + 52};
+    struct ddp_device device = *ddp_device_cpu(DDP_SIMD_SCALAR);
+    uint64_t counted = 9;
+    struct ddp_operands_device on = {.device = &device, .wrong = &counted};
+    void *stage = ddp_alloc_pages(DDP_OPERANDS_STAGE_BYTES);
+    unsigned char *memory = ddp_alloc_pages(4 * sizes[1]);
+    assert_true(stage != NULL && memory != NULL);
+    device_begin = memory;
+    device_end = memory + 4 * sizes[1];
+    on.stage = stage_begin = stage;
+    device.copy = counted_copy;
+    device.fill = device_fill;
+    for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++)
+        for (size_t s = 0; s < DDP_COUNT_OF(sizes); s++)
+            check_on_device((enum ddp_placement)placement, sizes[s], &on);
+    assert_int_equal(longest_copy, DDP_OPERANDS_STAGE_BYTES);
+    /* With kernels, the host reads data only to describe an error. */
+    assert_int_equal(device.streams->create(&on.stream, NULL), 0);
+    for (int placement = 0; placement < DDP_PLACEMENT_COUNT; placement++)
+        for (size_t s = 0; s < DDP_COUNT_OF(sizes); s++)
+            check_on_device((enum ddp_placement)placement, sizes[s], &on);
+    device.streams->destroy(on.stream);
+    ddp_free_pages(memory, 4 * sizes[1]);
+    ddp_free_pages(stage, DDP_OPERANDS_STAGE_BYTES);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "bench/operands.h"
 #include "bench/plan.h"
 #include "coll/coll.h"
 #include "coll/sparse/sparse_coll.h"
@@ -73,6 +74,21 @@ static void test_default_range(void **state)
     assert_int_equal(plan.bytes_per_rank, 128 << 20);
     assert_string_equal(plan.rounding, "");
     ddp_plan_release(&plan);
+}
+
+/* On GPUs the host memory of a rank does not grow with the size, so a size that exceeds the memory
+ * of the host is not refused. */
+static void test_host_memory_on_gpus(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    for (uint64_t bytes = 1024; bytes <= UINT64_C(8) << 30; bytes <<= 23) {
+        struct ddp_bench_options o = one_size(bytes);
+        struct ddp_bench_plan plan;
+        assert_int_equal(ddp_plan_make(&o, "nccl", 8, 64 << 20, &plan, &err), 0);
+        assert_int_equal(plan.buffer_bytes, bytes);
+        assert_int_equal(plan.bytes_per_rank, DDP_OPERANDS_STAGE_BYTES);
+        ddp_plan_release(&plan);
+    }
 }
 
 static void test_order_is_dtype_op_algorithm_placement_size(void **state)
@@ -437,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_range),
+        cmocka_unit_test(test_host_memory_on_gpus),
         cmocka_unit_test(test_order_is_dtype_op_algorithm_placement_size),
         cmocka_unit_test(test_step_bytes),
         cmocka_unit_test(test_a_range_ends_where_sizes_overflow),

@@ -198,6 +198,7 @@ static void state_free(struct ddp_nccl_state *s)
     device->streams->event_destroy(s->begin);
     device->streams->event_destroy(s->end);
     free(s->seen);
+    free(s->met);
     free(s);
 }
 
@@ -365,4 +366,5 @@ const struct ddp_backend ddp_backend_nccl = {
     .native_supports = ddp_nccl_supports,
     .native = ddp_nccl_run,
     .native_many = ddp_nccl_run_many,
+    .messages = ddp_nccl_messages,
 };

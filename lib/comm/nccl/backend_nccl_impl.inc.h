@@ -101,6 +101,9 @@ struct ddp_nccl_state {
      * ignored. */
     struct ddp_coll_args *seen;
     size_t seen_count;
+    /* [size of the group], or NULL: bit 0 if this rank has sent a message to the peer, bit 1 if it
+     * has received one (ddp_nccl_messages). */
+    unsigned char *met;
     /* Copy of the input of an in-place all-to-all. */
     void *scratch;
     size_t scratch_bytes;
@@ -155,6 +158,8 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                       double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Destroys the captured graph, which refers to the communicator and to memory. */
 void ddp_nccl_drop_graph(struct ddp_nccl_state *s);
 

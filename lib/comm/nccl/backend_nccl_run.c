@@ -343,3 +343,64 @@ int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, i
     DDP_TRY(launch_all(comm, args, count, err));
     return ddp_nccl_wait(comm, err);
 }
+
+/* The arguments of ddp_nccl_messages. */
+struct messages_args {
+    const struct ddp_nccl *api;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    const struct ddp_comm_message *message;
+    int n;
+};
+
+static ncclResult_t put_messages(void *arg)
+{
+    const struct messages_args *a = arg;
+    ncclResult_t rc = a->api->GroupStart();
+    for (int i = 0; i < a->n && taken(rc); i++) {
+        const struct ddp_comm_message *m = &a->message[i];
+        if (m->send_bytes > 0)
+            rc = a->api->Send(m->send, m->send_bytes, ncclUint8, m->peer, a->comm, a->stream);
+        if (taken(rc) && m->recv_bytes > 0)
+            rc = a->api->Recv(m->recv, m->recv_bytes, ncclUint8, m->peer, a->comm, a->stream);
+    }
+    const ncclResult_t ended = a->api->GroupEnd(); /* must also be called after a failure */
+    return taken(rc) ? ended : rc;
+}
+
+/* Marks the messages in s->met, and returns whether all of them were marked before. Without memory
+ * for the marks, no message counts as marked. */
+static bool have_met(struct ddp_comm *comm, const struct ddp_comm_message *message, int n)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    bool all = true;
+    if (s->met == NULL && (s->met = ddp_calloc((size_t)comm->size, 1)) == NULL)
+        return false;
+    for (int i = 0; i < n; i++) {
+        const unsigned char way =
+            (unsigned char)((message[i].send_bytes > 0) | (message[i].recv_bytes > 0) << 1);
+        all = all && (s->met[message[i].peer] & way) == way;
+        s->met[message[i].peer] |= way;
+    }
+    return all;
+}
+
+/* The first message between two ranks connects them, so NCCL may wait for the peer. */
+int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
+                      struct ddp_err *err)
+{
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    DDP_TRY(check_usable(s, err));
+    struct messages_args a = {
+        .api = s->world->api,
+        .comm = s->comm,
+        .stream = s->world->device->streams->native(s->stream),
+        .message = message,
+        .n = n,
+    };
+    if (have_met(comm, message, n))
+        DDP_TRY(ddp_nccl_settle(comm, put_messages(&a), "messages", err));
+    else
+        DDP_TRY(ddp_nccl_call(comm, put_messages, &a, sizeof a, "messages", err));
+    return ddp_nccl_wait(comm, err);
+}

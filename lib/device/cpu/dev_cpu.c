@@ -14,6 +14,7 @@
 #include "device/cpu/kernels_cpu.h"
 #include "device/cuda/cuda_module.h"
 #include "device/element_ops.h"
+#include "device/input_ops.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
@@ -305,6 +306,39 @@ static void cpu_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *c
     *sum += *count;
 }
 
+static void cpu_split(struct ddp_stream *s, const struct ddp_stream_list *list,
+                      const uint32_t *bound, size_t bounds, uint32_t *before)
+{
+    for (size_t i = 0; i < bounds; i++)
+        before[i] = ddp_lower_bound(list->index, *list->count, bound[i]);
+}
+
+static void cpu_count_digits(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                             int shift, uint32_t count[DDP_DIGITS])
+{
+    for (size_t i = 0; i < n; i++) {
+        const int digit = ddp_digit_of(value[i], prefix, shift);
+        if (digit >= 0)
+            count[digit]++;
+    }
+}
+
+static void cpu_write_expected(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                               size_t first, size_t count)
+{
+    const int bytes = (int)ddp_dtype_size(e->dtype);
+    for (size_t i = 0; i < count; i++)
+        ddp_element_store(dst, i, bytes, ddp_expected_bits(e, first + i));
+}
+
+static void cpu_count_wrong(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                            size_t first, size_t count, uint64_t *wrong)
+{
+    const int bytes = (int)ddp_dtype_size(e->dtype);
+    for (size_t i = 0; i < count; i++)
+        *wrong += ddp_element_bits(data, i, bytes) != ddp_expected_bits(e, first + i);
+}
+
 static const struct ddp_stream_kernels cpu_kernels = {
     .reduce = cpu_reduce,
     .narrow = cpu_narrow,
@@ -324,6 +358,10 @@ static const struct ddp_stream_kernels cpu_kernels = {
     .scale = cpu_scale,
     .widen_back = cpu_widen_back,
     .add_count = cpu_add_count,
+    .split = cpu_split,
+    .count_digits = cpu_count_digits,
+    .write_expected = cpu_write_expected,
+    .count_wrong = cpu_count_wrong,
 };
 
 static int cpu_probe(struct ddp_err *err)

@@ -20,4 +20,8 @@ const struct ddp_stream_kernels ddp_cuda_kernels = {
     .scale = ddp_cuda_scale,
     .widen_back = ddp_cuda_widen_back,
     .add_count = ddp_cuda_add_count,
+    .split = ddp_cuda_split,
+    .count_digits = ddp_cuda_count_digits,
+    .write_expected = ddp_cuda_write_expected,
+    .count_wrong = ddp_cuda_count_wrong,
 };

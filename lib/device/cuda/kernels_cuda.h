@@ -37,6 +37,12 @@ void ddp_cuda_widen_back(struct ddp_stream *s, float *dst, const void *src, size
                          enum ddp_dtype from, uint64_t *overflows);
 void ddp_cuda_add_count(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
 
+/* kernels_input.cu */
+void ddp_cuda_write_expected(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
+                             size_t first, size_t count);
+void ddp_cuda_count_wrong(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
+                          size_t first, size_t count, uint64_t *wrong);
+
 /* kernels_select.cu */
 size_t ddp_cuda_select_scratch(size_t n, size_t k);
 void ddp_cuda_select_threshold(struct ddp_stream *s, const struct ddp_stream_select *x,
@@ -51,6 +57,10 @@ size_t ddp_cuda_merge_scratch(size_t b_capacity);
 void ddp_cuda_merge(struct ddp_stream *s, const struct ddp_stream_list *out,
                     const struct ddp_stream_list *a, const struct ddp_stream_list *b,
                     void *scratch);
+void ddp_cuda_split(struct ddp_stream *s, const struct ddp_stream_list *list, const uint32_t *bound,
+                    size_t bounds, uint32_t *before);
+void ddp_cuda_count_digits(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
+                           int shift, uint32_t *count);
 
 #ifdef __cplusplus
 }

@@ -63,22 +63,6 @@ extern "C" void ddp_cuda_scatter_zero(struct ddp_stream *s, float *dst,
     scatter<ZERO>(s, dst, list);
 }
 
-/* Returns how many of index[0..n) are below `wanted`. */
-static __device__ uint32_t lower_bound(const uint32_t *index, uint32_t n, uint32_t wanted)
-{
-    uint32_t low = 0;
-    for (uint32_t size = n; size > 0;) {
-        const uint32_t half = size / 2;
-        if (index[low + half] < wanted) {
-            low += half + 1;
-            size -= half + 1;
-        } else {
-            size = half;
-        }
-    }
-    return low;
-}
-
 /* Merging two lists: an entry of b is *new* if its index does not occur in a. The output position
  * of entry i of a is i plus the number of new entries with a smaller index. Therefore the new
  * entries are counted first. Then each thread computes the output position of its entry. */
@@ -95,7 +79,7 @@ static __global__ void __launch_bounds__(THREADS)
         const uint32_t j = from + threadIdx.x;
         bool is_new = false;
         if (j < nb) {
-            const uint32_t at = lower_bound(a, na, b[j]);
+            const uint32_t at = ddp_lower_bound(a, na, b[j]);
             is_new = at == na || a[at] != b[j];
         }
         const unsigned mask = __ballot_sync(0xffffffffu, is_new);
@@ -160,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS)
         const bool of_a = i < na;
         const uint32_t index = of_a ? l.a_index[i] : l.b_index[i - na];
         const uint32_t other =
-            of_a ? lower_bound(l.b_index, nb, index) : lower_bound(l.a_index, na, index);
+            of_a ? ddp_lower_bound(l.b_index, nb, index) : ddp_lower_bound(l.a_index, na, index);
         if (of_a) {
             const bool both = other < nb && l.b_index[other] == index;
             const uint32_t new_before = other < nb
@@ -197,4 +181,51 @@ extern "C" void ddp_cuda_merge(struct ddp_stream *s, const struct ddp_stream_lis
         merge_place<<<grid_of(s, capacity), THREADS, 0, s->handle>>>(l, offset_in_block,
                                                                      block_offset, out->count);
     ddp_cuda_note(s, cudaGetLastError(), "merge");
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    split_kernel(const uint32_t *index, const uint32_t *count, const uint32_t *bound,
+                 uint32_t bounds, uint32_t *before)
+{
+    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < bounds)
+        before[i] = ddp_lower_bound(index, *count, bound[i]);
+}
+
+extern "C" void ddp_cuda_split(struct ddp_stream *s, const struct ddp_stream_list *list,
+                               const uint32_t *bound, size_t bounds, uint32_t *before)
+{
+    if (bounds == 0)
+        return;
+    split_kernel<<<(unsigned)((bounds + THREADS - 1) / THREADS), THREADS, 0, s->handle>>>(
+        list->index, list->count, bound, (uint32_t)bounds, before);
+    ddp_cuda_note(s, cudaGetLastError(), "split");
+}
+
+/* Each block counts in shared memory first, so that a block adds at most 16 numbers to `count`. */
+static __global__ void __launch_bounds__(THREADS)
+    count_digits_kernel(const float *value, uint32_t n, uint32_t prefix, int shift, uint32_t *count)
+{
+    __shared__ uint32_t found[DDP_DIGITS];
+    if (threadIdx.x < DDP_DIGITS)
+        found[threadIdx.x] = 0;
+    __syncthreads();
+    for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < n; i += gridDim.x * THREADS) {
+        const int digit = ddp_digit_of(value[i], prefix, shift);
+        if (digit >= 0)
+            atomicAdd(&found[digit], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < DDP_DIGITS && found[threadIdx.x] != 0)
+        atomicAdd(&count[threadIdx.x], found[threadIdx.x]);
+}
+
+extern "C" void ddp_cuda_count_digits(struct ddp_stream *s, const float *value, size_t n,
+                                      uint32_t prefix, int shift, uint32_t *count)
+{
+    if (n == 0)
+        return;
+    count_digits_kernel<<<grid_of(s, n), THREADS, 0, s->handle>>>(value, (uint32_t)n, prefix, shift,
+                                                                  count);
+    ddp_cuda_note(s, cudaGetLastError(), "count_digits");
 }

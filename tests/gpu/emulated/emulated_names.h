@@ -6,6 +6,8 @@
 #define ddp_cuda_add_count        emulated_add_count
 #define ddp_cuda_accumulate       emulated_accumulate
 #define ddp_cuda_adam             emulated_adam
+#define ddp_cuda_count_digits     emulated_count_digits
+#define ddp_cuda_count_wrong      emulated_count_wrong
 #define ddp_cuda_fail             emulated_fail
 #define ddp_cuda_kernels          emulated_kernels
 #define ddp_cuda_merge            emulated_merge
@@ -23,7 +25,9 @@
 #define ddp_cuda_select_topk      emulated_select_topk
 #define ddp_cuda_sgd              emulated_sgd
 #define ddp_cuda_streams          emulated_streams
+#define ddp_cuda_split            emulated_split
 #define ddp_nn_stream_cuda        emulated_nn_stream
+#define ddp_cuda_write_expected   emulated_write_expected
 #define ddp_cuda_widen            emulated_widen
 #define ddp_cuda_widen_back       emulated_widen_back
 #define ddp_cuda_widen_add        emulated_widen_add
