@@ -1,7 +1,7 @@
 /* The reduce and copy kernels of one SIMD level: the template behind kernels_*.c.
  *
  * Each level file defines VB (kernels_level.inc.h) and LEVEL(name), which appends the level to the
- * name of a function. Then it includes this template once.
+ * name of a function. Then the file includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
@@ -44,8 +44,8 @@
  * (results/notes/kernels.md):
  *
  * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
- * of the range, because the other rank works there. Ranges of LONG_BYTES and more are prefetched
- * only if the hardware prefetcher falls behind (prefetcher_lags).
+ * of the range, because the other rank works on the memory behind it. Ranges of LONG_BYTES and more
+ * are prefetched only if the hardware prefetcher falls behind (prefetcher_lags).
  *
  * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
  * ranges side by side, one vector at a time.
@@ -309,8 +309,9 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
 
-/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. There
- * are two sources and two destinations. With constant counts the compiler unrolls the loops. */
+/* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side.
+ * Returns the offset at which the second range ends. The call has two sources and two destinations.
+ * These counts are constants here, so the compiler unrolls the loops. */
 INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
                             struct ddp_finish f)
 {
@@ -355,7 +356,7 @@ INLINE void reduce_all(const struct ddp_reduce *r, struct ddp_finish f)
         reduce_part(r, at, bytes - at, f);
 }
 
-/* Reduces with constant arguments. */
+/* Reduces with a constant dtype and a constant operation. */
 INLINE void reduce_as(const struct ddp_reduce *r, enum ddp_dtype dtype, enum ddp_op op)
 {
     struct ddp_reduce fixed = *r;
