@@ -1,4 +1,4 @@
-/* The two forms of CIFAR-10. */
+/* Decodes the two forms of CIFAR-10 files. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -32,8 +32,8 @@ int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
 /* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
  * Python's Lib/pickletools.py documents the opcodes. Python 2's cPickle stores an object in its
- * memo (BINPUT) only if there is a second reference to the object. The decoder therefore accepts an
- * optional memo store after each object. It never reads from the memo. */
+ * memo (BINPUT) only if a second reference to the object exists. The decoder therefore accepts an
+ * optional memo store after each object. The decoder never reads from the memo. */
 
 enum opcode {
     MARK = '(',

@@ -13,7 +13,8 @@
 
 #define INPUT_BYTES 65536
 /* Deflate cannot expand data by more than this factor: 258 bytes from 2 bits (zlib, "Maximum
- * Expansion Factor"). A header that promises more data is rejected before memory is allocated. */
+ * Expansion Factor"). read_header() rejects a header that promises more data, before memory is
+ * allocated. */
 #define DEFLATE_MAX_RATIO 1032
 
 /* An open file. A gzip file is inflated through zlib. */

@@ -1,6 +1,6 @@
 /* MNIST and Fashion-MNIST. Each is a folder with four IDX files: train-images-idx3-ubyte,
- * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. ".idx" instead of
- * "-idx" and gzipped files (.gz) are accepted too. */
+ * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. The reader also
+ * accepts ".idx" instead of "-idx", and gzipped files (.gz). */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 /* Largest accepted side of an image. The product of two sides fits in an int. */
 #define SIDE_MAX 4096
 
-/* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Plain
- * files come before gzipped ones, so unpacked files are used. */
+/* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Tries
+ * plain files before gzipped files. */
 static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
                      struct ddp_err *err)
 {

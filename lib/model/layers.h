@@ -4,8 +4,8 @@
  * Each device has a table of layers (struct ddp_layers). The layers of the CPU (layers_cpu.c) use
  * CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
  * before you use them. Gradients of parameters are written, not added. The functions are
- * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level. They
- * do not allocate, fail or communicate. */
+ * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level.
+ * Except for plan_conv and open, they do not allocate or fail. They do not communicate. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 
@@ -76,7 +76,7 @@ struct ddp_layers_setup {
 struct ddp_layer_ops {
     bool image_major;    /* layers exchange images as [n][c][h][w]; otherwise as [c][n][h][w],
                             except before and after a LINEAR layer */
-    bool fixed_chunks;   /* use the model's chunk sizes if it gives any */
+    bool fixed_chunks;   /* use the model's chunk sizes if the model gives any */
     size_t chunk_floats; /* limit for the unfolded images of a chunk, in floats */
     /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out may be NULL
      * if the convolution needs none. */

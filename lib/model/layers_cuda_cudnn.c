@@ -173,9 +173,10 @@ static bool take(struct ddp_conv_plan *p, int op, const struct proposal *proposa
     return true;
 }
 
-/* Chooses the algorithm of an operation. Heuristics may name DEFAULT_MATH for an algorithm that
- * also supports FMA_MATH. Therefore, without TF32, proposals with FMA_MATH are tried first, and
- * then the others with FMA_MATH. */
+/* Chooses the algorithm of an operation. With TF32, the first loop tries all proposals that do not
+ * convert their inputs to f16. Without TF32, it tries the proposals with FMA_MATH. The heuristics
+ * may name another arithmetic for an algorithm that also supports FMA_MATH. Therefore the second
+ * loop tries the other proposals with FMA_MATH. */
 static cudnnStatus_t choose_one(const struct ddp_layers_context *c, struct ddp_conv_plan *p, int op,
                                 size_t limit, size_t *bytes)
 {
