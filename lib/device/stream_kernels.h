@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/* An index-sorted list. Its length is in device memory and is known only when the stream has
- * computed it. */
+/* An index-sorted list. The length of the list is in device memory. It is known only when the
+ * stream has computed it. */
 struct ddp_stream_list {
     uint32_t *index; /* [capacity] */
     float *value;    /* [capacity] */

@@ -9,9 +9,10 @@
  * exchanges the bucket. The buckets and their order are the same in both cases, so the results are
  * bit-identical. The caller makes sure that all ranks cut the same buckets.
  *
- * On a device, a gradient may be reported as ready once the work that computes it has been put on
- * the compute stream. The work need not be finished. With a progress thread, the methods put their
- * work on a second stream, which waits until the compute stream has computed the bucket. */
+ * On a device, the caller may report a gradient as ready as soon as it has put the work that
+ * computes the gradient on the compute stream. The work need not be finished. With a progress
+ * thread, the methods put their work on a second stream, which waits until the compute stream has
+ * computed the bucket. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 

@@ -12,7 +12,8 @@
 #include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
-/* Zeroed memory. `raw` is the allocation. `at` is the begin of its first whole cache line. */
+/* Zeroed memory. `raw` is the allocation. `at` is its first address that is aligned to a cache
+ * line. */
 struct block {
     void *raw, *at;
 };

@@ -4,11 +4,12 @@
  *
  * `ddpbench allreduce --compress` and the sync strategies with a compressor run this code. Each
  * rank sends all or some of its values. After a run, each element of `data` is the sum of the
- * values that the ranks have sent for it, divided by the number of ranks for an average. oktopk
- * keeps only the largest sums, about k in host memory and exactly k on a device. The other elements
- * are 0. The result is bit-identical on all ranks. The three phases are timed separately. Encode is
- * the compressor with error feedback. Exchange is everything that needs the other ranks, including
- * the summation of sparse lists into data. Decode is the conversion back from 16 bits. */
+ * values that the ranks have sent for this element. For an average, the sum is divided by the
+ * number of ranks. oktopk keeps only the largest sums, about k in host memory and exactly k on a
+ * device. The other elements are 0. The result is bit-identical on all ranks. The three phases are
+ * timed separately. Encode is the compressor with error feedback. Exchange is everything that needs
+ * the other ranks, including the summation of sparse lists into data. Decode is the conversion back
+ * from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -24,7 +25,7 @@ struct ddp_compressed;
 /* Arguments of ddp_compressed_create. */
 struct ddp_compressed_setup {
     struct ddp_comm *comm;
-    /* NULL: data lies in host memory. Otherwise it lies in memory of this device that the
+    /* NULL: data lies in host memory. Otherwise data lies in memory of this device that the
      * communicator can access, and the exchange works on `stream`. */
     const struct ddp_device *device;
     struct ddp_stream *stream;

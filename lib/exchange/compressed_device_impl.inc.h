@@ -20,7 +20,7 @@ extern "C" {
 /* Number of blocks of the index range for a threshold. */
 #define DDP_LIST_BLOCKS 8
 /* Largest number of words that a rank sends to another rank in exchange_words: the counts of all
- * digits, and the number of words that it has sent so far. */
+ * digits, and the number of words that the rank has sent so far. */
 #define DDP_LIST_WORDS (DDP_DIGITS + 1)
 
 /* Counters in device memory. */
@@ -28,8 +28,8 @@ struct ddp_device_tally {
     uint64_t overflows, sent;
 };
 
-/* Memory that the host and the device access. The host writes to it only while no kernel uses it.
- * The arrays lie behind this struct. */
+/* Memory that the host and the device access. The host writes to this memory only while no kernel
+ * uses it. The arrays follow this struct in memory. */
 struct ddp_device_words {
     uint32_t *got;     /* [P * DDP_LIST_WORDS]: the words that arrived */
     uint32_t *given;   /* [P]: words to send */
@@ -38,7 +38,7 @@ struct ddp_device_words {
     uint32_t *before;  /* [larger of P and DDP_LIST_BLOCKS]: results of split */
 };
 
-/* The entries of this rank's list that it sends to a rank in the current round. */
+/* The entries of this rank's list that this rank sends to another rank in the current round. */
 struct ddp_list_part {
     size_t begin, count;
 };

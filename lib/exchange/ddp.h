@@ -59,7 +59,7 @@ struct ddp_init_options {
      * variable is not set, the library searches its own folder, then ddpbench/ and ../lib/ddpbench
      * relative to its own folder. */
     const char *backend, *module_dir;
-    /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
+    /* Optional. With backend mpi, the watchdog calls this function with a readable report before it
      * ends the process. */
     void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
@@ -68,7 +68,7 @@ struct ddp_init_options {
 /* Opens a world of all processes that an outside launcher such as mpiexec started. Without an
  * outside launcher, opens a world of one rank. Collective over the world. options may be NULL.
  * Errors: DDP_EUSAGE if an option is illegal or this rank already has a world. DDP_EUSAGE also if
- * this process had a world under mpiexec before, because MPI starts only once in a process.
+ * this process had a world over MPI before, because MPI starts only once in a process.
  * DDP_EMISMATCH if an outside launcher started several processes, but the backend is 'self', with
  * which each process would have a world of its own. DDP_EUNAVAIL if no module fits the MPI that
  * started the process. */

@@ -312,7 +312,7 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct
     DDP_OWN_ERR(err);
     struct ddp_array *arrays = ddp_calloc((size_t)d->parameter_count, sizeof *arrays);
     if (arrays == NULL) {
-        /* Without an abort the other ranks would wait for this one. */
+        /* Without an abort the other ranks would wait for this rank. */
         ddp_abort(d, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a list of %d arrays", d->parameter_count);
     }

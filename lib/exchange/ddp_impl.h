@@ -71,8 +71,8 @@ struct ddp_group {
     /* Notes of all members, [n]. */
     struct ddp_note *notes;
     struct ddp_pack_buffer pack;
-    /* The progress thread starts with the first bucketer. Its watchdog exists only under mpiexec.
-     */
+    /* The progress thread starts with the first bucketer. Its watchdog exists only with backend
+     * mpi. */
     struct ddp_async *async;
     struct ddp_watchdog *async_watchdog;
 };

@@ -2,8 +2,8 @@
  * strategy, write one file and add one line to sync_list.h. Every lossy compressor (compress.h) is
  * a strategy too.
  *
- * The trainer owns the flat arrays of parameters and gradients. They lie in registered memory if
- * the backend has it. In each step the trainer makes these calls:
+ * The trainer owns the flat arrays of parameters and gradients. The arrays lie in registered memory
+ * if the backend has such memory. In each step the trainer makes these calls:
  *
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first

@@ -1,7 +1,8 @@
 /* The gradient strategies: `dense`, and one for each lossy compressor.
  *
  * dense: each rank multiplies its gradients by 1/(number of images of all ranks). The strategy sums
- * them over the ranks in buckets. --aggregate selects where each bucket is summed (aggregate.h).
+ * the scaled gradients over the ranks in buckets. --aggregate selects where each bucket is summed
+ * (aggregate.h).
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
  * error feedback on or off. The default of the option depends on the compressor. The gradients are

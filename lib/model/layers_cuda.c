@@ -20,8 +20,8 @@
  * The functions have the types of the headers at build time. The soname contains the major version
  * of these headers, so the types fit. */
 
-/* Names and versions of the opened libraries, and notes about what they cannot do. The text belongs
- * to the process, as the libraries do. */
+/* Names and versions of the opened libraries, and notes about what the libraries cannot do. The
+ * text belongs to the process, as the libraries do. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 

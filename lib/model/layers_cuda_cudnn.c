@@ -1,9 +1,9 @@
 /* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * cuDNN's heuristics propose algorithms. Only algorithms that give the same bits each time are
- * used. Unless TF32 is requested, they run with f32 multiply-add (CUDNN_FMA_MATH). With conv auto,
- * a convolution for which there is no such algorithm is unfolded, and the library text says so.
- * Source: cuDNN 9 API reference, "cudnn_cnn". */
+ * cuDNN's heuristics propose algorithms. This file uses only algorithms that give the same bits
+ * each time. Unless TF32 is requested, the algorithms run with f32 multiply-add (CUDNN_FMA_MATH).
+ * With conv auto, a convolution for which there is no such algorithm is unfolded, and the library
+ * text says so. Source: cuDNN 9 API reference, "cudnn_cnn". */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -45,7 +45,7 @@ struct ddp_param {
 
 enum ddp_init { DDP_INIT_HE, DDP_INIT_GLOROT };
 
-/* Training settings of the model's original source. The user can override them. */
+/* Training settings of the model's original source. The user can override these settings. */
 struct ddp_model_defaults {
     const char *dataset, *optimizer;
     double lr, momentum, weight_decay;

@@ -39,7 +39,7 @@ struct ddp_model {
     const struct ddp_layers *layers;
     const struct ddp_layer_ops *ops;    /* those of `layers` */
     struct ddp_layers_context *context; /* state that the layers share */
-    const struct ddp_device *device;    /* `block` lies in its memory */
+    const struct ddp_device *device;    /* `block` lies in the memory of this device */
     const struct ddp_nn_kernels *kernels;
     int batch; /* largest number of images per call */
     int count; /* number of nodes */

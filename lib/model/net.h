@@ -2,8 +2,8 @@
  * models use this header.
  *
  * The shapes of layers follow from the shape of the input. Each layer with parameters has two
- * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists them
- * in the order of the layers. */
+ * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists the
+ * tensors in the order of the layers. */
 #ifndef DDP_MODEL_NET_H
 #define DDP_MODEL_NET_H
 

@@ -34,7 +34,7 @@ unfold_plane(const float *restrict x, int in_w, int out_h, int w, float *restric
         memcpy(col + y * w, x + y * in_w, sizeof *x * (size_t)w);
 }
 
-/* Vectors of GCC and clang for pooling four windows at once. The compiler maps them to the
+/* Vectors of GCC and clang for pooling four windows at once. The compiler maps these vectors to the
  * instructions of each level. The compiler's automatic vectoriser handles loops over pairs of
  * floats badly. */
 typedef float v4f __attribute__((vector_size(16)));

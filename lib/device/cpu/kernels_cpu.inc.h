@@ -7,8 +7,9 @@
  * widens it to the accumulator's type. It combines the same tile of every other source into the
  * accumulator, in index order. Then it finishes the tile (division, canonical NaN), narrows it and
  * stores it to every destination. No intermediate result is stored in memory, and a destination may
- * be a source. The head and the tail of an array are partial vectors. The same operations process
- * them, so that their results have the same bits.
+ * be a source. The head and the tail of an array are partial vectors. The kernel processes partial
+ * and whole vectors with the same operations, so that the bits of a result do not depend on its
+ * position in the array.
  *
  * All kernels share one set of inline functions. Each kernel inlines these functions with a
  * constant dtype and a constant operation, so that its loops have no branch on the dtype or the

@@ -33,8 +33,8 @@ struct ddp_cuda_module {
 extern struct ddp_device ddp_device_cuda;
 
 /* Opens the module if this process has not opened it yet. Returns DDP_EUNAVAIL if the module is
- * missing or cannot be opened, for example because there is no driver. Returns DDP_EMISMATCH if the
- * module belongs to another build. */
+ * missing or cannot be opened, for example because the machine has no driver. Returns DDP_EMISMATCH
+ * if the module belongs to another build. */
 int ddp_cuda_module_load(const struct ddp_cuda_module **out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

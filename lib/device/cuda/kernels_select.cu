@@ -15,9 +15,9 @@
  * residual, the pass sets its elements with the same indices to 0.
  *
  * Step 3 reads the whole array instead of the candidates if there are fewer than k candidates, or
- * more than their memory can hold. The kernels make this decision, so that the stream does not wait
- * for the host. If the array is small or k is large, there are no steps 1 and 2, and step 3 always
- * reads the whole array. */
+ * more candidates than their memory can hold. The kernels make this decision, so that the stream
+ * does not wait for the host. If the array is small or k is large, there are no steps 1 and 2, and
+ * step 3 always reads the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/kernels_cuda.h"
