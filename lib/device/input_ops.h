@@ -13,8 +13,8 @@
  *
  * Each block of elements has a seed, a hash of the rank, the number of the block and the round. An
  * element is a scrambled term of the Weyl sequence that starts at this seed. Elements differ
- * between ranks, positions and rounds, except by chance. An array at a wrong position or from a
- * wrong rank is therefore detected, unless it has only a few elements. */
+ * between ranks, positions and rounds, except by chance. Verification therefore detects an array at
+ * a wrong position or from a wrong rank, unless the array has only a few elements. */
 /* Elements per block. The arrays of one verification (struct job of verify.c) take 32 KiB, so that
  * they stay in the first-level or second-level cache. */
 #define DDP_VERIFY_BLOCK 1024

@@ -72,9 +72,10 @@ struct ddp_stream_ops {
     void (*hold)(struct ddp_stream *s);
     void (*release)(struct ddp_stream *s);
 
-    /* Work put on s between capture_begin and capture_end is not executed but recorded in a graph,
-     * which graph_launch executes with one call. capture_begin returns DDP_EUNAVAIL on devices
-     * without graphs (the CPU). A failed capture creates no graph. */
+    /* The device does not execute work that is put on s between capture_begin and capture_end. It
+     * records this work in a graph, and graph_launch executes the graph with one call.
+     * capture_begin returns DDP_EUNAVAIL on devices without graphs (the CPU). A failed capture
+     * creates no graph. */
     int (*capture_begin)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     int (*capture_end)(struct ddp_stream *s, struct ddp_graph **out,
                        struct ddp_err *err) DDP_MUST_CHECK;

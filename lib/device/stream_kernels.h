@@ -101,8 +101,8 @@ struct ddp_stream_kernels {
      * arrays of these two functions may have 2^31 elements or more. */
     void (*write_expected)(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
                            size_t first, size_t count);
-    /* Adds the number of elements of data [count] that differ from elements [first, first + count)
-     * of the array that *e describes to *wrong. */
+    /* Adds to *wrong the number of elements of data [count] that differ from elements [first, first
+     * + count) of the array that *e describes. */
     void (*count_wrong)(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
                         size_t first, size_t count, uint64_t *wrong);
 };

@@ -53,8 +53,8 @@ struct ddp_compressed_counters {
     double wire_bytes, values_sent, values_total;
     /* In host memory: false if the exchange calls the backend's library. On a device: true only for
      * a threshold, and for oktopk on three or more ranks. If wire_counted is false, wire_bytes is
-     * the number of bytes that a ring would send. The same number is used for dense algorithms in
-     * host memory that send no messages, although wire_counted is true for these. */
+     * the number of bytes that a ring would send. Dense algorithms in host memory that send no
+     * messages have the same number, although wire_counted is true for them. */
     bool wire_counted;
     /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;

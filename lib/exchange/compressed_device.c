@@ -97,7 +97,7 @@ static size_t topk_of(const struct ddp_device_exchange *x)
 static int no_memory(const struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
-    return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' to compress %zu elements",
+    return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory to compress %zu elements",
                     s->device->name, s->n);
 }
 

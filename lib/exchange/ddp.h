@@ -17,9 +17,10 @@
  * MPI call (see below). The library never prints. It ends processes only under MPI, apart from the
  * ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a watchdog
  * calls on_lost and then ends the process with exit code 13, because a blocking MPI call cannot be
- * interrupted. ddp_abort, and failures after which the ranks cannot continue together, call
- * MPI_Abort, which ends all processes. If all ranks are on one host, and the host lets them share
- * memory, the ranks exchange data through shared memory and use MPI only to start and to end.
+ * interrupted. ddp_abort calls MPI_Abort, which ends all processes. The library also calls
+ * MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on one host,
+ * and the host lets them share memory, the ranks exchange data through shared memory and use MPI
+ * only to start and to end.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
  * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */

@@ -72,8 +72,8 @@ struct ddp_layers_setup {
     enum ddp_conv_way conv;
 };
 
-/* The functions of layers. Except on the CPU, they put their work on the context's stream, which
- * records failures, and may return before the work is done. */
+/* The functions of layers. Except on the CPU, the functions put their work on the context's stream
+ * and may return before the work is done. The stream records failures. */
 struct ddp_layer_ops {
     bool image_major;    /* layers exchange images as [n][c][h][w]; otherwise as [c][n][h][w],
                             except before and after a LINEAR layer */

@@ -274,8 +274,8 @@ static void adam(float *p, float *m, float *v, const float *grad, size_t n,
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes skips the packing with one branch. A
  * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
- * It does not write beyond arrays of n entries, because at most as many entries are packed as
- * elements were read. */
+ * It does not write beyond arrays of n entries, because the kernel packs at most as many entries as
+ * it has read elements. */
 
 /* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX

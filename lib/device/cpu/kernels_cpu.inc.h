@@ -386,10 +386,10 @@ KERNELS(u8, DDP_U8)
 KERNEL(i32_mean, DDP_I32, DDP_AVG)
 KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
-/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four into four.
- * With constant counts the compiler keeps every pointer in a register and unrolls the
- * loops. The pointers are copied to local arrays, so that the compiler knows that no store changes
- * the pointers. */
+/* Kernels for the most frequent shapes: sums of two arrays into one or two arrays, and of four
+ * arrays into four arrays. With constant counts the compiler keeps every pointer in a register and
+ * unrolls the loops. The pointers are copied to local arrays, so that the compiler knows that no
+ * store changes the pointers. */
 INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_count,
                       int dst_count)
 {

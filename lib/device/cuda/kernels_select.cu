@@ -81,8 +81,9 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
 }
 
 /* Processes tiles until none is left. The caller has set words [tiles] and *ticket to 0. The block
- * that processes the last tile stores the number of selected values in *total, and the number of
- * values that the output list holds, at most a.capacity, in *count. total and count may be NULL. */
+ * that processes the last tile stores the number of selected values in *total. It stores the number
+ * of values in the output list, which is at most a.capacity, in *count. total and count may be
+ * NULL. */
 template <int MODE>
 static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
                                  uint32_t *total, uint32_t *count)
