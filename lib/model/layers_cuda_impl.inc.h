@@ -43,7 +43,8 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
 /* Adds a note, such as the version of an opened library, to the text that ddp_cuda_library_text()
  * returns, unless the text contains the note already. */
 void ddp_cuda_library_note(const char *fmt, ...) DDP_PRINTF(1, 2);
-/* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
+/* Returns the names and versions of the opened libraries, and the notes, for library() of struct
+ * ddp_layers. */
 const char *ddp_cuda_library_text(void);
 
 /* Records a failed call of a library in the context's stream. */
