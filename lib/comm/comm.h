@@ -78,10 +78,10 @@ struct ddp_comm {
     /* A wait on this communicator also calls `look` of the backend of `watched`, whose library
      * makes progress only inside its calls. May be NULL. */
     struct ddp_comm *watched;
-    bool correctness_only;        /* timings on this communicator are meaningless */
+    bool correctness_only; /* timings on this communicator are meaningless */
     /* of the last allocated block; NONE: the options requested no windows */
     enum ddp_symmetric symmetric;
-    int64_t init_ns;              /* time that this rank took to open the communicator */
+    int64_t init_ns; /* time that this rank took to open the communicator */
     /* bytes and messages that this rank has sent with ddp_comm_isend and ddp_comm_exchange */
     uint64_t wire_bytes;
     uint64_t wire_messages;

@@ -24,7 +24,7 @@ struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    struct ddp_err no_gpu;     /* why no GPU is usable; code 0: a GPU is usable */
+    struct ddp_err no_gpu; /* why no GPU is usable; code 0: a GPU is usable */
     /* why NCCL cannot be loaded; code 0: NCCL can be loaded, or no GPU is usable */
     struct ddp_err no_library;
 };

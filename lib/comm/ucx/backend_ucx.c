@@ -58,11 +58,11 @@ struct block {
 struct world {
     const struct ddp_ucx_module *module;
     struct ddp_ucx *ucx;
-    struct ddp_comm *comm, *side;  /* the world, and its side channel */
+    struct ddp_comm *comm, *side; /* the world, and its side channel */
     /* the recorder of the world before it used the side channel's recorder */
     struct ddp_flight *own_flight;
-    char (*host)[64];              /* [size] the host name of each rank */
-    uint32_t next_context;         /* a number that no communicator of this rank has */
+    char (*host)[64];      /* [size] the host name of each rank */
+    uint32_t next_context; /* a number that no communicator of this rank has */
     struct block *blocks;
     /* True if several threads of this rank use the world. Then `lock` protects the calls of the
      * module and of the side channel, and the members below. */
