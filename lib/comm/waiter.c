@@ -114,9 +114,9 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
     if (segment != NULL)
         ddp_segment_aborted(segment, &culprit, NULL, &code);
     if (culprit < 0 || culprit == me)
-        return ddp_fail(err, DDP_ELOST, "rank %d left its wait: the run was ended (code %d)",
+        return ddp_fail(err, DDP_ELOST, "rank %d stopped waiting: the run was ended (code %d)",
                         name_of(segment, me), -code);
-    return ddp_fail(err, DDP_ELOST, "rank %d left its wait: rank %d failed or was lost (code %d)",
+    return ddp_fail(err, DDP_ELOST, "rank %d stopped waiting: rank %d failed or was lost (code %d)",
                     name_of(segment, me), name_of(segment, culprit), -code);
 }
 

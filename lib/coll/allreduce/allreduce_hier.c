@@ -309,10 +309,10 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     const struct ddp_hosts *hosts = comm->hosts;
     (void)shape;
     if (hosts == NULL)
-        return ddp_fail(
-            err, DDP_EUNAVAIL,
-            "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' does not",
-            comm->backend->name);
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' "
+                        "does not find them",
+                        comm->backend->name);
     if (hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s", hosts->why);

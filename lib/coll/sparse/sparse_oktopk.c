@@ -615,7 +615,7 @@ static int gather_balanced(struct oktopk *x, const struct ddp_chunks *even, stru
     }
     list.count = x->kept;
     if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks must be in index order");
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not in index order");
     oktopk_keep(x, &list);
     return 0;
 }

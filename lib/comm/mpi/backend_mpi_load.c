@@ -70,12 +70,11 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
     char modules[64];
     list_modules(dir, modules, sizeof modules);
     if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
-                 modules);
+        ddp_fail(err, DDP_EUNAVAIL, "torchrun does not start MPI (modules here: %s)", modules);
     else
         ddp_fail(err, DDP_EUNAVAIL,
                  "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
-    return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
+    return ddp_hint(err, "use mpiexec -n 2 ddpbench ..., or --backend shm");
 }
 
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)

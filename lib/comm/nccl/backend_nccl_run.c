@@ -26,9 +26,10 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
     if (dtypes[args->dtype] == ncclNumTypes)
         return ddp_fail(err, DDP_EUNAVAIL, "NCCL has no type %s", ddp_dtype_name(args->dtype));
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG && ddp_dtype_is_integer(args->dtype))
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "NCCL sums averages of %s in that type, so the sums could overflow",
-                        ddp_dtype_name(args->dtype));
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "an average of %s could overflow, because NCCL adds the values in that type",
+            ddp_dtype_name(args->dtype));
     return 0;
 }
 
