@@ -38,8 +38,8 @@ enum need {
  *
  * No row uses all-reduce "rd" or "tree". Users can choose them with --algorithm. rd takes about
  * half the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few
- * KiB. Timings on a network that show up to which size rd is faster do not exist yet. Across hosts
- * tree was slower than "ring" at the sizes for which `auto` uses ring
+ * KiB. No timings on a network exist that show up to which size rd is faster. Across hosts tree was
+ * slower than "ring" at the sizes for which `auto` uses ring
  * (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;

@@ -78,6 +78,7 @@ struct ddp_backend {
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
+    /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
     /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress

@@ -251,7 +251,7 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, applies the following two rules to the side channel instead of comm. If all ranks share
+ * channel, the following two rules apply to the side channel instead of comm. If all ranks share
  * the memory of one host, returns the host's shm communicator, because its waits have a deadline.
  * Otherwise returns comm itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)

@@ -79,7 +79,7 @@ struct ddp_comm {
      * makes progress only inside its calls. May be NULL. */
     struct ddp_comm *watched;
     bool correctness_only; /* timings on this communicator are meaningless */
-    /* of the last allocated block; NONE: the options requested no windows */
+    /* The state of the last allocated block. NONE means that the options requested no windows. */
     enum ddp_symmetric symmetric;
     int64_t init_ns; /* time that this rank took to open the communicator */
     /* bytes and messages that this rank has sent with ddp_comm_isend and ddp_comm_exchange */

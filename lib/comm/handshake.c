@@ -12,9 +12,8 @@
 #include "build_facts.h"
 #include "diag/flight_report.h"
 
-#define TEXT_BYTES                                                                                 \
-    8192 /* texts are cut to this size, so messages do not show later differences                  \
-          */
+/* Texts are cut to this size, so messages do not show later differences. */
+#define TEXT_BYTES 8192
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions expect a card of this size");

@@ -23,7 +23,7 @@ struct offer {
     char text[160];
 };
 
-/* The host's lowest rank calls this function, which makes the segment of the host. The heap of each
+/* Makes the segment of this host. Only the host's lowest rank calls this function. The heap of each
  * rank reserves at least as much address space as the rank's share of the machine's memory, because
  * unused address space costs nothing. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,

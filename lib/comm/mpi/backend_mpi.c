@@ -30,8 +30,8 @@
 #endif
 
 /* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
- * between ranks only in blocking calls. A rank that polls would therefore poll for ever. Thread
- * safety is not needed. */
+ * between ranks only in blocking calls. A rank that polls would therefore never stop. The
+ * simulation needs no thread safety. */
 #ifndef DDP_MPI_SIMULATED
 #define DDP_MPI_SIMULATED 0
 #endif

@@ -65,7 +65,7 @@ struct ddp_shm_world {
     pthread_mutex_t lock; /* guards peer[]; used only if `threads` is set */
     struct ddp_shm_heap heap;
     struct ddp_shm_peer *peer; /* [ranks] */
-    unsigned ticks;
+    unsigned ticks;            /* number of calls of ddp_shm_pipe_progress */
 };
 
 struct ddp_shm_state {
