@@ -28,8 +28,9 @@ static int no_module(const char *path, const char *why, struct ddp_err *err)
                          "sources (`make UCX=1`, and `make install` if it was installed that way)");
 }
 
-/* Loads the module. UCX installs handlers of SIGSEGV and similar signals. They are removed, because
- * the launcher reports a crash by its signal. Call this function under load_lock. */
+/* Loads the module. UCX installs handlers of SIGSEGV and similar signals. This function restores
+ * the previous handlers, because the launcher reports the signal that ended a rank. Call this
+ * function under load_lock. */
 static int load_locked(const char *given_dir, struct ddp_err *err)
 {
     static const int signals[] = {SIGILL, SIGBUS, SIGFPE, SIGSEGV};
