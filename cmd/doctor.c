@@ -124,7 +124,7 @@ static void check_backends(struct doctor *d)
                  library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE)
             find_no_device(d, *b, subject, &why, torchrun && !has_ucx);
-        else if (*b == ucx) /* other backends do its work on one host, and MPI between hosts */
+        else if (*b == ucx) /* not a failure, because other backends can do the same */
             find(d, DDP_DOCTOR_FINE, subject, "", "not usable: %s", why.text);
         else if (needs_launcher || !launched)
             find(d, DDP_DOCTOR_FAIL, subject, why.hint, "%s", why.text);

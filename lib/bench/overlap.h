@@ -1,7 +1,7 @@
 /* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
  * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
  *
- * Three times are used:
+ * The overlap is computed from three durations:
  *
  *   pure     the time of the point: a rank starts the operation and waits for it at once
  *   compute  the loop alone, which each rank calibrates to take about as long as `pure`
@@ -10,14 +10,13 @@
  * `compute` and `total` are medians over iterations. The time of an iteration is its duration on
  * the slowest rank.
  *
- * The overlap is the hidden part of the shorter of the times `pure` and `compute`:
+ * The overlap is the hidden part of the shorter of `pure` and `compute`:
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
- * 0 means that `total` is as long as operation and loop one after the other. 1 means that the
- * shorter of the two takes no additional time. `compute` is measured without the operation. If the
- * progress thread takes processor time from its rank, `total` grows, and the overlap becomes
- * smaller.
+ * 0 means that `total` is at least `pure` + `compute`. 1 means that `total` is no longer than the
+ * longer of the two. `compute` is measured without the operation. If the progress thread takes
+ * processor time from its rank, `total` grows, and the overlap becomes smaller.
  *
  * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H
