@@ -269,8 +269,8 @@ static void place_points(struct ddp_record *r, const cJSON *list)
     int first = 0, most = 0;
     for (int i = 0; i < r->point_count; i++, item = item->next) {
         struct ddp_point *p = &r->points[i];
-        if (i > 0 && (p->launch != p[-1].launch ||
-                      (p->launch == 0 && p->spec.ranks != p[-1].spec.ranks)))
+        if (i > 0 &&
+            (p->launch != p[-1].launch || (p->launch == 0 && p->spec.ranks != p[-1].spec.ranks)))
             first = i;
         most = DDP_MAX(most, i - first + 1);
         p->place = i - first;
