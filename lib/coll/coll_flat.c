@@ -6,8 +6,8 @@
  * all flags. Each receiving rank then copies or combines data from the data slots into its recv
  * buffer. If the data of a rank has at most DDP_SHM_INLINE bytes, the rank stores the data beside
  * its flag instead, so that data and flag move in one cache line. Inputs are combined in rank
- * order. Calls in place (all collectives except send-recv) need no special case, because other
- * ranks read the copy of the send buffer.
+ * order. Calls in place need no special case, because other ranks read the copy of the send buffer.
+ * (Send-recv has no calls in place.)
  *
  * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
  * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.

@@ -47,13 +47,15 @@ void ddp_cuda_library_note(const char *fmt, ...) DDP_PRINTF(1, 2);
  * ddp_layers. */
 const char *ddp_cuda_library_text(void);
 
-/* Records a failed call of a library in the context's stream. */
+/* Makes `reason` the error of the context's stream, because a call of a library failed. If the
+ * stream already has an error, this error stays. */
 void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason);
 cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c);
 
 /* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found, was not
- * built in or cannot be used. If `optional`, convolutions that cuDNN cannot compute are unfolded,
- * and the library text says why cuDNN is not used. */
+ * built in or cannot be used. If `optional`, a convolution that cuDNN cannot compute is computed
+ * as a matrix product, and the library text gets a note. The text also gets a note if cuDNN was
+ * found but cannot be used. */
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional,
                         struct ddp_err *err) DDP_MUST_CHECK;
 

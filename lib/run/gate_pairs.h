@@ -131,9 +131,9 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
  * If a covariate differs between the sides, the host drifted. In this case a FAIL becomes
  * INCONCLUSIVE if the host was slower for the new command, and a PASS becomes INCONCLUSIVE if the
  * host was faster for it. A covariate differs if (1) its ratio new/base deviates from 1 by more
- * than min_effect, and (2) its p-value is at most 0.005 (0.01 for both covariates together). With 8
- * pairs or fewer, no p-value is that small. Condition 2 is then that all pairs deviate in the same
- * direction. */
+ * than min_effect, and (2) its p-value is at most 0.005, which is a level of 0.01 divided by the
+ * number of covariates. With 8 pairs or fewer, no p-value is that small. Condition 2 is then that
+ * all pairs deviate in the same direction. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

@@ -19,9 +19,9 @@
  * is a power of two, there are at most 2 log2(P) steps, and in round i a rank sends at most 4 w(2^i
  * k) bytes, and 4 bytes for the count. If k/n is below 1/(32P), every list is coded with indices,
  * and a rank sends at most 8k(P - 1) bytes of lists. The even rank of a folded pair sends only its
- * list and a count. The odd rank also sends the whole sum. If the number of entries is fixed, no
- * count is sent before the list of an even rank of a folded pair or, if P is a power of two, before
- * any list of round 0. */
+ * list and a count. The odd rank also sends the whole sum. If all ranks have
+ * the same, fixed number of entries, the first lists are sent without a count: the lists of the
+ * even ranks of folded pairs and, if P is a power of two, the lists of round 0. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
