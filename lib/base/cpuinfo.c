@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static int has_f16c(void)
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & (1u << 29));
 }
 
-enum ddp_simd ddp_cpu_best_simd(void)
+static enum ddp_simd find_best_simd(void)
 {
     /* __builtin_cpu_supports also checks, by XGETBV, that the operating system saves the
      * registers. */
@@ -41,11 +42,24 @@ enum ddp_simd ddp_cpu_best_simd(void)
     return DDP_SIMD_AVX2;
 }
 #else
-enum ddp_simd ddp_cpu_best_simd(void)
+static enum ddp_simd find_best_simd(void)
 {
     return DDP_SIMD_SCALAR;
 }
 #endif
+
+enum ddp_simd ddp_cpu_best_simd(void)
+{
+    /* The answer is kept, because a cpuid instruction may take 10 us or more in a virtual machine.
+     * Threads that find it at the same time find the same one. */
+    static atomic_int best = -1;
+    int level = atomic_load_explicit(&best, memory_order_relaxed);
+    if (level < 0) {
+        level = (int)find_best_simd();
+        atomic_store_explicit(&best, level, memory_order_relaxed);
+    }
+    return (enum ddp_simd)level;
+}
 
 const char *ddp_simd_name(enum ddp_simd level)
 {

@@ -3,7 +3,7 @@
  * a device the operation is put on the stream of the communicator, and the loop is a kernel that is
  * put on a stream of its own.
  *
- * Three times are used:
+ * The overlap is computed from three durations:
  *
  *   pure     the time of the point: a rank starts the operation and waits for it at once
  *   compute  the loop alone, which each rank calibrates to take about as long as `pure`
@@ -12,14 +12,13 @@
  * `compute` and `total` are medians over iterations. The time of an iteration is its duration on
  * the slowest rank.
  *
- * The overlap is the hidden part of the shorter of the times `pure` and `compute`:
+ * The overlap is the hidden part of the shorter of `pure` and `compute`:
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
- * 0 means that `total` is as long as operation and loop one after the other. 1 means that the
- * shorter of the two takes no additional time. `compute` is measured without the operation. If the
- * progress thread takes processor time from its rank, `total` grows, and the overlap becomes
- * smaller.
+ * 0 means that `total` is at least `pure` + `compute`. 1 means that `total` is no longer than the
+ * longer of the two. `compute` is measured without the operation. If the progress thread takes
+ * processor time from its rank, `total` grows, and the overlap becomes smaller.
  *
  * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H

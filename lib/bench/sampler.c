@@ -1,7 +1,7 @@
-/* The sampler: measures one point. The first half of the file creates what all points share, the
- * second half measures. operands.h describes the two buffers. In place, the input is restored
- * before the start of every iteration. Otherwise a sum would grow with every iteration and soon
- * overflow. */
+/* The sampler: measures one point. The first half of the file creates the buffers and the other
+ * objects that all points share. The second half measures. operands.h describes the two buffers. In
+ * place, the input is restored before the start of every iteration. Otherwise a sum would grow with
+ * every iteration and soon overflow. */
 #include "bench/sampler.h"
 
 #include <math.h>
@@ -38,7 +38,8 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     struct ddp_operands_device on;   /* for a device: memory and stream to write and compare data */
-    /* [buffer_bytes], for compressed exchanges on a device: copies that the host can read */
+    /* [buffer_bytes] each, for compressed exchanges on a device: copies of a and b in host
+     * memory */
     void *image_a, *image_b;
     size_t buffer_bytes;
     enum ddp_memory memory;

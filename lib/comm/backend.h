@@ -47,8 +47,8 @@ struct ddp_coll_args {
     int root;
 };
 
-/* Largest `count` of native_many if device_ns is not NULL. The queue of a device that has not begun
- * has room for a limited number of calls. */
+/* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
+ * room for a limited number of calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
@@ -71,17 +71,19 @@ struct ddp_backend {
     /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
      * be NULL. */
     int64_t (*place_bytes)(void);
-    /* Fails with the reason if the backend is not usable here. Initialises no library in this
-     * process. `module_dir` is the member of struct ddp_comm_options. */
+    /* Fails with the reason if this process cannot use the backend. Does not initialise a library
+     * in this process. `module_dir` is the member of struct ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
-    void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
+    /* Closes a world or a group; only a group has comm->parent set */
+    void (*finalize)(struct ddp_comm *comm);
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
     /* If comm->control is set, ddp_comm_barrier uses that instead. This member is then a barrier by
      * the backend's library, from which the ranks may return closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
+    /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
     /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress

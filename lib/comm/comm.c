@@ -244,16 +244,16 @@ int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank)
     return r;
 }
 
-/* Fails if the world was aborted, so that no collective begins. */
+/* Fails if the world has been aborted. No collective may begin after an abort. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, this is the side channel or its shm communicator. If all ranks share the memory of one
- * host, it is the host's shm communicator, because its waits have a deadline. Otherwise it is comm
- * itself. */
+ * channel, the following two rules apply to the side channel instead of comm. If all ranks share
+ * the memory of one host, returns the host's shm communicator, because its waits have a deadline.
+ * Otherwise returns comm itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -285,7 +285,7 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return rc;
 }
 
-/* A rank's result in ddp_comm_agree. */
+/* The data that a rank sends in ddp_comm_agree. */
 struct verdict {
     int32_t code;
     char text[sizeof((struct ddp_err *)0)->text];

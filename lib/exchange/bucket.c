@@ -20,9 +20,9 @@ struct bucket {
 
 struct ddp_buckets {
     struct ddp_buckets_setup setup;
-    /* Stream on which buckets are exchanged. With a progress thread on a device it is the progress
-     * thread's own stream. If the buckets are ordered it is the communicator's stream. Otherwise it
-     * is setup.stream. */
+    /* Stream on which buckets are exchanged. With a progress thread on a device, this is the
+     * progress thread's own stream. If the buckets are ordered, it is the communicator's stream.
+     * Otherwise it is setup.stream. */
     struct ddp_stream *exchange;
     struct ddp_event *computed;  /* If ordered: the end of the backward pass of a step. */
     struct ddp_event *exchanged; /* Recorded after the last exchange of a step. */

@@ -2,8 +2,8 @@
  * strategy, write one file and add one line to sync_list.h. Every lossy compressor (compress.h) is
  * a strategy too.
  *
- * The trainer owns the flat arrays of parameters and gradients. They lie in registered memory if
- * the backend has it. In each step the trainer makes these calls:
+ * The trainer owns the flat arrays of parameters and gradients. The arrays lie in registered memory
+ * if the backend has such memory. In each step the trainer makes these calls:
  *
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first
@@ -103,7 +103,7 @@ struct ddp_sync_class {
     /* As in struct ddp_named. NULL for the class of all compressors, which have names of their own.
      */
     const char *name, *summary, *argument_help;
-    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: it is no number. */
+    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: no number. */
     bool replicas_equal; /* All ranks hold identical parameters after every step. */
     bool buckets;        /* Exchanges gradients; uses bucket_bytes and overlap. */
     bool aggregates;     /* Uses `aggregate`. */

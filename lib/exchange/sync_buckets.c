@@ -1,13 +1,14 @@
 /* The gradient strategies: `dense`, and one for each lossy compressor.
  *
  * dense: each rank multiplies its gradients by 1/(number of images of all ranks). The strategy sums
- * them over the ranks in buckets. --aggregate selects where each bucket is summed (aggregate.h).
+ * the scaled gradients over the ranks in buckets. --aggregate selects where each bucket is summed
+ * (aggregate.h).
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
- * error feedback on or off. Its default depends on the compressor. The gradients are scaled by
- * DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means the same as
- * in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select within a
- * bucket. */
+ * error feedback on or off. The default of the option depends on the compressor. The gradients are
+ * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means
+ * the same as in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select
+ * within a bucket. */
 #include <stdlib.h>
 
 #include "base/mem.h"

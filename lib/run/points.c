@@ -25,7 +25,7 @@
 #define START_S          0.1 /* to start a run */
 #define ADAPTIVE_ITERS   200 /* typical number of iterations without -n */
 #define LEAST_ITERS      6   /* measured even if --max-time is over */
-/* Numbers of operations that bench/compressed_point.c adds to a point. */
+/* Approximate numbers of operations that bench/compressed_point.c adds to a point. */
 #define DENSE_OPERATIONS      72
 #define BREAK_EVEN_OPERATIONS 200
 

@@ -56,9 +56,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
 }
 
 /* Returns true if the command can use GPUs, the ranks are processes, and each rank of this host can
- * have its own GPU. The own launcher needs at least two GPUs, because a single rank has nothing to
- * send.
- */
+ * have its own GPU. If ddpbench starts the ranks, at least two GPUs are needed, because a single
+ * rank has nothing to send. */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -82,8 +81,8 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the reason of
-     * nccl is reported. */
+    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the error
+     * says why nccl is not. */
     if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0 ? "ucx" : "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";

@@ -1,6 +1,6 @@
 /* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
- * on errors, and it does not report every dead rank. The side channel (bootstrap.h) fills these
- * gaps. Memory and streams come from the device (device/stream.h). */
+ * on errors, and it does not report every dead rank. Therefore the backend also opens a side
+ * channel (bootstrap.h). Memory and streams come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +20,14 @@
  * take seconds to initialise. */
 #define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
-/* Facts about GPUs and NCCL, which a child process collects (launch_in_subprocess.h). */
+/* Facts about GPUs and NCCL. A child process collects them (launch_in_subprocess.h). */
 struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    struct ddp_err no_gpu;     /* why there is no usable GPU; code 0: there is one */
-    struct ddp_err no_library; /* why NCCL cannot be loaded; code 0: it can, or there is no GPU */
+    struct ddp_err no_gpu; /* why no GPU is usable; code 0: a GPU is usable */
+    /* why NCCL cannot be loaded; code 0: NCCL can be loaded, or no GPU is usable */
+    struct ddp_err no_library;
 };
 
 static const struct ddp_device *find_gpu(void)
@@ -80,7 +81,7 @@ static int nccl_probe(const char *module_dir, struct ddp_err *err)
     (void)module_dir;
     if (f->no_gpu.code != 0)
         return ddp_fail_copy(err, &f->no_gpu);
-    return ddp_fail_copy(err, &f->no_library); /* 0 if there is a library */
+    return ddp_fail_copy(err, &f->no_library); /* returns 0 if NCCL can be loaded */
 }
 
 static const char *nccl_library(void)
@@ -120,8 +121,9 @@ struct card {
     char bus[16];
 };
 
-/* Selects the GPU whose index is this rank's local rank, modulo the number of GPUs if ranks share
- * GPUs. A launcher may show each rank only one GPU, which then has index 0. */
+/* Selects the GPU whose index is this rank's local rank. If ranks share GPUs, the index is the
+ * local rank modulo the number of GPUs. An outside launcher may show each rank only one GPU, which
+ * then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &comm->rank_info;
@@ -195,7 +197,8 @@ static void state_free(struct ddp_nccl_state *s)
     if (*at != NULL)
         *at = s->next;
     ddp_nccl_drop_graph(s);
-    /* Destroy the stream first, because its work may still use the rest. */
+    /* Destroy the stream first, because work on the stream may still use the memory and the
+     * events. */
     device->streams->destroy(s->stream);
     if (s->scratch != NULL)
         device->free(s->scratch, s->scratch_bytes);
