@@ -110,9 +110,10 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "
             "record gets a note"),
-    DDP_OPT(FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
-            "run the operation in a progress thread beside a compute loop of the same length; "
-            "report how much of the operation is hidden"),
+    DDP_OPT(
+        FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
+        "run the operation in a progress thread (on a GPU: on a stream) beside a compute loop of "
+        "the same length; report how much of the operation is hidden"),
     DDP_OPT_END,
 };
 

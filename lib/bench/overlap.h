@@ -1,5 +1,7 @@
 /* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
- * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
+ * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop. On
+ * a device the operation is put on the stream of the communicator, and the loop is a kernel that is
+ * put on a stream of its own.
  *
  * The overlap is computed from three durations:
  *
@@ -33,7 +35,10 @@ extern "C" {
 struct ddp_overlap {
     struct ddp_comm *comm; /* all ranks */
     const struct ddp_operands *operands;
-    struct ddp_async_request *request; /* prepared, not started */
+    /* The operation: a request that is prepared and not started, or on a device a plan. The other
+     * member is NULL. */
+    struct ddp_async_request *request;
+    struct ddp_coll_plan *plan;
     int64_t iters, warmup;
     /* Scratch: duration [iters], chunk [size * DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;

@@ -120,6 +120,10 @@ int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err)
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns DDP_ENOMEM if the buffers of `ranks` ranks need more than the memory_bytes of the GPU
+ * that they share. */
+int ddp_plan_fits_gpu(const struct ddp_bench_plan *plan, int ranks, int64_t memory_bytes,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_ENOMEM if `ranks` ranks of one host need more than available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;

@@ -320,7 +320,7 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     touch_buffers(s);
     DDP_TRY_GOTO(make_group(s, err), err_sampler);
-    if (options->overlap) {
+    if (options->overlap && s->device == NULL) {
         rc = ddp_async_create(s->group, &s->async, err);
         DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     }
@@ -668,7 +668,8 @@ static int measure_overlap(struct measurement *m, struct ddp_point *out, struct 
     const struct ddp_overlap overlap = {
         .comm = m->s->comm,
         .operands = &m->operands,
-        .request = &m->request,
+        .request = m->s->async != NULL ? &m->request : NULL,
+        .plan = m->s->async != NULL ? NULL : &m->coll,
         .iters = out->iterations,
         .warmup = m->s->options->warmup,
         .duration = m->s->duration,
@@ -693,7 +694,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_point(m, out, err));
     DDP_TRY(measure_by_device(m, out, err));
-    if (s->async)
+    if (s->options->overlap)
         DDP_TRY(measure_overlap(m, out, err));
     return bounded ? ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err) : 0;
 }

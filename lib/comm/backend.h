@@ -68,6 +68,9 @@ struct ddp_backend {
     /* Returns the number of devices of this host that ranks can use, with one device per rank. This
      * member is NULL if the backend needs no devices. */
     int (*places)(void);
+    /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
+     * be NULL. */
+    int64_t (*place_bytes)(void);
     /* Fails with the reason if this process cannot use the backend. Does not initialise a library
      * in this process. `module_dir` is the member of struct ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
@@ -77,6 +80,8 @@ struct ddp_backend {
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
+    /* If comm->control is set, ddp_comm_barrier uses that instead. This member is then a barrier by
+     * the backend's library, from which the ranks may return closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
@@ -106,6 +111,9 @@ struct ddp_backend {
      * unknown. In this case count is at most DDP_NATIVE_HELD_MOST. This member may be NULL. */
     int (*native_many)(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                        double *device_ns, struct ddp_err *err);
+    /* Implement ddp_comm_stream and ddp_comm_wait_stream. Both are NULL, or none is. */
+    struct ddp_stream *(*stream)(struct ddp_comm *comm);
+    int (*wait_stream)(struct ddp_comm *comm, struct ddp_err *err);
 };
 
 /* All backends of backend_list.h in order, NULL-terminated. */

@@ -350,6 +350,20 @@ static struct ddp_comm *memory_of(const struct ddp_comm *comm)
     return comm->hosts != NULL ? comm->hosts->local : NULL;
 }
 
+struct ddp_stream *ddp_comm_stream(struct ddp_comm *comm)
+{
+    return comm->backend->stream != NULL ? comm->backend->stream(comm) : NULL;
+}
+
+int ddp_comm_wait_stream(struct ddp_comm *comm, unsigned what, unsigned dtype, uint64_t bytes,
+                         struct ddp_err *err)
+{
+    const uint64_t index = ddp_comm_enter(comm, what, dtype, bytes);
+    const int rc = comm->backend->wait_stream(comm, err);
+    ddp_flight_leave(comm->flight, index, rc != 0);
+    return rc;
+}
+
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes)
 {
     const bool has = memory_of(comm) != NULL;

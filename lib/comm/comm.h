@@ -94,6 +94,9 @@ struct ddp_comm {
     size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
     /* True if long waits sleep, so that a computing thread can use the core. */
     bool sleeps_in_waits;
+    /* Only with ddp_comm_stream: true if a collective returns when it is on the stream. The caller
+     * then uses ddp_comm_wait_stream. */
+    bool deferred;
 };
 
 /* Records in the flight recorder that this rank enters an operation of the whole group. `what` is
@@ -174,6 +177,16 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
  * This memory is at the same offset in the peer's registered memory. `peer` is a rank of this
  * group. Returns NULL if `ptr` is not registered or the peer's memory cannot be mapped. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
+
+/* Returns the stream on which the collectives of the backend's library run, or NULL if they run on
+ * no stream. The communicator owns the stream. Work that the caller puts on this stream runs before
+ * and after the collectives in the order of the calls. */
+struct ddp_stream *ddp_comm_stream(struct ddp_comm *comm);
+/* Waits until the stream of ddp_comm_stream is idle, up to the deadline. The flight recorder shows
+ * the wait as a collective `what` of `bytes` bytes, so all ranks make this call in the same order.
+ */
+int ddp_comm_wait_stream(struct ddp_comm *comm, unsigned what, unsigned dtype, uint64_t bytes,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.
  * Messages with the same tag from one rank to another arrive in order. 0 bytes are allowed. A send

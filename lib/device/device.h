@@ -55,6 +55,7 @@ struct ddp_stream_kernels;
 struct ddp_device_info {
     char name[64];        /* "NVIDIA H200" */
     char bus[16];         /* "0000:1b:00.0" */
+    char cpus[128];       /* processors near the device, such as "0-15,32-47"; "": unknown */
     char runtime[64];     /* "CUDA 13.0, driver for CUDA 13.0" */
     int64_t memory_bytes; /* total memory, whether free or in use */
     int multiprocessors, l2_bytes;

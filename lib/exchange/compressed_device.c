@@ -20,8 +20,10 @@
  *
  * With oktopk, a rank's residual gets back the entries whose sums were not selected.
  *
- * The host waits for the stream before each exchange, because the communicator does not wait for
- * streams. If `timed` is set, the host also waits after decoding. */
+ * The host waits for the stream before each exchange, because it reads the lengths of lists and
+ * because the communicator has a stream of its own. If `timed` is set, the host also waits after
+ * decoding. A deferred exchange (comm.h) of 16-bit values waits for nothing, because all of its
+ * work is on the communicator's stream. */
 
 #include <float.h>
 #include <math.h>
@@ -408,7 +410,8 @@ static int device_run(struct ddp_compressed *base, struct ddp_err *err)
         encode_list(x);
     else if (!x->sparse && !x->lossless)
         encode_narrow(x);
-    DDP_TRY(s->device->streams->wait(s->stream, err));
+    if (!s->comm->deferred)
+        DDP_TRY(s->device->streams->wait(s->stream, err));
     const int64_t encoded = s->timed ? ddp_now_ns() : begin;
     DDP_TRY(exchange(x, err));
     const int64_t exchanged = ddp_now_ns();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
@@ -101,6 +102,11 @@ static int nccl_load(struct ddp_err *err)
 static int nccl_places(void)
 {
     return nccl_probe(NULL, NULL) == 0 ? facts()->gpus : 0;
+}
+
+static int64_t nccl_place_bytes(void)
+{
+    return nccl_places() > 0 ? facts()->first.memory_bytes : -1;
 }
 
 static const char *nccl_device_text(void)
@@ -235,6 +241,15 @@ err_state:
     return rc;
 }
 
+/* Moves the rank to the processors near its GPU, before NCCL starts threads. An outside launcher
+ * lets the user choose the processors. */
+static void move_near_gpu(const struct ddp_comm *comm, const struct ddp_nccl_world *w)
+{
+    struct ddp_device_info info;
+    if (comm->rank_info.segment != NULL && w->device->info(w->index, &info, NULL) == 0)
+        ddp_cpu_restrict(info.cpus);
+}
+
 static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                      struct ddp_err *err)
 {
@@ -250,6 +265,8 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
     rc = w->device != NULL ? choose_gpu(comm, w, err)
                            : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
+    if (rc == 0)
+        move_near_gpu(comm, w);
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
     if (rc == 0)
@@ -334,16 +351,15 @@ static void nccl_abort(struct ddp_comm *comm, int code)
     ddp_nccl_abort(comm);
 }
 
-/* Never called, because comm.c uses the side channel directly. */
-static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
-{
-    return ddp_comm_barrier(comm->control, err);
-}
-
 static int nccl_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                 struct ddp_err *err)
 {
     return ddp_comm_allgather_bytes(comm->control, mine, all, bytes, err);
+}
+
+static struct ddp_stream *nccl_stream(struct ddp_comm *comm)
+{
+    return ddp_nccl_state_of(comm)->stream;
 }
 
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
@@ -357,12 +373,13 @@ const struct ddp_backend ddp_backend_nccl = {
     .load = nccl_load,
     .device_library = nccl_device_text,
     .places = nccl_places,
+    .place_bytes = nccl_place_bytes,
     .probe = nccl_probe,
     .init = nccl_init,
     .finalize = nccl_finalize,
     .abort = nccl_abort,
     .group = nccl_group,
-    .barrier = nccl_barrier,
+    .barrier = ddp_nccl_barrier,
     .exchange = nccl_allgather_bytes,
     .alloc = ddp_nccl_alloc,
     .free = ddp_nccl_free,
@@ -370,4 +387,6 @@ const struct ddp_backend ddp_backend_nccl = {
     .native = ddp_nccl_run,
     .native_many = ddp_nccl_run_many,
     .messages = ddp_nccl_messages,
+    .stream = nccl_stream,
+    .wait_stream = ddp_nccl_wait,
 };

@@ -160,6 +160,8 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                       double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
+/* A barrier by NCCL, which never is a graph. */
+int ddp_nccl_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Destroys the captured graph, which refers to the communicator and to memory. */

@@ -213,6 +213,10 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     const char *name = ddp_coll_name(args->coll);
     if (was_seen(s, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
+    /* If the call blocks for ever, nothing is aborted (world->stuck). Earlier operations must then
+     * not wait for a lost rank on the stream, because freeing memory waits for them. */
+    if (comm->deferred)
+        DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
     note_seen(s, args);
     return 0;
@@ -292,6 +296,14 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
     if (s->world->options.graph && !has_graph(s, args))
         return run_and_capture(comm, args, err);
     DDP_TRY(launch(comm, args, err));
+    return comm->deferred ? 0 : ddp_nccl_wait(comm, err);
+}
+
+int ddp_nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    const struct ddp_coll_args args = {.coll = DDP_BARRIER};
+    DDP_TRY(check_usable(ddp_nccl_state_of(comm), err));
+    DDP_TRY(enqueue(comm, &args, err));
     return ddp_nccl_wait(comm, err);
 }
 

@@ -3,10 +3,12 @@
  *
  * The CUDA runtime is linked into the module ddpbench-cuda.so. At its first call, the runtime opens
  * the driver. If this call fails, cuda_probe reports "no usable GPU". */
+#include <ctype.h>
 #include <cuda_runtime_api.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "device/cuda/dev_cuda.h"
@@ -105,6 +107,22 @@ static int version_text(char *out, size_t bytes, int version)
     return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
+/* Reads the processors near the GPU at `bus`. Linux writes the digits of its folders in lower case.
+ */
+static void read_cpus(const char *bus, char *out, size_t out_bytes)
+{
+    char path[80], lower[16] = "";
+    for (size_t i = 0; i + 1 < sizeof lower && bus[i] != '\0'; i++)
+        lower[i] = (char)tolower((unsigned char)bus[i]);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpulist", lower);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fgets(out, (int)out_bytes, file) == NULL)
+        out[0] = '\0';
+    if (file != NULL)
+        (void)fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
 static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     struct cudaDeviceProp p;
@@ -124,6 +142,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
         version_text(b, sizeof b, driver);
         snprintf(info.runtime, sizeof info.runtime, "CUDA %s, driver for CUDA %s", a, b);
     }
+    read_cpus(info.bus, info.cpus, sizeof info.cpus);
     info.memory_bytes = (int64_t)p.totalGlobalMem;
     info.multiprocessors = p.multiProcessorCount;
     info.l2_bytes = p.l2CacheSize;
