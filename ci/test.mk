@@ -80,8 +80,10 @@ grid: $(GRID_BIN) $(MODULES) ## test every combination in the grids of the colle
 	  $(O)/tests/grid/test_coll_huge --mpi $(abspath $(O)) --full || exit 1; done
 
 # Each sanitizer is a flavour of its own, built without MPI and CUDA, whose libraries have leaks and
-# races of their own. These targets do not change build/ddpbench.
-SAN_SCRIPTS := $(filter-out $(FAULT_SCRIPTS) tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats,$(SCRIPTS))
+# races of their own. These targets do not change build/ddpbench. Scripts that need the modules of MPI
+# or an installed libddp are left out.
+SAN_SCRIPTS := $(filter-out $(FAULT_SCRIPTS) tests/mpi/% tests/api/% tests/cli/build.bats tests/cli/install.bats \
+  tests/cli/pages.bats,$(SCRIPTS))
 .PHONY: asan ubsan tsan san-test tsan-test
 asan: ## run the tests under AddressSanitizer
 	+$(Q)$(SUBMAKE) SAN=address MPI=0 CUDA=0 san-test

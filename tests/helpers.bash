@@ -96,6 +96,9 @@ print(eval(sys.argv[2]))
 PY
 }
 
+# is_sanitized: the binary was built with AddressSanitizer or UndefinedBehaviorSanitizer.
+is_sanitized() { grep -qE '__(asan|ubsan)_' "$ddpbench"; }
+
 # holds FILE EXPRESSION: the expression of json is True.
 holds() {
     local value
