@@ -198,8 +198,12 @@ call_3() {
         row "7 profile of the selection" skipped 0 "no ncu"
     fi
     if [ -x "$folder/all_reduce_perf" ]; then
-        step "8 beside nccl-tests" 120 0 "$python" "$here/bench_nccl.py" --ddpbench "$ddpbench" --nccl-tests "$folder/all_reduce_perf" \
-            --ranks "$gpus" --out "$out/gpu-nccl.json" && sed 's/^/    /' "$log" >>"$details"
+        local libraries
+        # nccl-tests finds NCCL and the CUDA runtime only on the loader's path.
+        libraries=$(printf '%s:' "${VIRTUAL_ENV:-}"/lib/python3*/site-packages/nvidia/*/lib)
+        step "8 beside nccl-tests" 120 0 env LD_LIBRARY_PATH="$libraries$LD_LIBRARY_PATH" "$python" "$here/bench_nccl.py" \
+            --ddpbench "$ddpbench" --nccl-tests "$folder/all_reduce_perf" --ranks "$gpus" --out "$out/gpu-nccl.json" &&
+            sed 's/^/    /' "$log" >>"$details"
     else
         row "8 beside nccl-tests" skipped 0 "no all_reduce_perf"
     fi
