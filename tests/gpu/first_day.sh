@@ -9,7 +9,7 @@
 # than 64 MiB; carry it with the sources to the machine with the GPU. SUMMARY: the file to which each call adds its part (default $OUT/gpu-first-day.md; other
 # results go to its folder). GPU_PYTHON: a python3 with PyTorch, whose folder also has NCCL, cuBLAS and
 # cuDNN. LIMIT: seconds of a call (default 470). STEPS: a regular expression; only steps whose names it
-# matches run. GPUS: the number of GPUs, if nvidia-smi does not know it.
+# matches run. MOST: the largest size beside nccl-tests (default 256M). GPUS: the number of GPUs, if nvidia-smi does not know it.
 #
 # Call 1: facts, kernels, compute-sanitizer, NCCL with one rank. Call 2: several ranks on one GPU, lost
 # ranks, layers and training. Call 3: kernels, layers and NCCL beside PyTorch and nccl-tests, overlap,
@@ -89,7 +89,7 @@ lose() {
     local signal=$1 run ranks=() began status
     shift
     # shellcheck disable=SC2154 # ddpbench: exported
-    "$ddpbench" allreduce --share-gpu --ranks 4 --size 4 -n 100000000 -T 5 -q "$@" &
+    "$ddpbench" allreduce --share-gpu --ranks 4 --size 4 -n 10000000 -T 5 -q "$@" &
     run=$!
     for _ in $(seq 600); do
         mapfile -t ranks < <(pgrep -P "$run")
@@ -198,8 +198,12 @@ call_3() {
         row "7 profile of the selection" skipped 0 "no ncu"
     fi
     if [ -x "$folder/all_reduce_perf" ]; then
-        step "8 beside nccl-tests" 120 0 "$python" "$here/bench_nccl.py" --ddpbench "$ddpbench" --nccl-tests "$folder/all_reduce_perf" \
-            --ranks "$gpus" --out "$out/gpu-nccl.json" && sed 's/^/    /' "$log" >>"$details"
+        local libraries
+        # nccl-tests finds NCCL and the CUDA runtime only on the loader's path.
+        libraries=$(printf '%s:' "${VIRTUAL_ENV:-}"/lib/python3*/site-packages/nvidia/*/lib)
+        step "8 beside nccl-tests" 120 0 env LD_LIBRARY_PATH="$libraries$LD_LIBRARY_PATH" "$python" "$here/bench_nccl.py" \
+            --ddpbench "$ddpbench" --nccl-tests "$folder/all_reduce_perf" --ranks "$gpus" --most "${MOST:-256M}" --out "$out/gpu-nccl.json" &&
+            sed 's/^/    /' "$log" >>"$details"
     else
         row "8 beside nccl-tests" skipped 0 "no all_reduce_perf"
     fi
