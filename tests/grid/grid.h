@@ -184,10 +184,10 @@ static inline void grid_launch_hosts(grid_body *body, enum ddp_launch_mode mode,
     if (GRID_TSAN && mode == DDP_LAUNCH_PROCESSES)
         return;
     for (size_t i = 0; i < (GRID_TSAN ? 2 : DDP_COUNT_OF(rows)); i++) {
-        setenv("DDPBENCH_HOSTS", rows[i].hosts, 1);
+        setenv("DDPBENCH_SIMULATE_HOSTS", rows[i].hosts, 1);
         grid_start(&job, mode, rows[i].ranks);
     }
-    unsetenv("DDPBENCH_HOSTS");
+    unsetenv("DDPBENCH_SIMULATE_HOSTS");
 }
 
 #endif
