@@ -106,7 +106,7 @@ int ddp_conf_check(struct ddp_err *err)
             continue;
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
-        if (strcmp(name, "DDPBENCH_HOSTS") == 0) {
+        if (strcmp(name, PREFIX "HOSTS") == 0) {
             ddp_fail(err, DDP_EUSAGE, "DDPBENCH_HOSTS is now called DDPBENCH_SIMULATE_HOSTS");
             return ddp_hint(err, "it simulates hosts, for tests; --hosts starts ranks on hosts");
         }

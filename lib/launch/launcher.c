@@ -456,6 +456,7 @@ static int find_master(struct ddp_rendezvous_config *m, bool needs_port, struct 
                         "the launcher's variable %s has %zu characters; the limit is %zu",
                         names[TORCH_MASTER], strlen(host), sizeof m->host - 1);
     snprintf(m->host, sizeof m->host, "%s", host);
+    m->late_name = value_of(POD_INDEX) != NULL; /* the other pod may not have started yet */
     if (!needs_port)
         return 0;
     if (value_of(TORCH_PORT) != NULL || value_of(POD_INDEX) == NULL)

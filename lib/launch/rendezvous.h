@@ -55,6 +55,7 @@ struct ddp_job_key {
 struct ddp_rendezvous_config {
     char host[256];
     int port, ports; /* the first port, and the number of consecutive ports */
+    bool late_name;  /* the name of the host may be unknown at first, so look it up again */
     struct ddp_job_key key;
 };
 

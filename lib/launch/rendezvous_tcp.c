@@ -313,6 +313,21 @@ static int open_connections(struct ddp_connections *connections, int rank, int s
     return 0;
 }
 
+/* Resolves the host of the rendezvous. */
+static int resolve(const struct ddp_rendezvous_config *config, int64_t deadline_ns,
+                   struct ddp_tcp_address *address, int *count, struct ddp_err *err)
+{
+    for (;;) {
+        struct ddp_err failure = DDP_ERR_INIT;
+        const int rc = ddp_tcp_resolve(config->host, deadline_ns, address, count, &failure);
+        if (rc == 0)
+            return 0;
+        if (!config->late_name || ddp_now_ns() >= deadline_ns)
+            return ddp_fail_copy(err, &failure);
+        ddp_sleep_ns(PAUSE_MOST);
+    }
+}
+
 int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,
@@ -332,8 +347,7 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
     snprintf(where, sizeof where, "%s port %d", config->host, config->port);
     memset(endpoint, 0, (size_t)size * sizeof *endpoint);
     DDP_TRY(open_connections(connections, rank, size, err));
-    DDP_TRY_GOTO(ddp_tcp_resolve(config->host, job.deadline_ns, address, &count, err),
-                 err_connections);
+    DDP_TRY_GOTO(resolve(config, job.deadline_ns, address, &count, err), err_connections);
     if (rank == 0) {
         DDP_TRY_GOTO(open_server(config, address, count, listener, &job.unreachable, err),
                      err_connections);

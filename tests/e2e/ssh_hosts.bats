@@ -80,6 +80,7 @@ list() {
 # begin HOSTS: starts a long job with one rank on each host, and waits for its second point.
 begin() {
     label=job$$-$BATS_TEST_NUMBER
+    : >0.out
     head "$ddpbench" "${long[@]}" --hosts "$(list "$1" 1)" -n "${iterations:-3000}" --label "$label" -T 20 >0.out 2>&1 3>&- &
     job=$!
     for _ in {1..300}; do

@@ -194,17 +194,17 @@ static void test_unknown_peers(void **state)
 static void test_crowd(void **state)
 {
     (void)state;
-    int fd[200];
+    int fd[700];
     const int port = free_port();
     start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = allgather_some});
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 700; i++)
         fd[i] = speak(port, "", 0);
     start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = allgather_some});
     finish(0);
     finish(1);
     assert_says(0, 0, "");
     assert_says(1, 0, "");
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 700; i++)
         close(fd[i]);
 }
 
