@@ -141,8 +141,8 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, co
     int rc = ddp_launcher_detect(&launcher, &err);
 
     if (rc == 0)
-        rc = grid_in_world(&job, launcher.kind == DDP_LAUNCHER_TORCHRUN ? "ucx" : "mpi",
-                           &launcher.rank_info, module_dir, &err);
+        rc = grid_in_world(&job, launcher.over_tcp ? "ucx" : "mpi", &launcher.rank_info, module_dir,
+                           &err);
     return ddp_exit_code(rc);
 }
 

@@ -154,7 +154,10 @@ void fake_gpu_select(int index)
 static int info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     (void)err;
-    *out = (struct ddp_device_info){.name = "Fake", .runtime = "CUDA fake", .memory_bytes = SPAN};
+    const char *cpus = getenv("FAKE_GPU_CPUS");
+    *out = (struct ddp_device_info){
+        .name = "Fake", .runtime = "CUDA fake", .memory_bytes = (int64_t)capacity()};
+    snprintf(out->cpus, sizeof out->cpus, "%s", cpus ? cpus : "");
     snprintf(out->bus, sizeof out->bus, "0000:%02x:00.0", index);
     return 0;
 }

@@ -1,14 +1,15 @@
 /* The reduce and copy kernels of one SIMD level: the template behind kernels_*.c.
  *
  * Each level file defines VB (kernels_level.inc.h) and LEVEL(name), which appends the level to the
- * name of a function. Then it includes this template once.
+ * name of a function. Then the file includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
  * accumulator, in index order. Then it finishes the tile (division, canonical NaN), narrows it and
  * stores it to every destination. No intermediate result is stored in memory, and a destination may
- * be a source. The head and the tail of an array are partial vectors. The same operations process
- * them, so that their results have the same bits.
+ * be a source. The head and the tail of an array are partial vectors. The kernel processes partial
+ * and whole vectors with the same operations, so that the bits of a result do not depend on its
+ * position in the array.
  *
  * All kernels share one set of inline functions. Each kernel inlines these functions with a
  * constant dtype and a constant operation, so that its loops have no branch on the dtype or the
@@ -44,8 +45,8 @@
  * (results/notes/kernels.md):
  *
  * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
- * of the range, because the other rank works there. Ranges of LONG_BYTES and more are prefetched
- * only if the hardware prefetcher falls behind (prefetcher_lags).
+ * of the range, because the other rank works on the memory behind it. Ranges of LONG_BYTES and more
+ * are prefetched only if the hardware prefetcher falls behind (prefetcher_lags).
  *
  * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
  * ranges side by side, one vector at a time.
@@ -309,8 +310,9 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
 
-/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. There
- * are two sources and two destinations. With constant counts the compiler unrolls the loops. */
+/* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side.
+ * Returns the offset at which the second range ends. The call has two sources and two destinations.
+ * These counts are constants here, so the compiler unrolls the loops. */
 INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
                             struct ddp_finish f)
 {
@@ -355,7 +357,7 @@ INLINE void reduce_all(const struct ddp_reduce *r, struct ddp_finish f)
         reduce_part(r, at, bytes - at, f);
 }
 
-/* Reduces with constant arguments. */
+/* Reduces with a constant dtype and a constant operation. */
 INLINE void reduce_as(const struct ddp_reduce *r, enum ddp_dtype dtype, enum ddp_op op)
 {
     struct ddp_reduce fixed = *r;
@@ -384,10 +386,10 @@ KERNELS(u8, DDP_U8)
 KERNEL(i32_mean, DDP_I32, DDP_AVG)
 KERNEL(u8_mean, DDP_U8, DDP_AVG)
 
-/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four into four.
- * With constant counts the compiler keeps every pointer in a register and unrolls the
- * loops. The pointers are copied to local arrays, so that the compiler knows that no store changes
- * the pointers. */
+/* Kernels for the most frequent shapes: sums of two arrays into one or two arrays, and of four
+ * arrays into four arrays. With constant counts the compiler keeps every pointer in a register and
+ * unrolls the loops. The pointers are copied to local arrays, so that the compiler knows that no
+ * store changes the pointers. */
 INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_count,
                       int dst_count)
 {
