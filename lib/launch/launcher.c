@@ -332,7 +332,7 @@ static int check_pod(struct ddp_err *err)
 static const char *guess_flavour(void)
 {
     const char *type = value_of(SLURM_MPI);
-    if (value_of(PMIX_RANK) != NULL || (type != NULL && strncmp(type, "pmix", 4) == 0))
+    if (type != NULL && strncmp(type, "pmix", 4) == 0)
         return "openmpi";
     if (type != NULL && strcmp(type, "pmi2") == 0)
         return "mpich";
@@ -350,7 +350,8 @@ static void correct_slurm(struct ddp_launcher *found)
         found->name = "srun";
     } else if (found->kind == DDP_LAUNCHER_SLURM) {
         found->flavour = guess_flavour();
-        found->over_tcp = found->flavour == NULL && pmi == NULL && value_of(PMI_FD) == NULL;
+        found->over_tcp = found->flavour == NULL && pmi == NULL && value_of(PMI_FD) == NULL &&
+                          value_of(PMIX_RANK) == NULL;
     }
 }
 
