@@ -10,15 +10,22 @@ reference: all ## write cmd/REFERENCE.md, which `ddpbench help --markdown` print
 	$(Q)$(O)/ddpbench help --markdown > $(O)/REFERENCE.md
 	$(Q)cp $(O)/REFERENCE.md cmd/REFERENCE.md
 
-# The browser is the Debian package chromium. axe-core and the library that drives the browser come from
-# PyPI. SHOTS=DIR keeps pictures of the pages.
+# The browser is the Debian package chromium. axe-core, the library that drives the browser and the schemas of
+# Kubernetes come from PyPI. SHOTS=DIR keeps pictures of the pages.
 VENV := build/venv
-$(VENV)/e2e:
+$(VENV)/e2e-packages:
 	$(Q)command -v chromium >/dev/null || { echo "make e2e needs chromium; try: apt-get install chromium" >&2; exit 69; }
 	$(Q)$(PYTHON) -m venv $(VENV)
-	$(Q)$(VENV)/bin/pip install -q playwright==1.* axe-playwright-python==0.*
+	$(Q)$(VENV)/bin/pip install -q playwright==1.* axe-playwright-python==0.* kubernetes-validate==1.*
 	$(Q)touch $@
+# Needs root and openssh-server; tests that cannot run say why.
+.PHONY: e2e-net
+e2e-net: all unit ## start ranks over ssh on hosts made of network namespaces, and attack the rendezvous
+	$(Q)RENDEZVOUS_TRIES=1000 RENDEZVOUS_CLIENTS=4096 $(PROVE) $(O)/tests/unit/test_rendezvous_secret
+	$(Q)$(PROVE) $(wildcard tests/e2e/*.bats)
+
 .PHONY: e2e
-e2e: all $(VENV)/e2e ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
+e2e: all $(VENV)/e2e-packages e2e-net ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
 	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)
+	$(Q)$(O)/ddpbench recipe k8s-indexed >$(O)/job.yaml && $(VENV)/bin/kubernetes-validate --strict $(O)/job.yaml
 	$(if $(filter 1,$(HAVE_CUDA)),$(Q)tests/e2e/old_cuda.sh $(VENV)/bin/python)

@@ -10,7 +10,7 @@ UNIT_BIN := $(UNIT_SRC:%.c=$(O)/%)
 TIMED_SCRIPTS := tests/mpi/slow_link.bats
 # These scripts need a GPU and run only in `make test-gpu`. The other scripts of tests/gpu need none.
 NEED_GPU := tests/gpu/train_gpu.bats tests/gpu/share_gpu.bats
-SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(NEED_GPU),$(sort $(wildcard tests/*.bats tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
+SCRIPTS := $(filter-out $(TIMED_SCRIPTS) $(NEED_GPU) tests/e2e/%,$(sort $(wildcard tests/*.bats tests/*/*.bats) $(wildcard tests/golden/golden.sh) tests/fault/walk.py))
 PROVE = DDPBENCH=$(abspath $(O)/ddpbench) FAULTY=$(abspath $(FAULTS_O)/ddpbench) MPI_FLAVOURS='$(MPI_FLAVOURS)' PYTHON=$(PYTHON) ci/prove.sh
 
 $(UNIT_BIN): $(O)/tests/%: $(O)/tests/%.o $(O)/libddpcore.a

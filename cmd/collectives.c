@@ -423,14 +423,14 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* Sets `of` [all] to the expected host of each rank. If DDPBENCH_HOSTS simulates several hosts, its
- * value decides. Otherwise an outside launcher's number of ranks per host decides. Without an
- * outside launcher there is one host. */
+/* Sets `of` [all] to the expected host of each rank. If DDPBENCH_SIMULATE_HOSTS simulates several
+ * hosts, its value decides. Otherwise an outside launcher's number of ranks per host decides.
+ * Without an outside launcher there is one host. */
 static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
 {
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     const int local = own ? all : app->launcher.rank_info.local_size;
-    const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
+    const char *simulated = ddp_conf_get(DDP_CONF_SIMULATE_HOSTS);
     if (simulated != NULL && all > 1)
         return ddp_hosts_parse(simulated, all, of, err);
     for (int r = 0; r < all; r++)

@@ -127,8 +127,8 @@ static const char *operand_at(const struct ddp_cmd *cmd, int i)
         const char *command;
         const char *(*operand)(const void *ctx, int i);
     } table[] = {
-        {"completion", shell_name},    {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
-        {"kernels", ddp_kernels_flag}, {"list", ddp_list_kind},
+        {"completion", shell_name},  {"explain", ddp_explain_topic}, {"help", ddp_help_topic},
+        {"recipe", ddp_recipe_name}, {"kernels", ddp_kernels_flag},  {"list", ddp_list_kind},
     };
     for (size_t t = 0; t < DDP_COUNT_OF(table); t++)
         if (strcmp(table[t].command, cmd->name) == 0)

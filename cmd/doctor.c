@@ -103,7 +103,7 @@ static void find_no_device(struct doctor *d, const struct ddp_backend *b, const 
 static void check_backends(struct doctor *d)
 {
     bool launched = d->app->launcher.kind != DDP_LAUNCHER_NONE;
-    bool torchrun = d->app->launcher.kind == DDP_LAUNCHER_TORCHRUN;
+    bool over_tcp = d->app->launcher.over_tcp;
     const struct ddp_backend *ucx = ddp_backend_find("ucx");
     struct ddp_err no_ucx = DDP_ERR_INIT;
     char dir[4200];
@@ -115,7 +115,7 @@ static void check_backends(struct doctor *d)
         bool needs_launcher = (*b)->caps & DDP_CAP_LAUNCHED;
         /* Skip backend mpi unless mpiexec or srun started this process. check_mpi reports
          * whether its modules exist. */
-        if (needs_launcher && (!launched || torchrun))
+        if (needs_launcher && (!launched || over_tcp))
             continue;
         snprintf(subject, sizeof subject, "backend %s", (*b)->name);
         const char *library = (*b)->library ? (*b)->library() : NULL;
@@ -123,7 +123,7 @@ static void check_backends(struct doctor *d)
             find(d, DDP_DOCTOR_FINE, subject, "", "usable: %s%s%s%s", (*b)->summary,
                  library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE)
-            find_no_device(d, *b, subject, &why, torchrun && !has_ucx);
+            find_no_device(d, *b, subject, &why, over_tcp && !has_ucx);
         else if (*b == ucx) /* not a failure, because other backends can do the same */
             find(d, DDP_DOCTOR_FINE, subject, "", "not usable: %s", why.text);
         else if (needs_launcher || !launched)

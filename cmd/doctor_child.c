@@ -109,8 +109,8 @@ static char *findings_text(const struct ddp_finding *findings, int count)
  * MPI. */
 static bool can_connect(const struct ddp_app *app, const struct ddp_finding *findings, int count)
 {
-    const enum ddp_launcher_kind kind = app->launcher.kind;
-    if (kind == DDP_LAUNCHER_NONE || kind == DDP_LAUNCHER_TORCHRUN || !ddp_backend_find("mpi"))
+    if (app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.over_tcp ||
+        !ddp_backend_find("mpi"))
         return false;
     for (int i = 0; i < count; i++)
         if (findings[i].verdict == DDP_DOCTOR_FAIL &&

@@ -382,8 +382,9 @@ static void explain_auto(FILE *out)
         "option was given that works only with nccl, or (2) the command can use GPUs, the ranks "
         "are "
         "processes, and there is a GPU for each of them (at least two GPUs if ddpbench starts the "
-        "ranks). Otherwise it takes mpi if mpiexec or srun started the ranks, ucx if torchrun "
-        "started them, and shm if ddpbench starts them.",
+        "ranks). Otherwise it takes mpi if mpiexec or srun started the ranks, ucx if their "
+        "launcher "
+        "provides no PMI (such as torchrun), and shm if ddpbench starts them on this host.",
         0, out);
 }
 

@@ -15,6 +15,7 @@
 #include "cmd.h"
 #include "nccl_flags.h"
 #include "run/rank_error.h"
+#include "run/remote.h"
 
 /* Smallest stack limit that is accepted. MPICH needs 160 KiB. */
 #define STACK_KIB      256
@@ -205,6 +206,8 @@ static int dispatch(struct ddp_app *app, struct ddp_err *err)
         return print_help(app, err);
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
+    if (strcmp(name, DDP_REMOTE_AGENT) == 0)
+        return ddp_remote_agent(app, err);
     app->cmd = ddp_nccl_command(name);
     if (app->cmd)
         return run_nccl_line(app, err);

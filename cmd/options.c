@@ -68,6 +68,13 @@ const struct ddp_opt ddp_world_rows[] = {
         "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses N of its ranks "
         "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
         .min = 1, .max = 256, .brief = "numbers of ranks, in turn (default: by cores)"),
+    DDP_OPT(
+        STRING, "hosts", 0, AT(hosts), "HOST[:N],...", NULL,
+        "start N ranks (default 1) on each host over ssh; rank 0 is on the first host and writes "
+        "the outputs there",
+        .brief = "start N ranks on each host over ssh"),
+    DDP_OPT(STRING, "hostfile", 0, AT(hostfile), "FILE", NULL,
+            "like --hosts, with the hosts in a file: HOST[:N] or HOST slots=N in each line"),
     DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
             "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
             "or pack them onto the first hosts",

@@ -32,6 +32,7 @@ int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candid
 const char *ddp_explain_topic(const void *ctx, int i);
 const char *ddp_help_topic(const void *ctx, int i);
 const char *ddp_list_kind(const void *ctx, int i);
+const char *ddp_recipe_name(const void *ctx, int i);
 const char *ddp_kernels_flag(const void *ctx, int i);
 
 #define DDP_KERNELS_HELPER "ddpbench-kernels"

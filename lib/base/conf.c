@@ -38,12 +38,20 @@ static const struct ddp_conf_row rows[DDP_CONF_COUNT] = {
     [DDP_CONF_PORT] = {"DDPBENCH_PORT",
                        "port on which rank 0 listens for the other ranks under torchrun (default: "
                        "the first free one of the eight ports after MASTER_PORT)"},
+    [DDP_CONF_SECRET] =
+        {"DDPBENCH_SECRET",
+         "secret of a job whose ranks meet over TCP, the same on all ranks, at least 16 "
+         "characters: "
+         "processes that cannot prove that they know it are not admitted (default: rank 0 listens "
+         "only on the address of MASTER_ADDR, and admits without a proof)"},
+    [DDP_CONF_JOB] = {"DDPBENCH_JOB", "id of a job; --hosts sets it for the ranks that it starts"},
     [DDP_CONF_NCCL_LIB] = {"DDPBENCH_NCCL_LIB",
                            "library to load for NCCL (default: the libnccl.so.2 that the loader "
                            "finds, or that of a Python package)"},
-    [DDP_CONF_HOSTS] = {"DDPBENCH_HOSTS",
-                        "simulate several hosts, for tests: 2 (two of equal size), 1+3 (of 1 and "
-                        "3 ranks) or 2* (two whose ranks alternate)"},
+    [DDP_CONF_SIMULATE_HOSTS] =
+        {"DDPBENCH_SIMULATE_HOSTS",
+         "simulate several hosts, for tests: 2 (two of equal size), 1+3 (of 1 and "
+         "3 ranks) or 2* (two whose ranks alternate)"},
     [DDP_CONF_FAULT] =
         {"DDPBENCH_FAULT",
          "faults to inject, point:n:action[=value][@rank]; only in a build with FAULTS=1; "
@@ -98,6 +106,10 @@ int ddp_conf_check(struct ddp_err *err)
             continue;
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (strcmp(name, PREFIX "HOSTS") == 0) {
+            ddp_fail(err, DDP_EUSAGE, "DDPBENCH_HOSTS is now called DDPBENCH_SIMULATE_HOSTS");
+            return ddp_hint(err, "it simulates hosts, for tests; --hosts starts ranks on hosts");
+        }
         ddp_fail(err, DDP_EUSAGE, "unknown environment variable '%s'", name);
         return ddp_hint_nearest(err, name, row_name, rows,
                                 "`ddpbench help environment` lists all variables");

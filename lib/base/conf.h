@@ -14,16 +14,18 @@ extern "C" {
 #endif
 
 enum ddp_conf_key {
-    DDP_CONF_SIMD,       /* highest SIMD level used: scalar, avx2, avx512 */
-    DDP_CONF_BLAS_LIB,   /* library to load for CBLAS, like --blas */
-    DDP_CONF_CUBLAS_LIB, /* library to load for cuBLAS */
-    DDP_CONF_CUDNN_LIB,  /* library to load for cuDNN */
-    DDP_CONF_MODULE_DIR, /* folder of the modules and ddpbench-kernels */
-    DDP_CONF_DATA_DIR,   /* folder with the files of the data set */
-    DDP_CONF_PORT,       /* port of the rendezvous server (launch/rendezvous.h) */
-    DDP_CONF_NCCL_LIB,   /* library to load for NCCL */
-    DDP_CONF_HOSTS,      /* hosts to simulate, for tests (comm/hosts.h) */
-    DDP_CONF_FAULT,      /* faults to inject, only in a build with FAULTS=1 */
+    DDP_CONF_SIMD,           /* highest SIMD level used: scalar, avx2, avx512 */
+    DDP_CONF_BLAS_LIB,       /* library to load for CBLAS, like --blas */
+    DDP_CONF_CUBLAS_LIB,     /* library to load for cuBLAS */
+    DDP_CONF_CUDNN_LIB,      /* library to load for cuDNN */
+    DDP_CONF_MODULE_DIR,     /* folder of the modules and ddpbench-kernels */
+    DDP_CONF_DATA_DIR,       /* folder with the files of the data set */
+    DDP_CONF_PORT,           /* port of the rendezvous server (launch/rendezvous.h) */
+    DDP_CONF_SECRET,         /* secret of the job, for the rendezvous (launch/rendezvous.h) */
+    DDP_CONF_JOB,            /* id of the job, set by --hosts (run/remote.h) */
+    DDP_CONF_NCCL_LIB,       /* library to load for NCCL */
+    DDP_CONF_SIMULATE_HOSTS, /* hosts to simulate, for tests (comm/hosts.h) */
+    DDP_CONF_FAULT,          /* faults to inject, only in a build with FAULTS=1 */
     DDP_CONF_COUNT
 };
 

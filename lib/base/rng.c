@@ -1,6 +1,8 @@
 #include "base/rng.h"
 
+#include <errno.h>
 #include <math.h>
+#include <sys/random.h>
 
 #define GOLDEN 0x9E3779B97F4A7C15u /* splitmix64's increment */
 
@@ -32,6 +34,19 @@ uint64_t ddp_rng_u64(struct ddp_rng *rng)
     s[2] ^= t;
     s[3] = rotate_left(s[3], 45);
     return result;
+}
+
+bool ddp_random_bytes(void *out, size_t bytes)
+{
+    ssize_t n = 0;
+    for (size_t done = 0; done < bytes; done += (size_t)n) {
+        do
+            n = getrandom((char *)out + done, bytes - done, 0);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+            return false;
+    }
+    return true;
 }
 
 double ddp_rng_double(struct ddp_rng *rng)

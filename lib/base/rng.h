@@ -1,10 +1,11 @@
 /* Hashes, and random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018;
  * public domain). The caller owns the state. The same seed gives the same bits on every machine,
  * except that ddp_rng_normal depends on the C library's log(). Do not use these numbers for
- * secrets. */
+ * secrets; ddp_random_bytes provides others. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,10 @@ double ddp_rng_normal(struct ddp_rng *rng);
 uint64_t ddp_rng_below(struct ddp_rng *rng, uint64_t bound);
 /* Shuffles index[n] (Fisher-Yates). */
 void ddp_rng_shuffle(struct ddp_rng *rng, uint32_t *index, size_t n);
+/* Fills `out` with random bytes of the kernel, which may be used for secrets. Returns false if the
+ * kernel provides none. */
+bool ddp_random_bytes(void *out, size_t bytes);
+
 /* Returns a 64-bit hash of x (one step of splitmix64). */
 static inline uint64_t ddp_mix64(uint64_t x)
 {

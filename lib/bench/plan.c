@@ -632,9 +632,9 @@ int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_b
 {
     const bool finds_hosts = (backend->caps & DDP_CAP_HOSTS) != 0;
     /* Skip this check for `all`, because the sampler skips combinations that cannot run. Skip it if
-     * DDPBENCH_HOSTS simulates several hosts, because the check assumes one host. */
+     * DDPBENCH_SIMULATE_HOSTS simulates several hosts, because the check assumes one host. */
     if (plan->all_algorithms || plan->all_dtypes || plan->all_ops ||
-        ddp_conf_get(DDP_CONF_HOSTS) != NULL)
+        ddp_conf_get(DDP_CONF_SIMULATE_HOSTS) != NULL)
         return 0;
     for (int i = 0; i < plan->count; i++) {
         const struct ddp_point_spec *s = &plan->points[i];

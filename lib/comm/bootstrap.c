@@ -14,7 +14,7 @@ static int choose(const struct ddp_comm *comm, const struct ddp_backend **out, s
     if (comm->rank_info.segment != NULL)
         return 0;
     DDP_TRY(ddp_launcher_detect(&launcher, err));
-    *out = launcher.kind == DDP_LAUNCHER_TORCHRUN ? &ddp_control_tcp : ddp_backend_find("mpi");
+    *out = launcher.over_tcp ? &ddp_control_tcp : ddp_backend_find("mpi");
     return 0;
 }
 
@@ -26,7 +26,7 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     struct ddp_comm *control;
     DDP_TRY(choose(comm, &backend, err));
     for_control.heap_bytes = 0;
-    for_control.inside_host = true; /* DDPBENCH_HOSTS does not apply to the side channel */
+    for_control.inside_host = true; /* DDPBENCH_SIMULATE_HOSTS does not apply to the side channel */
     DDP_TRY(ddp_comm_create(backend, &comm->rank_info, &for_control, &control, err));
     /* ddp_wait_expired calls on_expire before an abort, because the abort may end the process. An
      * abort of the TCP side channel does not end the process. ddp_wait_expired then returns the

@@ -53,7 +53,7 @@ struct ddp_comm_options {
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
-    bool inside_host; /* DDPBENCH_HOSTS (hosts.h) does not apply to this world */
+    bool inside_host; /* DDPBENCH_SIMULATE_HOSTS (hosts.h) does not apply to this world */
 };
 
 /* A communicator. Algorithms read the members; comm.c and the backend write them. */

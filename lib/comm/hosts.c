@@ -33,8 +33,8 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 static int simulate_error(const char *text, int size, struct ddp_err *err)
 {
     ddp_fail(err, DDP_EUSAGE,
-             "DDPBENCH_HOSTS is '%.40s', which does not distribute %d ranks over hosts", text,
-             size);
+             "DDPBENCH_SIMULATE_HOSTS is '%.40s', which does not distribute %d ranks over hosts",
+             text, size);
     return ddp_hint(err,
                     "use '2' for two hosts of equal size, '1+3' for hosts of these sizes, '2*' for "
                     "ranks on alternating hosts");
@@ -160,10 +160,11 @@ static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
     comm->shm = local->shm;
 }
 
-/* Finds the hosts of the world, or simulates the hosts of DDPBENCH_HOSTS. Does not share memory. */
+/* Finds the hosts of the world, or simulates the hosts of DDPBENCH_SIMULATE_HOSTS. Does not share
+ * memory. */
 static int find_hosts(struct ddp_comm *world, struct ddp_hosts **out, struct ddp_err *err)
 {
-    const char *text = ddp_conf_get(DDP_CONF_HOSTS);
+    const char *text = ddp_conf_get(DDP_CONF_SIMULATE_HOSTS);
     uint64_t *of;
     int rc;
     DDP_TRY(DDP_NEW(&of, (size_t)world->size, err));
@@ -245,7 +246,7 @@ int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared, struct ddp
 
 int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err)
 {
-    return ddp_conf_get(DDP_CONF_HOSTS) != NULL ? ddp_hosts_within(world, world, err) : 0;
+    return ddp_conf_get(DDP_CONF_SIMULATE_HOSTS) != NULL ? ddp_hosts_within(world, world, err) : 0;
 }
 
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,

@@ -11,9 +11,10 @@
  * (comm_shm.h). In worlds of several hosts, algorithms such as allreduce "hier" use shared memory
  * inside a host and messages between hosts.
  *
- * DDPBENCH_HOSTS simulates several hosts on one host, for tests. "2" makes two hosts of equal size
- * in rank order, "1+3" makes hosts of 1 and 3 ranks, and "2*" makes two hosts whose ranks
- * alternate. On backend shm, the world keeps its shm context, because its ranks do share memory. */
+ * DDPBENCH_SIMULATE_HOSTS simulates several hosts on one host, for tests. "2" makes two hosts of
+ * equal size in rank order, "1+3" makes hosts of 1 and 3 ranks, and "2*" makes two hosts whose
+ * ranks alternate. On backend shm, the world keeps its shm context, because its ranks do share
+ * memory. */
 #ifndef DDP_COMM_HOSTS_H
 #define DDP_COMM_HOSTS_H
 
@@ -48,15 +49,15 @@ struct ddp_hosts {
 /* Finds the hosts of a world and shares memory inside each host. Does nothing in a world of one
  * rank. The backend's init calls this function after its all-gather has become usable. Collective
  * over the world. Fails only if the run must end, for example because a rank is lost or
- * DDPBENCH_HOSTS is illegal. It is not an error if memory cannot be shared. */
+ * DDPBENCH_SIMULATE_HOSTS is illegal. It is not an error if memory cannot be shared. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* Does the same as ddp_hosts_open for ranks that already share memory. The shm communicator
  * `shared` has the same ranks as `world`. */
 int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing if the
- * variable is not set. Collective. */
+/* Applies DDPBENCH_SIMULATE_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing
+ * if the variable is not set. Collective. */
 int ddp_hosts_simulate(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets child->hosts for a group whose parent has hosts. Collective over the group. */
 int ddp_hosts_group(struct ddp_comm *parent, struct ddp_comm *child, const int *ranks,
@@ -73,8 +74,8 @@ uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info);
 int ddp_hosts_share(struct ddp_comm *world, const struct ddp_comm_options *options,
                     struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Parses the value of DDPBENCH_HOSTS for `size` ranks and writes the host of each rank to the array
- * `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
+/* Parses the value of DDPBENCH_SIMULATE_HOSTS for `size` ranks and writes the host of each rank to
+ * the array `of` [size]. Returns DDP_EUSAGE if the value is illegal. */
 int ddp_hosts_parse(const char *text, int size, uint64_t *of, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Ways to choose n ranks of a world. SPREAD takes one rank from each host in turn, beginning with

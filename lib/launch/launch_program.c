@@ -22,8 +22,9 @@ static bool set_files(const struct ddp_launch_program *p)
 {
     const bool output = p->output > 0 ? dup2(p->output, STDOUT_FILENO) == STDOUT_FILENO
                                       : p->keep_stdout || close_to_null(STDOUT_FILENO, O_WRONLY);
-    return output && close_to_null(STDIN_FILENO, O_RDONLY) &&
-           (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
+    const bool input = p->input > 0 ? dup2(p->input, STDIN_FILENO) == STDIN_FILENO
+                                    : close_to_null(STDIN_FILENO, O_RDONLY);
+    return output && input && (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
 }
 
 /* Returns the value of PATH, or the default search path if PATH is not set. */

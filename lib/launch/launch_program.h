@@ -1,5 +1,5 @@
-/* Starts another program that ends when this process ends: the child processes of a gate, and the
- * helper of `ddpbench kernels`.
+/* Starts another program that ends when this process ends: the child processes of a gate, the
+ * helper of `ddpbench kernels`, and the ssh and the ranks of --hosts.
  *
  * The program gets its own process group and the default action of every signal. The kernel sends
  * SIGTERM to the program when the thread that started it ends, even if this process was killed. On
@@ -22,10 +22,11 @@ extern "C" {
 #endif
 
 /* A program to start. `argv` and `env` are NULL-terminated. If argv[0] contains no slash, it is
- * searched in this process's PATH. The program's stdin is /dev/null. */
+ * searched in this process's PATH. */
 struct ddp_launch_program {
     char *const *argv, *const *env;
     const sigset_t *mask; /* signals that the program blocks */
+    int input;            /* descriptor that becomes stdin; 0: /dev/null */
     /* If `output` is greater than 0, this descriptor becomes the program's stdout. If not, the
      * program inherits stdout if `keep_stdout` is true, and otherwise gets /dev/null. */
     bool keep_stdout;

@@ -53,15 +53,21 @@ const char *const *ddp_launcher_variables(void)
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
+    bool over_tcp;
     enum variable needs[4];
     enum variable rank, size, local_rank, local_size;
 };
 
-#define TORCHRUN_ROW                                                                               \
-    .kind = DDP_LAUNCHER_TORCHRUN, .name = "torchrun", .rank = TORCH_RANK, .size = TORCH_SIZE,     \
-    .local_rank = TORCH_LOCAL_RANK, .local_size = TORCH_LOCAL_SIZE
+#define TORCH_VARIABLES                                                                            \
+    .over_tcp = true, .rank = TORCH_RANK, .size = TORCH_SIZE, .local_rank = TORCH_LOCAL_RANK,      \
+    .local_size = TORCH_LOCAL_SIZE
+#define TORCHRUN_ROW .kind = DDP_LAUNCHER_TORCHRUN, .name = "torchrun", TORCH_VARIABLES
 
 static const struct row rows[] = {
+    {.kind = DDP_LAUNCHER_HOSTS,
+     .name = "ddpbench --hosts",
+     .needs = {HOSTS_JOB, TORCH_MASTER, TORCH_RANK, TORCH_SIZE},
+     TORCH_VARIABLES},
     {TORCHRUN_ROW, .needs = {TORCH_RUN_ID, TORCH_MASTER, TORCH_RANK, TORCH_SIZE}},
     {.kind = DDP_LAUNCHER_OPENMPI,
      .name = "mpiexec (Open MPI)",
@@ -84,6 +90,12 @@ static const struct row rows[] = {
      .size = SLURM_SIZE,
      .local_rank = SLURM_LOCAL_RANK},
     {TORCHRUN_ROW, .needs = {TORCH_MASTER, TORCH_RANK, TORCH_SIZE}},
+    {.kind = DDP_LAUNCHER_KUBERNETES,
+     .name = "Kubernetes Indexed Job",
+     .over_tcp = true,
+     .needs = {POD_INDEX, TORCH_MASTER, TORCH_SIZE},
+     .rank = POD_INDEX,
+     .size = TORCH_SIZE},
 };
 
 /* Launchers that ddpbench cannot join. If ddpbench ignored them, each of their processes would
@@ -204,6 +216,9 @@ static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info
             DDP_TRY(read_number(row->local_size, &rank_info->local_size, err));
         else if (row->kind == DDP_LAUNCHER_SLURM && slurm_local_size() > 0)
             rank_info->local_size = slurm_local_size();
+    } else if (row->kind == DDP_LAUNCHER_KUBERNETES) { /* a pod has one rank */
+        rank_info->local_rank = 0;
+        rank_info->local_size = 1;
     }
     DDP_TRY(check_range(row, rank_info, err));
     rank_info->oversubscribed = rank_info->local_size > host_cores();
@@ -297,6 +312,22 @@ static int check_master(struct ddp_err *err)
                     names[TORCH_MASTER], names[TORCH_MASTER]);
 }
 
+/* Fails in a pod of a Kubernetes Indexed Job whose ranks do not know each other. Without this
+ * check, each pod would start a world of its own. */
+static int check_pod(struct ddp_err *err)
+{
+    const char *index = value_of(POD_INDEX);
+    if (index == NULL)
+        return 0;
+    ddp_fail(err, DDP_EMISMATCH,
+             "this pod is number %.20s of a Kubernetes Indexed Job, but %s is not set", index,
+             names[value_of(TORCH_MASTER) == NULL ? TORCH_MASTER : TORCH_SIZE]);
+    return ddp_hint(err,
+                    "`ddpbench recipe k8s-indexed` prints a job that sets it; unset %s to measure "
+                    "this pod alone",
+                    names[POD_INDEX]);
+}
+
 /* Guesses the MPI library from Slurm's variables. Open MPI uses PMIx, and MPICH uses PMI-2. */
 static const char *guess_flavour(void)
 {
@@ -308,6 +339,22 @@ static const char *guess_flavour(void)
     return NULL;
 }
 
+/* Corrects the values of the row for ranks that srun started. `srun --mpi=pmi2` sets the same
+ * variables as Hydra, but not Hydra's local rank. Without PMIx and PMI-2, the ranks meet over
+ * TCP. */
+static void correct_slurm(struct ddp_launcher *found)
+{
+    const char *rank = value_of(SLURM_RANK), *pmi = value_of(PMI_RANK);
+    if (found->kind == DDP_LAUNCHER_HYDRA && value_of(HYDRA_LOCAL_RANK) == NULL && rank != NULL &&
+        value_of(SLURM_SIZE) != NULL && pmi != NULL && strcmp(rank, pmi) == 0) {
+        found->name = "srun";
+    } else if (found->kind == DDP_LAUNCHER_SLURM) {
+        found->flavour = guess_flavour();
+        found->over_tcp = found->flavour == NULL && pmi == NULL && value_of(PMI_FD) == NULL &&
+                          value_of(PMIX_RANK) == NULL;
+    }
+}
+
 /* Fills *found. After an error, *found has the values that were read before the error. */
 static int detect(struct ddp_launcher *found, struct ddp_err *err)
 {
@@ -315,13 +362,13 @@ static int detect(struct ddp_launcher *found, struct ddp_err *err)
         const struct row *row = &rows[i];
         if (!matches(row))
             continue;
-        if (row->kind != DDP_LAUNCHER_TORCHRUN)
+        if (!row->over_tcp)
             DDP_TRY(check_nesting(err));
         found->kind = row->kind;
         found->name = row->name;
         found->flavour = row->flavour;
-        if (row->kind == DDP_LAUNCHER_SLURM)
-            found->flavour = guess_flavour();
+        found->over_tcp = row->over_tcp;
+        correct_slurm(found);
         if (row->kind == DDP_LAUNCHER_HYDRA)
             DDP_TRY(check_hydra(err));
         DDP_TRY(read_rank_info(row, &found->rank_info, err));
@@ -330,7 +377,8 @@ static int detect(struct ddp_launcher *found, struct ddp_err *err)
     if (found->kind != DDP_LAUNCHER_NONE)
         return 0;
     DDP_TRY(check_master(err));
-    return check_other_launchers(err);
+    DDP_TRY(check_other_launchers(err));
+    return check_pod(err);
 }
 
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
@@ -345,46 +393,116 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
         out->kind = DDP_LAUNCHER_NONE;
         out->name = "own";
         out->flavour = NULL;
+        out->over_tcp = false;
     }
     return rc;
 }
 
-int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
-                            struct ddp_err *err)
+/* The key is the hash of the secret, so that a secret may have any length. */
+static int set_secret(const char *secret, struct ddp_job_key *key, struct ddp_err *err)
 {
-    static const enum variable names_job[] = {TORCH_RUN_ID, TORCH_RESTART, TORCH_MASTER,
-                                              TORCH_PORT};
-    struct ddp_rendezvous_config m = {.ports = 1, .token = DDP_FNV_INIT};
-    const char *host = value_of(TORCH_MASTER);
-    int64_t value;
-    int master_port;
-    if (host == NULL)
+    struct ddp_sha256 hash;
+    if (secret == NULL)
+        return 0;
+    if (strlen(secret) < DDP_SECRET_MIN) {
+        ddp_fail(err, DDP_EUSAGE, "DDPBENCH_SECRET has %zu characters, but needs at least %d",
+                 strlen(secret), DDP_SECRET_MIN);
+        return ddp_hint(err, "for example: DDPBENCH_SECRET=$(openssl rand -hex 16)");
+    }
+    ddp_sha256_init(&hash);
+    ddp_sha256_add(&hash, secret, strlen(secret));
+    ddp_sha256_end(&hash, key->secret);
+    key->has_secret = true;
+    return 0;
+}
+
+/* Writes the first host of Slurm's list of hosts, for example "n03" for "n[03-10,12],m1". */
+static void first_host(const char *list, char *out, size_t out_bytes)
+{
+    size_t n = 0;
+    while (*list != '\0' && *list != ',' && n + 1 < out_bytes) {
+        if (*list != '[') {
+            out[n++] = *list++;
+            continue;
+        }
+        const size_t digits = strcspn(list + 1, "-,]");
+        n += (size_t)snprintf(out + n, out_bytes - n, "%.*s",
+                              (int)DDP_MIN(digits, out_bytes - 1 - n), list + 1);
+        list += strcspn(list, "]");
+        list += *list == ']';
+    }
+    out[n] = '\0';
+}
+
+/* Sets the host and the first port of the rendezvous from Slurm's variables. Ports from 20000 to
+ * 29999 are below those that Linux gives to connections. */
+static int find_slurm_host(struct ddp_rendezvous_config *m, struct ddp_err *err)
+{
+    const char *nodes = getenv("SLURM_STEP_NODELIST");
+    if (nodes == NULL || nodes[0] == '\0' || value_of(SLURM_SIZE) == NULL)
         return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is missing",
                         names[TORCH_MASTER]);
-    if (strlen(host) >= sizeof m.host)
+    first_host(nodes, m->host, sizeof m->host);
+    m->port = 20000 + (int)(ddp_mix64(m->key.token) % 1000) * 10;
+    return 0;
+}
+
+/* Sets the host and the first port of the rendezvous from torchrun's variables. */
+static int find_master(struct ddp_rendezvous_config *m, bool needs_port, struct ddp_err *err)
+{
+    const char *host = value_of(TORCH_MASTER);
+    int master_port = 29500;
+    if (strlen(host) >= sizeof m->host)
         return ddp_fail(err, DDP_EMISMATCH,
                         "the launcher's variable %s has %zu characters; the limit is %zu",
-                        names[TORCH_MASTER], strlen(host), sizeof m.host - 1);
-    snprintf(m.host, sizeof m.host, "%s", host);
-    for (size_t i = 0; i < DDP_COUNT_OF(names_job); i++) {
-        const char *text = value_of(names_job[i]) != NULL ? value_of(names_job[i]) : "";
-        m.token = ddp_fnv1a(m.token, text, strlen(text) + 1);
+                        names[TORCH_MASTER], strlen(host), sizeof m->host - 1);
+    snprintf(m->host, sizeof m->host, "%s", host);
+    m->late_name = value_of(POD_INDEX) != NULL; /* the other pod may not have started yet */
+    if (!needs_port)
+        return 0;
+    if (value_of(TORCH_PORT) != NULL || value_of(POD_INDEX) == NULL)
+        DDP_TRY(read_number(TORCH_PORT, &master_port, err));
+    if (master_port < 1 || master_port > 65535)
+        return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is %d, not a port",
+                        names[TORCH_PORT], master_port);
+    /* If MASTER_PORT is at the end of the port range, use the ports below it. */
+    m->port = master_port + DDP_RENDEZVOUS_PORTS <= 65535 ? master_port + 1
+                                                          : master_port - DDP_RENDEZVOUS_PORTS;
+    return 0;
+}
+
+int ddp_launcher_rendezvous(const char *port, const char *secret, struct ddp_rendezvous_config *out,
+                            struct ddp_err *err)
+{
+    const char *const job[] = {names[TORCH_RUN_ID], names[TORCH_RESTART], names[TORCH_MASTER],
+                               names[TORCH_PORT],   names[HOSTS_JOB],     "SLURM_JOB_ID",
+                               "SLURM_STEP_ID"};
+    struct ddp_rendezvous_config m = {.ports = DDP_RENDEZVOUS_PORTS, .key.token = DDP_FNV_INIT};
+    int64_t value;
+    DDP_TRY(set_secret(secret, &m.key, err));
+    for (size_t i = 0; i < DDP_COUNT_OF(job); i++) {
+        const char *text = getenv(job[i]) != NULL ? getenv(job[i]) : "";
+        m.key.token = ddp_fnv1a(m.key.token, text, strlen(text) + 1);
     }
+    if (value_of(TORCH_MASTER) != NULL)
+        DDP_TRY(find_master(&m, port == NULL, err));
+    else
+        DDP_TRY(find_slurm_host(&m, err));
     if (port != NULL) {
         if (ddp_parse_int(port, 1, 65535, &value, NULL) != 0)
             return ddp_fail(err, DDP_EUSAGE, "DDPBENCH_PORT is '%.40s', which is not a port", port);
         m.port = (int)value;
-    } else {
-        DDP_TRY(read_number(TORCH_PORT, &master_port, err));
-        if (master_port < 1 || master_port > 65535)
-            return ddp_fail(err, DDP_EMISMATCH, "the launcher's variable %s is %d, not a port",
-                            names[TORCH_PORT], master_port);
-        m.ports = DDP_RENDEZVOUS_PORTS;
-        /* If MASTER_PORT is at the end of the port range, use the ports below it. */
-        m.port = master_port + m.ports <= 65535 ? master_port + 1 : master_port - m.ports;
+        m.ports = 1;
     }
     *out = m;
     return 0;
+}
+
+int ddp_launcher_slurm_nodes(void)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    int64_t value;
+    return nodes != NULL && ddp_parse_int(nodes, 1, INT32_MAX, &value, NULL) == 0 ? (int)value : 0;
 }
 
 void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher)

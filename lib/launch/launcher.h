@@ -1,8 +1,11 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
- * Hydra/MPICH), srun, torchrun, or none. ddpbench cannot join other launchers. If this process was
- * started by another launcher that ddpbench knows (launcher.c), this is an error. */
+ * Hydra/MPICH), srun, torchrun, a Kubernetes Indexed Job, ddpbench's own --hosts, or none. ddpbench
+ * cannot join other launchers. If this process was started by another launcher that ddpbench knows
+ * (launcher.c), this is an error. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "launch/rank_info.h"
@@ -17,13 +20,20 @@ enum ddp_launcher_kind {
     DDP_LAUNCHER_OPENMPI,
     DDP_LAUNCHER_HYDRA,
     DDP_LAUNCHER_SLURM,
-    DDP_LAUNCHER_TORCHRUN
+    DDP_LAUNCHER_TORCHRUN,
+    DDP_LAUNCHER_KUBERNETES,
+    DDP_LAUNCHER_HOSTS /* --hosts of ddpbench (run/remote.h) */
 };
 
 /* The launcher of this process, and this rank's place in its job. */
 struct ddp_launcher {
     enum ddp_launcher_kind kind;
-    const char *name; /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun" */
+    /* "own", "mpiexec (Open MPI)", "mpiexec (Hydra)", "srun", "torchrun",
+     * "Kubernetes Indexed Job" or "ddpbench --hosts" */
+    const char *name;
+    /* True if the launcher provides no PMI. The ranks then meet over TCP (ddp_launcher_rendezvous),
+     * and cannot start an MPI. */
+    bool over_tcp;
     /* The MPI module for ranks of this launcher: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
     /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
@@ -37,12 +47,15 @@ struct ddp_launcher {
  * join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and out->rank_info has the
  * values that could be read. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills the rendezvous configuration of torchrun's ranks (rendezvous.h). The host is MASTER_ADDR.
- * Unless `port` (decimal) is given, the ports are next to MASTER_PORT, because torchrun's own store
- * may listen on MASTER_PORT itself. The token is a hash of TORCHELASTIC_RUN_ID, the restart count,
- * MASTER_ADDR and MASTER_PORT. Returns DDP_EMISMATCH if MASTER_ADDR or a needed MASTER_PORT is
- * missing or illegal, and DDP_EUSAGE if `port` is not a port. */
-int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
+/* Fills the rendezvous configuration of ranks that meet over TCP (rendezvous.h). The host is
+ * MASTER_ADDR or, under srun without this variable, the first node of the step. Unless `port`
+ * (decimal) is given, the ports are next to MASTER_PORT, because torchrun's own store may listen on
+ * MASTER_PORT itself. The default of MASTER_PORT is 29500 or, under srun, a number that depends on
+ * the job and the step. The token is a hash of the variables that identify the job. `secret` is the
+ * secret of the job, or NULL. Returns DDP_EMISMATCH if there is no host or MASTER_PORT is illegal,
+ * and DDP_EUSAGE if `port` is not a port or `secret` is shorter than DDP_SECRET_MIN characters. */
+#define DDP_SECRET_MIN 16
+int ddp_launcher_rendezvous(const char *port, const char *secret, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Call this function after a child process that may have called MPI_Init was killed. If a process
  * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats the end of the process
@@ -50,6 +63,8 @@ int ddp_launcher_rendezvous(const char *port, struct ddp_rendezvous_config *out,
  * message that MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the
  * answer. Under other launchers this function does nothing. */
 void ddp_launcher_finalize_pmi(const struct ddp_launcher *launcher);
+/* Returns the number of nodes of the Slurm job in which this process runs, or 0. */
+int ddp_launcher_slurm_nodes(void);
 /* Returns the names of all environment variables of launchers, NULL-terminated. */
 const char *const *ddp_launcher_variables(void);
 

@@ -10,17 +10,28 @@ extern "C" {
 
 /* Numbers are in the byte order of the host. A host with the other byte order sends another magic
  * number and is refused. */
-#define DDP_HELLO_MAGIC   UINT64_C(0x6f6c6c6568706464) /* "ddphello" */
-#define DDP_ANSWER_MAGIC  UINT64_C(0x7265776e61706464) /* "ddpanwer" */
-#define DDP_HELLO_VERSION 1
+#define DDP_HELLO_MAGIC     UINT64_C(0x6f6c6c6568706464) /* "ddphello" */
+#define DDP_ANSWER_MAGIC    UINT64_C(0x7265776e61706464) /* "ddpanwer" */
+#define DDP_CHALLENGE_MAGIC UINT64_C(0x6c6c616863706464) /* "ddpchall" */
+#define DDP_HELLO_VERSION   2
+#define DDP_NONCE_BYTES     32
 
 struct ddp_hello {
     uint64_t magic;
     uint32_t version, rank, size, port; /* port: where this rank listens */
     uint64_t token, context;            /* context: 0 for the world, else the id of a group */
+    uint32_t has_secret, reserved;      /* has_secret: 1 if this rank knows the job's secret */
+    unsigned char nonce[DDP_NONCE_BYTES];
 };
 
-/* The server's answers to a hello. */
+/* The server's answer to a hello if the job has a secret. `proof` is ddp_rendezvous_prove of the
+ * server. */
+struct ddp_challenge {
+    uint64_t magic;
+    unsigned char nonce[DDP_NONCE_BYTES], proof[DDP_SHA256_BYTES];
+};
+
+/* The server's answers to a hello or, if the job has a secret, to the client's proof. */
 enum ddp_answer_verdict {
     DDP_ANSWER_ACCEPTED = 1, /* wait for READY */
     DDP_ANSWER_READY,     /* all ranks are connected; with context 0 the endpoints [size] follow */
@@ -36,23 +47,54 @@ struct ddp_answer {
     char text[240];
 };
 
-/* A pending connection. Its hello is incomplete, or its hello is for a group that this rank has not
- * opened yet. */
+/* The state of a pending connection. */
+enum ddp_admission_stage {
+    DDP_STAGE_HELLO,   /* its hello is incomplete */
+    DDP_STAGE_PROOF,   /* the server has sent a challenge, and the proof is incomplete */
+    DDP_STAGE_ADMITTED /* it may become a peer, now or when this rank opens the peer's group */
+};
+
+/* A pending connection. */
 struct ddp_pending_connection {
     int fd;
-    int64_t until_ns; /* time at which the connection is closed */
-    size_t got;       /* bytes of `hello` received */
+    int64_t until_ns; /* time at which the connection is closed unless it is admitted */
+    enum ddp_admission_stage stage;
+    size_t got; /* bytes received of the message of this stage */
     struct ddp_hello hello;
+    struct ddp_challenge challenge;
+    unsigned char proof[DDP_SHA256_BYTES];
     struct sockaddr_storage from;
 };
 
+/* The server's next action for a pending connection. */
+enum ddp_admission {
+    DDP_ADMISSION_MORE,      /* wait for more bytes */
+    DDP_ADMISSION_CLOSE,     /* an unknown peer: close the connection */
+    DDP_ADMISSION_REFUSE,    /* send the answer, then close the connection */
+    DDP_ADMISSION_CHALLENGE, /* send the challenge; the stage is now DDP_STAGE_PROOF */
+    DDP_ADMISSION_ADMIT      /* the stage is now DDP_STAGE_ADMITTED */
+};
+
+/* Evaluates the bytes that have arrived (g->got). Reads and writes no socket. `where` is the
+ * server's address for messages. Fills *refusal if it returns DDP_ADMISSION_REFUSE. An admitted
+ * hello has this job's token, a rank from 1 to size - 1, a port, and no secret or a right proof. */
+enum ddp_admission ddp_admission_next(struct ddp_pending_connection *g,
+                                      const struct ddp_job_key *key, const char *where,
+                                      struct ddp_answer *refusal);
+/* Writes the proof that the server (or else the client) of a connection knows the job's secret. */
+void ddp_rendezvous_prove(const struct ddp_job_key *key, bool server, const struct ddp_hello *hello,
+                          const unsigned char nonce[DDP_NONCE_BYTES],
+                          unsigned char out[DDP_SHA256_BYTES]);
 /* One rendezvous, as one rank sees it. */
 struct ddp_rendezvous_job {
-    uint64_t token, context;
+    struct ddp_job_key key;
+    uint64_t context;
     int rank, size;
     int64_t deadline_ns, timeout_ns;
     bool inside;       /* the address is a loopback address, so all ranks are on this host */
     const char *where; /* address and port for messages */
+    /* True if the server listens only on a loopback address, which other hosts cannot reach. */
+    bool unreachable;
 };
 
 /* Runs the server. Fills peer [size] with sockets (-1 for rank 0), and endpoint [size]. `endpoint`

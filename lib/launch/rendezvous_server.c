@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,19 +16,25 @@
 #include "diag/flight_report.h"
 #include "launch/rendezvous_impl.h"
 
-#define HELLO_NS    INT64_C(5000000000) /* time limit for a complete hello */
+#define HELLO_NS    INT64_C(5000000000) /* time limit from the connection to a hello and a proof */
 #define GOODBYE_NS  INT64_C(1000000000) /* time limit for sending an answer */
-#define PENDING_MAX 64                  /* maximum number of connections with an incomplete hello */
+#define PENDING_MAX 512                 /* maximum number of connections that are not admitted */
+#define YOUNG_NS    INT64_C(250000000)  /* no connection is closed earlier to make room */
 #define PAUSE_MS    100
+#define FULL_MS     20 /* pause before new connections are accepted, if there was no room */
+#define PEERS_NS    INT64_C(100000000) /* interval at which the accepted peers are checked */
 
 struct server {
     const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     int *peer;
     struct ddp_endpoint *endpoint;
-    struct pollfd *polled; /* [1 + polled_pending + size] */
+    struct pollfd *polled; /* [max(1 + polled_pending, size)] */
     int polled_pending, polled_max;
+    int64_t peers_due_ns; /* time of the next check of the peers */
     int missing;
+    bool full;    /* there was no room for a new connection */
+    int unproven; /* connections that ended without a right proof */
 };
 
 static void answer(int fd, uint32_t verdict, int code, const char *text, int64_t deadline_ns)
@@ -70,19 +77,20 @@ static void store_endpoint(struct server *h, const struct ddp_pending_connection
 {
     struct ddp_endpoint *e = &h->endpoint[g->hello.rank];
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&g->from;
-    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&e->address.at;
-    memset(e, 0, sizeof *e);
-    e->port = (int32_t)g->hello.port;
-    e->address.at = g->from;
-    e->address.bytes = sizeof e->address.at;
-    if (g->from.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-        return;
-    memset(&e->address.at, 0, sizeof e->address.at);
-    four->sin_family = AF_INET;
-    memcpy(&four->sin_addr, six->sin6_addr.s6_addr + 12, sizeof four->sin_addr);
+    const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&g->from;
+    *e = (struct ddp_endpoint){.family = AF_INET, .port = (uint16_t)g->hello.port};
+    if (g->from.ss_family == AF_INET) {
+        memcpy(e->address, &four->sin_addr, sizeof four->sin_addr);
+    } else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+        memcpy(e->address, six->sin6_addr.s6_addr + 12, sizeof four->sin_addr);
+    } else {
+        e->family = AF_INET6;
+        e->scope = six->sin6_scope_id;
+        memcpy(e->address, &six->sin6_addr, sizeof six->sin6_addr);
+    }
 }
 
-/* Handles a complete hello of this job and group: accepts or refuses the rank. */
+/* Handles an admitted connection of this group: accepts or refuses the rank. */
 static int accept_rank(struct server *h, struct ddp_pending_connection *g, struct ddp_err *err)
 {
     const struct ddp_rendezvous_job *p = h->job;
@@ -93,12 +101,6 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
                  hello->rank, hello->size, p->size);
         refuse(g, DDP_ANSWER_REFUSED, text);
         return ddp_fail(err, DDP_EMISMATCH, "%s", text);
-    }
-    if (hello->rank == 0 || hello->rank >= hello->size || hello->port > 65535) {
-        snprintf(text, sizeof text, "rank %u of %u with port %u is not a valid client of %s",
-                 hello->rank, hello->size, hello->port, p->where);
-        refuse(g, DDP_ANSWER_REFUSED, text);
-        return 0;
     }
     if (h->peer[hello->rank] >= 0) {
         snprintf(text, sizeof text, "another process is already connected to %s as rank %u of %u",
@@ -114,97 +116,110 @@ static int accept_rank(struct server *h, struct ddp_pending_connection *g, struc
     return 0;
 }
 
-/* Handles a complete hello. Returns false if the hello is for another group. The connection then
- * stays pending until this rank serves that group. */
-static bool evaluate_pending(struct server *h, struct ddp_pending_connection *g, int *rc,
-                             struct ddp_err *err)
-{
-    const struct ddp_hello *hello = &g->hello;
-    char text[240];
-    if (hello->magic != DDP_HELLO_MAGIC) {
-        close(g->fd);
-    } else if (hello->version != DDP_HELLO_VERSION) {
-        snprintf(text, sizeof text, "another version of ddpbench: protocol %u, not %d",
-                 hello->version, DDP_HELLO_VERSION);
-        refuse(g, DDP_ANSWER_REFUSED, text);
-    } else if (hello->token != h->job->token) {
-        snprintf(text, sizeof text, "%s belongs to another job", h->job->where);
-        refuse(g, DDP_ANSWER_OTHER_JOB, text);
-    } else if (hello->context != h->job->context) {
-        g->until_ns = INT64_MAX;
-        return false;
-    } else {
-        *rc = accept_rank(h, g, err);
-    }
-    return true;
-}
-
+/* Accepts the admitted connections of this group. The others stay pending until this rank serves
+ * their group. */
 static int evaluate_all_pending(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
     int rc = 0;
     for (int i = l->pending_count - 1; i >= 0 && rc == 0; i--) {
-        if (l->pending[i].got == sizeof l->pending[i].hello &&
-            evaluate_pending(h, &l->pending[i], &rc, err))
-            drop_pending(l, i);
+        if (l->pending[i].stage != DDP_STAGE_ADMITTED ||
+            l->pending[i].hello.context != h->job->context)
+            continue;
+        rc = accept_rank(h, &l->pending[i], err);
+        drop_pending(l, i);
     }
     return rc;
 }
 
-/* Reads the bytes that have arrived on a pending connection. Closes the connection if the bytes are
- * not a hello. */
-static void receive_hello(struct ddp_listener *l, int i)
+/* Reads the bytes that have arrived on a pending connection. Returns the errno value of
+ * ddp_tcp_receive_some. */
+static int receive_some(struct ddp_pending_connection *g)
 {
+    char byte;
+    if (g->stage == DDP_STAGE_HELLO)
+        return ddp_tcp_receive_some(g->fd, &g->hello, sizeof g->hello, &g->got);
+    if (g->stage == DDP_STAGE_PROOF)
+        return ddp_tcp_receive_some(g->fd, g->proof, sizeof g->proof, &g->got);
+    /* An admitted client must not send anything before it is accepted. */
+    return recv(g->fd, &byte, 1, MSG_PEEK) < 0 ? errno : EPIPE;
+}
+
+/* Handles the bytes that have arrived on a pending connection. */
+static void receive_pending(struct server *h, int i)
+{
+    struct ddp_listener *l = h->listener;
     struct ddp_pending_connection *g = &l->pending[i];
-    if (g->got == sizeof g->hello) {
-        /* The connection waits for its group, and its client must not send anything. */
-        char byte;
-        if (recv(g->fd, &byte, 1, MSG_PEEK) >= 0 || errno != EAGAIN)
-            close_pending(l, i);
+    const struct ddp_job_key *key = &h->job->key;
+    const int64_t until = ddp_now_ns() + GOODBYE_NS;
+    struct ddp_answer refusal;
+    const enum ddp_admission_stage stage = g->stage;
+    const int rc = receive_some(g);
+    enum ddp_admission next = DDP_ADMISSION_CLOSE;
+    if (stage == DDP_STAGE_ADMITTED && rc == EAGAIN)
         return;
+    if (stage != DDP_STAGE_ADMITTED && (rc == 0 || rc == EAGAIN))
+        next = ddp_admission_next(g, key, h->job->where, &refusal);
+    if (next == DDP_ADMISSION_MORE || next == DDP_ADMISSION_ADMIT)
+        return;
+    if (next == DDP_ADMISSION_CHALLENGE &&
+        ddp_tcp_send(g->fd, &g->challenge, sizeof g->challenge, until) == 0)
+        return;
+    if (next == DDP_ADMISSION_REFUSE)
+        (void)!ddp_tcp_send(g->fd, &refusal, sizeof refusal, until);
+    h->unproven += stage == DDP_STAGE_PROOF;
+    close_pending(l, i);
+}
+
+/* Returns whether another connection may be accepted. If PENDING_MAX connections are not admitted,
+ * or if `is_full` is set, first closes the one of them that has waited longest, which is most
+ * likely from an unknown peer. Does not close a connection that has waited for less than YOUNG_NS,
+ * because it may be from a rank that has had no time to answer. */
+static bool make_room(struct ddp_listener *l, bool is_full)
+{
+    int oldest = -1, count = 0;
+    for (int i = 0; i < l->pending_count; i++) {
+        if (l->pending[i].stage == DDP_STAGE_ADMITTED)
+            continue;
+        count++;
+        if (oldest < 0 || l->pending[i].until_ns < l->pending[oldest].until_ns)
+            oldest = i;
     }
-    const int rc = ddp_tcp_receive_some(g->fd, &g->hello, sizeof g->hello, &g->got);
-    const uint64_t magic = DDP_HELLO_MAGIC;
-    if ((rc != 0 && rc != EAGAIN) ||
-        memcmp(&g->hello.magic, &magic, DDP_MIN(g->got, sizeof magic)) != 0)
-        close_pending(l, i);
+    if (!is_full && count < PENDING_MAX)
+        return true;
+    if (oldest < 0 || ddp_now_ns() < l->pending[oldest].until_ns - HELLO_NS + YOUNG_NS)
+        return false;
+    close_pending(l, oldest);
+    return true;
 }
 
 static void close_silent(struct ddp_listener *l)
 {
     const int64_t now = ddp_now_ns();
     for (int i = l->pending_count - 1; i >= 0; i--) {
-        if (l->pending[i].got < sizeof l->pending[i].hello && now >= l->pending[i].until_ns)
+        if (l->pending[i].stage != DDP_STAGE_ADMITTED && now >= l->pending[i].until_ns)
             close_pending(l, i);
     }
 }
 
-/* If PENDING_MAX connections have an incomplete hello, closes the oldest of them. The oldest one is
- * most likely from an unknown peer. */
-static void make_room(struct ddp_listener *l)
+/* Accepts the new connections for which there is room. The others wait, and h->full becomes true.
+ * If there is no memory, closes the connection. A rank whose connection was closed connects
+ * again. */
+static void accept_pending(struct server *h)
 {
-    int n = 0, oldest = -1;
-    for (int i = 0; i < l->pending_count; i++) {
-        if (l->pending[i].got == sizeof l->pending[i].hello)
-            continue;
-        n++;
-        if (oldest < 0 || l->pending[i].until_ns < l->pending[oldest].until_ns)
-            oldest = i;
-    }
-    if (n >= PENDING_MAX)
-        close_pending(l, oldest);
-}
-
-/* Accepts all new connections. If there is no memory or no room, closes the new connection. A rank
- * whose connection was closed connects again. */
-static void accept_pending(struct ddp_listener *l)
-{
+    struct ddp_listener *l = h->listener;
     struct sockaddr_storage from = {0};
-    int fd;
-    while ((fd = ddp_tcp_accept(l->fd, &from)) >= 0) {
+    while (!h->full) {
         struct ddp_pending_connection *more = NULL;
-        make_room(l);
-        if (l->pending_count < DDP_RENDEZVOUS_RANKS_MAX)
+        h->full = !make_room(l, false);
+        const int fd = h->full ? -1 : ddp_tcp_accept(l->fd, &from);
+        if (fd < 0 && !h->full && (errno == EMFILE || errno == ENFILE))
+            h->full = !make_room(l, true);
+        else if (fd < 0)
+            return;
+        if (fd < 0)
+            continue;
+        if (l->pending_count < DDP_RENDEZVOUS_RANKS_MAX + PENDING_MAX)
             more = ddp_realloc_array(l->pending, (size_t)l->pending_count + 1, sizeof *more);
         if (more == NULL) {
             close(fd);
@@ -213,48 +228,83 @@ static void accept_pending(struct ddp_listener *l)
         l->pending = more;
         more[l->pending_count++] = (struct ddp_pending_connection){
             .fd = fd, .until_ns = ddp_now_ns() + HELLO_NS, .from = from};
+        receive_pending(h, l->pending_count - 1); /* the hello has often arrived already */
     }
 }
 
-/* Fills the array for poll: listener, pending connections, peers. */
-static int fill_polled(struct server *h, struct ddp_err *err)
+/* Fails if an accepted peer has left. A peer sends nothing, so any event means that it has left. */
+static int check_peers(struct server *h, struct ddp_err *err)
+{
+    const int64_t now = ddp_now_ns();
+    if (now < h->peers_due_ns)
+        return 0;
+    h->peers_due_ns = now + PEERS_NS;
+    for (int r = 0; r < h->job->size; r++) /* poll ignores negative descriptors */
+        h->polled[r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
+    if (poll(h->polled, (nfds_t)h->job->size, 0) <= 0)
+        return 0;
+    for (int r = 1; r < h->job->size; r++) {
+        if (h->polled[r].revents == 0)
+            continue;
+        close(h->peer[r]);
+        h->peer[r] = -1;
+        return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
+    }
+    return 0;
+}
+
+/* Makes room in the array for poll, and fills it: listener, pending connections. */
+static int fill_polled(struct server *h)
 {
     const struct ddp_listener *l = h->listener;
-    const int n = 1 + l->pending_count + h->job->size;
+    const int n = DDP_MAX(1 + l->pending_count, h->job->size);
     if (n > h->polled_max) {
         struct pollfd *more = ddp_realloc_array(h->polled, (size_t)n, sizeof *more);
         if (more == NULL)
-            return ddp_fail_memory(err, (size_t)n, sizeof *more, __func__);
+            return DDP_ENOMEM;
         h->polled = more;
         h->polled_max = n;
     }
     h->polled_pending = l->pending_count;
-    h->polled[0] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    h->polled[0] = (struct pollfd){.fd = h->full ? -1 : l->fd, .events = POLLIN};
     for (int i = 0; i < l->pending_count; i++)
         h->polled[1 + i] = (struct pollfd){.fd = l->pending[i].fd, .events = POLLIN};
-    for (int r = 0; r < h->job->size; r++) /* poll ignores negative descriptors */
-        h->polled[1 + l->pending_count + r] = (struct pollfd){.fd = h->peer[r], .events = POLLIN};
     return 0;
 }
 
+/* Waits at most PAUSE_MS for events of the listener and of pending connections, and handles
+ * them. */
 static int receive_all(struct server *h, struct ddp_err *err)
 {
     struct ddp_listener *l = h->listener;
-    for (int r = 1; r < h->job->size; r++) {
-        if (h->polled[1 + h->polled_pending + r].revents == 0)
-            continue;
-        close(h->peer[r]);
-        h->peer[r] = -1; /* an accepted peer sends nothing, so any event means that it has left */
-        return ddp_fail(err, DDP_ELOST, "rank %d left while other ranks were missing", r);
-    }
+    if (fill_polled(h) != 0)
+        return ddp_fail_memory(err, (size_t)h->polled_max, sizeof *h->polled, __func__);
+    const int n = poll(h->polled, (nfds_t)(1 + h->polled_pending),
+                       ddp_tcp_poll_ms(h->job->deadline_ns, h->full ? FULL_MS : PAUSE_MS));
+    if (n < 0)
+        return errno == EINTR ? 0 : ddp_fail_errno(err, DDP_EINTERNAL, errno, "poll");
     for (int i = h->polled_pending - 1; i >= 0; i--) {
         if (h->polled[1 + i].revents != 0)
-            receive_hello(l, i);
+            receive_pending(h, i);
     }
-    if (h->polled[0].revents != 0)
-        accept_pending(l);
+    if (h->polled[0].revents != 0 || h->full) {
+        h->full = false;
+        accept_pending(h);
+    }
     close_silent(l);
-    return 0;
+    return check_peers(h, err);
+}
+
+/* Raises the limit on open files, because this process needs one file for each rank. Without
+ * success, the error of accept shows later. */
+static void raise_file_limit(int size)
+{
+    const rlim_t wanted = (rlim_t)size + PENDING_MAX + 256;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = DDP_MIN(wanted, limit.rlim_max);
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int report_missing(const struct server *h, struct ddp_err *err)
@@ -270,6 +320,15 @@ static int report_missing(const struct server *h, struct ddp_err *err)
     ddp_format_ns((double)h->job->timeout_ns, time, sizeof time);
     ddp_fail(err, DDP_ELOST, "rank%s %s of %d did not come to %s within %s",
              h->missing == 1 ? "" : "s", list, size, h->job->where, time);
+    if (h->unproven > 0)
+        return ddp_hint(err,
+                        "%d connections did not prove that they know the job's secret: is "
+                        "DDPBENCH_SECRET the same on all ranks?",
+                        h->unproven);
+    if (h->job->unreachable)
+        return ddp_hint(err, "without DDPBENCH_SECRET rank 0 listens only on the address of "
+                             "MASTER_ADDR, which other hosts cannot reach here (loopback): set "
+                             "DDPBENCH_SECRET on all ranks, or MASTER_ADDR to a network address");
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 
@@ -299,6 +358,7 @@ int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listen
     int rc = 0;
     for (int r = 0; r < job->size; r++)
         peer[r] = -1;
+    raise_file_limit(job->size);
     for (;;) {
         DDP_TRY_GOTO(evaluate_all_pending(&h, err), out);
         if (h.missing == 0)
@@ -307,15 +367,7 @@ int ddp_rendezvous_serve(const struct ddp_rendezvous_job *job, struct ddp_listen
             rc = report_missing(&h, err);
             goto out;
         }
-        DDP_TRY_GOTO(fill_polled(&h, err), out);
-        const int n = poll(h.polled, (nfds_t)(1 + h.polled_pending + job->size),
-                           ddp_tcp_poll_ms(job->deadline_ns, PAUSE_MS));
-        if (n < 0 && errno != EINTR) {
-            rc = ddp_fail_errno(err, DDP_EINTERNAL, errno, "poll");
-            goto out;
-        }
-        if (n >= 0)
-            DDP_TRY_GOTO(receive_all(&h, err), out);
+        DDP_TRY_GOTO(receive_all(&h, err), out);
     }
     rc = send_ready(&h, err);
 out:

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 
 #define RESOLVE_PAUSE_NS 200000000
-#define BACKLOG          512
+#define BACKLOG          4096 /* the kernel reduces it to net.core.somaxconn */
 
 int ddp_tcp_poll_ms(int64_t deadline_ns, int most)
 {

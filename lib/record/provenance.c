@@ -49,10 +49,10 @@ static const struct {
 #undef DDP_LAUNCHER_VARIABLE
 };
 
-/* Variables that Open MPI's daemon passes to its children. They are not recorded, because they are
- * not settings of the user, change with every run and contain addresses of the machine. */
+/* Variables that Open MPI's daemon or --hosts passes to the ranks. They are not recorded, because
+ * they are not settings of the user, change with every run or contain addresses of the machine. */
 static const char *const internal[] = {"OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_MCA_pmix",
-                                       "OMPI_MCA_initial_wdir"};
+                                       "OMPI_MCA_initial_wdir", "DDPBENCH_JOB"};
 
 static const char *const secret[] = {"KEY", "TOKEN", "SECRET", "PASS", "CRED"};
 

@@ -33,9 +33,10 @@ struct ddp_app {
 
 /* Options that every command with ranks has. They are the first member of the command's values. */
 struct ddp_world_options {
-    struct ddp_int_list ranks; /* ranks.n is 0 if --ranks was not given */
-    const char *backend;       /* "auto" or a name */
-    int launch;                /* enum ddp_launch_mode */
+    struct ddp_int_list ranks;    /* ranks.n is 0 if --ranks was not given */
+    const char *hosts, *hostfile; /* hosts on which --hosts starts the ranks, or NULL */
+    const char *backend;          /* "auto" or a name */
+    int launch;                   /* enum ddp_launch_mode */
     double timeout_s;
     int64_t seed;
     const char *json;

@@ -153,7 +153,7 @@ static void gather_facts(const struct ddp_sweep_values *v, const struct ddp_reco
                          struct ddp_journal_facts *facts)
 {
     char ranks[400] = "";
-    const char *simulated = ddp_conf_get(DDP_CONF_HOSTS);
+    const char *simulated = ddp_conf_get(DDP_CONF_SIMULATE_HOSTS);
     size_t n = 0;
     facts->count = 0;
     for (int i = 0; i < v->world.ranks.n && n < sizeof ranks; i++)
@@ -168,7 +168,7 @@ static void gather_facts(const struct ddp_sweep_values *v, const struct ddp_reco
     ddp_journal_fact(facts, "launcher", "%s%s%s", r->launcher, r->launch[0] ? ", " : "", r->launch);
     ddp_journal_fact(facts, "--share-gpu", "%s", v->world.share_gpu ? "yes" : "no");
     ddp_journal_fact(facts, "--nccl-blocking", "%s", v->world.nccl_blocking ? "off" : "on");
-    ddp_journal_fact(facts, "DDPBENCH_HOSTS", "%s", simulated ? simulated : "");
+    ddp_journal_fact(facts, "DDPBENCH_SIMULATE_HOSTS", "%s", simulated ? simulated : "");
     add_hosts(r, facts);
     add_build(r, facts);
 }

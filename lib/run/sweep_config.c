@@ -12,8 +12,8 @@
 /* Options that a run must not set, because they concern the whole sweep or work only outside a
  * sweep. */
 static const char *const sweep_options[] = {
-    "json",    "format",  "progress",     "quiet", "verbose", "help", "launch",
-    "timeout", "dry-run", "explain-auto", "label", "subset",  "plot", NULL};
+    "json",    "format",       "progress", "quiet",  "verbose", "help",  "launch",   "timeout",
+    "dry-run", "explain-auto", "label",    "subset", "plot",    "hosts", "hostfile", NULL};
 
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {

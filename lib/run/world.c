@@ -18,6 +18,7 @@
 #include "comm/gpu_share.h"
 #include "launch/segment.h"
 #include "run/outputs.h"
+#include "run/remote.h"
 #include "run/sweep.h"
 
 const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name)
@@ -81,10 +82,13 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the error
-     * says why nccl is not. */
-    if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN)
-        return ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0 ? "ucx" : "nccl";
+    /* Only backends nccl and ucx connect ranks that have no MPI. If neither is usable, the error
+     * says why nccl is not, but under srun why mpi is not, because srun may be able to provide
+     * PMI. */
+    if (w->app->launcher.over_tcp && ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0)
+        return "ucx";
+    if (w->app->launcher.over_tcp && w->app->launcher.kind != DDP_LAUNCHER_SLURM)
+        return "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
 }
 
@@ -155,13 +159,12 @@ static int choose_backend(struct ddp_world *w, struct ddp_err *err)
                  "%s started %d processes, but with backend '%s' they would be %d separate jobs",
                  l->name, l->rank_info.size, name, l->rank_info.size);
         return ddp_hint(err, "leave out %s (ddpbench starts its own ranks), or use --backend %s",
-                        l->kind == DDP_LAUNCHER_TORCHRUN ? "torchrun" : "mpiexec",
-                        l->kind == DDP_LAUNCHER_TORCHRUN ? "ucx" : "mpi");
+                        l->over_tcp ? l->name : "mpiexec", l->over_tcp ? "ucx" : "mpi");
     }
     DDP_TRY(w->backend->probe(w->module_dir, err));
     const int rc = check_device(w, err);
-    if (rc != 0 && err->hint[0] == '\0' && l->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_hint(err, "ranks of torchrun need a GPU each, or --backend ucx");
+    if (rc != 0 && err->hint[0] == '\0' && l->over_tcp)
+        ddp_hint(err, "ranks of %s need a GPU each, or --backend ucx", l->name);
     return rc;
 }
 
@@ -238,6 +241,11 @@ void ddp_world_announce(const struct ddp_world *w)
         ddp_logf(&w->app->log, DDP_LOG_NOTE,
                  "%d rank%s over %s on this machine; choose with --ranks or mpiexec", w->max_ranks,
                  w->max_ranks == 1 ? "" : "s", w->backend->name);
+    if (own && ddp_launcher_slurm_nodes() > 1)
+        ddp_logf(&w->app->log, DDP_LOG_NOTE,
+                 "this Slurm job has %d nodes, but this run measures one of them; `srun ddpbench "
+                 "...` measures all",
+                 ddp_launcher_slurm_nodes());
     const int cores = ddp_cpu_usable_cores();
     if (own && w->max_ranks > cores)
         ddp_logf(&w->app->log, DDP_LOG_WARN,
@@ -492,7 +500,12 @@ static int run_own(struct ddp_world *w, struct ddp_err *err)
 
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, struct ddp_err *err)
 {
+    const struct ddp_world_options *options = values;
     struct ddp_world *w;
+    bool done;
+    DDP_TRY(ddp_remote_run(app, options->hosts, options->hostfile, &done, err));
+    if (done)
+        return 0;
     DDP_TRY(DDP_NEW(&w, 1, err));
     w->app = app;
     w->cmd = cmd;

@@ -276,6 +276,17 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
+/* Says that unknown processes may join the job, if rank 0 accepts connections without a proof. */
+static void warn_open_rendezvous(const struct ddp_world *w)
+{
+    const struct ddp_launcher *l = &w->app->launcher;
+    if (l->over_tcp && l->rank_info.rank == 0 && l->rank_info.size > 1 &&
+        ddp_conf_get(DDP_CONF_SECRET) == NULL)
+        ddp_logf(&w->app->log, DDP_LOG_NOTE,
+                 "there is no DDPBENCH_SECRET: rank 0 listens only on its address in MASTER_ADDR, "
+                 "and any process that reaches it can join the job");
+}
+
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_signal_thread *signals = NULL;
@@ -283,6 +294,7 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
     /* Must run before MPI or NCCL creates threads (see signal_thread.h). */
     if (w->app->launcher.rank_info.rank == 0)
         DDP_TRY(ddp_signal_thread_start(on_signal, w, &signals, err));
+    warn_open_rendezvous(w);
     int rc = run_launched(w, err);
     ddp_signal_thread_stop(signals);
     return rc;

@@ -103,7 +103,7 @@ under_mpiexec() {
         [ "$1" = openmpi ] || [ "$ranks" -le "$(nproc)" ] || more=(-genv LD_PRELOAD "$yield")
         trains "mpiexec.$1" "${more[@]}" -n "$ranks" "$client" world
         [[ $output == *"$ranks ranks over mpi"* ]]
-        DDPBENCH_HOSTS=2 trains "mpiexec.$1" "${more[@]}" -n "$ranks" "$client" world
+        DDPBENCH_SIMULATE_HOSTS=2 trains "mpiexec.$1" "${more[@]}" -n "$ranks" "$client" world
     done
     [ "$1" = openmpi ] || more=()
     LD_LIBRARY_PATH='' trains "mpiexec.$1" "${more[@]}" -n 2 "$prefix/bin/static_client" world
@@ -237,7 +237,7 @@ C
     echo "$output"
     [ "$status" = 13 ]
     [[ $output == *"returned: rank 0 "*"1 s"*"rank 1"* ]]
-    DDPBENCH_HOSTS=2 run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./late
+    DDPBENCH_SIMULATE_HOSTS=2 run timeout 60 mpiexec.openmpi --oversubscribe -n 2 ./late
     echo "$output"
     [ "$status" = 13 ]
     [[ $output == *"lost: "*"1 s"*exchange* ]]

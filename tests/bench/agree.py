@@ -4,7 +4,7 @@
 The loop is mpi_loop.c, which contains no code of ddpbench. Both programs use the same mpiexec, ranks,
 thread level, and kind and size of buffers; both run out of place, call a barrier before each operation,
 take the slowest rank's time, and report the median. Two settings remove differences that would exceed
-the tolerance: DDPBENCH_HOSTS makes ddpbench use MPI's barrier (its own barrier on one host lets ranks
+the tolerance: DDPBENCH_SIMULATE_HOSTS makes ddpbench use MPI's barrier (its own barrier on one host lets ranks
 start closer together), and malloc keeps freed memory (Open MPI allocates scratch memory in every call,
 and trimming the heap takes time). The programs run alternately in random order, and only rounds of the
 most frequent ping-pong class count. The times agree if the median ratio over rounds is within 5 % from
@@ -45,7 +45,7 @@ def start(a):
 
 def run(ranks, command):
     keep = "2000000000"
-    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", MALLOC_MMAP_THRESHOLD_=keep, MALLOC_TRIM_THRESHOLD_=keep, DDPBENCH_HOSTS=str(ranks))
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", MALLOC_MMAP_THRESHOLD_=keep, MALLOC_TRIM_THRESHOLD_=keep, DDPBENCH_SIMULATE_HOSTS=str(ranks))
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         sys.exit(f"agree: {' '.join(command)}: exit {done.returncode}: {done.stderr.strip()[-400:]}")

@@ -233,6 +233,7 @@ END
 @test "our environment variables: an unknown one and an illegal value are errors" {
     DDPBENCH_SIND=avx2 refused 64 DDPBENCH_SIND -- list
     hint_names "'DDPBENCH_SIMD'"
+    DDPBENCH_HOSTS=2 refused 64 DDPBENCH_HOSTS DDPBENCH_SIMULATE_HOSTS -- list
     DDPBENCH_SIMD=sse9 refused 64 sse9 -- list
     DDPBENCH_SIMD=scalar "$ddpbench" "${quick[@]}" --size 4 --json /dev/null
 }

@@ -148,8 +148,8 @@ END
     cp j before
     run -76 "$ddpbench" sweep c.json --json r.json --journal j --launch threads
     error_names launcher "processes'" "threads'"
-    DDPBENCH_HOSTS=2 run -76 "$ddpbench" sweep c.json --json r.json --journal j
-    error_names DDPBENCH_HOSTS "''" "'2'"
+    DDPBENCH_SIMULATE_HOSTS=2 run -76 "$ddpbench" sweep c.json --json r.json --journal j
+    error_names DDPBENCH_SIMULATE_HOSTS "''" "'2'"
     cmp j before
     "$ddpbench" sweep c.json --json r.json --journal j --timeout 50 -q >/dev/null # another timeout is accepted
     "$PYTHON" -c 'import os; exit(len(os.sched_getaffinity(0)) < 2)' || return 0

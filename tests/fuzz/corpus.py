@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes,foreign,page}/. They are small and
+"""Writes the seeds of the corpora: corpus/{cifar,pickle,idx,sparse,json,config,journal,sizes,foreign,page,hello}/. They are small and
 valid, so that mutations start from accepted inputs."""
 import gzip
 import json
@@ -155,6 +155,13 @@ def texts():
     write("foreign", "nccl-tests", b"\3# all-reduce, 2 ranks, algorithm ring, private memory\n" + row + row)
     write("foreign", "osu", b"\4# OSU MPI Allreduce Latency Test v7\n# Datatype: MPI_INT.\n# Size  Avg Latency(us)\n4  1.5\n")
     write("foreign", "osu-rate", b"\4# OSU MPI Bandwidth Test v7\n# Size  Bandwidth (MB/s)\n4  1.5 Pass\n")
+    # magic, version, rank, size, port, token, context, has_secret, reserved, nonce; then the proof
+    for name, mode, version, rank, secret in (
+        ("no-secret", 0, 2, 1, 0), ("proven", 3, 2, 1, 1), ("unproven", 1, 2, 2, 1), ("in-parts", 7, 2, 3, 1),
+        ("version", 0, 1, 1, 0), ("rank-0", 0, 2, 0, 0), ("secret-of-one", 1, 2, 1, 0),
+    ):  # fmt: skip
+        hello = b"ddphello" + struct.pack("<IIIIQQII", version, rank, 4, 4711, 0x1122334455667788, 0, secret, 0) + b"n" * 32
+        write("hello", name, bytes([mode]) + hello + b"p" * 32)
     write("foreign", "hyperfine", b'\5{"results": [{"command": "./a 1", "median": 0.5}]}')
 
 

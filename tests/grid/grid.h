@@ -141,8 +141,8 @@ static inline int grid_under_mpiexec(grid_body *body, const char *module_dir, co
     int rc = ddp_launcher_detect(&launcher, &err);
 
     if (rc == 0)
-        rc = grid_in_world(&job, launcher.kind == DDP_LAUNCHER_TORCHRUN ? "ucx" : "mpi",
-                           &launcher.rank_info, module_dir, &err);
+        rc = grid_in_world(&job, launcher.over_tcp ? "ucx" : "mpi", &launcher.rank_info, module_dir,
+                           &err);
     return ddp_exit_code(rc);
 }
 
@@ -184,10 +184,10 @@ static inline void grid_launch_hosts(grid_body *body, enum ddp_launch_mode mode,
     if (GRID_TSAN && mode == DDP_LAUNCH_PROCESSES)
         return;
     for (size_t i = 0; i < (GRID_TSAN ? 2 : DDP_COUNT_OF(rows)); i++) {
-        setenv("DDPBENCH_HOSTS", rows[i].hosts, 1);
+        setenv("DDPBENCH_SIMULATE_HOSTS", rows[i].hosts, 1);
         grid_start(&job, mode, rows[i].ranks);
     }
-    unsetenv("DDPBENCH_HOSTS");
+    unsetenv("DDPBENCH_SIMULATE_HOSTS");
 }
 
 #endif

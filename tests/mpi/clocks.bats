@@ -29,13 +29,13 @@ ahead() {
     for flavour in openmpi mpich; do
         command -v "mpiexec.$flavour" >/dev/null || continue
         # --oversubscribe makes ranks yield while they wait, which costs microseconds
-        DDPBENCH_HOSTS=2 ahead "$flavour" --start window -n 40
+        DDPBENCH_SIMULATE_HOSTS=2 ahead "$flavour" --start window -n 40
         [ "$status" = 0 ]
         [ "$(json out.json '[p["start"] for p in d["points"]]')" = "['window', 'window']" ]
         [ "$(json out.json 'all(p["skew_us"]["start"] < 50 for p in d["points"])')" = True ]
         [ "$(json out.json 'all(p["skew_us"]["exit"] < 1000 for p in d["points"])')" = True ]
         [ "$(json out.json 'all(0 < p["time_us"]["median"] < 1e5 for p in d["points"])')" = True ]
-        DDPBENCH_HOSTS=2 ahead "$flavour" --start barrier -n 40
+        DDPBENCH_SIMULATE_HOSTS=2 ahead "$flavour" --start barrier -n 40
         [ "$status" = 0 ]
         [ "$(json out.json 'all(p["skew_us"]["start"] < 1e5 for p in d["points"])')" = True ]
     done

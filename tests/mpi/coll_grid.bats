@@ -19,10 +19,10 @@ grid() {
 # hosts FLAVOUR RANKS: simulates several hosts, with shared memory inside each and this MPI between
 # them: 2 and 2 ranks, 1 and 3 ranks, and RANKS ranks assigned to two hosts alternately.
 hosts() {
-    DDPBENCH_HOSTS=2 grid "$1" 4 test_coll_grid hier
-    DDPBENCH_HOSTS=1+3 grid "$1" 4 test_coll_grid hier
-    DDPBENCH_HOSTS='2*' grid "$1" "$2" test_coll_grid hier
-    DDPBENCH_HOSTS=2 grid "$1" 4 test_coll_groups
+    DDPBENCH_SIMULATE_HOSTS=2 grid "$1" 4 test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS=1+3 grid "$1" 4 test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS='2*' grid "$1" "$2" test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS=2 grid "$1" 4 test_coll_groups
 }
 
 @test "Open MPI: every collective and algorithm, 3 ranks" {

@@ -52,7 +52,7 @@ partial() {
 # document names this reference, except for a point that is the reference itself.
 reference() {
     needs "$1"
-    DDPBENCH_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --size 64K,1M -n 2 -w 0 --compress none,fp16,topk:0.01 \
+    DDPBENCH_SIMULATE_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --size 64K,1M -n 2 -w 0 --compress none,fp16,topk:0.01 \
         --json out.json
     "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
     [ "$(json out.json 'all(p["dense_algorithm"][k] in ("native", "rhd", "ring") if p["dense_us"][k] else p["dense_algorithm"][k] is None for p in d["points"] for k in ("f32", "f16"))')" = True ]

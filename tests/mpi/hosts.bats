@@ -29,7 +29,7 @@ one_host() {
 # A run on several hosts uses the algorithms that --explain-auto prints.
 explains() {
     needs "$1"
-    export DDPBENCH_HOSTS=2
+    export DDPBENCH_SIMULATE_HOSTS=2
     run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
     [ "$status" = 0 ]
     says "4 ranks" "2 hosts" native
@@ -43,8 +43,8 @@ explains() {
     mpi "$1" 4 "$ddpbench" allreduce --groups 2 --size 8,64K -n 1 -w 0 --json out.json
     [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'native'}" ]
     # The ranks cannot be placed on these hosts.
-    DDPBENCH_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
-    error_names DDPBENCH_HOSTS "'3'"
+    DDPBENCH_SIMULATE_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --explain-auto
+    error_names DDPBENCH_SIMULATE_HOSTS "'3'"
 }
 
 @test "Open MPI: --explain-auto knows simulated hosts" {
@@ -56,7 +56,7 @@ explains() {
 explains_part() {
     needs "$1"
     local world=$2 counts=$4
-    export DDPBENCH_HOSTS=$3
+    export DDPBENCH_SIMULATE_HOSTS=$3
     run --separate-stderr mpi "$1" "$world" "$ddpbench" allreduce --explain-auto --ranks "$counts" --subset "${subset:-spread}"
     [ "$status" = 0 ]
     # Prints each table as a line "RANKS SMALL LARGE". Rows after the row of all larger sizes are
@@ -94,7 +94,7 @@ explains_part() {
 # lines "SIZE ALGORITHM", and a run uses the algorithm LARGER from 4 MiB on.
 alone() {
     needs "$1"
-    export DDPBENCH_HOSTS=$2
+    export DDPBENCH_SIMULATE_HOSTS=$2
     run --separate-stderr mpi "$1" "$2" "$ddpbench" allreduce --explain-auto
     [ "$status" = 0 ]
     table=$(awk 'NR > 1 { print ($1 == "up" ? $3 $4 " " $5 : $1 == "all" ? $1 " " $3 : $1 " " $2) }' <<<"$output")
@@ -117,7 +117,7 @@ alone() {
 
 @test "a group whose ranks are alone on their hosts takes ring, too" {
     needs openmpi
-    export DDPBENCH_HOSTS='2*'
+    export DDPBENCH_SIMULATE_HOSTS='2*'
     mpi openmpi 4 "$ddpbench" allreduce --groups 2 --size 4M --placement in -n 1 -w 0 --json out.json
     [ "$(json out.json '{p["algorithm_used"] for p in d["points"]}')" = "{'ring'}" ]
 }
@@ -157,24 +157,24 @@ refusing() {
 
 several() {
     needs "$1"
-    DDPBENCH_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --algorithm hier --size 8,40K,3M -d f32,f16 -o sum,avg \
+    DDPBENCH_SIMULATE_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --algorithm hier --size 8,40K,3M -d f32,f16 -o sum,avg \
         --check all -n 2 -w 0 --json out.json
     [ "$(json out.json '(len(d["points"]), sum(p["check"]["wrong"] for p in d["points"]))')" = "(24, 0)" ]
     [ "$(json out.json '{p["wire_bytes_source"] for p in d["points"]}')" = "{'counted'}" ]
-    [ "$(json out.json 'd["environment"]["DDPBENCH_HOSTS"]')" = 2 ]
+    [ "$(json out.json 'd["environment"]["DDPBENCH_SIMULATE_HOSTS"]')" = 2 ]
     # Groups inside a host and across hosts, and two threads of one rank inside MPI.
-    DDPBENCH_HOSTS='2*' mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0 &&
+    DDPBENCH_SIMULATE_HOSTS='2*' mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0 &&
         return 1
-    DDPBENCH_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0
-    DDPBENCH_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --algorithm native,ring --overlap-compute \
+    DDPBENCH_SIMULATE_HOSTS=2 mpi "$1" 4 "$ddpbench" allreduce --groups 2 --algorithm hier --size 40K -n 2 -w 0
+    DDPBENCH_SIMULATE_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --algorithm native,ring --overlap-compute \
         --size 8,100K -n 3 -w 1 --json out.json
     [ "$(json out.json 'all(p["overlap"] for p in d["points"])')" = True ]
-    DDPBENCH_HOSTS=2 run mpi "$1" 4 "$ddpbench" allreduce --algorithm direct --size 8
+    DDPBENCH_SIMULATE_HOSTS=2 run mpi "$1" 4 "$ddpbench" allreduce --algorithm direct --size 8
     [ "$status" = 69 ]
     error_names "'direct'" "2 hosts"
-    DDPBENCH_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --size 8
+    DDPBENCH_SIMULATE_HOSTS=3 run mpi "$1" 4 "$ddpbench" allreduce --size 8
     [ "$status" = 64 ]
-    error_names DDPBENCH_HOSTS "'3'"
+    error_names DDPBENCH_SIMULATE_HOSTS "'3'"
 }
 
 @test "Open MPI: several hosts" {

@@ -21,7 +21,7 @@ teardown() {
 # waits FLAVOUR HOSTS: the points of two ranks take longer than the deadline; points of three ranks follow.
 waits() {
     needs "$1"
-    export DDPBENCH_HOSTS=$2
+    export DDPBENCH_SIMULATE_HOSTS=$2
     run mpi "$1" 4 "$ddpbench" allreduce --ranks 2,3 --size 4M --placement in -T 1 --max-time 1.3 --precision 0.01 -w 1 --json out.json
     [ "$status" = 0 ] || { echo "$output"; false; }
     [ "$(json out.json '[p["ranks"] for p in d["points"]], d["status"]')" = "([2, 3], 'complete')" ]
@@ -45,7 +45,7 @@ trains() {
 
 # ends FLAVOUR HOSTS RANK SIGNAL: a working rank stops or dies; the job still ends.
 ends() {
-    export DDPBENCH_HOSTS=$2 world=4 iterations=300
+    export DDPBENCH_SIMULATE_HOSTS=$2 world=4 iterations=300
     lose "$1" "$3" "$4"
     [ "$status" != 0 ]
     [ "$status" != 124 ]

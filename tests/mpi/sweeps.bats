@@ -127,7 +127,7 @@ END
 # subsets FLAVOUR: a subset of the ranks is spread over the hosts, or packed onto the first ones.
 subsets() {
     needs "$1"
-    export DDPBENCH_HOSTS=2+2
+    export DDPBENCH_SIMULATE_HOSTS=2+2
     run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 64K --algorithm all --placement in -n 3 --json spread.json -q
     [ "$status" = 0 ] || { echo "$output"; false; }
     run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 64K --algorithm all --placement in -n 3 --subset pack --json pack.json -q

@@ -41,7 +41,7 @@ overlap_and_placements() {
     for more in "--bucket-bytes 100K --overlap on" "--aggregate local" "--aggregate device" \
         "--aggregate dist-device" "--aggregate dist-device --bucket-bytes 100K --overlap on"; do
         # shellcheck disable=SC2086 # several words
-        mpi "$1" 3 env DDPBENCH_HOSTS=1+2 "$ddpbench" "${options[@]}" $more --json other.json
+        mpi "$1" 3 env DDPBENCH_SIMULATE_HOSTS=1+2 "$ddpbench" "${options[@]}" $more --json other.json
         [ "$(losses other.json)" = "$(losses plain.json)" ] || { echo "$more"; losses other.json; false; }
     done
 }

@@ -36,8 +36,8 @@ grid() {
 }
 
 @test "hosts of 2 ranks, of 1 and 3 ranks, and of alternate ranks" {
-    DDPBENCH_HOSTS=2 grid 4 test_coll_grid hier
-    DDPBENCH_HOSTS=1+3 grid 4 test_coll_grid hier
-    DDPBENCH_HOSTS='2*' grid 6 test_coll_grid hier
-    DDPBENCH_HOSTS=2 grid 4 test_coll_groups
+    DDPBENCH_SIMULATE_HOSTS=2 grid 4 test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS=1+3 grid 4 test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS='2*' grid 6 test_coll_grid hier
+    DDPBENCH_SIMULATE_HOSTS=2 grid 4 test_coll_groups
 }

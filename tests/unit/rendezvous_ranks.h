@@ -36,7 +36,7 @@ struct outcome {
 
 /* The environment that a launcher gives to one process, and the body that it runs in the world. */
 struct process {
-    const char *host, *run_id;
+    const char *host, *run_id, *secret;
     int port, rank, size;
     bool row; /* meet on the ports after MASTER_PORT, not on `port` alone */
     int64_t timeout_ns;
@@ -68,6 +68,8 @@ static inline int run(const struct process *p, struct ddp_err *err)
         set_number("DDPBENCH_PORT", p->port);
     if (p->run_id != NULL)
         setenv("TORCHELASTIC_RUN_ID", p->run_id, 1);
+    if (p->secret != NULL)
+        setenv("DDPBENCH_SECRET", p->secret, 1);
     DDP_TRY(ddp_launcher_detect(&launcher, err));
     DDP_TRY(ddp_comm_create(&ddp_control_tcp, &launcher.rank_info, &options, &comm, err));
     const int rc = p->body != NULL ? p->body(comm, err) : 0;
@@ -122,6 +124,52 @@ static inline int free_port(void)
         if (n == DDP_RENDEZVOUS_PORTS)
             return port;
     }
+}
+
+/* Connects to the server, which may not listen yet, and sends some bytes. */
+static inline int speak(int port, const void *data, size_t bytes)
+{
+    struct ddp_tcp_address address;
+    int count, fd, rc;
+    assert_int_equal(ddp_tcp_resolve("127.0.0.1", INT64_MAX, &address, &count, NULL), 0);
+    for (int i = 0; i < 1000; i++) {
+        rc = ddp_tcp_connect(&address, port, ddp_now_ns() + SECOND, &fd);
+        if (rc == 0)
+            break;
+        ddp_sleep_ns(SECOND / 100);
+    }
+    assert_int_equal(rc, 0);
+    (void)!ddp_tcp_send(fd, data, bytes, ddp_now_ns() + SECOND);
+    return fd;
+}
+
+static inline struct ddp_hello hello_of(int rank, int size, uint64_t token)
+{
+    return (struct ddp_hello){.magic = DDP_HELLO_MAGIC,
+                              .version = DDP_HELLO_VERSION,
+                              .rank = (uint32_t)rank,
+                              .size = (uint32_t)size,
+                              .port = 1,
+                              .token = token};
+}
+
+/* Returns the key of the job that meets on `port` of 127.0.0.1. */
+static inline struct ddp_job_key key_of(int port, const char *secret)
+{
+    struct ddp_rendezvous_config config;
+    char text[16];
+    snprintf(text, sizeof text, "%d", port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", "1", 1);
+    assert_int_equal(ddp_launcher_rendezvous(text, secret, &config, NULL), 0);
+    return config.key;
+}
+
+/* Returns the server's answer, or 0 if it closes the connection. */
+static inline uint32_t heard(int fd)
+{
+    struct ddp_answer a;
+    return ddp_tcp_receive(fd, &a, sizeof a, ddp_now_ns() + 10 * SECOND) == 0 ? a.verdict : 0;
 }
 
 static inline int setup(void **state)

@@ -103,6 +103,6 @@ int main(void)
         cmocka_unit_test(test_as_checked_offline),
         cmocka_unit_test(test_contradictions),
     };
-    unsetenv("DDPBENCH_HOSTS");
+    unsetenv("DDPBENCH_SIMULATE_HOSTS");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

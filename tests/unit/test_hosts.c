@@ -1,4 +1,4 @@
-/* Hosts: DDPBENCH_HOSTS, the ranks of a world and of its groups that share a host, and the
+/* Hosts: DDPBENCH_SIMULATE_HOSTS, the ranks of a world and of its groups that share a host, and the
  * segment that another process attaches. tests/mpi tests hosts under mpiexec. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void test_parse(void **state)
         struct ddp_err err = DDP_ERR_INIT;
         if (ddp_hosts_parse(bad[i].text, bad[i].size, of, &err) != DDP_EUSAGE)
             fail_msg("'%s' for %d ranks was taken", bad[i].text, bad[i].size);
-        assert_true(text_names(err.text, "DDPBENCH_HOSTS"));
+        assert_true(text_names(err.text, "DDPBENCH_SIMULATE_HOSTS"));
         assert_true(err.hint[0] != '\0');
     }
 }
@@ -95,10 +95,10 @@ static void run(const char *hosts, int expected)
 {
     struct ddp_launch_outcome outcome = {0};
     struct ddp_err err = DDP_ERR_INIT;
-    setenv("DDPBENCH_HOSTS", hosts, 1);
+    setenv("DDPBENCH_SIMULATE_HOSTS", hosts, 1);
     int rc = ranks_run(3, DDP_LAUNCH_PROCESSES, (struct ranks_job){.body = check_groups}, &outcome,
                        &err);
-    unsetenv("DDPBENCH_HOSTS");
+    unsetenv("DDPBENCH_SIMULATE_HOSTS");
     if (rc != 0 || outcome.code != expected)
         fail_msg("%d, %d: %s (%s)", rc, outcome.code, err.text, outcome.report_text);
 }
@@ -110,7 +110,7 @@ static void test_groups(void **state)
     run("2", DDP_EUSAGE); /* fewer than the 3 ranks */
 }
 
-/* One host, and DDPBENCH_HOSTS does not simulate more: no hosts are created. */
+/* One host, and DDPBENCH_SIMULATE_HOSTS does not simulate more: no hosts are created. */
 static int check_plain(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {

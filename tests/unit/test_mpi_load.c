@@ -63,6 +63,7 @@ static void start_by(enum ddp_launcher_kind kind)
     case DDP_LAUNCHER_SLURM:
         setenv("SLURM_PROCID", "0", 1);
         setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+        setenv("PMIX_RANK", "0", 1);
         break;
     case DDP_LAUNCHER_TORCHRUN:
         setenv("MASTER_ADDR", "localhost", 1);
@@ -106,6 +107,9 @@ static void test_no_launcher(void **state)
     assert_int_equal(probe(dir, WORDS("mpiexec", "openmpi, mpich")), DDP_EUNAVAIL);
     start_by(DDP_LAUNCHER_TORCHRUN);
     assert_int_equal(probe(dir, WORDS("torchrun", "mpiexec")), DDP_EUNAVAIL);
+    start_by(DDP_LAUNCHER_SLURM);
+    unsetenv("PMIX_RANK");
+    assert_int_equal(probe(dir, WORDS("srun", "PMI", "--mpi=pmix", "--mpi=pmi2")), DDP_EUNAVAIL);
 }
 
 static void test_missing_module_is_named(void **state)

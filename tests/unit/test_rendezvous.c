@@ -1,5 +1,6 @@
 /* Ranks that meet over TCP: 2 to 8 ranks over IPv4 and IPv6, a missing rank, unknown peers, two
- * jobs on one port, a rank that connects twice, and ranks that disagree on the size. */
+ * jobs on one port, a rank that connects twice, and ranks that disagree on the size.
+ * test_rendezvous_secret.c tests jobs with a secret. */
 #include "unit/rendezvous_ranks.h"
 
 #include "comm/tcp/control_tcp.h"
@@ -105,18 +106,21 @@ static int is_open(struct ddp_comm *comm, struct ddp_err *err)
 }
 
 /* 127.1 stands for a host's own name, which often means a loopback address on that host. Ranks
- * of other hosts reach the host under another address, so a group's leader must listen on all
- * addresses. */
+ * of other hosts reach the host under another address, so a group's leader listens on all
+ * addresses if the job has a secret. Without a secret it listens only on the address of
+ * MASTER_ADDR. */
 static void test_listeners(void **state)
 {
     (void)state;
-    for (int open = 0; open < 2; open++) {
+    for (int i = 0; i < 3; i++) {
         const int port = free_port();
+        const bool open = i == 2;
         for (int r = 0; r < 2; r++)
-            start(r, (struct process){.host = open ? "127.1" : "127.0.0.1",
+            start(r, (struct process){.host = i > 0 ? "127.1" : "127.0.0.1",
                                       .port = port,
                                       .rank = r,
                                       .size = 2,
+                                      .secret = open ? "0123456789abcdef" : NULL,
                                       .body = open ? is_open : is_inside});
         for (int r = 0; r < 2; r++)
             finish(r);
@@ -145,58 +149,13 @@ static void test_missing(void **state)
     assert_says(1, DDP_ELOST, "rank 1|rank 0|127.0.0.1");
 }
 
-/* Connects to the server, which may not listen yet, and sends some bytes. */
-static int speak(int port, const void *words, size_t bytes)
-{
-    struct ddp_tcp_address address;
-    int count, fd, rc;
-    assert_int_equal(ddp_tcp_resolve("127.0.0.1", INT64_MAX, &address, &count, NULL), 0);
-    for (int i = 0; i < 1000; i++) {
-        rc = ddp_tcp_connect(&address, port, ddp_now_ns() + SECOND, &fd);
-        if (rc == 0)
-            break;
-        ddp_sleep_ns(SECOND / 100);
-    }
-    assert_int_equal(rc, 0);
-    (void)!ddp_tcp_send(fd, words, bytes, ddp_now_ns() + SECOND);
-    return fd;
-}
-
-static struct ddp_hello hello_of(int rank, int size, uint64_t token)
-{
-    return (struct ddp_hello){.magic = DDP_HELLO_MAGIC,
-                              .version = DDP_HELLO_VERSION,
-                              .rank = (uint32_t)rank,
-                              .size = (uint32_t)size,
-                              .port = 1,
-                              .token = token};
-}
-
-static uint64_t token_of(int port)
-{
-    struct ddp_rendezvous_config config;
-    char text[16];
-    snprintf(text, sizeof text, "%d", port);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("MASTER_PORT", "1", 1);
-    assert_int_equal(ddp_launcher_rendezvous(text, &config, NULL), 0);
-    return config.token;
-}
-
-/* Returns the server's answer to a hello, or 0 if it closes the connection. */
-static uint32_t heard(int fd)
-{
-    struct ddp_answer a;
-    return ddp_tcp_receive(fd, &a, sizeof a, ddp_now_ns() + 10 * SECOND) == 0 ? a.verdict : 0;
-}
-
 static void test_unknown_peers(void **state)
 {
     (void)state;
     static const char garbage[] = "GET / HTTP/1.1\r\nHost: example\r\n\r\n";
     static char much[1 << 20];
     const int port = free_port();
-    const uint64_t token = token_of(port);
+    const uint64_t token = key_of(port, NULL).token;
     start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = allgather_some});
     int silent = speak(port, "", 0);
     int half = speak(port, &(struct ddp_hello){.magic = DDP_HELLO_MAGIC}, 12);
@@ -235,17 +194,17 @@ static void test_unknown_peers(void **state)
 static void test_crowd(void **state)
 {
     (void)state;
-    int fd[200];
+    int fd[700];
     const int port = free_port();
     start(0, (struct process){.port = port, .rank = 0, .size = 2, .body = allgather_some});
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 700; i++)
         fd[i] = speak(port, "", 0);
     start(1, (struct process){.port = port, .rank = 1, .size = 2, .body = allgather_some});
     finish(0);
     finish(1);
     assert_says(0, 0, "");
     assert_says(1, 0, "");
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 700; i++)
         close(fd[i]);
 }
 
@@ -339,23 +298,26 @@ static void test_variables(void **state)
     setenv("MASTER_ADDR", "node1", 1);
     setenv("MASTER_PORT", "29500", 1);
     setenv("TORCHELASTIC_RUN_ID", "x", 1);
-    assert_int_equal(ddp_launcher_rendezvous(NULL, &a, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, NULL, &a, NULL), 0);
     assert_string_equal(a.host, "node1");
     assert_int_equal(a.port, 29501);
     assert_int_equal(a.ports, DDP_RENDEZVOUS_PORTS);
     setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
-    assert_int_equal(ddp_launcher_rendezvous("17", &b, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous("17", NULL, &b, NULL), 0);
     assert_int_equal(b.port, 17);
     assert_int_equal(b.ports, 1);
-    assert_true(a.token != b.token);
+    assert_true(a.key.token != b.key.token);
     setenv("MASTER_PORT", "65535", 1);
-    assert_int_equal(ddp_launcher_rendezvous(NULL, &b, NULL), 0);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, NULL, &b, NULL), 0);
     assert_int_equal(b.port, 65535 - DDP_RENDEZVOUS_PORTS);
     setenv("MASTER_PORT", "0x10", 1);
-    assert_int_equal(ddp_launcher_rendezvous(NULL, &b, &err), DDP_EMISMATCH);
+    assert_int_equal(ddp_launcher_rendezvous(NULL, NULL, &b, &err), DDP_EMISMATCH);
     assert_true(text_names(err.text, "MASTER_PORT|'0x10'"));
     err = DDP_ERR_INIT;
-    assert_int_equal(ddp_launcher_rendezvous("http", &b, &err), DDP_EUSAGE);
+    assert_int_equal(ddp_launcher_rendezvous("http", NULL, &b, &err), DDP_EUSAGE);
+    err = DDP_ERR_INIT;
+    assert_int_equal(ddp_launcher_rendezvous("17", "too short", &b, &err), DDP_EUSAGE);
+    assert_true(text_names(err.text, "DDPBENCH_SECRET|16") && !text_names(err.text, "too short"));
     unsetenv("MASTER_ADDR");
     unsetenv("MASTER_PORT");
     unsetenv("TORCHELASTIC_RUN_ID");

@@ -333,9 +333,9 @@ static void placements_add_up(void **state)
                 const struct ranks_job job = {.body = add_up, .arg = &p};
                 snprintf(text, sizeof text, "%d*", hosts);
                 if (hosts > 1)
-                    setenv("DDPBENCH_HOSTS", text, 1);
+                    setenv("DDPBENCH_SIMULATE_HOSTS", text, 1);
                 const int rc = ranks_run(ranks, DDP_LAUNCH_THREADS, job, &outcome, &err);
-                unsetenv("DDPBENCH_HOSTS");
+                unsetenv("DDPBENCH_SIMULATE_HOSTS");
                 if (rc != 0 || outcome.code != 0)
                     fail_msg("%s, %d ranks: %s%s", p.how->name, ranks, err.text,
                              outcome.report_text);

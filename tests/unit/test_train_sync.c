@@ -151,9 +151,9 @@ static void placements_give_the_same_sum(void **state)
                 other.o.bucket_bytes = hosts * 40000;
                 other.o.check_replicas = true;
                 if (hosts > 1)
-                    setenv("DDPBENCH_HOSTS", "2*", 1);
+                    setenv("DDPBENCH_SIMULATE_HOSTS", "2*", 1);
                 expect_success(&other);
-                unsetenv("DDPBENCH_HOSTS");
+                unsetenv("DDPBENCH_SIMULATE_HOSTS");
                 assert_string_equal(other.start.aggregate, ddp_aggregates()[i]->name);
                 const double a = reference.epochs[0].eval_loss, b = other.epochs[0].eval_loss;
                 assert_true(fabs(a - b) < 1e-5 * a);

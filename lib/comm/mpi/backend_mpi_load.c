@@ -69,8 +69,14 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
 {
     char modules[64];
     list_modules(dir, modules, sizeof modules);
-    if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_fail(err, DDP_EUNAVAIL, "torchrun does not start MPI (modules here: %s)", modules);
+    if (launcher->kind == DDP_LAUNCHER_SLURM) {
+        ddp_fail(err, DDP_EUNAVAIL, "srun gave the ranks no PMI, so they cannot start an MPI");
+        return ddp_hint(err, "srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH), see `srun "
+                             "--mpi=list`; without MPI: --backend ucx");
+    }
+    if (launcher->over_tcp)
+        ddp_fail(err, DDP_EUNAVAIL, "%s does not start MPI (modules here: %s)", launcher->name,
+                 modules);
     else
         ddp_fail(err, DDP_EUNAVAIL,
                  "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
@@ -116,7 +122,7 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
     DDP_TRY(ddp_launcher_detect(&launcher, err));
     if (ddp_backend_module_dir(given_dir, dir, sizeof dir) != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
-    if (launcher.kind == DDP_LAUNCHER_NONE || launcher.kind == DDP_LAUNCHER_TORCHRUN)
+    if (launcher.kind == DDP_LAUNCHER_NONE || launcher.over_tcp)
         return no_launcher(&launcher, dir, err);
     for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
         if (launcher.flavour != NULL && strcmp(launcher.flavour, flavours[i].name) != 0)

@@ -47,7 +47,7 @@ struct ddp_control_share {
 
 /* State that all communicators of a process share. */
 struct ddp_control_world {
-    uint64_t token;
+    struct ddp_job_key key;
     struct ddp_listener listener;
     struct ddp_endpoint *endpoint; /* [size of the world] */
     /* [size of the world] the host name of each rank; "" until the ranks have exchanged them. */
@@ -417,10 +417,11 @@ static int tcp_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     struct ddp_tcp_control *c = NULL;
     int rc;
     (void)options;
-    DDP_TRY(ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err));
+    DDP_TRY(ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), ddp_conf_get(DDP_CONF_SECRET),
+                                    &config, err));
     DDP_TRY_GOTO(DDP_NEW(&w, 1, err), err_free);
     w->listener.fd = -1;
-    w->token = config.token;
+    w->key = config.key;
     DDP_TRY_GOTO(DDP_NEW(&w->endpoint, (size_t)comm->size, err), err_free);
     DDP_TRY_GOTO(DDP_NEW(&w->host, (size_t)comm->size, err), err_free);
     DDP_TRY_GOTO(control_create(comm->size, &c, err), err_free);
@@ -446,7 +447,7 @@ static int tcp_group(struct ddp_comm *parent, struct ddp_comm *child, struct ddp
     struct ddp_tcp_control *c = NULL;
     int rc = control_create(child->size, &c, err);
     if (rc == 0)
-        rc = ddp_rendezvous_group(p->world->token, child->id, child->rank, child->size,
+        rc = ddp_rendezvous_group(&p->world->key, child->id, child->rank, child->size,
                                   &p->world->endpoint[child->world_rank[0]], &p->world->listener,
                                   child->timeout_ns, &c->connections, err);
     if (rc != 0) {
@@ -477,7 +478,8 @@ static int tcp_probe(const char *module_dir, struct ddp_err *err)
 {
     struct ddp_rendezvous_config config;
     (void)module_dir;
-    return ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), &config, err);
+    return ddp_launcher_rendezvous(ddp_conf_get(DDP_CONF_PORT), ddp_conf_get(DDP_CONF_SECRET),
+                                   &config, err);
 }
 
 const struct ddp_backend ddp_control_tcp = {

@@ -1,0 +1,70 @@
+/* Starts the ranks of a command on several hosts over ssh (--hosts). This process is the *head*. It
+ * starts one ssh per host, which starts the *agent* there: the same binary, at the same path, with
+ * the argument DDP_REMOTE_AGENT. The agent reads the job from its stdin, starts the ranks of its
+ * host and waits for them. The ranks meet over TCP (launch/rendezvous.h) and have a random secret,
+ * which the agent receives on its stdin, too, because other users can read command lines. Rank 0 is
+ * on the first host and is the collector. The ranks write to the stdout and stderr of their agent,
+ * and ssh forwards both. The head starts the agent of its own host without ssh.
+ *
+ * The head keeps the agents' stdins open. A byte tells the agent to pass a signal on to its ranks.
+ * If the head or a connection ends, stdin ends, and the agent ends its ranks. If a rank fails, its
+ * agent ends the other ranks of the host, unless they end by themselves within 5 s. If an agent
+ * fails, the head ends the other agents in the same way. */
+#ifndef DDP_RUN_REMOTE_H
+#define DDP_RUN_REMOTE_H
+
+#include "run/command.h"
+
+#define DDP_REMOTE_AGENT "host-agent"
+
+/* Signals are passed on, and failing ranks are waited for, for this time before SIGTERM and then
+ * SIGKILL follow. */
+#define DDP_REMOTE_GRACE_NS INT64_C(5000000000)
+
+/* Limits of --hosts. */
+#define DDP_REMOTE_RANKS_MAX      4096
+#define DDP_REMOTE_HOST_RANKS_MAX 256
+
+struct ddp_remote_host {
+    char name[256]; /* a host name or address, possibly USER@HOST */
+    int ranks;
+};
+
+struct ddp_remote_hosts {
+    struct ddp_remote_host *host; /* [count] */
+    int count, ranks;             /* ranks: on all hosts */
+};
+
+/* Reads a list of hosts "a:2,b,[::1]:4", or the lines of a hostfile "a:2", "a slots=2" or "a", with
+ * comments after "#". Without a number, a host has one rank. Release *out with free(out->host).
+ * Returns DDP_EUSAGE for an illegal list, and DDP_ECONFIG for an illegal file. */
+int ddp_remote_parse(const char *text, bool is_file, struct ddp_remote_hosts *out,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Starts the ranks on the hosts of --hosts or --hostfile, and waits for their end. Sets *done to
+ * whether this process has nothing left to do. It is false if both texts are NULL, or if this
+ * process is a rank of such a job. Returns the code of the rank that failed first. Another code
+ * replaces DDP_ELOST, because the ranks that have lost another rank fail with DDP_ELOST. */
+int ddp_remote_run(struct ddp_app *app, const char *hosts, const char *hostfile, bool *done,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Runs the agent of a host. Returns the code of the rank that failed first, as ddp_remote_run
+ * does. */
+int ddp_remote_agent(struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Adds a failure to *code, the code of the job (0: none). A signal, which may have come because
+ * another rank failed, replaces no other code. */
+void ddp_remote_add_code(int *code, int failure);
+
+/* Signals by which processes end each other, with times. */
+struct ddp_remote_end {
+    int signal;    /* the next signal to send; 0: none */
+    int64_t at_ns; /* the time to send it */
+};
+/* Plans `signal`, to be sent after delay_ns, unless a signal is planned already. */
+void ddp_remote_plan(struct ddp_remote_end *end, int signal, int64_t delay_ns);
+/* Returns the signal to send now, or 0. SIGTERM is followed by SIGKILL after the grace time. */
+int ddp_remote_due(struct ddp_remote_end *end);
+/* Returns the timeout for poll(2) until the next signal, at most 1 s. */
+int ddp_remote_poll_ms(const struct ddp_remote_end *end);
+
+#endif
