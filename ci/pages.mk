@@ -18,7 +18,17 @@ $(VENV)/e2e:
 	$(Q)$(PYTHON) -m venv $(VENV)
 	$(Q)$(VENV)/bin/pip install -q playwright==1.* axe-playwright-python==0.*
 	$(Q)touch $@
-.PHONY: e2e
-e2e: all $(VENV)/e2e ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
+# The codecs of 8-bit floats are compared with those of ml-dtypes, also from PyPI.
+$(VENV)/fp8:
+	$(Q)$(PYTHON) -m venv $(VENV)
+	$(Q)$(VENV)/bin/pip install -q ml-dtypes==0.* numpy
+	$(Q)touch $@
+$(O)/tests/e2e/fp8_convert: tests/e2e/fp8_convert.c lib/device/element_ops.h $(O)/libddpcore.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(O)/libddpcore.a $(BASE_LIBS)
+.PHONY: e2e e2e-fp8
+e2e-fp8: $(O)/tests/e2e/fp8_convert $(VENV)/fp8
+	$(Q)$(VENV)/bin/python tests/e2e/fp8_codes.py $<
+e2e: all e2e-fp8 $(VENV)/e2e ## open pages of `ddpbench report` in headless chromium (no errors, no requests, axe-core); compare fp8 with ml-dtypes
 	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)
 	$(if $(filter 1,$(HAVE_CUDA)),$(Q)tests/e2e/old_cuda.sh $(VENV)/bin/python)

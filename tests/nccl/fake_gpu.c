@@ -154,7 +154,11 @@ void fake_gpu_select(int index)
 static int info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     (void)err;
-    *out = (struct ddp_device_info){.name = "Fake", .runtime = "CUDA fake", .memory_bytes = SPAN};
+    const char *capability = getenv("FAKE_GPU_CAPABILITY");
+    *out = (struct ddp_device_info){.name = "Fake",
+                                    .runtime = "CUDA fake",
+                                    .memory_bytes = SPAN,
+                                    .capability = capability ? atoi(capability) : 90};
     snprintf(out->bus, sizeof out->bus, "0000:%02x:00.0", index);
     return 0;
 }

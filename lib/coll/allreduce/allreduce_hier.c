@@ -26,10 +26,10 @@
  * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
  * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
  * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
- * average is divided once. Averages of 16-bit floats are divided in the sum over a host, before the
+ * average is divided once. Averages of narrow floats are divided in the sum over a host, before the
  * sum is rounded, so that no partial sum overflows. If there is only one host, all averages are
  * divided in the sum over the host. Other averages are divided in the last combination between
- * hosts. 16-bit floats are rounded once in the sum over a host, and H - 1 times between hosts (once
+ * hosts. Narrow floats are rounded once in the sum over a host, and H - 1 times between hosts (once
  * if spread). Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
@@ -40,6 +40,7 @@
  * Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
  * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
  * in `out`. The messages and combines of the leaders need memory traffic in addition. */
+#include "base/dtype_info.h"
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
@@ -578,7 +579,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 {
     const struct ddp_hosts *hosts = comm->hosts;
     const int divisor = ddp_coll_divisor(comm, args->op);
-    const bool inside = hosts->count == 1 || args->dtype == DDP_F16 || args->dtype == DDP_BF16;
+    const bool inside = hosts->count == 1 || ddp_dtype_is_narrow(args->dtype);
     struct hier_call call = {
         .comm = comm,
         .local = hosts->local,
