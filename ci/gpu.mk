@@ -54,7 +54,11 @@ GPU_SCRIPTS = tests/gpu/record.bats $(NEED_GPU)
 $(GPU_BENCH): $(GPU_BENCH).o $(O)/libddpcore.a
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(WHOLE_CORE) $(BASE_LIBS)
 -include $(GPU_BENCH).d
-.PHONY: test-gpu bench-gpu sanitize-gpu
+.PHONY: test-gpu bench-gpu sanitize-gpu gpu-pack
+# The machine with the GPU may have no headers and no packages. Carry build/carry there beside the sources.
+gpu-pack: all $(GPU_BIN) $(GPU_BENCH) ## copy what tests/gpu/first_day.sh needs to build/carry
+	$(Q)rm -rf build/carry
+	$(Q)tests/gpu/first_day.sh pack $(O) build/carry
 test-gpu: all $(GPU_BIN) ## run the tests on the GPU: results/gpu-tests.json
 	$(Q)RUNS=$${RUNS:-1} DDPBENCH=$(abspath $(O)/ddpbench) PYTHON=$(PYTHON) python3 tests/gpu/run_tests.py --out results/gpu-tests.json \
 	  $(GPU_BIN) $(GPU_SCRIPTS)

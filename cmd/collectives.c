@@ -110,9 +110,10 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "
             "record gets a note"),
-    DDP_OPT(FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
-            "run the operation in a progress thread beside a compute loop of the same length; "
-            "report how much of the operation is hidden"),
+    DDP_OPT(
+        FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
+        "run the operation in a progress thread (on a GPU: on a stream) beside a compute loop of "
+        "the same length; report how much of the operation is hidden"),
     DDP_OPT_END,
 };
 
@@ -407,15 +408,15 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
         snprintf(extra, sizeof extra, " and %s to compress", more);
     describe_timing(&v->bench, timing, sizeof timing);
     ddp_points_job.estimate(v, ranks, ranks, &time);
-    fprintf(app->out,
-            "# dry run: %d point%s; each: %s, after %lld warm-up iterations; backend %s\n",
-            plan->count, plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
-    fprintf(app->out, "# %s memory: %d rank%s x %d buffers x %s%s = %s; available: %s\n",
-            plan->host_bytes == plan->buffer_bytes ? ddp_memory_name(plan->memory) : "host", ranks,
-            ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
+    ddp_print_note(
+        app->out, "dry run: %d point%s; each: %s, after %lld warm-up iterations; backend %s",
+        plan->count, plan->count == 1 ? "" : "s", timing, (long long)v->bench.warmup, backend);
+    ddp_print_note(app->out, "%s memory: %d rank%s x %d buffers x %s%s = %s; available: %s",
+                   plan->host_bytes == plan->buffer_bytes ? ddp_memory_name(plan->memory) : "host",
+                   ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
     ddp_print_time(&time, app->out);
     for (int i = 0; i < plan->small_count; i++)
-        fprintf(app->out, "# left out: %s: %s\n", plan->small[i].what, plan->small[i].reason);
+        ddp_print_note(app->out, "left out: %s: %s", plan->small[i].what, plan->small[i].reason);
     for (int i = 0; i < plan->count; i++) {
         ddp_point_id(&plan->points[i], id, sizeof id);
         fprintf(app->out, "%s\n", id);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
+#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
@@ -123,7 +124,7 @@ static void check_backends(struct doctor *d)
                  library ? " (" : "", library ? library : "", library ? ")" : "");
         else if ((*b)->caps & DDP_CAP_DEVICE)
             find_no_device(d, *b, subject, &why, torchrun && !has_ucx);
-        else if (*b == ucx) /* other backends do its work on one host, and MPI between hosts */
+        else if (*b == ucx) /* not a failure, because other backends can do the same */
             find(d, DDP_DOCTOR_FINE, subject, "", "not usable: %s", why.text);
         else if (needs_launcher || !launched)
             find(d, DDP_DOCTOR_FAIL, subject, why.hint, "%s", why.text);
@@ -376,6 +377,22 @@ static void check_memory(struct doctor *d)
          "%s available of %s", available, total);
 }
 
+/* OpenBLAS chooses its kernels Prescott, which use SSE only, for processors that it does not know
+ * (get_coretype in its driver/others/dynamic.c). */
+static void check_blas(struct doctor *d)
+{
+    struct ddp_err why = DDP_ERR_INIT;
+    char blas[DDP_BLAS_NAME_BYTES];
+    if (ddp_training_probe_blas(blas, &why) != 0)
+        find(d, DDP_DOCTOR_WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
+    else if (strstr(blas, "Prescott") != NULL && ddp_cpu_best_simd() >= DDP_SIMD_AVX2)
+        find(d, DDP_DOCTOR_WARN, "BLAS",
+             "set OPENBLAS_CORETYPE=Haswell, or install a newer OpenBLAS",
+             "%s: these kernels do not use AVX2, so `train` is slow", blas);
+    else
+        find(d, DDP_DOCTOR_FINE, "BLAS", "", "%s", blas);
+}
+
 static void check_training(struct doctor *d)
 {
     const char *given = ddp_conf_get(DDP_CONF_DATA_DIR);
@@ -402,12 +419,7 @@ static void check_training(struct doctor *d)
         find(d, readable ? DDP_DOCTOR_FINE : DDP_DOCTOR_WARN, "data folder",
              readable ? "" : "correct DDPBENCH_DATA_DIR", "DDPBENCH_DATA_DIR is %.200s%s", given,
              readable ? "" : ", which cannot be read");
-    struct ddp_err why = DDP_ERR_INIT;
-    char blas[DDP_BLAS_NAME_BYTES];
-    if (ddp_training_probe_blas(blas, &why) == 0)
-        find(d, DDP_DOCTOR_FINE, "BLAS", "", "%s", blas);
-    else
-        find(d, DDP_DOCTOR_WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
+    check_blas(d);
 }
 
 static int count_verdicts(const struct doctor *d, enum ddp_doctor_verdict verdict)

@@ -6,9 +6,9 @@
 
 /* Connects the ranks of a job that mpiexec or srun started. Rank 0 then prints the findings of all
  * ranks. It prints equal findings once, with the hosts or ranks that have them. Returns true if
- * rank 0 has printed. Returns false if the ranks could not be connected in time, and then each rank
- * should print its own findings. All ranks of the job call this function. Sets *child to the
- * process to pass to ddp_doctor_end_child. */
+ * rank 0 has printed. Returns false if the ranks could not be connected in time. Each rank should
+ * then print its own findings. All ranks of the job call this function. Sets *child to the process
+ * to pass to ddp_doctor_end_child. */
 bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
                     const struct ddp_finding *findings, int count, bool json, pid_t *child);
 /* Waits for the child process that ddp_doctor_job has started, and kills it after a time limit.
@@ -16,8 +16,8 @@ bool ddp_doctor_job(const struct ddp_app *app, const struct ddp_sysinfo *info,
  * wait in MPI. Under Hydra the rank then kills the child at once. Other launchers would end the job
  * when the child ends, so the rank first gives the other hosts time to print. */
 void ddp_doctor_end_child(const struct ddp_app *app, pid_t child, bool done);
-/* Returns how long a rank that cannot take part in ddp_doctor_job waits before it exits, in us. It
- * waits because a launcher ends the job when the first rank fails, and the other ranks have to
+/* Returns how long a rank that cannot take part in ddp_doctor_job waits before it exits, in us. The
+ * rank waits because a launcher ends the job when the first rank fails, and the other ranks have to
  * print first. */
 int64_t ddp_doctor_linger_us(const struct ddp_app *app);
 

@@ -34,7 +34,7 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 }
 
 /* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. If the name
- * is too long for this, the text begins 2 spaces behind it. */
+ * is too long for this, the text begins 2 spaces after the name. */
 static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
 {
     size_t start = out->length;

@@ -1,6 +1,10 @@
 /* Options and operands of several commands. */
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
+#include "base/strbuf.h"
+#include "base/terminal.h"
 #include "base/unit.h"
 #include "cmd.h"
 #include "comm/hosts.h"
@@ -142,13 +146,28 @@ int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *p
                     takes, parsed->operands[most]);
 }
 
+void ddp_print_note(FILE *out, const char *fmt, ...)
+{
+    struct ddp_terminal terminal;
+    struct ddp_strbuf line = DDP_STRBUF_INIT;
+    char text[600];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ddp_terminal_read(fileno(out), &terminal);
+    ddp_strbuf_wrap(&line, text, 2, terminal.columns, 4);
+    fprintf(out, "# %s\n", line.failed ? text : line.text);
+    ddp_strbuf_release(&line);
+}
+
 void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
 {
-    char about[24], most[24];
+    char about[24], most[24], limit[80] = "";
     ddp_format_ns(estimate->seconds * 1e9, about, sizeof about);
     ddp_format_ns(estimate->most * 1e9, most, sizeof most);
-    fprintf(out, "# time: about %s, estimated from sizes and the speed of an older core", about);
     if (isfinite(estimate->most))
-        fprintf(out, "; about %s if every point takes all of --max-time", most);
-    fputs("\n", out);
+        snprintf(limit, sizeof limit, "; about %s if every point takes all of --max-time", most);
+    ddp_print_note(out, "time: about %s, estimated from sizes and the speed of an older core%s",
+                   about, limit);
 }

@@ -67,15 +67,16 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
         ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
     ddp_format_size(all.bytes, most, sizeof most);
     ddp_printable(v->config_path, path, sizeof path);
-    fprintf(out,
-            "# dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
-            "(--launches), ranks are started %d time%s in all\n",
-            path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
-            v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
-    fprintf(out, "# memory: at most %s at a time; available: %s\n", most, have);
+    ddp_print_note(
+        out,
+        "dry run of %s: %d points and %d training run%s per repetition, %lld repetition%s "
+        "(--launches), ranks are started %d time%s in all",
+        path, v->points, trained, trained == 1 ? "" : "s", (long long)v->launches,
+        v->launches == 1 ? "" : "s", v->stage_count, v->stage_count == 1 ? "" : "s");
+    ddp_print_note(out, "memory: at most %s at a time; available: %s", most, have);
     ddp_print_time(&all, out);
     for (int i = 0; i < v->skipped_count; i++)
-        fprintf(out, "# left out: %s: %s\n", v->skipped[i].what, v->skipped[i].reason);
+        ddp_print_note(out, "left out: %s: %s", v->skipped[i].what, v->skipped[i].reason);
 }
 
 static void print_item(const struct ddp_sweep_item *item, FILE *out)
@@ -103,8 +104,8 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
         print_head(v, app->out);
         for (int s = 0; s < v->stage_count; s++) {
             const struct ddp_sweep_launch_group *stage = &v->stages[s];
-            fprintf(app->out, "# repetition %d: %d rank%s over %s\n", stage->launch, stage->ranks,
-                    stage->ranks == 1 ? "" : "s", stage->backend);
+            ddp_print_note(app->out, "repetition %d: %d rank%s over %s", stage->launch,
+                           stage->ranks, stage->ranks == 1 ? "" : "s", stage->backend);
             for (int i = 0; i < stage->count; i++)
                 print_item(&v->items[stage->items[i]], app->out);
         }

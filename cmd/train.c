@@ -363,12 +363,12 @@ static void print_runs(const struct ddp_app *app, const struct ddp_train_values 
     const double steps = ddp_train_values_steps(v, ranks, &batch);
     ddp_training_job.estimate(v, ranks, ddp_app_local_ranks(app, ranks), &estimate);
     ddp_format_size(estimate.bytes, bytes, sizeof bytes);
-    fprintf(app->out,
-            "# dry run: %d training run%s of %.0f steps, %d rank%s x batch %d, backend %s\n", runs,
-            runs == 1 ? "" : "s", steps, ranks, ranks == 1 ? "" : "s", batch, backend);
-    fprintf(app->out, "# memory of this host's ranks: %s, without the data set\n", bytes);
+    ddp_print_note(app->out,
+                   "dry run: %d training run%s of %.0f steps, %d rank%s x batch %d, backend %s",
+                   runs, runs == 1 ? "" : "s", steps, ranks, ranks == 1 ? "" : "s", batch, backend);
+    ddp_print_note(app->out, "memory of this host's ranks: %s, without the data set", bytes);
     ddp_print_time(&estimate, app->out);
-    fprintf(app->out, "# the time of the exchange is not counted\n");
+    ddp_print_note(app->out, "the time of the exchange is not counted");
     for (int seed = 0; seed < v->seeds.n; seed++)
         for (int job = 0; job < v->job_count; job++)
             fprintf(app->out, "train %s on %s, sync %s, seed %lld, %d rank%s\n", model_of(v)->name,

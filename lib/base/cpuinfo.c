@@ -1,10 +1,13 @@
 #include "base/cpuinfo.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,7 +29,7 @@ static int has_f16c(void)
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & (1u << 29));
 }
 
-enum ddp_simd ddp_cpu_best_simd(void)
+static enum ddp_simd find_best_simd(void)
 {
     /* __builtin_cpu_supports also checks, by XGETBV, that the operating system saves the
      * registers. */
@@ -39,11 +42,24 @@ enum ddp_simd ddp_cpu_best_simd(void)
     return DDP_SIMD_AVX2;
 }
 #else
-enum ddp_simd ddp_cpu_best_simd(void)
+static enum ddp_simd find_best_simd(void)
 {
     return DDP_SIMD_SCALAR;
 }
 #endif
+
+enum ddp_simd ddp_cpu_best_simd(void)
+{
+    /* The answer is kept, because a cpuid instruction may take 10 us or more in a virtual machine.
+     * Threads that find it at the same time find the same one. */
+    static atomic_int best = -1;
+    int level = atomic_load_explicit(&best, memory_order_relaxed);
+    if (level < 0) {
+        level = (int)find_best_simd();
+        atomic_store_explicit(&best, level, memory_order_relaxed);
+    }
+    return (enum ddp_simd)level;
+}
 
 const char *ddp_simd_name(enum ddp_simd level)
 {
@@ -74,6 +90,40 @@ int ddp_cpu_usable_cores(void)
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 ? (int)online : 1;
+}
+
+/* Sets *out to the processors of `list`. Returns false if `list` is empty or malformed. */
+static bool parse_list(const char *list, cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    for (const char *at = list;; at++) {
+        char *end;
+        const unsigned long first =
+            isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : CPU_SETSIZE;
+        unsigned long last = first;
+        if (first >= CPU_SETSIZE)
+            return false;
+        if (*end == '-' && isdigit((unsigned char)end[1]))
+            last = strtoul(end + 1, &end, 10);
+        if (last < first || last >= CPU_SETSIZE)
+            return false;
+        for (unsigned long cpu = first; cpu <= last; cpu++)
+            CPU_SET(cpu, out);
+        if (*end == '\0')
+            return true;
+        if (*end != ',')
+            return false;
+        at = end;
+    }
+}
+
+bool ddp_cpu_restrict(const char *list)
+{
+    cpu_set_t near, now;
+    if (!parse_list(list, &near) || sched_getaffinity(0, sizeof now, &now) != 0)
+        return false;
+    CPU_AND(&near, &near, &now);
+    return CPU_COUNT(&near) > 0 && sched_setaffinity(0, sizeof near, &near) == 0;
 }
 
 #define INDICES 8 /* maximum number of caches read per processor; four is usual */

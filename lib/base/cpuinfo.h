@@ -23,6 +23,12 @@ int ddp_simd_parse(const char *name);
  * least 1. */
 int ddp_cpu_usable_cores(void);
 
+/* Restricts the calling thread, and the threads that it starts later, to those processors of `list`
+ * that it may use now. `list` is a list of Linux, such as "0-15,32-47". Returns whether the thread
+ * was restricted. Changes nothing if `list` is empty or malformed, or if the thread may use none of
+ * its processors. */
+bool ddp_cpu_restrict(const char *list);
+
 /* The last-level cache, as Linux reports it. Its size decides whether a copy uses stores that
  * bypass the cache. Only caches of level 3 or above count, because a virtual machine that reports
  * only lower levels hides the last level of its processor. */

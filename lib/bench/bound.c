@@ -36,7 +36,7 @@
 /* Largest number of durations that one measurement stores. */
 #define TIMES_MAX DDP_MAX(ROUNDS_MAX, SLICES_MAX *ROUNDS_MIN)
 /* If the rounds of a loop are cut into slices, they are measured in several batches, at most
- * BATCHES_MAX. There is another batch as long as the last one has reduced the fastest time by at
+ * BATCHES_MAX. Another batch follows as long as the last one has reduced the fastest time by at
  * least the fraction SETTLED. A large L3 cache that other programs share fills with the arrays only
  * after many rounds. */
 #define BATCHES_MAX 4

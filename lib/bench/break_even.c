@@ -17,19 +17,19 @@ static double sent_bytes(const struct ddp_sparse_alg *alg, int ranks, size_t n, 
 double ddp_break_even_predicted(const struct ddp_sparse_alg *alg, int ranks, size_t n,
                                 double dense_bytes)
 {
-    /* Bisection. The start values 0 and n + 1 are not evaluated. For all later values, a rank sends
-     * at most dense_bytes with `enough` entries, and more with `much` entries. */
-    size_t enough = 0, much = n + 1;
+    /* Bisection. If a list has `fits` entries, a rank sends at most dense_bytes. If it has
+     * `too_many` entries, a rank sends more. The start values 0 and n + 1 are not evaluated. */
+    size_t fits = 0, too_many = n + 1;
     if (n == 0 || ranks < 2)
         return NAN;
-    while (much - enough > 1) {
-        size_t middle = enough + (much - enough) / 2;
+    while (too_many - fits > 1) {
+        size_t middle = fits + (too_many - fits) / 2;
         if (sent_bytes(alg, ranks, n, middle) <= dense_bytes)
-            enough = middle;
+            fits = middle;
         else
-            much = middle;
+            too_many = middle;
     }
-    return (double)enough / (double)n;
+    return (double)fits / (double)n;
 }
 
 double ddp_break_even_estimated(const double *phase_ns, double density, double dense_ns)

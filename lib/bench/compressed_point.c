@@ -197,7 +197,7 @@ static int exchange_check(struct ddp_compressed_bench *b, const struct exchange 
     return rc;
 }
 
-/* Tells the verifier the residual and the number of exchanges so far. */
+/* Passes the residual and the number of exchanges so far to the verifier. */
 static void exchange_adopt(struct ddp_compressed_bench *b, const struct exchange *e)
 {
     struct ddp_compressed_counters now;
@@ -302,9 +302,9 @@ static struct ddp_compress_spec dense_method(enum ddp_baseline baseline)
                                         : ddp_compress_with(ddp_compressor_find("fp16"), NAN);
 }
 
-/* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. It
- * is the library's all-reduce (`native`). If `taken` is `native`, it is the choice of `auto` among
- * our own algorithms. Returns NULL if there is no other algorithm. */
+/* Returns the name of another all-reduce that may be faster than `taken`, the choice of `auto`. If
+ * `taken` is `native`, this is the choice of `auto` among our own algorithms. Otherwise it is
+ * `native`, the library's all-reduce. Returns NULL if the other algorithm cannot run. */
 static const char *other_candidate(const struct ddp_comm *group, const struct ddp_point *p,
                                    enum ddp_baseline baseline, const char *taken)
 {
@@ -393,8 +393,8 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times the exchange at a coarse grid of densities. For each baseline, two of these densities
- * enclose the break-even density. Then times the exchange at a few more densities between these
+/* Times the exchange at a coarse grid of densities. Then, for each baseline, times the exchange at
+ * a few more densities between the two that enclose the break-even density, if there are such
  * two. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)

@@ -20,8 +20,8 @@
 struct ddp_gradient {
     double (*tail)(double m); /* P(|X| > m); NULL: recorded gradients */
     /* quantile[c], c < CELLS: a fraction c/CELLS of all magnitudes lies below this value. A cell of
-     * the table lies between two adjacent values. The last cell has no upper end, so values in it
-     * are not drawn from the table but by inverting the tail. */
+     * the table lies between two adjacent values. The last cell has no upper end. Values in it are
+     * drawn by inverting the tail. */
     float quantile[CELLS + 1];
     uint64_t seed;
     float step; /* unit of ddp_gradient_round */

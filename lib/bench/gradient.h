@@ -8,7 +8,8 @@
  *
  *   normal      standard normal
  *   heavy-tail  Student's t with 3 degrees of freedom: variance 3, infinite fourth moment.
- *               It resembles gradients late in training, whose norm comes from few large values.
+ *               Gradients late in training resemble this distribution: a few large values dominate
+ *               their norm.
  *   FILE.npy    rows recorded by `train --dump-gradients` (base/npy.h). Several files are assigned
  *               to the ranks in turn. A row that is shorter than the measured size is repeated. */
 #ifndef DDP_BENCH_GRADIENT_H
@@ -34,9 +35,9 @@ void ddp_gradient_destroy(struct ddp_gradient *g);
  * of ranks; recorded rows are divided among them. Fails only if a file cannot be read. */
 int ddp_gradient_draw(struct ddp_gradient *g, int rank, int ranks, uint64_t step, size_t first,
                       float *out, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
-/* Rounds x[n] to multiples of ddp_gradient_step(), and limits their magnitude to 4096 times this
- * unit. A sum of up to 4096 such values is exact in f32, so any difference from the exact sum is an
- * error. NaN becomes 0. */
+/* Rounds x[n] to multiples of the unit ddp_gradient_step(), and limits their magnitude to 4096
+ * units. A sum of up to 4096 such values is exact in f32, so any difference from the exact sum is
+ * an error. NaN becomes 0. */
 void ddp_gradient_round(const struct ddp_gradient *g, float *x, size_t n);
 /* Returns the unit of rounding. It is the largest power of two that is at most a 64th of the
  * source's standard deviation, limited to 2^-100..2^60. For files, the root mean square of the

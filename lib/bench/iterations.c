@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/backend.h"
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
 #include "stats/series.h"
@@ -140,6 +141,9 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (comm->shm != NULL && it->starts++ % MOVE_STARTS == 0)
         DDP_TRY(ddp_shm_move_flags(comm, err));
     DDP_TRY(ddp_comm_barrier(comm, err));
+    /* A side channel without shared memory releases the ranks one after the other. */
+    if (comm->control != NULL && comm->control->shm == NULL)
+        DDP_TRY(comm->backend->barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW)
         return 0;
     int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;

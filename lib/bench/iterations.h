@@ -12,7 +12,8 @@
  * late, the iteration is counted as invalid and measured again.
  *
  * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
- * latest end on the common clock (clocks.h). With --block it is divided by the number of calls.
+ * latest end on the common clock (clocks.h). With --block K, an
+ * iteration is K calls in a row, and its time is divided by K.
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective

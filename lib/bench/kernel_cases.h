@@ -33,7 +33,7 @@ struct ddp_kernel_data {
     /* The following members belong to the case and size of the last ddp_kernel_begin. */
     size_t n;                                 /* elements */
     size_t kept_count;                        /* list entries that the last run read or wrote */
-    uint32_t hint;                            /* hint of a top-K, or the bits of a threshold */
+    uint32_t hint;                            /* hint of select_topk, or bits of the threshold */
     struct ddp_sparse list[DDP_KERNEL_LISTS]; /* views into b and index */
 };
 
@@ -46,9 +46,9 @@ struct ddp_kernel_case {
     enum ddp_op op;
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
-    /* Bytes that a run must move per element and per list entry. For a reduction, bytes_each is the
-     * number of elements that are read or written for one element of the result. ddp_kernel_bytes
-     * multiplies it by the size of an element. */
+    /* Bytes that a run must move per element and per list entry. Exception: for a reduction,
+     * bytes_each counts elements, those that are read or written per element of the result.
+     * ddp_kernel_bytes multiplies this count by the size of an element. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */

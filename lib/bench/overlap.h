@@ -1,7 +1,9 @@
 /* Measures how much of a non-blocking collective is hidden behind computation (--overlap-compute).
- * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop.
+ * The progress thread (coll/async.h) runs the operation while the rank runs an arithmetic loop. On
+ * a device the operation is put on the stream of the communicator, and the loop is a kernel that is
+ * put on a stream of its own.
  *
- * Three times are used:
+ * The overlap is computed from three durations:
  *
  *   pure     the time of the point: a rank starts the operation and waits for it at once
  *   compute  the loop alone, which each rank calibrates to take about as long as `pure`
@@ -10,14 +12,13 @@
  * `compute` and `total` are medians over iterations. The time of an iteration is its duration on
  * the slowest rank.
  *
- * The overlap is the hidden part of the shorter of the times `pure` and `compute`:
+ * The overlap is the hidden part of the shorter of `pure` and `compute`:
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
- * 0 means that `total` is as long as operation and loop one after the other. 1 means that the
- * shorter of the two takes no additional time. `compute` is measured without the operation. If the
- * progress thread takes processor time from its rank, `total` grows, and the overlap becomes
- * smaller.
+ * 0 means that `total` is at least `pure` + `compute`. 1 means that `total` is no longer than the
+ * longer of the two. `compute` is measured without the operation. If the progress thread takes
+ * processor time from its rank, `total` grows, and the overlap becomes smaller.
  *
  * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H
@@ -34,7 +35,10 @@ extern "C" {
 struct ddp_overlap {
     struct ddp_comm *comm; /* all ranks */
     const struct ddp_operands *operands;
-    struct ddp_async_request *request; /* prepared, not started */
+    /* The operation: a request that is prepared and not started, or on a device a plan. The other
+     * member is NULL. */
+    struct ddp_async_request *request;
+    struct ddp_coll_plan *plan;
     int64_t iters, warmup;
     /* Scratch: duration [iters], chunk [size * DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;

@@ -490,6 +490,21 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
     return ddp_hint(err, "use a smaller --size (--max-bytes) or fewer --ranks");
 }
 
+int ddp_plan_fits_gpu(const struct ddp_bench_plan *plan, int ranks, int64_t memory_bytes,
+                      struct ddp_err *err)
+{
+    char each[24], have[24];
+    uint64_t need;
+    if (!__builtin_mul_overflow(plan->buffer_bytes, (uint64_t)ranks * DDP_PLAN_BUFFERS, &need) &&
+        need <= (uint64_t)memory_bytes)
+        return 0;
+    ddp_format_size(plan->buffer_bytes, each, sizeof each);
+    ddp_format_size((uint64_t)memory_bytes, have, sizeof have);
+    ddp_fail(err, DDP_ENOMEM, "%d rank%s x %d buffers x %s do not fit into the %s of a GPU", ranks,
+             ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, have);
+    return ddp_hint(err, "use a smaller --size (--max-bytes)");
+}
+
 static int count_points(const struct ddp_bench_options *o, int algorithms, int sizes,
                         struct ddp_err *err)
 {

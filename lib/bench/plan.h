@@ -20,9 +20,9 @@ extern "C" {
 #define DDP_PLAN_POINTS_MAX 65536
 /* Number of buffers per rank: send and receive. In place, the second one keeps the input. */
 #define DDP_PLAN_BUFFERS 2
-/* Largest value of --iters. There is a limit because all durations are kept in memory. Without
- * --iters the limit is DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the
- * interval. */
+/* Largest value of --iters. All durations are kept in memory, so a limit is needed. Without --iters
+ * the limit is DDP_PLAN_ITERS_ADAPTIVE, because more iterations hardly narrow the interval of the
+ * median. */
 #define DDP_PLAN_ITERS_MAX      10000000
 #define DDP_PLAN_ITERS_ADAPTIVE 10000
 
@@ -100,8 +100,8 @@ struct ddp_bench_plan {
      * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
-    /* The sizes that were left out, because they hold no element per rank. There is one entry for
-     * each element type with such sizes. */
+    /* The sizes that were left out because they hold less than one element per rank. Each element
+     * type with such sizes has one entry. */
     struct ddp_left_out small[DDP_DTYPE_COUNT];
     int small_count;
 };
@@ -120,6 +120,10 @@ int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err)
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns DDP_ENOMEM if the buffers of `ranks` ranks need more than the memory_bytes of the GPU
+ * that they share. */
+int ddp_plan_fits_gpu(const struct ddp_bench_plan *plan, int ranks, int64_t memory_bytes,
+                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_ENOMEM if `ranks` ranks of one host need more than available_bytes. */
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err) DDP_MUST_CHECK;
@@ -129,7 +133,7 @@ int ddp_plan_check_offline(const struct ddp_bench_plan *plan, const struct ddp_b
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Copies the plan for connected ranks. Only connected ranks know whether they can have registered
  * memory. If they cannot have it, the copy uses private memory. But if the user chose registered
- * memory, this returns DDP_EUNAVAIL instead. asked: options->memory. Release *out with
+ * memory, the function returns DDP_EUNAVAIL instead. asked: options->memory. Release *out with
  * ddp_plan_release. */
 int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struct ddp_comm *comm,
                        struct ddp_bench_plan *out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -149,7 +149,7 @@ static void add_device_bytes(struct ddp_bench_plan *plan)
 }
 
 /* A point needs memory for its own exchange, for the two baselines, for a second candidate of the
- * fp16 baseline, and for the expected residual. With --break-even it also needs memory for an
+ * f16 baseline, and for the expected residual. With --break-even it also needs memory for an
  * exchange of density 1. */
 void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_device,
                                  struct ddp_bench_plan *plan)

@@ -1,7 +1,7 @@
-/* The sampler: measures one point. The first half of the file creates what all points share, the
- * second half measures. operands.h describes the two buffers. In place, the input is restored
- * before the start of every iteration. Otherwise a sum would grow with every iteration and soon
- * overflow. */
+/* The sampler: measures one point. The first half of the file creates the buffers and the other
+ * objects that all points share. The second half measures. operands.h describes the two buffers. In
+ * place, the input is restored before the start of every iteration. Otherwise a sum would grow with
+ * every iteration and soon overflow. */
 #include "bench/sampler.h"
 
 #include <math.h>
@@ -38,7 +38,8 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     struct ddp_operands_device on;   /* for a device: memory and stream to write and compare data */
-    /* [buffer_bytes], for compressed exchanges on a device: copies that the host can read */
+    /* [buffer_bytes] each, for compressed exchanges on a device: copies of a and b in host
+     * memory */
     void *image_a, *image_b;
     size_t buffer_bytes;
     enum ddp_memory memory;
@@ -319,7 +320,7 @@ int ddp_sampler_create(struct ddp_comm *comm, const struct ddp_bench_options *op
     DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     touch_buffers(s);
     DDP_TRY_GOTO(make_group(s, err), err_sampler);
-    if (options->overlap) {
+    if (options->overlap && s->device == NULL) {
         rc = ddp_async_create(s->group, &s->async, err);
         DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), err_sampler);
     }
@@ -667,7 +668,8 @@ static int measure_overlap(struct measurement *m, struct ddp_point *out, struct 
     const struct ddp_overlap overlap = {
         .comm = m->s->comm,
         .operands = &m->operands,
-        .request = &m->request,
+        .request = m->s->async != NULL ? &m->request : NULL,
+        .plan = m->s->async != NULL ? NULL : &m->coll,
         .iters = out->iterations,
         .warmup = m->s->options->warmup,
         .duration = m->s->duration,
@@ -692,7 +694,7 @@ static int measure(struct measurement *m, struct ddp_point *out, struct ddp_err 
     DDP_TRY(ddp_pingpong(s->comm, PINGPONG_NS, &out->pingpong_ns[1], err));
     DDP_TRY(fill_point(m, out, err));
     DDP_TRY(measure_by_device(m, out, err));
-    if (s->async)
+    if (s->options->overlap)
         DDP_TRY(measure_overlap(m, out, err));
     return bounded ? ddp_bound_fill(s->bound, m->coll.alg, &m->coll.shape, out, err) : 0;
 }

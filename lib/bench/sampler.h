@@ -10,8 +10,8 @@
  *
  * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. The
  * least time that this machine needs for the operation is also measured before and after the loop
- * (bound.h). With --overlap-compute the operation runs through coll/async.h, and is measured again
- * beside a compute loop (overlap.h). */
+ * (bound.h). With --overlap-compute the operation runs through coll/async.h, except on a device,
+ * and is measured again beside a compute loop (overlap.h). */
 #ifndef DDP_BENCH_SAMPLER_H
 #define DDP_BENCH_SAMPLER_H
 

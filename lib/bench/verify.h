@@ -34,7 +34,8 @@ int ddp_verify_moved(const void *data, size_t first, size_t count, enum ddp_dtyp
                      enum ddp_op op, int rank, int src, int ranks, uint64_t round, int64_t *wrong,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The inputs, as integers (device/input_ops.h). Used by verify.c and verify_exchange.c. */
+/* The following functions give the inputs as integers (device/input_ops.h). verify.c and
+ * verify_exchange.c use them. */
 
 /* Chooses the values for a type, operation and number of ranks such that only the division of an
  * average can round. */

@@ -1,13 +1,13 @@
 /* All-to-all "pairwise": in each step a rank sends to at most one rank and receives from at most
- * one rank. After all steps it has exchanged data with all ranks.
+ * one rank. After all steps the rank has exchanged data with all ranks.
  *
  * Out of place, in step s rank r sends one chunk to rank r + s and receives one chunk from rank r -
  * s (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
- * (ddp_mirror_partner in pattern.h). They swap in fragments. A fragment is copied to scratch and
- * sent from there, because the partner's fragment overwrites it.
+ * (ddp_mirror_partner in pattern.h). They swap in fragments. A rank copies its fragment to scratch
+ * and sends the copy, because the partner's fragment overwrites the original.
  *
- * Cost for chunks of S bytes on n ranks: n-1 steps. In place there are n steps, because each rank
- * is idle in one of them. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
+ * Cost for chunks of S bytes on n ranks: n-1 steps. In place the call takes n steps, because each
+ * rank is idle in one step. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
  * DDP_FRAGMENT_BYTES in place. Memory traffic (DDP_COST_MOVE in coll_p2p.h): n(n-1) chunks move.
  * Out of place, each rank also copies its own chunk. In place, each rank copies every chunk that it
  * sends. */

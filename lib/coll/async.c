@@ -25,14 +25,14 @@
 #include "comm/waiter.h"
 #include "launch/segment.h"
 
-/* A wait polls this many times before it sleeps. The polls take less time than going to sleep and
- * waking up. */
+/* Number of polls of a wait before it sleeps. All these polls take less time than going to sleep
+ * and waking up. */
 #define POLLS_BEFORE_SLEEP 64
 
 struct ddp_async {
     struct ddp_comm *parent, *comm;
-    /* flight: the progress thread's recorder, which is block->progress or own_flight. block: this
-     * rank's block in the segment, or NULL if own_flight is used. */
+    /* `flight` is the progress thread's recorder: block->progress or own_flight. `block` is this
+     * rank's block in the segment, or NULL if the progress thread uses own_flight. */
     struct ddp_flight *flight, own_flight;
     struct ddp_segment_rank *block;
     pthread_t thread;
@@ -100,8 +100,8 @@ static void *progress(void *arg)
         pthread_mutex_unlock(&async->lock);
         run_request(async, req);
         pthread_mutex_lock(&async->lock);
-        /* The store is made under the lock, so that a thread cannot miss the wake-up between its
-         * check and its sleep. */
+        /* Store the state under the lock, so that a waiting thread cannot miss the wake-up between
+         * its check and its sleep. */
         atomic_store_explicit(&req->state, DDP_ASYNC_DONE, memory_order_release);
         pthread_cond_broadcast(&async->finished);
     }
@@ -124,8 +124,8 @@ static int start_thread(struct ddp_async *async, struct ddp_err *err)
 
 /* Returns the recorder for the progress thread. The shared segment has one such recorder per rank,
  * which other processes can read after the rank has died. The progress thread uses this recorder if
- * there is a segment and no other progress thread of the rank uses it. Otherwise it uses private
- * memory. */
+ * there is a segment and no other progress thread of the rank uses it. Otherwise the progress
+ * thread uses a recorder in private memory. */
 static struct ddp_flight *find_recorder(struct ddp_async *async)
 {
     const struct ddp_comm *comm = async->parent;
@@ -177,8 +177,8 @@ static int open_comm(struct ddp_async *async, struct ddp_err *err)
             all[i]->shm->oversubscribed = true;
         } else {
             /* Without shared memory, waits of the progress thread sleep, so that the rank can
-             * compute on the core. Only backend nccl has a side channel (comm->control). Waits on
-             * the side channel need not sleep, because the ranks compute on GPUs. */
+             * compute on the core. Waits on the side channel (comm->control) need not sleep: only
+             * backend nccl sets comm->control, and its ranks compute on GPUs. */
             all[i]->sleeps_in_waits = all[i] != async->comm->control;
         }
     }
@@ -303,7 +303,7 @@ static int collect(const struct ddp_async_request *req, struct ddp_err *err)
     return req->code;
 }
 
-/* Enters the request into the parent's recorder. Returns the index of the entry for
+/* Records the request in the parent's recorder. Returns the index of the entry for
  * ddp_flight_leave. ddp_async_wait calls this function at most once per post. Ranks that wait for
  * their requests in the same order therefore record the same sequence. */
 static uint64_t report_to_parent(struct ddp_async_request *req)
@@ -344,7 +344,7 @@ static int expire(struct ddp_async_request *req, int64_t timeout_ns, struct ddp_
     ddp_flight_describe(async->flight, where, sizeof where);
     ddp_comm_abort(async->parent, DDP_ELOST);
     /* If the ranks share memory, the progress thread notices the abort and ends the request. Wait
-     * until it has done so. The request's own error is ignored, because the abort causes it. */
+     * until the request has ended. Ignore the request's own error, because the abort causes it. */
     if (async->comm->shm != NULL)
         sleep_until_done(req, 0);
     return ddp_fail(err, DDP_ELOST, "rank %d waited %s for its progress thread, which is in %.200s",

@@ -11,8 +11,8 @@
  *     ddp_async_release(&request);
  *
  * Only the thread that owns the parent communicator may call these functions. The progress thread
- * runs the collectives, the jobs (ddp_async_prepare_job) and the function `after` of a request.
- * Meanwhile the owner may use the parent communicator, because the two communicators share no
+ * runs the collectives, the jobs (ddp_async_prepare_job) and the function `after` of a request. At
+ * the same time the owner may use the parent communicator, because the two communicators share no
  * flags, slots or messages. The parent must have been opened with ddp_comm_options.threads.
  *
  * If a collective or a job fails, later requests are not run. ddp_async_wait then returns the same
@@ -45,9 +45,10 @@ struct ddp_async_request {
     void (*after)(void *arg);
     void *arg;
     int (*job)(void *arg, struct ddp_err *err); /* runs instead of a collective */
-    int64_t started_ns, finished_ns;            /* begin and end of the run, with `after` */
-    bool reported;                              /* the parent's recorder has shown this post */
-    uint64_t seq;                               /* number of this post among all posts, from 0 */
+    /* begin and end of the run, which includes `after` */
+    int64_t started_ns, finished_ns;
+    bool reported; /* the parent's recorder has shown this post */
+    uint64_t seq;  /* number of this post among all posts, from 0 */
     int code;
     struct ddp_err err;
     _Atomic(int) state; /* enum ddp_async_state */
@@ -65,7 +66,7 @@ void ddp_async_destroy(struct ddp_async *async);
 /* Returns the progress thread's communicator. Jobs use this communicator. Callers may use it to
  * choose an algorithm, and may read its counters while no request is queued. */
 struct ddp_comm *ddp_async_comm(struct ddp_async *async);
-/* Returns the progress thread's flight recorder, for a watchdog. It is valid until
+/* Returns the progress thread's flight recorder, for a watchdog. The recorder is valid until
  * ddp_async_destroy. */
 const struct ddp_flight *ddp_async_flight(const struct ddp_async *async);
 
@@ -90,9 +91,9 @@ void ddp_async_release(struct ddp_async_request *req);
 /* Sleeps until the request is finished, and returns its result, which is 0 or the error of the
  * progress thread. Returns 0 if the request was never posted. If timeout_ns > 0, it is the longest
  * wait. After this time, the function aborts the world and returns DDP_ELOST. If the ranks share
- * memory, it returns only when the progress thread no longer uses the arrays. Otherwise it returns
- * at once, because the progress thread may be blocked in a library. If timeout_ns is 0, only the
- * deadlines of the progress thread's own waits apply. */
+ * memory, the function returns only when the progress thread no longer uses the arrays. Otherwise
+ * the function returns at once, because the progress thread may be blocked in a library. If
+ * timeout_ns is 0, only the deadlines of the progress thread's own waits apply. */
 int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -2,8 +2,8 @@
  *
  * The algorithm is for large messages. The message is cut into n *chunks*, one per virtual rank v
  * (pattern.h). The chunks move down a binomial tree. A rank receives the chunks of its whole
- * subtree at their places in recv. Then the chunks go around the ring (coll_ring.h). No rank sends
- * more than 2S bytes, but the root of broadcast "binomial" sends ceil(log2 n) S bytes. Source: M.
+ * subtree at their offsets in recv. Then the chunks go around the ring (coll_ring.h). No rank sends
+ * more than 2S bytes, while the root of broadcast "binomial" sends ceil(log2 n) S bytes. Source: M.
  * Barnett et al., Interprocessor collective communication library (InterCom), SHPCC 1994.
  *
  * Cost for S bytes on n ranks: ceil(log2 n) + n-1 steps. The root sends (n-1)/n S bytes in the

@@ -47,8 +47,8 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* In place, send-recv works only with algorithm "self", which is for one rank. It is the only
-     * algorithm of send-recv whose `needs` is 0. */
+    /* In place, send-recv works only with algorithm "self", which is for one rank. "self" is the
+     * only algorithm of send-recv whose `needs` is 0. */
     if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0 && alg->needs != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "send-recv does not work in place");
     if (alg->needs & DDP_NEEDS_SHARED)

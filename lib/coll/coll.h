@@ -42,12 +42,12 @@ struct ddp_coll_shape {
     int root;
     bool in_place;
     bool registered; /* send and recv lie in registered memory */
-    int hosts;       /* number of hosts that the ranks run on; 0 (unknown) is treated as 1 */
+    int hosts;       /* number of hosts that the ranks run on; 0 (unknown) has the meaning of 1 */
 };
 
-/* Cost of one call. If a value differs between ranks, the largest value is stored. On a network
- * without other traffic the call takes about ddp_cost_seconds(). tests/sim compares this time with
- * a simulation. */
+/* Cost of one call. If a value differs between ranks, the member holds the largest value. On a
+ * network without other traffic the call takes about ddp_cost_seconds(). tests/sim compares this
+ * time with a simulation. */
 struct ddp_coll_cost {
     double steps;      /* communication steps that follow one another */
     double messages;   /* messages that one rank sends */
@@ -77,10 +77,10 @@ enum ddp_coll_needs {
     DDP_NEEDS_LIBRARY = 1 << 3     /* the backend has collectives of its own */
 };
 
-/* How the cost of an algorithm is found (coll_cost.c). */
+/* The ways to compute the cost of an algorithm (coll_cost.c). */
 enum ddp_cost_model {
-    /* run() is called on a communicator that counts messages and moves no data. `path` sets steps
-     * and path_bytes. */
+    /* coll_cost.c calls run() on a communicator that counts messages and moves no data. `path` sets
+     * steps and path_bytes. */
     DDP_COST_COUNTED,
     DDP_COST_FORMULA, /* `path` sets all members */
     /* The formula that coll_cost.c has for "flat", "direct", "staged" or "self". */
@@ -88,7 +88,7 @@ enum ddp_cost_model {
     DDP_COST_DIRECT,
     DDP_COST_STAGED,
     DDP_COST_SELF,
-    DDP_COST_UNKNOWN /* not modelled */
+    DDP_COST_UNKNOWN /* the cost is not modelled */
 };
 
 struct ddp_coll_alg {
@@ -96,11 +96,12 @@ struct ddp_coll_alg {
     enum ddp_coll coll;
     const char *summary;
     unsigned needs; /* enum ddp_coll_needs */
-    /* NULL, or a check in addition to `needs`. Returns 0 if the algorithm can run this call, or
+    /* A check in addition to `needs`, or NULL. Returns 0 if the algorithm can run this call, or
      * DDP_EUNAVAIL with the reason in err. Callers call ddp_coll_supports instead. */
     int (*supports)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                     struct ddp_err *err);
-    /* Returns the bytes of scratch that `run` needs on this rank. NULL if `run` needs none. */
+    /* Returns the bytes of scratch that `run` needs on this rank. The member is NULL if `run` needs
+     * no scratch. */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
     /* Runs the call. Collective. A call has at least one element, except for a barrier. The buffer
      * `scratch` has scratch_bytes() bytes and is aligned to 64. The scratch of a plan is zeroed

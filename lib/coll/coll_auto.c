@@ -1,4 +1,4 @@
-/* The table of rules that `auto` chooses from, and its printed form. */
+/* The table of rules by which `auto` chooses, and the printed form of this table. */
 #include "coll/coll_auto.h"
 
 #include <limits.h>
@@ -17,7 +17,7 @@ enum need {
     SHARED,         /* shared memory */
     REGISTERED,     /* both buffers in registered shared memory */
     LIBRARY,        /* the backend's library, which may refuse an element type */
-    HOSTS,          /* shared memory inside each of several hosts */
+    HOSTS,          /* several hosts, and shared memory inside each host */
     ALONE,          /* Open MPI, and one rank per host */
     MESSAGES
 };
@@ -30,16 +30,17 @@ enum need {
  * (ddp_coll_message_bytes), and if there are at most ranks_max ranks. All thresholds of this file
  * come from timings (results/notes/collectives.md).
  *
- * "flat" takes one step, but is neither zero-copy like "direct" (registered memory) nor pipelined
- * like "staged" (private memory). flat is therefore faster only for small messages. With more ranks
- * than cores, the ranks of a core take turns in each step. Every step then takes long, so flat,
- * with its single step, is faster up to larger sizes. For broadcast, gather, scatter and send-recv
- * the limits are nevertheless the same with and without oversubscription.
+ * "flat" takes one step. It is neither zero-copy like "direct" (registered memory) nor pipelined
+ * like "staged" (private memory), so it is faster only for small messages. With more ranks than
+ * cores, the ranks of a core take turns in each step. Every step then takes long, so flat with its
+ * single step is faster up to larger sizes. For broadcast, gather, scatter and send-recv the limits
+ * are nevertheless the same with and without oversubscription.
  *
- * No row uses all-reduce "rd" or "tree". Both can be named with --algorithm. rd takes about half
- * the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few KiB.
- * No timing on a network shows up to which size rd is faster. Across hosts tree was slower than
- * "ring" at the sizes for which `auto` uses ring (results/notes/auto-across-hosts.md). */
+ * No row uses all-reduce "rd" or "tree". Users can choose them with --algorithm. rd takes about
+ * half the steps of "rhd", but sends more bytes, so it could be faster only for messages of a few
+ * KiB. No timings on a network exist that show up to which size rd is faster. Across hosts tree was
+ * slower than "ring" at the sizes for which `auto` uses ring
+ * (results/notes/auto-across-hosts.md). */
 struct rule {
     enum ddp_coll coll;
     enum need need;
@@ -73,9 +74,9 @@ static const char why_only[] = "messages: any backend, any memory";
 #define LAST(coll, symbol)   ROW(coll, MESSAGES, ANY_BYTES, symbol, why_only)
 
 /* Across hosts with several ranks each, all-reduces of up to this size use the library. Longer
- * all-reduces use "hier", which sends the fewest bytes between hosts. The limit is cautious: the
- * timings used hosts that were simulated on shared cores, so they do not show how long hier waits
- * for short messages on real hosts (results/notes/collectives.md). */
+ * all-reduces use "hier", which sends the fewest bytes between hosts. The timings used hosts that
+ * were simulated on shared cores, so they do not show how long hier waits for short messages on
+ * real hosts (results/notes/collectives.md). */
 #define BETWEEN_HOSTS ((size_t)512 << 10)
 
 /* Across 2 to 4 hosts with one rank each, "ring" is faster than Open MPI's all-reduce for messages

@@ -16,9 +16,9 @@ struct ddp_auto_query {
     enum ddp_coll coll;
     const struct ddp_backend *backend;
     /* `hosts`: number of hosts that the ranks run on. `world_hosts`: number of hosts of the world,
-     * if the ranks are only a group of it; 0 means 1. Under backend mpi, "flat", "direct" and
-     * "staged" need a world of one host. In a larger world they do not run, even if all ranks of
-     * the group are on one host. */
+     * if the ranks are only a group of the world; 0 has the meaning of 1. With backends mpi and
+     * ucx, "flat", "direct" and "staged" need a world of one host. In a world of several hosts they
+     * do not run, even if all ranks of the group are on one host. */
     int ranks, hosts, world_hosts;
     bool registered;
     bool open_mpi; /* the library behind the backend is Open MPI */

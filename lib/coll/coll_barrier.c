@@ -5,8 +5,8 @@
  * "dissemination": in round k = 0, 1, ... each rank sends an empty message to the rank 2^k ranks
  * after it, and receives an empty message from the rank 2^k ranks before it. When a rank has
  * finished round k, the 2^(k+1) - 1 ranks before it have entered the barrier. After ceil(log2 n)
- * rounds, all ranks have entered. Source: D. Hensgen, R. Finkel, U. Manber, Two algorithms for
- * barrier synchronization, IJPP 17 (1988). */
+ * rounds, all ranks have entered the barrier. Source: D. Hensgen, R. Finkel, U. Manber, Two
+ * algorithms for barrier synchronization, IJPP 17 (1988). */
 #include "coll/coll_shm.h"
 
 static int flags_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,

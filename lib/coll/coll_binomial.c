@@ -1,7 +1,7 @@
 /* Algorithm "binomial" of broadcast, reduce, gather and scatter. Messages move along the edges of a
  * binomial tree.
  *
- * The tree consists of virtual ranks (pattern.h). They are counted from the root, so a subtree is a
+ * The tree consists of virtual ranks (pattern.h). The root has virtual rank 0, and a subtree is a
  * range of consecutive virtual ranks. A call takes ceil(log2 n) steps on n ranks.
  *
  * A rank sends to its children one after another, because the farthest leaf would wait longer if
@@ -33,10 +33,11 @@ static int broadcast_run(struct ddp_comm *comm, const struct ddp_coll_args *args
 }
 
 /* Gather and scatter. In a gather, a rank sends the chunks of its subtree to its parent. In a
- * scatter, it receives them from its parent. The root has all chunks in rank order in its recv
- * buffer (gather) or send buffer (scatter). If a subtree wraps from the last rank to rank 0, its
- * chunks are two messages between the root and its child. A rank between the root and the leaves
- * has the chunks of its subtree in scratch. A leaf uses its send or recv buffer. */
+ * scatter, a rank receives these chunks from its parent. The root has all chunks in rank order in
+ * its recv buffer (gather) or send buffer (scatter). If the subtree of a child of the root wraps
+ * from the last rank to rank 0, the root and the child exchange its chunks as two messages. A rank
+ * between the root and the leaves holds the chunks of its subtree in scratch. A leaf uses its send
+ * or recv buffer. */
 static size_t subtree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int v = ddp_virtual_rank(comm->rank, shape->root, comm->size);
@@ -190,8 +191,8 @@ static int scatter_run(struct ddp_comm *comm, const struct ddp_coll_args *args, 
  * times on the path of a value. Averages are computed as struct ddp_reduction describes. */
 
 /* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without
- * children needs none. If the partial sums are not stored in recv, they follow the landing buffers
- * in scratch. */
+ * children needs none. Partial sums that are not stored in recv follow the landing buffers in
+ * scratch. */
 static size_t landing_bytes_of(int v, int ranks, size_t bytes)
 {
     return ddp_binomial_children(v, ranks) != 0 ? ddp_p2p_landing_bytes(bytes) : 0;

@@ -1,7 +1,7 @@
-/* The cost of a call. An algorithm with DDP_COST_COUNTED is run once per rank on a communicator
- * that counts messages and moves no data. The flags of algorithms in shared memory cannot be
- * counted in this way. Therefore cost_shared computes the cost of "flat", "direct", "staged" and
- * "self". */
+/* The cost of a call. The cost of an algorithm with DDP_COST_COUNTED comes from running the
+ * algorithm once per rank on a communicator that counts messages and moves no data. Algorithms that
+ * use flags in shared memory cannot run on this communicator. Therefore cost_shared computes the
+ * cost of "flat", "direct", "staged" and "self". */
 #include "coll/coll_p2p.h"
 
 static int count_send(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
@@ -35,8 +35,8 @@ const struct ddp_backend ddp_backend_counting = {
     .test = count_test,
 };
 
-/* Returns the arguments of a rank. No code accesses the arrays, so the addresses are invented. They
- * only show whether the call is in place. */
+/* Returns the arguments of a rank. No code accesses the arrays, so these addresses need no memory.
+ * They only show whether the call is in place. */
 static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank)
 {
     unsigned char *const a = (unsigned char *)((uintptr_t)1 << 44);
@@ -102,8 +102,8 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
     }
 }
 
-/* Returns the number of chunks that all ranks copy to shared memory. If `own` is true, this
- * includes the chunk that each rank copies for itself. */
+/* Returns the number of chunks that all ranks copy to shared memory. If `own` is true, this number
+ * includes the chunks that ranks copy for themselves. */
 static double chunks_published(enum ddp_coll coll, double n, bool own)
 {
     const bool personal =
@@ -114,10 +114,11 @@ static double chunks_published(enum ddp_coll coll, double n, bool own)
     return (personal ? n - !own : 1) * sources;
 }
 
-/* "flat" and "staged" copy the data to shared memory before it is read. "direct" reads it from the
- * send buffers. All-reduce has formulas of its own for flat and staged. With flat, every rank
- * combines all data. With staged, each rank copies all chunks except its own to shared memory,
- * combines its own chunk into two places, and copies the results of the other chunks. */
+/* With "flat" and "staged", ranks copy the data to shared memory, and other ranks read the copy.
+ * With "direct", ranks read the data in the send buffers. All-reduce has formulas of its own for
+ * flat and staged. With flat, every rank combines all data. With staged, each rank copies all
+ * chunks except its own to shared memory, combines its own chunk into two places, and copies the
+ * results of the other chunks. */
 static void cost_shared(enum ddp_cost_model model, int ranks, const struct ddp_coll_shape *shape,
                         struct ddp_coll_cost *cost)
 {

@@ -1,19 +1,20 @@
-/* Algorithm "direct": zero-copy on registered memory. Data moves straight from one rank's buffer to
- * another's.
+/* Algorithm "direct": zero-copy on registered memory. Data moves straight from the buffer of one
+ * rank to the buffer of another rank.
  *
  * A call has two *steps*, enter and leave. In each step a rank posts its flag in slot
  * DDP_FLAGS_DIRECT. *Enter* announces that the rank's send buffer is ready and that its recv buffer
- * may be overwritten. Except in all-reduce, the offsets of both buffers are stored beside the flag,
- * so the offsets may differ between ranks. Between the steps, ranks copy or combine data straight
- * from send buffers to recv buffers. *Leave* announces that the rank no longer accesses the memory
- * of other ranks.
+ * may be overwritten. Except in all-reduce, a rank stores the offsets of both buffers beside its
+ * flag, so the offsets may differ between ranks. Between the steps, ranks copy or combine data
+ * straight from send buffers to recv buffers. *Leave* announces that the rank no longer accesses
+ * the memory of other ranks.
  *
  * Two rules make these accesses safe. A rank accesses the memory of a peer only after the peer has
  * entered. A rank returns only after every rank that accesses its memory or reads its offsets has
  * left. Each call raises the flag of every rank by two.
  *
- * Inputs are combined in rank order, and only one rank combines each element. In place, a rank
- * reads each element before it writes it, and no other rank accesses this element. */
+ * Inputs are combined in rank order, and only one rank combines each element. In place, the rank
+ * that combines an element reads it before it writes it, and no other rank accesses this
+ * element. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -50,7 +51,7 @@ static unsigned char *recv_of(const struct ddp_comm *comm, const struct ddp_coll
     return (unsigned char *)comm->rank_info.segment + place_of(comm, rank).recv;
 }
 
-/* Announces the next step. */
+/* Announces that this rank has reached the next step. */
 static void post(struct ddp_comm *comm)
 {
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++comm->shm->sequence[DDP_FLAGS_DIRECT]);
@@ -79,8 +80,8 @@ static int wait_all(struct ddp_comm *comm, struct ddp_err *err)
 static void move(const struct ddp_comm *comm, const struct ddp_coll_args *args, void *dst,
                  const void *src, size_t bytes)
 {
-    /* The number of arrays of args->count elements that a rank accesses on average. A root, or a
-     * rank of a call in place, accesses more or fewer arrays. */
+    /* The approximate number of arrays of args->count elements that a rank accesses. A root, or a
+     * rank of a call in place, may access another number. */
     static const unsigned char arrays[DDP_COLL_COUNT] = {
         [DDP_BROADCAST] = 1, [DDP_GATHER] = 2, [DDP_SCATTER] = 2, [DDP_SEND_RECV] = 2};
     const size_t all = (size_t)comm->size;
@@ -110,8 +111,8 @@ static int pull(struct ddp_comm *comm, const struct ddp_coll_args *args, struct 
 
 #define BLOCK_BYTES ((size_t)4 << 10)
 
-/* Swaps the arrays `a` [bytes] and `b` [bytes], which must not overlap. A block is small, so that
- * it stays in the first-level cache. */
+/* Swaps the arrays `a` [bytes] and `b` [bytes], which must not overlap. The block is small enough
+ * for the first-level cache. */
 static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
 {
     unsigned char block[BLOCK_BYTES];
@@ -170,8 +171,8 @@ static int send_recv_run(struct ddp_comm *comm, const struct ddp_coll_args *args
 }
 
 /* Broadcast, gather and scatter move one chunk between the root and each rank. chunk_from returns
- * the address of the chunk of `rank` at the sending rank. chunk_to returns its address at the
- * receiving rank. */
+ * the chunk's address in the sender's buffer, and chunk_to returns its address in the receiver's
+ * buffer. `rank` is the rank that is not the root, or the root for the root's own chunk. */
 static const unsigned char *chunk_from(struct ddp_comm *comm, const struct ddp_coll_args *args,
                                        int rank)
 {
@@ -200,10 +201,10 @@ static void move_chunk(struct ddp_comm *comm, const struct ddp_coll_args *args, 
 #define ROOT_COPIES_FROM_BYTES ((size_t)16 << 10)
 
 /* Returns the offset at which the root's part of each peer's chunk begins. bytes: size of a chunk.
- * In place, the root has nothing to copy for itself, so it helps the other ranks and copies the
- * last 1/n of each chunk. The other ranks then need an additional wait. Returns `bytes` if the root
- * copies no part: out of place, and for short chunks, for which this wait would take longer than
- * the copy. */
+ * In place, the root has nothing to copy for itself, so it copies the last 1/n of each other rank's
+ * chunk. The other ranks must then wait for the root once more. Returns `bytes` if the root copies
+ * no part. This is the case out of place, and for short chunks, for which this wait would take
+ * longer than the copy. */
 static size_t root_begin(struct ddp_comm *comm, const struct ddp_coll_args *args, size_t bytes)
 {
     if (bytes < ROOT_COPIES_FROM_BYTES ||
@@ -268,7 +269,7 @@ static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 }
 
 /* All-reduce. The message is cut into one chunk per rank, as in reduce. Each rank combines its
- * chunk of all ranks' send buffers and stores the result to all ranks' recv buffers.
+ * chunk of all ranks' send buffers and stores the result in all ranks' recv buffers.
  *
  * The buffers have the same offset on all ranks, so a rank looks up all addresses once per plan and
  * stores no offsets beside its flag. The stores are plain, because neither non-temporal stores nor
@@ -328,8 +329,8 @@ static void direct_cut(const struct ddp_comm *comm, const struct ddp_coll_args *
     out->reduce.remote = ddp_rank_at(comm->rank, 1, comm->size);
 }
 
-/* Number of bytes of the next rank's input that are prefetched even if that rank has not announced
- * its input yet. This number speeds up messages of about 1 KiB and does not slow down larger ones
+/* Number of bytes of the next rank's input that are prefetched, even if that rank has not entered
+ * yet. This prefetch speeds up messages of about 1 KiB and does not slow down larger messages
  * (results/notes/collectives.md). */
 #define PREFETCH_BYTES ((size_t)512)
 
@@ -349,7 +350,7 @@ static int allreduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args
     if (map->send != args->send || map->recv != args->recv)
         DDP_TRY(direct_lookup(comm, args, map, err));
     ddp_shm_post(comm, DDP_FLAGS_DIRECT, ++*sequence);
-    /* This work is done while the flags propagate. */
+    /* Do this work while the flags propagate. */
     direct_cut(comm, args, map, &chunk);
     if (!comm->shm->oversubscribed)
         direct_prefetch(&chunk.reduce);

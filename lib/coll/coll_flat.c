@@ -4,14 +4,14 @@
  * The algorithm is for small messages in any memory. Each rank that has data to send copies its
  * send buffer into its *data slot* in shared memory. Then every rank posts its flag and waits for
  * all flags. Each receiving rank then copies or combines data from the data slots into its recv
- * buffer. A message of at most DDP_SHM_INLINE bytes is stored beside the flag instead, so that data
- * and flag move in one cache line. Inputs are combined in rank order. Calls in place (all
- * collectives except send-recv) need no special case, because other ranks read the copy of the send
- * buffer.
+ * buffer. If the data of a rank has at most DDP_SHM_INLINE bytes, the rank stores the data beside
+ * its flag instead, so that data and flag move in one cache line. Inputs are combined in rank
+ * order. Calls in place need no special case, because other ranks read the copy of the send buffer.
+ * (Send-recv has no calls in place.)
  *
  * Calls alternate between two data slots and two flags (a double buffer), so one synchronisation
  * per call is enough. A rank that writes its data slot in call k overwrites the data of call k-2.
- * All readers have left call k-2, because this rank has seen all of them enter call k-1. */
+ * All readers have left call k-2, because this rank has seen their flags of call k-1. */
 #include <string.h>
 
 #include "coll/coll_shm.h"
@@ -82,7 +82,7 @@ static int combined_chunk(const struct ddp_comm *comm, const struct ddp_coll_arg
     }
 }
 
-/* Copies chunk number `chunk` of every rank's data to that rank's place in recv. */
+/* Copies chunk number `chunk` of every rank's data to recv, in rank order. */
 static void collect(const struct flat_call *call, int chunk)
 {
     unsigned char *recv = call->args->recv;
@@ -141,7 +141,7 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     if (call.bytes != 0 && (comm->rank == args->root || !has_source_root(args->coll)))
         memcpy(slot_of(&call, comm->rank), args->send, call.bytes);
     ddp_shm_post(comm, flag_slot, sequence);
-    /* This work is done while the flags propagate. */
+    /* Do this work while the flags propagate. */
     for (int r = 0; chunk >= 0 && r < comm->size; r++)
         src[r] = input_of(&call, r, chunk);
     struct ddp_reduce reduce;

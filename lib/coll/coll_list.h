@@ -1,6 +1,6 @@
-/* The list of algorithms, one DDP_COLL(symbol) per line. DDP_COLL_SHARED(coll) stands for three
- * algorithms of a collective, and DDP_COLL_ANY(coll) for two. Help, `ddpbench list` and the points
- * of `--algorithm all` have the order of this list. */
+/* The list of algorithms, one DDP_COLL(symbol) per line. DDP_COLL_SHARED(coll) lists the three
+ * algorithms "flat", "direct" and "staged" of a collective. DDP_COLL_ANY(coll) lists "native" and
+ * "self". Help, `ddpbench list` and the points of `--algorithm all` have the order of this list. */
 #define DDP_COLL_SHARED(coll) DDP_COLL(coll##_flat) DDP_COLL(coll##_direct) DDP_COLL(coll##_staged)
 #define DDP_COLL_ANY(coll)    DDP_COLL(coll##_native) DDP_COLL(coll##_self)
 DDP_COLL_SHARED(allreduce)

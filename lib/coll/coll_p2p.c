@@ -31,7 +31,7 @@ struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_
 }
 
 /* Calls the device's reduce(). With a counting communicator (coll_cost.c), counts the memory
- * traffic instead: every source is read, and one array is written. */
+ * traffic instead: reduce() reads every source and writes one array. */
 static void reduce(const struct ddp_comm *comm, const struct ddp_reduction *reduction, void *dst,
                    const void *const *src, int src_count, size_t count, int divisor)
 {
@@ -155,8 +155,8 @@ static int post_recv(struct combine_state *x, size_t k, struct ddp_err *err)
                           fragment_bytes(x->in_bytes, k), &x->recv[k % 2], err);
 }
 
-/* Sends fragment k. Fragment k - 2 used the same request, so the function first waits for that
- * send. */
+/* Sends fragment k. Fragment k - 2 used the same request, so the function first waits until
+ * fragment k - 2 is sent. */
 static int send_fragment(struct combine_state *x, size_t k, struct ddp_err *err)
 {
     DDP_TRY(ddp_comm_wait(x->comm, &x->send[k % 2], 1, err));

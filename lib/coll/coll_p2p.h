@@ -1,15 +1,16 @@
-/* Helpers of the algorithms: copies, reductions and exchanges of messages. For lib/coll only.
+/* Helpers of the algorithms: copies, reductions and exchanges of messages. Only lib/coll uses this
+ * header.
  *
  * An exchange posts its receive before its send, and then waits for both. Ranks that exchange in a
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
- * of a message, so empty messages are not sent. If the arriving data is combined, it is sent in
- * *fragments*. One fragment is combined while it is in the cache and the next one is in transit.
- * Other data is sent as one message, except in all-reduce "tree" and "hier" and in all-to-all
- * "pairwise" in place.
+ * of a message, so empty messages are not sent. If the receiver combines the arriving data, the
+ * sender cuts the data into *fragments*. The receiver combines one fragment, which is still in the
+ * cache, while the next fragment is in transit. Other data is one message, except in all-reduce
+ * "tree" and "hier" and in all-to-all "pairwise" in place.
  *
- * The cost of an algorithm that sends messages, except "hier", is counted (coll_cost.c): run() is
- * called on a communicator that moves no data. An algorithm whose cost is counted must therefore
- * access arrays only through the functions of this header. */
+ * coll_cost.c counts the cost of every algorithm that sends messages, except "hier". It calls run()
+ * on a communicator that moves no data. Such an algorithm must therefore access arrays only through
+ * the functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -26,8 +27,9 @@ extern "C" {
  * ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest size of a fragment in bytes, a multiple of every element size. This size is fast through
- * shared memory. Open MPI is faster with larger messages (results/notes/collectives.md). */
+/* Largest size of a fragment in bytes, a multiple of every element size. Messages of this size are
+ * fast through shared memory. Open MPI is faster with larger messages
+ * (results/notes/collectives.md). */
 #define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
 static inline size_t ddp_fragment_count(size_t bytes)
@@ -99,19 +101,20 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
  * rounds each input. Two ranks do not divide the inputs, because their only combine adds and
  * divides in f32. */
 struct ddp_reduction {
-    enum ddp_dtype dtype, acc_dtype; /* types of the data and of partial results */
+    /* dtype: type of the data; acc_dtype: type of partial results */
+    enum ddp_dtype dtype, acc_dtype;
     enum ddp_op op;
     size_t elem, acc_elem; /* bytes of an element of each type */
-    bool wider_acc;        /* the types differ: inputs and results are converted */
+    bool wider_acc;        /* dtype and acc_dtype differ, so inputs and results are converted */
     bool pre_scale;        /* inputs are divided by the number of ranks */
     int divisor;           /* the last combine divides by this number; 1 means no division */
     void *landing;         /* landing buffers of ddp_p2p_combine, set by the algorithm */
 };
 struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op);
 
-/* Returns the input of the first combine. If inputs are neither converted nor divided, this is src
+/* Returns the input of the first combine. If inputs are neither converted nor divided, returns src
  * [count]. Otherwise the function stores the converted or divided values in `to` [count of
- * acc_dtype] and returns `to`. If nothing is converted, `to` may be the same array as src. */
+ * acc_dtype] and returns `to`. If nothing is converted, `to` may be equal to src. */
 const void *ddp_reduction_input(const struct ddp_comm *comm, const struct ddp_reduction *reduction,
                                 void *to, const void *src, size_t count);
 /* Does nothing if results are not converted (wider_acc is false). Otherwise truncates the averages

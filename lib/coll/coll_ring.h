@@ -1,9 +1,9 @@
-/* The two parts of ring algorithms: a ring that combines chunks and a ring that copies chunks. For
- * lib/coll only.
+/* The two parts of ring algorithms: a ring that combines chunks and a ring that copies chunks. Only
+ * lib/coll uses this header.
  *
  * In each of n-1 steps, rank r receives one chunk from rank r-1 and sends one chunk to rank r+1.
- * pattern.h defines which chunk. ddp_ring_sum and ddp_ring_copy are collective. ddp_ring_sum needs
- * n >= 2. */
+ * pattern.h defines which chunks these are. ddp_ring_sum and ddp_ring_copy are collective.
+ * ddp_ring_sum needs n >= 2. */
 #ifndef DDP_COLL_COLL_RING_H
 #define DDP_COLL_COLL_RING_H
 
@@ -31,9 +31,9 @@ struct ddp_ring_sum {
 int ddp_ring_sum(struct ddp_comm *comm, const struct ddp_ring_sum *ring,
                  struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The copying ring. Before the call, `data` [chunks.count] holds this rank's chunk at its place.
- * After the call, it holds all chunks. `chunk`: the index of this rank's chunk, usually the rank.
- * The next rank must pass (chunk + 1) mod n. */
+/* The copying ring. Before the call, `data` [chunks.count] holds this rank's chunk at the chunk's
+ * offset. After the call, it holds all chunks. `chunk`: the index of this rank's chunk, usually the
+ * rank. The next rank must pass (chunk + 1) mod n. */
 int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t elem, void *data,
                   int chunk, struct ddp_err *err) DDP_MUST_CHECK;
 

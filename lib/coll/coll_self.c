@@ -1,5 +1,5 @@
-/* Algorithm "self". It is for one rank only, so the result is the input. It measures the overhead
- * of the benchmark itself. */
+/* Algorithm "self". It is for one rank only, so the result is equal to the input. Runs with this
+ * algorithm measure the overhead of the benchmark itself. */
 #include "coll/coll.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,

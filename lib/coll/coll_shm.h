@@ -1,5 +1,6 @@
 /* Helpers of the algorithms that use shared memory: the numbers of flag slots, the choice of stores
- * for copies, and chunks that begin at cache lines. For lib/coll only. */
+ * for copies, and chunks that begin at cache lines. Only lib/coll and bench/pingpong.c use this
+ * header. */
 #ifndef DDP_COLL_COLL_SHM_H
 #define DDP_COLL_COLL_SHM_H
 
@@ -17,7 +18,7 @@ extern "C" {
  * slot 0 for barriers and all-gathers of bytes. Algorithms may share a slot, because every call
  * raises the slot's sequence number by the same amount on all ranks. */
 enum ddp_coll_flag_slot {
-    DDP_FLAGS_FLAT = 2, /* also 3; calls use 2 and 3 in turn */
+    DDP_FLAGS_FLAT = 2, /* slots 2 and 3; calls use them in turn */
     DDP_FLAGS_DIRECT = 4,
     DDP_FLAGS_STAGED_IN = 5,
     DDP_FLAGS_STAGED_SUM = 6,
@@ -47,8 +48,8 @@ static inline bool ddp_coll_past_cache(const struct ddp_comm *comm, size_t bytes
 
 /* Sets up *reduce for a call of the device's reduce(). The call combines one array of each rank,
  * src[0] to src[comm->size - 1], into the array dst[0]. *reduce keeps the pointers `dst` and `src`,
- * so what they point to must live as long as *reduce. The struct is not returned by value, because
- * copying it delays short messages. */
+ * so both arrays must live as long as *reduce. The function does not return the struct by value,
+ * because the copy would delay short messages. */
 static inline void ddp_reduce_all(struct ddp_reduce *reduce, const struct ddp_comm *comm,
                                   const struct ddp_coll_args *args, void *const *dst,
                                   const void *const *src, size_t count)

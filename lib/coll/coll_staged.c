@@ -2,24 +2,24 @@
  * private memory moves through ring buffers in shared memory.
  *
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
- * buffer. Each reading rank *takes* the fragments from the ring buffers of publishers, which means
- * that it copies or combines them. A rank may both publish and read. All chunks have the same
- * length and are cut at the same offsets. In round t every publisher copies fragment t of each of
- * its chunks into its ring buffer and posts its flag IN. Every reader waits for the flag IN of each
- * publisher from which it reads, takes fragment t of each chunk that it reads, and posts its flag
- * DONE. A ring buffer holds the slots of DEPTH rounds. A publisher writes a slot again only when
- * all readers are done with it.
+ * buffer. Each reading rank copies or combines (*takes*) the fragments in the ring buffers of the
+ * publishers. A rank may both publish and read. All chunks have the same length and are cut at the
+ * same offsets. In round t every publisher copies fragment t of each of its chunks into its ring
+ * buffer and posts its flag IN. Every reader waits for the flag IN of each publisher from which it
+ * reads, takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds
+ * the slots of DEPTH rounds. A publisher writes a slot again only when all readers are done with
+ * it.
  *
  * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
  * The other collectives copy the taken fragments to recv.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
- * any more. A call begins by waiting until all ranks have entered. This wait is needed, because
- * all-reduce "staged" uses the same ring buffers and flags, and returns while peers may still be
- * reading. Every call raises each of the two flags by the same amount on all ranks. */
+ * any more. At the start of a call each rank waits until all ranks have entered, because all-reduce
+ * "staged" uses the same ring buffers and flags, and returns while other ranks may still read them.
+ * Every call raises each of the two flags by the same amount on all ranks. */
 #include "coll/coll_shm.h"
 
-/* Tells which ranks take chunks from which ranks. */
+/* The ranks that take chunks, and the ranks from which they take chunks. */
 enum flow {
     ALL_TO_ALL,  /* every rank takes from every other rank */
     ROOT_TO_ALL, /* every rank except the root takes from the root */
@@ -48,14 +48,14 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
     [DDP_SEND_RECV] = {RING, false, false, false},
 };
 
-/* Number of rounds that a ring buffer holds. A slot should have left the reader's cache before it
- * is written again. Therefore DEPTH is not smaller, and a call begins with the slots after those of
+/* Number of rounds that a ring buffer holds. Writing a slot is slow while the slot is in the
+ * reader's cache. Therefore DEPTH is not smaller, and a call begins with the slots after those of
  * the previous call (results/notes/collectives.md). */
 #define DEPTH      8
 #define RING_BYTES ((size_t)DDP_SHM_RING_SLOTS * DDP_SHM_RING_BYTES)
 /* Largest fragment, the fastest size that was measured (results/notes/collectives.md). If data
  * moves only to or from a root, a chunk is cut into at least about OVERLAP fragments, so that
- * publishers and readers copy at the same time. For this purpose, no fragment is made shorter than
+ * publishers and readers copy at the same time. This rule makes no fragment shorter than
  * FRAGMENT_MIN_BYTES. */
 #define FRAGMENT_BYTES     ((size_t)64 << 10)
 #define FRAGMENT_MIN_BYTES ((size_t)8 << 10)
@@ -155,7 +155,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
 }
 
 /* For each rank r from which this rank reads, copies the fragment data[r] to recv. All-to-all in
- * place has just read recv. recv is then in the cache, so it is written with plain stores. */
+ * place has just read recv, so recv is in the cache, and plain stores are faster. */
 static void take_copies(const struct staging_call *call, const unsigned char *const *data, size_t t)
 {
     const struct ddp_coll_args *args = call->args;

@@ -16,8 +16,8 @@ struct ddp_chunks {
     size_t count;
     int n;
     /* NULL if the chunks are as equal as possible. The first count % n chunks are then longer by
-     * one element. Otherwise a borrowed array of n + 1 elements: chunk i is [offset[i], offset[i +
-     * 1]), and count is offset[n]. */
+     * one element. Otherwise the caller owns this array of n + 1 elements. Chunk i is then
+     * [offset[i], offset[i + 1]), and count is offset[n]. */
     const size_t *offset;
 };
 size_t ddp_chunk_begin(const struct ddp_chunks *p, int i);
@@ -43,8 +43,8 @@ static inline int ddp_ring_chunk_copied(int rank, int step, int n)
 }
 
 /* Returns the partner of a rank in a step (0..n-1) of a pairwise exchange in which two partners
- * send data to each other. The partner satisfies rank + partner = step mod n, so each pair of ranks
- * meets in exactly one step. A rank that is its own partner is idle in that step. */
+ * send data to each other. The partner satisfies rank + partner = step mod n, so two ranks are
+ * partners in exactly one step. A rank that is its own partner is idle in that step. */
 static inline int ddp_mirror_partner(int rank, int step, int n)
 {
     return ddp_rank_at(step, -rank, n);

@@ -1,5 +1,5 @@
-/* Send-recv "p2p": each rank sends one message to the next rank and receives one from the rank
- * before.
+/* Send-recv "p2p": each rank sends one message to the next rank and receives one message from the
+ * rank before it.
  *
  * The algorithm works only out of place, because a rank sends and receives at the same time. A
  * single rank copies its buffer.

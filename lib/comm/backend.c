@@ -38,7 +38,8 @@ static bool is_consistent(const struct ddp_backend *b)
            b->abort != NULL && b->group != NULL && b->barrier != NULL && b->exchange != NULL &&
            (b->isend != NULL) == p2p && (b->irecv != NULL) == p2p && (b->test != NULL) == p2p &&
            (b->map != NULL) == map && (b->alloc != NULL) == reg && (b->free != NULL) == reg &&
-           (b->native != NULL) == native && (b->native_supports != NULL) == native;
+           (b->native != NULL) == native && (b->native_supports != NULL) == native &&
+           (b->stream != NULL) == (b->wait_stream != NULL);
 }
 
 int ddp_backend_check(struct ddp_err *err)

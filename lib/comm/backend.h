@@ -47,8 +47,8 @@ struct ddp_coll_args {
     int root;
 };
 
-/* Largest `count` of native_many if device_ns is not NULL. The queue of a device that has not begun
- * has room for a limited number of calls. */
+/* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
+ * room for a limited number of calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
@@ -68,15 +68,22 @@ struct ddp_backend {
     /* Returns the number of devices of this host that ranks can use, with one device per rank. This
      * member is NULL if the backend needs no devices. */
     int (*places)(void);
-    /* Fails with the reason if the backend is not usable here. Initialises no library in this
-     * process. `module_dir` is the member of struct ddp_comm_options. */
+    /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
+     * be NULL. */
+    int64_t (*place_bytes)(void);
+    /* Fails with the reason if this process cannot use the backend. Does not initialise a library
+     * in this process. `module_dir` is the member of struct ddp_comm_options. */
     int (*probe)(const char *module_dir, struct ddp_err *err);
     int (*init)(struct ddp_comm *comm, const struct ddp_comm_options *options, struct ddp_err *err);
-    void (*finalize)(struct ddp_comm *comm); /* also for groups, whose comm->parent is set */
+    /* Closes a world or a group; only a group has comm->parent set */
+    void (*finalize)(struct ddp_comm *comm);
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
+    /* If comm->control is set, ddp_comm_barrier uses that instead. This member is then a barrier by
+     * the backend's library, from which the ranks may return closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
+    /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                     struct ddp_err *err);
     /* Fails with DDP_ELOST and the reason if a rank is lost or the run was aborted. Makes progress
@@ -104,6 +111,9 @@ struct ddp_backend {
      * unknown. In this case count is at most DDP_NATIVE_HELD_MOST. This member may be NULL. */
     int (*native_many)(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                        double *device_ns, struct ddp_err *err);
+    /* Implement ddp_comm_stream and ddp_comm_wait_stream. Both are NULL, or none is. */
+    struct ddp_stream *(*stream)(struct ddp_comm *comm);
+    int (*wait_stream)(struct ddp_comm *comm, struct ddp_err *err);
 };
 
 /* All backends of backend_list.h in order, NULL-terminated. */

@@ -1,5 +1,5 @@
-/* Backend self: one rank that communicates with nobody. It measures the overhead of the benchmark
- * itself. */
+/* Backend self: one rank that does not communicate. Runs with this backend measure the overhead of
+ * the benchmark itself. */
 #include <stdlib.h>
 #include <string.h>
 

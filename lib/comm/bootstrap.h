@@ -1,7 +1,8 @@
 /* Bootstrap: opens the side channel of a backend such as nccl. The library of such a backend moves
- * data itself, but needs another connection to open its communicator. The side channel sends the id
- * of the library's communicator to all ranks. It also carries barriers, agreements on errors, and
- * aborts, until the world is closed.
+ * data itself, but the ranks need another connection to open the library's communicator. With
+ * backend nccl, the side channel sends the id of NCCL's communicator to all ranks, and it carries
+ * barriers, agreements on errors and aborts until the world is closed. With backend ucx, the ranks
+ * exchange the addresses of UCX workers over the side channel, which then carries aborts.
  *
  * The launcher determines which connection the side channel uses: the shared segment under our own
  * launcher, TCP (control_tcp.h) under torchrun, and MPI under mpiexec and srun. The backend's init

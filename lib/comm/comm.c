@@ -244,16 +244,16 @@ int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank)
     return r;
 }
 
-/* Fails if the world was aborted, so that no collective begins. */
+/* Fails if the world has been aborted. No collective may begin after an abort. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
 /* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, this is the side channel or its shm communicator. If all ranks share the memory of one
- * host, it is the host's shm communicator, because its waits have a deadline. Otherwise it is comm
- * itself. */
+ * channel, the following two rules apply to the side channel instead of comm. If all ranks share
+ * the memory of one host, returns the host's shm communicator, because its waits have a deadline.
+ * Otherwise returns comm itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -285,7 +285,7 @@ int ddp_comm_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return rc;
 }
 
-/* A rank's result in ddp_comm_agree. */
+/* The data that a rank sends in ddp_comm_agree. */
 struct verdict {
     int32_t code;
     char text[sizeof((struct ddp_err *)0)->text];
@@ -348,6 +348,20 @@ static struct ddp_comm *memory_of(const struct ddp_comm *comm)
     if (comm->backend->alloc != NULL)
         return (struct ddp_comm *)(uintptr_t)comm;
     return comm->hosts != NULL ? comm->hosts->local : NULL;
+}
+
+struct ddp_stream *ddp_comm_stream(struct ddp_comm *comm)
+{
+    return comm->backend->stream != NULL ? comm->backend->stream(comm) : NULL;
+}
+
+int ddp_comm_wait_stream(struct ddp_comm *comm, unsigned what, unsigned dtype, uint64_t bytes,
+                         struct ddp_err *err)
+{
+    const uint64_t index = ddp_comm_enter(comm, what, dtype, bytes);
+    const int rc = comm->backend->wait_stream(comm, err);
+    ddp_flight_leave(comm->flight, index, rc != 0);
+    return rc;
 }
 
 bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_bytes)

@@ -34,8 +34,8 @@ struct ddp_gpu_options {
     bool share, window, graph, nonblocking;
 };
 
-/* Whether the windows of registered memory are symmetric. Otherwise NCCL could make no window, and
- * the memory is registered for each rank alone. */
+/* Whether the windows of registered memory are symmetric. DDP_NOT_SYMMETRIC means that NCCL could
+ * not make a window, so each rank registered its memory alone. */
 enum ddp_symmetric { DDP_SYMMETRIC_NONE, DDP_SYMMETRIC, DDP_NOT_SYMMETRIC };
 
 struct ddp_comm_options {
@@ -45,10 +45,11 @@ struct ddp_comm_options {
     uint64_t heap_bytes;
     const struct ddp_device *device;
     const char *module_dir; /* folder of the backend modules; NULL: the binary's folder */
-    bool threads;           /* a second thread will use communicators of its own (coll/async.h) */
-    /* Called with a report when a blocking call of a library (watchdog.h) or a wait without shared
-     * memory has exceeded the deadline. The process ends after on_expire has returned. If NULL,
-     * nothing is reported. */
+    /* a second thread will use other communicators at the same time (coll/async.h) */
+    bool threads;
+    /* Called with a report before a failed wait ends this process. Such a wait is a blocking call
+     * of a library (watchdog.h), a wait without shared memory, or a wait of backend ucx under
+     * mpiexec or srun. May be NULL. */
     void (*on_expire)(void *arg, const char *report_text);
     void *on_expire_arg;
     struct ddp_gpu_options gpu;
@@ -72,14 +73,15 @@ struct ddp_comm {
     struct ddp_hosts *hosts; /* which ranks share a host (hosts.h); may be NULL */
     struct ddp_comm *parent; /* NULL for the world */
     /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL if the
-     * backend needs none. */
+     * backend carries barriers and all-gathers itself. */
     struct ddp_comm *control;
     /* A wait on this communicator also calls `look` of the backend of `watched`, whose library
      * makes progress only inside its calls. May be NULL. */
     struct ddp_comm *watched;
-    bool correctness_only;        /* timings on this communicator are meaningless */
-    enum ddp_symmetric symmetric; /* of the block allocated last; NONE: no windows were requested */
-    int64_t init_ns;              /* time that this rank took to open the communicator */
+    bool correctness_only; /* timings on this communicator are meaningless */
+    /* The state of the last allocated block. NONE means that the options requested no windows. */
+    enum ddp_symmetric symmetric;
+    int64_t init_ns; /* time that this rank took to open the communicator */
     /* bytes and messages that this rank has sent with ddp_comm_isend and ddp_comm_exchange */
     uint64_t wire_bytes;
     uint64_t wire_messages;
@@ -92,6 +94,9 @@ struct ddp_comm {
     size_t cache_share; /* bytes of last-level cache per rank of the world (base/cpuinfo.h) */
     /* True if long waits sleep, so that a computing thread can use the core. */
     bool sleeps_in_waits;
+    /* Only with ddp_comm_stream: true if a collective returns when it is on the stream. The caller
+     * then uses ddp_comm_wait_stream. */
+    bool deferred;
 };
 
 /* Records in the flight recorder that this rank enters an operation of the whole group. `what` is
@@ -157,10 +162,10 @@ int ddp_comm_agree_idle(struct ddp_comm *comm, int working, int rc,
  * checks the deadline. */
 int64_t ddp_comm_wait_ns(const struct ddp_comm *comm);
 
-/* Allocates registered memory. If the backend can, it sends from and receives into such memory
- * without extra copies. Backends without registered memory return private pages. The memory is not
- * zeroed. It is aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective over the
- * world: all ranks make the same calls in the same order. */
+/* Allocates registered memory. Some backends send from and receive into such memory without extra
+ * copies. Backends without registered memory return private pages. The memory is not zeroed. It is
+ * aligned to 4096 bytes, or to 2 MiB if it has 4 MiB or more. Collective over the world: all ranks
+ * make the same calls in the same order. */
 int ddp_comm_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_comm_free(struct ddp_comm *comm, void *ptr);
@@ -172,6 +177,16 @@ bool ddp_comm_has_registered(const struct ddp_comm *comm, char *why, size_t why_
  * This memory is at the same offset in the peer's registered memory. `peer` is a rank of this
  * group. Returns NULL if `ptr` is not registered or the peer's memory cannot be mapped. */
 void *ddp_comm_map(struct ddp_comm *comm, int peer, const void *ptr);
+
+/* Returns the stream on which the collectives of the backend's library run, or NULL if they run on
+ * no stream. The communicator owns the stream. Work that the caller puts on this stream runs before
+ * and after the collectives in the order of the calls. */
+struct ddp_stream *ddp_comm_stream(struct ddp_comm *comm);
+/* Waits until the stream of ddp_comm_stream is idle, up to the deadline. The flight recorder shows
+ * the wait as a collective `what` of `bytes` bytes, so all ranks make this call in the same order.
+ */
+int ddp_comm_wait_stream(struct ddp_comm *comm, unsigned what, unsigned dtype, uint64_t bytes,
+                         struct ddp_err *err) DDP_MUST_CHECK;
 
 /* A point-to-point message. The caller owns the request and keeps it until the message is done.
  * Messages with the same tag from one rank to another arrive in order. 0 bytes are allowed. A send
@@ -186,15 +201,15 @@ int ddp_comm_isend(struct ddp_comm *comm, int dst, int tag, const void *buf, siz
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_comm_irecv(struct ddp_comm *comm, int src, int tag, void *buf, size_t bytes,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes progress. Sets *done to whether the message of this request is done. */
+/* Makes progress with open messages. Sets *done to whether the message of this request is done. */
 int ddp_comm_test(struct ddp_comm *comm, struct ddp_request *req, bool *done,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until all requests req [n] are done, up to the deadline. */
 int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
-/* A message to rank `peer` and a message from it. There is no message in a direction whose length
- * is 0. */
+/* A message to rank `peer` and a message from rank `peer`. There is no message in a direction whose
+ * length is 0. */
 struct ddp_comm_message {
     int peer;
     const void *send;
@@ -203,10 +218,10 @@ struct ddp_comm_message {
     size_t recv_bytes;
     struct ddp_request request[2]; /* private to ddp_comm_exchange */
 };
-/* Sends and receives messages [n] at once and returns when all are done. At most one message goes
- * to each other rank, and at most one comes from it. If the backend has DDP_CAP_DEVICE, the buffers
+/* Sends and receives all messages of `message` [n] at the same time, and returns when all are done.
+ * No two elements of `message` have the same peer. If the backend has DDP_CAP_DEVICE, the buffers
  * lie in memory of comm->device, and the caller first waits for streams that use them. Collective
- * over the ranks that occur. */
+ * over this rank and its peers. */
 int ddp_comm_exchange(struct ddp_comm *comm, struct ddp_comm_message *message, int n,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -5,8 +5,9 @@
 #include "comm/backend.h"
 #include "comm/waiter.h"
 
-/* u[7] of a request describes the request, for error messages and the flight recorder. It holds the
- * peer (low bits), whether the request is a send, and the number of bytes (at most UINT32_MAX). */
+/* u[7] of a request describes the request, for error messages and the flight recorder. The low 31
+ * bits hold the peer, the next bit tells whether the request is a send, and the high 32 bits hold
+ * the number of bytes (at most UINT32_MAX). */
 #define SENDS       (UINT64_C(1) << 31)
 #define BYTES_SHIFT 32
 
@@ -119,7 +120,7 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
             recorded = enter_flight(comm, &req[first], &seq);
         switch (ddp_waiter_step(&waiter)) {
         case DDP_WAIT_ON:
-        case DDP_WAIT_ABORTED: /* test_all then fails and releases the requests */
+        case DDP_WAIT_ABORTED: /* test_all then fails, and the backend drops the requests */
             rc = test_all(comm, req, n, &first, err);
             break;
         case DDP_WAIT_EXPIRED:

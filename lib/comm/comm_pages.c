@@ -37,7 +37,7 @@ void ddp_comm_pages_free(struct ddp_comm_pages *pages, void *ptr)
     while (*link != NULL && (*link)->ptr != ptr)
         link = &(*link)->next;
     struct ddp_page_block *block = *link;
-    if (block == NULL) /* there is no such block: the caller made a mistake */
+    if (block == NULL) /* no block has this address, which is a mistake of the caller */
         return;
     *link = block->next;
     ddp_free_pages(block->ptr, block->bytes);

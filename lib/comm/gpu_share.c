@@ -8,10 +8,10 @@
 
 #include "base/mem.h"
 
-/* These settings are meant for NCCL 2.28, and follow its documentation. Ranks communicate only by
- * sockets on the loopback device. Kernels use few blocks, so that the kernels of all ranks fit on
- * the GPU together. Kernels are loaded eagerly, because with lazy loading a running kernel may wait
- * for a kernel that is not loaded yet. */
+/* These settings are for NCCL 2.28 and follow its documentation. Ranks communicate only by sockets
+ * on the loopback device. Kernels use few blocks, so that the kernels of all ranks fit on the GPU
+ * together. Kernels are loaded eagerly, because with lazy loading a running kernel may wait for a
+ * kernel that is not loaded yet. */
 static const struct {
     const char *name, *value;
     /* True if a value that the user has set is kept. */

@@ -1,6 +1,7 @@
 /* Lets several ranks use one GPU, to check results with fewer GPUs than ranks. Timings of such a
- * run are meaningless. NCCL refuses two ranks of one host on one GPU. Environment variables
- * therefore tell NCCL that each rank has its own host and that hosts communicate by sockets. */
+ * run are meaningless. NCCL refuses two ranks of one host on one GPU. The functions therefore set
+ * environment variables that tell NCCL that each rank has its own host and that hosts communicate
+ * by sockets. */
 #ifndef DDP_COMM_GPU_SHARE_H
 #define DDP_COMM_GPU_SHARE_H
 

@@ -12,7 +12,8 @@
 #include "build_facts.h"
 #include "diag/flight_report.h"
 
-#define TEXT_BYTES 8192 /* texts are cut to this size, so later differences are not shown */
+/* Texts are cut to this size, so messages do not show later differences. */
+#define TEXT_BYTES 8192
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
                "other versions expect a card of this size");
@@ -177,7 +178,9 @@ static int report_args(const struct verdict *v, const char *texts, struct ddp_er
     }
     if (strcmp(at[0], at[1]) == 0)
         ddp_fail(err, DDP_EMISMATCH,
-                 "%s started with other arguments than rank 0, but not in the first 8 KiB", who);
+                 "%s started with other arguments than rank 0; the first 8 KiB of the arguments "
+                 "are equal",
+                 who);
     else
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",

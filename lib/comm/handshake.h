@@ -1,6 +1,6 @@
 /* The handshake checks that all ranks of a world run the same build with the same arguments. Ranks
- * that differ would hang or measure nonsense. Ranks that an outside launcher started run the
- * handshake directly after they have opened the world. */
+ * with different builds or arguments could hang or measure different things. Ranks that an outside
+ * launcher started run the handshake directly after they have opened the world. */
 #ifndef DDP_COMM_HANDSHAKE_H
 #define DDP_COMM_HANDSHAKE_H
 
@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/* Returns `git describe --always --dirty` of this binary, or "unknown". All dirty trees of one
- * commit have the same name. Loaders of backend modules reject modules of another commit. */
+/* Returns `git describe --always --dirty` of this binary, or "unknown". Two builds of one commit
+ * with different uncommitted changes have the same name. Loaders of backend modules reject modules
+ * of another commit. */
 const char *ddp_build_commit(void);
 /* Returns the version, such as "0.1.0". */
 const char *ddp_build_version(void);
@@ -26,8 +27,8 @@ int ddp_handshake(struct ddp_comm *comm, int count, char *const *args,
                   struct ddp_err *err) DDP_MUST_CHECK;
 
 /* The data of one rank that ddp_handshake compares. The layout of this struct never changes,
- * because other versions of ddpbench must be able to read it. Texts that do not fit are cut. All
- * texts are NUL-terminated. */
+ * because other versions of ddpbench must be able to read it. Texts that do not fit are cut. Every
+ * text ends with a NUL. */
 struct ddp_handshake_card {
     char magic[8];    /* "ddpcard" */
     char version[16]; /* "0.1.0" */

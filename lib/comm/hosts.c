@@ -1,5 +1,5 @@
-/* Finds out which ranks share a host, by boot id and host name, and groups the ranks of each host.
- * hosts_share.c makes the memory that these ranks share. */
+/* Two ranks share a host if their boot ids and host names are equal. This file finds the hosts and
+ * groups the ranks of each host. hosts_share.c makes the memory that these ranks share. */
 #include "comm/hosts.h"
 
 #include <stdio.h>
@@ -95,7 +95,8 @@ int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, i
             members[r] = r;
         return 0;
     }
-    DDP_TRY(DDP_NEW(&local, (size_t)size, err)); /* number of each rank on its host */
+    /* number of each rank among the ranks of its host */
+    DDP_TRY(DDP_NEW(&local, (size_t)size, err));
     for (int r = 0; r < size; r++)
         for (int q = r - 1; q >= 0 && local[r] == 0; q--)
             local[r] = of[q] == of[r] ? local[q] + 1 : 0;
@@ -113,8 +114,8 @@ int ddp_hosts_subset(enum ddp_subset how, const uint64_t *of, int size, int n, i
     return 0;
 }
 
-/* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds a number for each rank, which
- * is the same for all ranks of a host. */
+/* Creates the struct ddp_hosts of `comm`. The array `of` [size] holds one number per rank. Two
+ * ranks share a host if and only if their numbers are equal. */
 static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct ddp_hosts **out,
                       struct ddp_err *err)
 {
@@ -143,10 +144,11 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* `comm` is the world or a group of it. Waits on the host's communicator then also watch `comm`. If
- * the world has one host, gives `comm` the shm context of the host's communicator. If the world has
- * several hosts, a rank's number in the segment differs from its number in the world. Therefore
- * even a group whose ranks are all on one host gets no shm context. */
+/* `comm` is the world or a group of the world. If the backend has the function `look`, waits on the
+ * host's communicator also watch `comm` from now on. If the world has one host, `comm` gets the shm
+ * context of the host's communicator. If the world has several hosts, a rank's number in the
+ * segment differs from its number in the world. Therefore even a group whose ranks are all on one
+ * host gets no shm context. */
 static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     struct ddp_comm *local = comm->hosts->local;

@@ -1,4 +1,5 @@
-/* Hosts: which ranks of a communicator share a host, and the memory that they share.
+/* Finds out which ranks of a communicator share a host, and makes the memory that these ranks
+ * share.
  *
  * An outside launcher makes no shared segment, so the ranks of each host make one. The host's
  * lowest rank creates a memory file, and the other ranks open it as /proc/<pid>/fd/<n>. The file
@@ -36,11 +37,12 @@ struct ddp_hosts {
     /* The shm communicator of this host's ranks, in the order of their ranks. Owned by this struct.
      * NULL if the ranks cannot share memory. */
     struct ddp_comm *local;
-    /* Used only by hosts*.c, and set only for the world: this host's segment, and the flight
-     * recorder that the world used before it took over the recorder of `local`. */
+    /* Only hosts*.c uses these two members, which are set only for the world. `segment` is this
+     * host's segment. `own_flight` is the flight recorder that the world used before it used the
+     * recorder of `local`. */
     struct ddp_segment *segment;
     struct ddp_flight *own_flight;
-    char why[256]; /* the reason if `local` is NULL */
+    char why[256]; /* the reason why `local` is NULL */
 };
 
 /* Finds the hosts of a world and shares memory inside each host. Does nothing in a world of one
@@ -49,8 +51,8 @@ struct ddp_hosts {
  * DDPBENCH_HOSTS is illegal. It is not an error if memory cannot be shared. */
 int ddp_hosts_open(struct ddp_comm *world, const struct ddp_comm_options *options,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* As ddp_hosts_open, for ranks that already share memory over the shm communicator `shared`, which
- * has the same ranks. */
+/* Does the same as ddp_hosts_open for ranks that already share memory. The shm communicator
+ * `shared` has the same ranks as `world`. */
 int ddp_hosts_within(struct ddp_comm *world, struct ddp_comm *shared,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Applies DDPBENCH_HOSTS to a backend that maps memory itself (DDP_CAP_MAP). Does nothing if the

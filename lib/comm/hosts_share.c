@@ -15,17 +15,17 @@
 #include "comm/hosts.h"
 #include "launch/segment.h"
 
-/* Message of a rank about the segment that it made or opened. `code` is 0 or the error code, and
- * `text` is the error's text. */
+/* A rank's message about the segment that the rank made or opened. `code` is 0 or the error code,
+ * and `text` is the error's text. */
 struct offer {
     int32_t code, pid, fd;
     uint64_t device, inode;
     char text[160];
 };
 
-/* Makes the segment of this host, on the host's lowest rank. The heap of each rank reserves at
- * least as much address space as the rank's share of the machine's memory, because unused address
- * space costs nothing. */
+/* Makes the segment of this host. Only the host's lowest rank calls this function. The heap of each
+ * rank reserves at least as much address space as the rank's share of the machine's memory, because
+ * unused address space costs nothing. */
 static void make_offer(int ranks, const struct ddp_comm_options *options,
                        const struct ddp_sysinfo *info, struct ddp_segment **segment, int *fd,
                        struct offer *offer)

@@ -11,13 +11,14 @@
 #include "diag/flight_report.h"
 #include "launch/segment.h"
 
-/* A longer gap between two clock reads means that this process did not run (Ctrl-Z, a suspended
- * laptop). The gap does not count as waiting time, because the awaited rank did not cause it. */
+/* If the time between two clock reads exceeds this limit, this process did not run in between
+ * (Ctrl-Z, a suspended laptop). This time does not count as waiting time, because the awaited rank
+ * did not cause it. */
 #define ASLEEP_NS 2000000000
 
-/* Duration of one sleep if sleeps_in_waits is set. If a thread yields to a computing thread, it
- * runs again only when the time slice of the computing thread ends, some milliseconds later. A
- * network usually answers sooner, so the wait uses short sleeps instead of yields. */
+/* Duration of one sleep if sleeps_in_waits is set. A thread that yields to a computing thread runs
+ * again only when the time slice of the computing thread ends, some milliseconds later. A network
+ * usually answers sooner, so the wait uses short sleeps instead of yields. */
 #define SLEEP_NS 50000
 
 void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
@@ -34,7 +35,8 @@ void ddp_waiter_init(struct ddp_waiter *w, const struct ddp_comm *comm)
         w->spin = (uint32_t)comm->shm->spin;
     w->polls = 0;
     w->sleeps_in_waits =
-        comm->sleeps_in_waits || w->timeout_ns != comm->timeout_ns; /* leave cores to others */
+        /* an idle rank must leave its core to working ranks */
+        comm->sleeps_in_waits || w->timeout_ns != comm->timeout_ns;
 }
 
 static enum ddp_wait look_at_clock(struct ddp_waiter *w)
@@ -112,9 +114,9 @@ int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err)
     if (segment != NULL)
         ddp_segment_aborted(segment, &culprit, NULL, &code);
     if (culprit < 0 || culprit == me)
-        return ddp_fail(err, DDP_ELOST, "rank %d left its wait: the run was ended (code %d)",
+        return ddp_fail(err, DDP_ELOST, "rank %d stopped waiting: the run was ended (code %d)",
                         name_of(segment, me), -code);
-    return ddp_fail(err, DDP_ELOST, "rank %d left its wait: rank %d failed or was lost (code %d)",
+    return ddp_fail(err, DDP_ELOST, "rank %d stopped waiting: rank %d failed or was lost (code %d)",
                     name_of(segment, me), name_of(segment, culprit), -code);
 }
 
@@ -166,9 +168,9 @@ static void report_expired(const struct ddp_comm *comm, int peer, struct ddp_err
         ddp_hint(err, "a rank that is only slow needs a longer timeout (--timeout)");
 }
 
-/* The report is made before the abort word is set, while the other ranks still wait. Without a
- * segment, ddp_comm_abort aborts the backend's library, which may end this process. on_expire is
- * therefore called first. */
+/* The function makes its report before it sets the abort word, because the other ranks then still
+ * wait. Without a segment, ddp_comm_abort aborts the backend's library, which may end this process.
+ * The function therefore calls on_expire before ddp_comm_abort. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err)
 {
     struct ddp_err words = DDP_ERR_INIT;

@@ -4,7 +4,7 @@
  *
  * Usage: check the condition. If it is not met, call ddp_waiter_init. Then call ddp_waiter_step and
  * check the condition again, until the condition is met or ddp_waiter_step does not return
- * DDP_WAIT_ON. Because of the first check, a wait that ends at once is fast. */
+ * DDP_WAIT_ON. The first check makes a wait fast if its condition is already met. */
 #ifndef DDP_COMM_WAITER_H
 #define DDP_COMM_WAITER_H
 
@@ -49,7 +49,7 @@ int ddp_wait_step(struct ddp_waiter *w, struct ddp_comm *comm, int peer, struct 
  * may call this function. */
 bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t out_bytes);
 /* Ends a wait that found the abort word set, or that saw a failure of comm->watched. Returns
- * DDP_ELOST. If another rank is to blame, the message names that rank. */
+ * DDP_ELOST. If another rank caused the failure, the message names that rank. */
 int ddp_wait_aborted(const struct ddp_comm *comm, struct ddp_err *err);
 /* Fails as ddp_wait_aborted does if comm has a shm context whose abort word is set. */
 static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *err)

@@ -1,4 +1,4 @@
-/* Functions shared by several compressors. */
+/* Functions that several compressors share. */
 #include "compress/comp_impl.h"
 
 #include "base/mem.h"

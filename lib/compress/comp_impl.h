@@ -1,4 +1,4 @@
-/* Functions shared by several compressors. For lib/compress only. */
+/* Functions that several compressors share. Only lib/compress uses this header. */
 #ifndef DDP_COMPRESS_COMP_IMPL_H
 #define DDP_COMPRESS_COMP_IMPL_H
 

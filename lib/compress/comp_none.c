@@ -1,5 +1,5 @@
-/* Compressor "none": sends every element unchanged. The exchange is then dense. Users compare other
- * compressors with "none". Its time also shows the overhead of the measurement itself. */
+/* Compressor "none": sends every element unchanged. The exchange is then a dense all-reduce. Users
+ * compare other compressors with "none". */
 #include "compress/comp_impl.h"
 
 static void none_encode(struct ddp_encode *e)

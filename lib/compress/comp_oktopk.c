@@ -1,7 +1,7 @@
-/* Compressor "oktopk": the first part of Ok-Topk. Each rank selects its top-K as with "topk". In
- * the second part, the sparse all-reduce selects among the sums (coll/sparse/sparse_oktopk.c).
- * Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning, PPoPP
- * 2022. */
+/* Compressor "oktopk": the first part of Ok-Topk, in which each rank selects its top-K as "topk"
+ * does. The second part is a sparse all-reduce that keeps the largest sums
+ * (coll/sparse/sparse_oktopk.c). Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for
+ * distributed deep learning, PPoPP 2022. */
 #include "compress/comp_impl.h"
 
 const struct ddp_compressor ddp_comp_oktopk = {

@@ -1,6 +1,6 @@
-/* The values that compressors must send, computed in a slow and exact way: top-K by counting,
- * threshold by comparing, 16-bit floats by arithmetic in double. This code verifies the kernels of
- * device/sparse.h and shares nothing with them. */
+/* Computes the values that compressors must send, in a slow and exact way: top-K by counting,
+ * threshold by comparing, 16-bit floats by arithmetic in double. The results verify the kernels of
+ * device/sparse.h. This file shares no code with these kernels. */
 #include <math.h>
 #include <string.h>
 
@@ -20,10 +20,9 @@ static uint32_t magnitude_of(float x)
 }
 
 /* Returns the k-th largest magnitude of `x` [n]. Each pass finds one digit of the result, the
- * highest digit first. For this, the pass looks at the elements whose higher digits equal the
- * digits that were found before, and counts how often each value of the next digit occurs. Sets
- * *equal to the number of elements among the k largest that have exactly the returned magnitude. k
- * must be from 1 to n. */
+ * highest digit first. The pass counts how often each value of this digit occurs in the elements
+ * whose higher digits equal the digits that were found before. Sets *equal to the number of
+ * elements among the k largest that have exactly the returned magnitude. k must be from 1 to n. */
 static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)
 {
     uint32_t found = 0;

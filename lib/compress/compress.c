@@ -21,8 +21,9 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* Rounding errors must not add an entry. For example, 0.07 * 100 is a little more than 7 in binary.
- * A product with a relative distance of at most 2^-50 from a whole number counts as that number. */
+/* Rounding errors must not add an entry. For example, the double 0.07 * 100 is a little more than
+ * 7. A product with a relative distance of at most 2^-50 from a whole number counts as that
+ * number. */
 size_t ddp_compress_k(double density, size_t n)
 {
     const double exact = density * (double)n;
@@ -168,11 +169,11 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
     return 0;
 }
 
-/* Elements per block. A block of `acc` fits the first-level cache, so each array is read from
- * memory only once. */
+/* Elements per block. A block of `acc` fits the first-level cache, so encode_block reads each array
+ * from memory only once. */
 #define BLOCK ((size_t)2048)
 
-/* Encodes one block of a bucket with a 16-bit compressor, and updates its residual. */
+/* Encodes one block of a bucket with a 16-bit compressor, and updates the block's residual. */
 static void encode_block(struct ddp_encode *e, size_t first, size_t count)
 {
     const struct ddp_compressor *c = e->spec->compressor;

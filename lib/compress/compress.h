@@ -36,7 +36,7 @@ struct ddp_compressor;
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
     double argument; /* a density in (0, 1], a threshold > 0 or a clip > 0; NaN if absent */
-    char text[32];   /* as the user typed it, or made by ddp_compress_with */
+    char text[32];   /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 
@@ -51,18 +51,19 @@ struct ddp_encode {
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; must not overlap an output, except that `none` allows dense == in */
     /* [n], or NULL for no error feedback. The residual of a 16-bit compressor is already multiplied
-     * by `scale`. The residual of a sparse compressor is not. */
+     * by `scale`. The residual of a sparse compressor is not multiplied. */
     float *residual;
     size_t n;
-    /* Factor that the encoded values are multiplied by, for example 1/P for an average over P
+    /* The encoded values are multiplied by this factor, for example 1/P for an average over P
      * ranks. 16-bit compressors multiply before they round. Sparse compressors multiply after the
      * selection, so that thresholds and residuals have the unit of the input. */
     float scale;
-    /* Factor that `in` has already been multiplied by, or 0 for none. A clip is multiplied by this
-     * factor too, because the user gives the clip in the unit of the gradient. */
+    /* The factor by which `in` was multiplied before the call, or 0 if it was not. A clip is
+     * multiplied by this factor, too, because the user gives the clip in the unit of the
+     * gradient. */
     float scaled;
-    /* [state_bytes], aligned to 64. The caller zeroes it before the first call and keeps it between
-     * calls for the same bucket. */
+    /* [state_bytes], aligned to 64. The caller zeroes the state before the first call and keeps it
+     * between calls for the same bucket. */
     void *state;
     /* The output. SUM: the array `dense` [n]. GATHER: `list`, which has memory for `bound` entries.
      */
@@ -95,9 +96,9 @@ struct ddp_compressor {
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
     /* SUM: stores in `sent` [n] the values that a correct encode() sends for `acc` [n], the sums of
-     * scaled input and residual. `scale`: the factor by which the input was multiplied. A clip must
-     * be multiplied by it, too. rounded() must not share code with encode() and the kernels. NULL
-     * for GATHER, and if nothing is rounded. */
+     * scaled input and residual. `scale`: the factor by which the input was multiplied. rounded()
+     * must multiply a clip by this factor, too. rounded() must not share code with encode() and the
+     * kernels. NULL for GATHER, and for SUM without rounding. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -127,7 +128,8 @@ const struct ddp_compressor *ddp_compressor_find(const char *name);
 double ddp_compress_f16_limit(double scale);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
-/* Returns true if error feedback is used. A lossless compressor never uses it. */
+/* Returns true if the compressor is used with error feedback. A lossless compressor never uses
+ * error feedback. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
 /* Encodes e->in with the compressor of e->spec. Uses error feedback if e->residual is not NULL: the

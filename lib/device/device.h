@@ -58,6 +58,7 @@ struct ddp_stream_kernels;
 struct ddp_device_info {
     char name[64];        /* "NVIDIA H200" */
     char bus[16];         /* "0000:1b:00.0" */
+    char cpus[128];       /* processors near the device, such as "0-15,32-47"; "": unknown */
     char runtime[64];     /* "CUDA 13.0, driver for CUDA 13.0" */
     int64_t memory_bytes; /* total memory, whether free or in use */
     int multiprocessors, l2_bytes;
@@ -70,7 +71,8 @@ struct ddp_device {
     const char *library; /* library of this build ("CUDA 13.0"); NULL: none, or not built */
     /* Returns 0 if the device can be used. If the device is not built or not usable on this
      * machine, stores the reason in err and returns a negative code. Probing starts the driver of
-     * an accelerator, which does not work in a child process after fork() (device/stream.h). */
+     * an accelerator. A driver that the parent has started does not work in a child process after
+     * fork() (device/stream.h). */
     int (*probe)(struct ddp_err *err);
     /* Returns the number of devices of this kind, 0 if none is usable. */
     int (*count)(void);
@@ -94,7 +96,8 @@ struct ddp_device {
     const struct ddp_stream_kernels *stream_kernels; /* device/stream_kernels.h; NULL: none */
 };
 
-/* Device cpu looks up the best SIMD level in every call of `reduce` and `copy_nt`. */
+/* The entry of device cpu in the list of devices. Its `reduce` and `copy_nt` look up the best SIMD
+ * level in every call. */
 extern const struct ddp_device ddp_dev_cpu;
 /* Returns all devices. The array ends with NULL. The functions of device cuda are in a module that
  * the first call of probe, count, select or info opens (cuda/cuda_module.h). Until such a call

@@ -27,7 +27,7 @@ DDP_BOTH double ddp_f64_canonical(double x)
     return x == x ? x : quiet;
 }
 
-/* Maps x to a non-negative integer that orders values by |x|; NaN is the greatest. */
+/* Maps x to a non-negative integer that orders values by |x|. A NaN is greater than all numbers. */
 DDP_BOTH int32_t ddp_f32_magnitude(float x)
 {
     return (int32_t)(ddp_f32_bits(x) & 0x7fffffffu);
@@ -190,15 +190,15 @@ DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_re
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
 }
 
-/* Returns the 4-bit digit of x at `shift` that count_digits counts, or -1 if it does not count x.
- */
+/* Returns the 4-bit digit of x at `shift` that count_digits counts, or -1 if count_digits does not
+ * count x. */
 DDP_BOTH int ddp_digit_of(float x, uint32_t prefix, int shift)
 {
     const uint32_t magnitude = ddp_f32_bits(x) & 0x7fffffffu, digits = magnitude >> shift;
     return magnitude != 0 && digits >> 4 == prefix ? (int)(digits & 15u) : -1;
 }
 
-/* Returns how many of index[0..n), which ascends, are below `bound`. */
+/* Returns how many elements of the ascending array index [n] are below `bound`. */
 DDP_BOTH uint32_t ddp_lower_bound(const uint32_t *index, uint32_t n, uint32_t bound)
 {
     uint32_t low = 0;

@@ -1,6 +1,6 @@
 /* The inputs of verified collectives and their right results, one element at a time. nvcc and the C
  * compiler compile this header, so that GPU kernels, the CPU and tests compute the same bits.
- * bench/verify.c computes the same values in blocks, without this header. */
+ * bench/verify.c computes the same values in blocks, with functions of its own. */
 #ifndef DDP_DEVICE_INPUT_OPS_H
 #define DDP_DEVICE_INPUT_OPS_H
 
@@ -13,8 +13,8 @@
  *
  * Each block of elements has a seed, a hash of the rank, the number of the block and the round. An
  * element is a scrambled term of the Weyl sequence that starts at this seed. Elements differ
- * between ranks, positions and rounds, apart from chance. An array at a wrong position or from a
- * wrong rank is therefore detected, unless it has only a few elements. */
+ * between ranks, positions and rounds, except by chance. Verification therefore detects an array at
+ * a wrong position or from a wrong rank, unless the array has only a few elements. */
 /* Elements per block. The arrays of one verification (struct job of verify.c) take 32 KiB, so that
  * they stay in the first-level or second-level cache. */
 #define DDP_VERIFY_BLOCK 1024
@@ -35,8 +35,8 @@ struct ddp_verify_input {
      * round decide which ranks are active. */
     int active;
     int ranks;
-    /* All values are multiples of this factor. It is 1, except for averages of floats of 16 and 8
-     * bits, where it can make the division exact. */
+    /* All values are multiples of this factor. The factor is 1, except for averages of floats of 16
+     * and 8 bits, for which it can make the division exact. */
     int32_t factor;
     /* An element is a value times this number. It is 1, except for integers with more than 31
      * bits, where it makes the elements fill all bits of the type. */
@@ -61,7 +61,8 @@ DDP_BOTH uint64_t ddp_input_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* True if the rank is active at the element or block number `turn`. */
+/* Returns whether the rank is active. turn is the index of the element, or for POWERS the number of
+ * the block, plus the round. */
 DDP_BOTH int ddp_input_active(const struct ddp_verify_input *in, int rank, uint64_t turn)
 {
     return ((uint64_t)rank + turn) % (uint64_t)in->ranks < (uint64_t)in->active;
@@ -132,7 +133,7 @@ DDP_BOTH uint64_t ddp_input_encode(enum ddp_dtype dtype, int64_t value, int64_t 
     }
 }
 
-/* Returns the bits of element `index`. */
+/* Returns the bits of element `index` of the array that *e describes. */
 DDP_BOTH uint64_t ddp_expected_bits(const struct ddp_expected *e, uint64_t index)
 {
     if (e->src >= 0)

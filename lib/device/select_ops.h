@@ -312,8 +312,8 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
 }
 
 /* A sample of the array suggests a *floor*, a magnitude that slightly more than k of n elements
- * reach. The sample consists of lines of 32 neighbours. The array is divided into ranges of equal
- * length, and one line is taken at a random position of each range. */
+ * reach. The sample consists of lines of 32 neighbours. The array is divided into ranges of about
+ * equal length. From each range, the sample takes one line at a random position. */
 #define DDP_SAMPLE      65536
 #define DDP_SAMPLE_LINE 32
 
@@ -333,8 +333,8 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
     struct ddp_sample_plan plan = {0, 0};
     const double share = (double)k / n, expected = share * DDP_SAMPLE;
     const double rank = expected * 17 / 16 + 4 * sqrt(expected * (1 - share)) + 1;
-    /* For arrays smaller than 16 samples, or if many values are sent, reading the whole array again
-     * is faster. */
+    /* Without a sample, top-K is faster for arrays of less than 16 times the sample, or if more
+     * than an eighth of the values are sent. */
     if (n < 16u * DDP_SAMPLE || share > 0.125)
         return plan;
     plan.rank = (uint32_t)rank;

@@ -1,10 +1,10 @@
 /* Sparse vectors as index-sorted lists, the kernels that produce and consume such lists, and the
  * other element-wise kernels of gradient exchange: conversion to 16 bits and optimiser steps.
  *
- * Callers reach the kernels through struct ddp_device (member `grad`), which has one table per SIMD
- * level. Every level gives the same bits as the scalar level. The compressors, the sparse
- * all-reduce, the trainer and `ddpbench kernels` use the kernels. A kernel does not communicate or
- * allocate, and keeps no state between calls. n is below 2^32.
+ * Callers reach the kernels through struct ddp_device (member `grad`). Device cpu has one table of
+ * kernels per SIMD level. Every level gives the same bits as the scalar level. The compressors, the
+ * sparse all-reduce, the trainer and `ddpbench kernels` use the kernels. A kernel does not
+ * communicate or allocate, and keeps no state between calls. n is below 2^32.
  *
  * Magnitudes are ordered like the bits of x without the sign, read as an unsigned integer: 0 <
  * denormals < ... < inf < NaN. Every NaN that a kernel computes or moves becomes canonical

@@ -6,9 +6,9 @@
  * undefined. These functions allocate no device memory and do not communicate. Only one thread at a
  * time uses a stream or an event, except that another thread may wait for a recorded event.
  *
- * The driver of an accelerator does not work in a child process if the parent started it before
- * fork(). Therefore a process that forks ranks must not call an accelerator before, not even
- * ddp_device.probe. */
+ * The driver of an accelerator does not work in a child process if the parent has started the
+ * driver before fork(). Therefore a process must not use an accelerator, not even by
+ * ddp_device.probe, before it forks ranks. */
 #ifndef DDP_DEVICE_STREAM_H
 #define DDP_DEVICE_STREAM_H
 
@@ -36,15 +36,15 @@ struct ddp_stream_ops {
     /* Returns 1 if all work is done, 0 if not yet, or a negative code if work failed. Never blocks,
      * so that the caller can poll and check a deadline. */
     int (*query)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
-    /* Returns when all work is done. There is no deadline, so use this only for work that does not
-     * wait for other ranks. */
+    /* Returns when all work is done. This function has no deadline, so use it only for work that
+     * does not wait for other ranks. */
     int (*wait)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     /* Returns the device library's own stream handle (cudaStream_t), or NULL on the CPU. */
     void *(*native)(struct ddp_stream *s);
 
-    /* dst and src are device or host memory. Host memory must come from host_alloc for the copy to
-     * be asynchronous. The caller must not touch the buffers until the stream has completed the
-     * copy. */
+    /* Copies bytes. dst and src are device or host memory. Host memory must come from host_alloc
+     * for the copy to be asynchronous. The caller must not touch the buffers until the stream has
+     * completed the copy. */
     void (*copy)(struct ddp_stream *s, void *dst, const void *src, size_t bytes);
     void (*fill)(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes);
     /* Returns host memory that the device can read and write directly, or NULL if memory is
@@ -66,15 +66,16 @@ struct ddp_stream_ops {
 
     /* Work that is put on s after hold() waits until release() is called. The caller can thus put
      * several pieces of work on the stream before the first one begins. s must be idle when hold()
-     * is called. Between the two calls the caller puts at most about 100 pieces of work on s and
-     * does not wait for s, because these calls might never return. On the CPU, whose streams work
+     * is called. Between the two calls the caller must not wait for s, and must put at most about
+     * 100 pieces of work on s. Otherwise a call might never return. On the CPU, whose streams work
      * at once, both functions do nothing. */
     void (*hold)(struct ddp_stream *s);
     void (*release)(struct ddp_stream *s);
 
-    /* Work put on s between capture_begin and capture_end is not executed but recorded in a graph,
-     * which graph_launch executes with one call. capture_begin returns DDP_EUNAVAIL on devices
-     * without graphs (the CPU). A failed capture creates no graph. */
+    /* The device does not execute work that is put on s between capture_begin and capture_end. It
+     * records this work in a graph, and graph_launch executes the graph with one call.
+     * capture_begin returns DDP_EUNAVAIL on devices without graphs (the CPU). A failed capture
+     * creates no graph. */
     int (*capture_begin)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     int (*capture_end)(struct ddp_stream *s, struct ddp_graph **out,
                        struct ddp_err *err) DDP_MUST_CHECK;

@@ -5,8 +5,8 @@
  * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
  * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
  * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Arrays
- * have fewer than 2^31 elements. The functions never wait for the host and never allocate. The
- * caller passes scratch memory to select and merge. */
+ * have fewer than 2^31 elements. The functions do not wait and do not allocate. The caller passes
+ * scratch memory to select and merge. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 
@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/* An index-sorted list. Its length is in device memory and is known only when the stream has
- * computed it. */
+/* An index-sorted list. The length of the list is in device memory. It is known only when the
+ * stream has computed it. */
 struct ddp_stream_list {
     uint32_t *index; /* [capacity] */
     float *value;    /* [capacity] */
@@ -29,7 +29,7 @@ struct ddp_stream_list {
 
 struct ddp_expected; /* device/input_ops.h */
 
-/* Number of values of a digit of count_digits. */
+/* Number of different values of a digit that count_digits counts. */
 #define DDP_DIGITS 16
 
 /* The arguments of a selection, as in struct ddp_select, except that out may be shorter than n. The
@@ -91,18 +91,18 @@ struct ddp_stream_kernels {
      * arrays [bounds] may be memory of host_alloc. */
     void (*split)(struct ddp_stream *s, const struct ddp_stream_list *list, const uint32_t *bound,
                   size_t bounds, uint32_t *before);
-    /* Counts the values that are not 0 and whose magnitude m (device/sparse.h) satisfies
-     * m >> shift >> 4 == prefix. Adds them to count[d], where d is the lowest 4 bits of m >> shift.
-     * shift is at most 28. */
+    /* Adds 1 to count[d] for each value that is not 0 and whose magnitude m (device/sparse.h)
+     * satisfies m >> shift >> 4 == prefix. The digit d is the lowest 4 bits of m >> shift. shift is
+     * at most 28. */
     void (*count_digits)(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
                          int shift, uint32_t count[DDP_DIGITS]);
 
     /* Writes elements [first, first + count) of the array that *e describes to dst [count]. The
-     * arrays of these two functions may have 2^31 and more elements. */
+     * arrays of these two functions may have 2^31 elements or more. */
     void (*write_expected)(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
                            size_t first, size_t count);
-    /* Adds the number of elements of data [count] that differ from elements [first, first + count)
-     * of the array that *e describes to *wrong. */
+    /* Adds to *wrong the number of elements of data [count] that differ from elements [first, first
+     * + count) of the array that *e describes. */
     void (*count_wrong)(struct ddp_stream *s, const void *data, const struct ddp_expected *e,
                         size_t first, size_t count, uint64_t *wrong);
 };

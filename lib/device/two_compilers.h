@@ -1,5 +1,5 @@
 /* The differences between nvcc and the C compiler, for the headers that both compile. No other
- * header of the device layer tests which compiler is used. */
+ * header of lib/device tests which of the two compilers compiles it. */
 #ifndef DDP_DEVICE_TWO_COMPILERS_H
 #define DDP_DEVICE_TWO_COMPILERS_H
 

@@ -5,10 +5,11 @@
  *   allreduce    one all-reduce of the whole array
  *   local        reduce to rank 0, then broadcast
  *   device       each tensor (key) is reduced at one rank, its owner, and broadcast from there.
- *                Keys are assigned from the largest to the smallest. Each goes to the rank that
- *                owns the fewest elements
- *   dist-device  reduce within each host, then assign keys to owners among the hosts. Keys of
- *                1e6 elements and more are cut evenly over all hosts
+ *                Keys are assigned from the largest to the smallest. Each key goes to the rank
+ *                that owns the fewest elements so far
+ *   dist-device  reduce within each host, then to owners as in `device`, but among the leaders of
+ *                the hosts. Keys of 1e6 elements and more are cut evenly over all leaders. Then
+ *                broadcast within each host
  *
  * A placement is a list of collectives on groups of ranks. The list is planned once and run in
  * every step. All ranks end with bit-identical sums. Placements add in different orders, so the
@@ -50,7 +51,7 @@ struct ddp_aggregate_setup {
     /* Offset and length of each key (tensor) in data, ascending, [key_count]. */
     const size_t *offsets, *counts;
     int key_count;
-    const struct ddp_host_groups *hosts; /* Borrowed. Only for needs_hosts. */
+    const struct ddp_host_groups *hosts; /* Borrowed. Only if needs_hosts. */
     const char *algorithm;               /* Algorithm of every all-reduce. NULL: auto. */
 };
 
@@ -74,10 +75,11 @@ int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_agg
 void ddp_aggregation_destroy(struct ddp_aggregation *a);
 /* Runs the planned collectives. Collective. Does not allocate. */
 int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the bytes that other ranks received from this rank since create. Only the bytes of
- * algorithms that send messages are counted. *counted becomes true if all algorithms do. For every
- * other algorithm a fixed number is assumed. All-reduce: 2(P-1)/P of the array. Reduce: the array,
- * or 0 at the root. Broadcast: P-1 times the array at the root, else 0. */
+/* Returns the bytes that other ranks received from this rank since create. The bytes of algorithms
+ * that send messages are counted. *counted becomes true if all algorithms of the plan send
+ * messages. For every other algorithm the function assumes a fixed number. All-reduce: 2(P-1)/P of
+ * the array. Reduce: the array, or 0 at the root. Broadcast: P-1 times the array at the root, else
+ * 0. */
 double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted);
 
 /* Assigns `count` keys to owners, from the largest key to the smallest. Each key goes to the owner

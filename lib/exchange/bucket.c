@@ -12,16 +12,21 @@ struct bucket {
     void *state;                      /* Owned by the method. NULL until opened. */
     int64_t took_ns;                  /* Duration of the last exchange. */
     struct ddp_async_request request; /* With a progress thread. */
-    /* With a progress thread on a device: occurs when the gradients of the bucket are computed. */
+    /* With a progress thread on a device, and if the buckets are ordered: occurs when the gradients
+     * of the bucket are computed. */
     struct ddp_event *full;
+    struct ddp_event *begun, *ended; /* If ordered: begin and end of the exchange. */
 };
 
 struct ddp_buckets {
     struct ddp_buckets_setup setup;
-    /* Stream on which buckets are exchanged. With a progress thread on a device it is the progress
-     * thread's own stream. Otherwise it is setup.stream. */
+    /* Stream on which buckets are exchanged. With a progress thread on a device, this is the
+     * progress thread's own stream. If the buckets are ordered, it is the communicator's stream.
+     * Otherwise it is setup.stream. */
     struct ddp_stream *exchange;
+    struct ddp_event *computed;  /* If ordered: the end of the backward pass of a step. */
     struct ddp_event *exchanged; /* Recorded after the last exchange of a step. */
+    bool unsettled;              /* If ordered: the exchanges of a step may not be complete. */
     struct bucket *buckets;      /* [planned], in the order in which they fill. */
     /* planned: number of buckets. count: buckets that are open. next: the bucket that is being
      * filled. */
@@ -100,17 +105,39 @@ static int plan(struct ddp_buckets *b, struct ddp_err *err)
     return 0;
 }
 
-/* Creates the progress thread's stream and the events. */
+/* Creates the progress thread's stream, if there is such a thread, and the events. */
 static int open_stream(struct ddp_buckets *b, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = b->setup.device->streams;
     struct ddp_stream *exchange = NULL;
-    DDP_TRY(streams->create(&exchange, err));
+    if (b->setup.ordered)
+        exchange = ddp_comm_stream(b->setup.comm);
+    else
+        DDP_TRY(streams->create(&exchange, err));
     b->exchange = exchange;
     DDP_TRY(streams->event_create(&b->exchanged, err));
-    for (int i = 0; i < b->planned; i++)
-        DDP_TRY(streams->event_create(&b->buckets[i].full, err));
+    if (b->setup.ordered)
+        DDP_TRY(streams->event_create(&b->computed, err));
+    for (int i = 0; i < b->planned; i++) {
+        struct bucket *bucket = &b->buckets[i];
+        DDP_TRY(streams->event_create(&bucket->full, err));
+        if (!b->setup.ordered)
+            continue;
+        DDP_TRY(streams->event_create(&bucket->begun, err));
+        DDP_TRY(streams->event_create(&bucket->ended, err));
+    }
     return 0;
+}
+
+/* If the buckets are ordered, waits until the exchanges of a step are complete. */
+static int await_exchanges(struct ddp_buckets *b, struct ddp_err *err)
+{
+    if (!b->unsettled)
+        return 0;
+    b->unsettled = false;
+    const struct ddp_bucket *last = &b->buckets[0].part;
+    const size_t bytes = (last->offset + last->count) * ddp_dtype_size(b->setup.dtype);
+    return ddp_comm_wait_stream(b->setup.comm, DDP_ALLREDUCE, b->setup.dtype, bytes, err);
 }
 
 /* Waits for the compute stream first, because events must outlive the work that refers to them. */
@@ -119,10 +146,14 @@ static void close_stream(struct ddp_buckets *b)
     const struct ddp_stream_ops *streams = b->setup.device->streams;
     struct ddp_err ignored = DDP_ERR_INIT;
     (void)!streams->wait(b->setup.stream, &ignored);
-    if (b->exchange != b->setup.stream)
+    if (b->exchange != b->setup.stream && !b->setup.ordered)
         streams->destroy(b->exchange);
-    for (int i = 0; i < b->planned; i++)
+    for (int i = 0; i < b->planned; i++) {
         streams->event_destroy(b->buckets[i].full);
+        streams->event_destroy(b->buckets[i].begun);
+        streams->event_destroy(b->buckets[i].ended);
+    }
+    streams->event_destroy(b->computed);
     streams->event_destroy(b->exchanged);
 }
 
@@ -140,6 +171,11 @@ static int open_buckets(struct ddp_buckets *b, struct ddp_err *err)
     return 0;
 }
 
+static bool has_two_streams(const struct ddp_buckets *b)
+{
+    return b->setup.device != NULL && (b->setup.async != NULL || b->setup.ordered);
+}
+
 /* Creates everything that does not need other ranks. On failure, *out may be NULL or incomplete. */
 static int create_local(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                         struct ddp_err *err)
@@ -150,7 +186,7 @@ static int create_local(const struct ddp_buckets_setup *setup, struct ddp_bucket
     b->setup = *setup;
     b->exchange = setup->stream;
     DDP_TRY(plan(b, err));
-    return setup->async != NULL && setup->device != NULL ? open_stream(b, err) : 0;
+    return has_two_streams(b) ? open_stream(b, err) : 0;
 }
 
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
@@ -158,7 +194,7 @@ int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets
 {
     struct ddp_buckets *b;
     int rc = create_local(setup, &b, err);
-    if (setup->async != NULL && setup->device != NULL)
+    if (setup->device != NULL && (setup->async != NULL || setup->ordered))
         rc = ddp_comm_agree(setup->comm, rc, err);
     if (rc != 0)
         goto err_buckets;
@@ -175,7 +211,9 @@ void ddp_buckets_destroy(struct ddp_buckets *b)
 {
     if (b == NULL)
         return;
-    /* First wait for the progress thread, then free the objects that it uses. */
+    /* First wait for the exchanges, then free the objects that they use. */
+    struct ddp_err ignored = DDP_ERR_INIT;
+    (void)!await_exchanges(b, &ignored);
     for (int i = 0; i < b->count; i++)
         ddp_async_release(&b->buckets[i].request);
     for (int i = 0; i < b->count; i++)
@@ -186,10 +224,30 @@ void ddp_buckets_destroy(struct ddp_buckets *b)
     free(b);
 }
 
-/* Starts the exchange of a full bucket. Without a progress thread the exchange is complete on
- * return. */
+/* Puts the exchange of a full bucket on the exchange stream, which first waits for the gradients.
+ * The events must not be recorded again before the exchanges of the last step are complete. */
+static int start_ordered(struct ddp_buckets *b, struct bucket *bucket, struct ddp_err *err)
+{
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    if (bucket == b->buckets)
+        DDP_TRY(ddp_buckets_settle(b, err));
+    b->unsettled = true;
+    streams->event_record(bucket->full, b->setup.stream);
+    streams->event_await(b->exchange, bucket->full);
+    streams->event_record(bucket->begun, b->exchange);
+    b->setup.comm->deferred = true;
+    const int rc = b->setup.method->run(bucket->state, err);
+    b->setup.comm->deferred = false;
+    streams->event_record(bucket->ended, b->exchange);
+    return rc;
+}
+
+/* Starts the exchange of a full bucket. Without a progress thread and if the buckets are not
+ * ordered, the exchange is complete on return. */
 static int start(struct ddp_buckets *b, struct bucket *bucket, struct ddp_err *err)
 {
+    if (b->setup.ordered)
+        return start_ordered(b, bucket, err);
     if (b->setup.async != NULL) {
         if (b->setup.device != NULL)
             b->setup.device->streams->event_record(bucket->full, b->setup.stream);
@@ -220,6 +278,29 @@ int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err)
     return 0;
 }
 
+/* Adds the times of a step, whose exchanges are complete. The last bucket may be exchanged before
+ * the backward pass ends, because later gradients may be empty. */
+static int add_times(struct ddp_buckets *b, struct ddp_err *err)
+{
+    const struct ddp_stream_ops *streams = b->setup.device->streams;
+    double ns;
+    for (int i = 0; i < b->count; i++) {
+        DDP_TRY(streams->event_elapsed(b->buckets[i].begun, b->buckets[i].ended, &ns, err));
+        b->exchange_ns += (int64_t)ns;
+    }
+    DDP_TRY(streams->event_elapsed(b->computed, b->exchanged, &ns, err));
+    b->exposed_ns += ns > 0 ? (int64_t)ns : 0;
+    return 0;
+}
+
+int ddp_buckets_settle(struct ddp_buckets *b, struct ddp_err *err)
+{
+    if (!b->unsettled)
+        return 0;
+    DDP_TRY(await_exchanges(b, err));
+    return add_times(b, err);
+}
+
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err)
 {
     int rc = 0;
@@ -227,6 +308,10 @@ int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err)
         rc = start(b, &b->buckets[b->next++], err);
     const int started = b->next;
     b->next = 0;
+    if (rc == 0 && b->setup.ordered) {
+        b->setup.device->streams->event_record(b->computed, b->setup.stream);
+        return join_streams(b, err);
+    }
     if (b->setup.async == NULL || rc != 0)
         return rc;
     /* The device still computes during this wait, so the wait does not count as exposed. */

@@ -1,6 +1,6 @@
-/* Buckets of gradients, which are exchanged while the backward pass computes the next ones.
- * libddp's bucketer (ddp_bucket.c) and the gradient strategies of the trainer (sync_buckets.c) use
- * this file.
+/* Buckets of gradients. A bucket is exchanged while the backward pass computes the gradients of the
+ * next bucket. libddp's bucketer (ddp_bucket.c) and the gradient strategies of the trainer
+ * (sync_buckets.c) use these functions.
  *
  * The tensors form one sequence of elements in layer order. Gradients become ready last layer
  * first, so the sequence is cut into buckets from its end. A *method* defines how one bucket is
@@ -9,9 +9,14 @@
  * exchanges the bucket. The buckets and their order are the same in both cases, so the results are
  * bit-identical. The caller makes sure that all ranks cut the same buckets.
  *
- * On a device, a gradient may be reported as ready once the work that computes it has been put on
- * the compute stream. The work need not be finished. With a progress thread, the methods put their
- * work on a second stream, which waits until the compute stream has computed the bucket. */
+ * On a device, the caller may report a gradient as ready as soon as it has put the work that
+ * computes the gradient on the compute stream. The work need not be finished. With a progress
+ * thread, the methods put their work on a second stream, which waits until the compute stream has
+ * computed the bucket.
+ *
+ * With the member `ordered` of the setup, events order the two streams and the host does not wait
+ * for a bucket: the second stream is the communicator's stream (ddp_comm_stream), no progress
+ * thread is needed, and the host waits once per step. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 
@@ -62,6 +67,10 @@ struct ddp_buckets_setup {
     /* Device that holds the gradients, and the stream that computes them. NULL: host memory. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
+    /* On a device without `async`: the exchanges are ordered by streams and events. The method only
+     * puts its work on the stream that `open` got, and calls collectives of `comm`, which must have
+     * a stream. */
+    bool ordered;
     struct ddp_bucket_layout layout;
     enum ddp_dtype dtype; /* Type of the elements, for the flight recorder. */
     const struct ddp_bucket_method *method;
@@ -79,11 +88,18 @@ void ddp_buckets_destroy(struct ddp_buckets *b);
 /* Reports that this tensor and all tensors after it in layer order are ready. */
 int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
 /* Exchanges the buckets that were not reported ready, and waits until all are exchanged. On a
- * device with a progress thread, it first waits for the compute stream. Only the wait for the
- * exchanges after that counts as exposed. */
+ * device with a progress thread, the function first waits for the compute stream. Only its later
+ * wait for the exchanges counts as exposed. With `ordered`, the compute stream waits instead of the
+ * caller. */
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
-/* Sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the caller
- * waited for them. Call it between steps only. */
+/* With `ordered`, waits up to the deadline until the exchanges of the last step are complete. The
+ * first ddp_buckets_ready of a step does the same. Without `ordered` there is nothing to wait for.
+ * Call this function before a wait for the compute stream, because that wait has no deadline. */
+int ddp_buckets_settle(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the
+ * caller waited for the exchanges. With `ordered`, both are times by the device's clock, and
+ * exposed_ns is the time between the end of the backward pass and the end of the last exchange.
+ * Call this function between steps only, and after ddp_buckets_settle. */
 void ddp_buckets_times(const struct ddp_buckets *b, int64_t *exchange_ns, int64_t *exposed_ns);
 int ddp_buckets_count(const struct ddp_buckets *b);
 /* Returns the state of the i-th bucket. */

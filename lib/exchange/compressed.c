@@ -12,7 +12,8 @@
 #include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
 
-/* Zeroed memory. `raw` is the allocation, `at` the first cache line in it. */
+/* Zeroed memory. `raw` is the allocation. `at` is its first address that is aligned to a cache
+ * line. */
 struct block {
     void *raw, *at;
 };
@@ -147,7 +148,8 @@ static void model_dense(struct host *x)
                           : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
 }
 
-/* Sets mapped_bytes per entry. Every other rank reads all entries of this rank, 8 bytes each. */
+/* Sets mapped_bytes per entry. If the algorithm sends messages, mapped_bytes is NaN. Otherwise
+ * every other rank reads all entries of this rank, 8 bytes each. */
 static void model_sparse(struct host *x)
 {
     const int ranks = x->base.setup.comm->size;
@@ -279,7 +281,7 @@ static int exchange(struct host *x, struct ddp_err *err)
  * block is so small that the second pass reads from the cache. */
 #define BLOCK ((size_t)4096)
 
-/* Returns the mask of the exponent bits. In an infinity or a NaN all of them are 1. */
+/* Returns the mask of the exponent bits. In an infinity or a NaN all of these bits are 1. */
 static uint16_t exponent_of(enum ddp_dtype dtype)
 {
     return dtype == DDP_F16 ? 0x7c00 : 0x7f80;

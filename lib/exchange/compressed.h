@@ -4,11 +4,12 @@
  *
  * `ddpbench allreduce --compress` and the sync strategies with a compressor run this code. Each
  * rank sends all or some of its values. After a run, each element of `data` is the sum of the
- * values that the ranks have sent for it, divided by the number of ranks for an average. With
- * oktopk only the k largest sums are stored, and the other elements are 0. The result is
- * bit-identical on all ranks. The three phases are timed separately. Encode is the compressor with
- * error feedback. Exchange is everything that needs the other ranks, including the summation of
- * sparse lists into data. Decode is the conversion back from 16 bits. */
+ * values that the ranks have sent for this element. For an average, the sum is divided by the
+ * number of ranks. oktopk keeps only the largest sums, about k in host memory and exactly k on a
+ * device. The other elements are 0. The result is bit-identical on all ranks. The three phases are
+ * timed separately. Encode is the compressor with error feedback. Exchange is everything that needs
+ * the other ranks, including the summation of sparse lists into data. Decode is the conversion back
+ * from 16 bits. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -24,7 +25,7 @@ struct ddp_compressed;
 /* Arguments of ddp_compressed_create. */
 struct ddp_compressed_setup {
     struct ddp_comm *comm;
-    /* NULL: data lies in host memory. Otherwise it lies in memory of this device that the
+    /* NULL: data lies in host memory. Otherwise data lies in memory of this device that the
      * communicator can access, and the exchange works on `stream`. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
@@ -40,7 +41,7 @@ struct ddp_compressed_setup {
      * phase. Set `timed` only if nothing else uses the stream. */
     bool timed;
     /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. On a device a sparse
-     * exchange has only "oktopk" for a global top-K, and else only "allgather". */
+     * exchange has only "oktopk" for a global top-K, and otherwise only "allgather". */
     const char *algorithm;
 };
 
@@ -50,10 +51,10 @@ struct ddp_compressed_counters {
     /* wire_bytes: bytes that other ranks received from this rank. values_sent: elements that this
      * rank sent. values_total: n per run. */
     double wire_bytes, values_sent, values_total;
-    /* False if the exchange calls the backend's library. wire_bytes is then the bytes of a ring.
-     * This also holds for dense algorithms that send no messages, although wire_counted is true for
-     * them. On a device, bytes are counted for a threshold, and for oktopk on three or more
-     * ranks. */
+    /* In host memory: false if the exchange calls the backend's library. On a device: true only for
+     * a threshold, and for oktopk on three or more ranks. If wire_counted is false, wire_bytes is
+     * the number of bytes that a ring would send. Dense algorithms in host memory that send no
+     * messages have the same number, although wire_counted is true for them. */
     bool wire_counted;
     /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
     uint64_t overflow_count;
@@ -75,12 +76,12 @@ int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_C
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
  * compressor is already divided by the number of ranks, as are the values that it sends. The
- * residual of a sparse compressor is not. On a device the residual is device memory. */
+ * residual of a sparse compressor is not divided. On a device the residual is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the name of the chosen algorithm. */
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
 /* Estimates the registered and private bytes that create will allocate per rank, for memory checks
- * in advance. The private bytes are those of the algorithm that needs most. The lists of
+ * in advance. The private bytes are those of the algorithm that needs the most memory. The lists of
  * `threshold` may have any length, so the private bytes assume that `threshold` sends one element
  * in sixteen. On a device no private memory of the host is needed. */
 void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,

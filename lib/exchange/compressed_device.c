@@ -4,22 +4,26 @@
  * place. Sparse compressors send lists of indices and values, 8 bytes per entry. Every element is
  * summed in rank order:
  *
- * - top-K: all lists have the same length, so one all-gather exchanges them. A global top-K
- * (oktopk) on at most two ranks also does this. Each rank then selects the k largest sums itself.
+ * 1. top-K: all lists have the same length, so one all-gather exchanges them. A global top-K
+ * (oktopk) on at most two ranks uses the same all-gather. Each rank then selects the k largest sums
+ * itself.
  *
- * - threshold: the ranks first exchange the lengths of their lists. Then each rank sends its list
- *   to all other ranks. The index range has DDP_LIST_BLOCKS blocks, and the memory for a received
- * list has room for the entries of one block. Longer lists are sent in several rounds. A round has
- * as many blocks as fit.
+ * 2. threshold: the ranks first exchange the lengths of their lists. Then each rank sends its list
+ * to all other ranks. The index range has DDP_LIST_BLOCKS blocks, and the memory for a received
+ * list has room for the entries of one block. Longer lists are sent in several rounds. A round
+ * sends as many blocks as fit into this memory.
  *
- * - oktopk on three or more ranks: as in sparse_oktopk.c, each rank sums one region of the indices,
- *   and the ranks agree on the k largest sums of all regions. Here each call selects exactly k
- * sums, or all sums that are not 0 if these are fewer. A rank sends at most 24k(P - 1)/P bytes of
- *   entries. The numbers that are sent in addition take at most 536(P - 1) bytes.
+ * 3. oktopk on three or more ranks: as in sparse_oktopk.c, each rank sums one region of the
+ * indices, and the ranks agree on the k largest sums of all regions. Here each call selects exactly
+ * k sums, or all sums that are not 0 if these are fewer. A rank sends at most 24k(P - 1)/P bytes of
+ * entries, and at most 528(P - 1) bytes of lengths, digits and regions.
  *
- * What a rank sent for sums that were not selected returns to its residual. The host reads the
- * lengths of lists. Therefore it waits for the stream before each exchange, and also after decoding
- * if `timed` is set. */
+ * With oktopk, a rank's residual gets back the entries whose sums were not selected.
+ *
+ * The host waits for the stream before each exchange, because it reads the lengths of lists and
+ * because the communicator has a stream of its own. If `timed` is set, the host also waits after
+ * decoding. A deferred exchange (comm.h) of 16-bit values waits for nothing, because all of its
+ * work is on the communicator's stream. */
 
 #include <float.h>
 #include <math.h>
@@ -95,7 +99,7 @@ static size_t topk_of(const struct ddp_device_exchange *x)
 static int no_memory(const struct ddp_device_exchange *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
-    return ddp_fail(err, DDP_ENOMEM, "no memory of device '%s' to compress %zu elements",
+    return ddp_fail(err, DDP_ENOMEM, "device '%s' has no memory to compress %zu elements",
                     s->device->name, s->n);
 }
 
@@ -268,7 +272,7 @@ static int device_create(const struct ddp_compressed_setup *setup, struct ddp_co
         DDP_TRY_GOTO(ddp_comm_alloc(comm, x->wire_bytes, &x->wire, err), err_free);
     if (x->sparse)
         DDP_TRY_GOTO(alloc_sparse(x, err), err_free);
-    /* The whole buffer of 16-bit values is sent, so initialise the part behind the end too. */
+    /* Initialise the whole buffer, including the part behind the last value. */
     if (!x->lossless)
         setup->device->streams->fill(setup->stream, x->wire, 0, x->wire_bytes);
     rc = prepare_plan(x, err);
@@ -291,8 +295,8 @@ static void encode_narrow(struct ddp_device_exchange *x)
     const double share = ddp_device_share(x);
     float clip = 0; /* no clip */
     /* The clip limit is for the gradient before it is scaled, as in comp_fp16.c. The kernel clips
-     * the scaled gradient, so the limit is multiplied by the same factor. It must not underflow
-     * to 0. */
+     * the scaled gradient, so the limit is multiplied by the same factor. The product must not
+     * underflow to 0, because 0 means no limit. */
     if (!isnan(argument))
         clip = fmaxf((float)fmin(argument * share, ddp_compress_f16_limit(share)), FLT_TRUE_MIN);
     if (x->residual == NULL) {
@@ -327,7 +331,8 @@ static void encode_list(struct ddp_device_exchange *x)
 }
 
 /* On entry data holds the sums over all ranks. On return data holds the k largest sums, scaled, and
- * 0 elsewhere. The residual, if there is one, gets back what this rank sent for the other sums. */
+ * 0 elsewhere. The residual, if there is one, gets back the entries that this rank sent for the
+ * other sums. */
 static void choose(struct ddp_device_exchange *x)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
@@ -405,7 +410,8 @@ static int device_run(struct ddp_compressed *base, struct ddp_err *err)
         encode_list(x);
     else if (!x->sparse && !x->lossless)
         encode_narrow(x);
-    DDP_TRY(s->device->streams->wait(s->stream, err));
+    if (!s->comm->deferred)
+        DDP_TRY(s->device->streams->wait(s->stream, err));
     const int64_t encoded = s->timed ? ddp_now_ns() : begin;
     DDP_TRY(exchange(x, err));
     const int64_t exchanged = ddp_now_ns();

@@ -1,4 +1,5 @@
-/* The exchange in device memory (compressed_device.c), which compressed_device_lists.c shares. */
+/* The declarations of an exchange in device memory that compressed_device.c and
+ * compressed_device_lists.c share. */
 #ifndef DDP_EXCHANGE_COMPRESSED_DEVICE_IMPL_INC_H
 #define DDP_EXCHANGE_COMPRESSED_DEVICE_IMPL_INC_H
 
@@ -19,7 +20,7 @@ extern "C" {
 /* Number of blocks of the index range for a threshold. */
 #define DDP_LIST_BLOCKS 8
 /* Largest number of words that a rank sends to another rank in exchange_words: the counts of all
- * digits, and the number of words that it has sent so far. */
+ * digits, and the number of words that the rank has sent so far. */
 #define DDP_LIST_WORDS (DDP_DIGITS + 1)
 
 /* Counters in device memory. */
@@ -27,8 +28,8 @@ struct ddp_device_tally {
     uint64_t overflows, sent;
 };
 
-/* Memory that the host and the device access. The host writes to it only while no kernel uses it.
- * The arrays lie behind this struct. */
+/* Memory that the host and the device access. The host writes to this memory only while no kernel
+ * uses it. The arrays follow this struct in memory. */
 struct ddp_device_words {
     uint32_t *got;     /* [P * DDP_LIST_WORDS]: the words that arrived */
     uint32_t *given;   /* [P]: words to send */
@@ -37,7 +38,7 @@ struct ddp_device_words {
     uint32_t *before;  /* [larger of P and DDP_LIST_BLOCKS]: results of split */
 };
 
-/* The entries of this rank's list that it sends to a rank in the current round. */
+/* The entries of this rank's list that this rank sends to another rank in the current round. */
 struct ddp_list_part {
     size_t begin, count;
 };
@@ -51,8 +52,8 @@ struct ddp_device_exchange {
      * `gathered` has memory per rank. */
     size_t capacity, room, wire_bytes;
     /* wire: 16-bit values [n], or this rank's list (length, indices, values). NULL if data is sent
-     * unchanged. gathered: the lists of all ranks, or NULL if nothing is sparse. chosen: the list
-     * that a global top-K selects on at most two ranks, else NULL. */
+     * unchanged. gathered: the lists of all ranks, or NULL unless the exchange is sparse. chosen:
+     * the list that a global top-K selects on at most two ranks, else NULL. */
     void *wire, *gathered, *chosen;
     /* Device memory of exchange_words, each [P * DDP_LIST_WORDS]: the words to send, and those that
      * arrived. */
@@ -64,7 +65,7 @@ struct ddp_device_exchange {
     size_t *region;                   /* [P + 1]: region r is [region[r], region[r + 1]) */
     uint32_t *selection;              /* [3 P]: memory of struct selection */
     int first_block;                  /* the first block of the current round */
-    int64_t step;
+    int64_t step;                     /* number of exchanges so far, for oktopk with regions */
     float *residual;
     void *scratch;
     size_t scratch_bytes;
@@ -85,8 +86,8 @@ static inline struct ddp_stream_list ddp_device_list_at(const struct ddp_device_
         .capacity = x->capacity};
 }
 
-/* Returns the list of rank r in `gathered`, which has `count` indices and then the values. The
- * kernels read its length from x->host->current[r]. */
+/* Returns the list of rank r in `gathered`. The list consists of `count` indices, followed by the
+ * values. The kernels read its length from x->host->current[r]. */
 static inline struct ddp_stream_list ddp_device_list_of(const struct ddp_device_exchange *x, int r,
                                                         size_t count)
 {
@@ -132,14 +133,14 @@ static inline void ddp_device_divide(const struct ddp_device_exchange *x, float 
 /* Exchanges the lists of a threshold. On return the lists of the last round have not been added to
  * data yet. Collective. */
 int ddp_device_rounds_exchange(struct ddp_device_exchange *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Adds the lists of a round to data in rank order. The first round sets data to 0 before. */
+/* Adds the lists of a round to data in rank order. In the first round, sets data to 0 first. */
 void ddp_device_lists_sum(struct ddp_device_exchange *x);
 /* Exchanges the lists of oktopk on three or more ranks. On return ddp_device_list_of(x, r,
  * host->current[r]) has the selected sums of region r. Their indices are relative to the region.
  * Collective. */
 int ddp_device_regions_exchange(struct ddp_device_exchange *x, struct ddp_err *err) DDP_MUST_CHECK;
-/* Stores the selected sums of all regions in data. The residual, if there is one, gets back what
- * this rank sent for the other sums. */
+/* Stores the selected sums of all regions in data. The residual, if there is one, gets back the
+ * entries that this rank sent for the other sums. */
 void ddp_device_regions_store(struct ddp_device_exchange *x);
 
 #ifdef __cplusplus

@@ -12,8 +12,8 @@
 #define DIGIT_BITS 4
 
 /* Sends `words` words to every rank and receives as many. If `same` is set, all ranks get out
- * [words]. Otherwise rank r gets the words from out [r * words] on. Stores the words of rank r at
- * x->host->got [r * words]. Waits for the stream. Collective. */
+ * [words]. Otherwise rank r gets the words from out [r * words] on. Stores the words that rank r
+ * has sent from x->host->got [r * words] on. Waits for the stream. Collective. */
 static int exchange_words(struct ddp_device_exchange *x, size_t words, bool same,
                           struct ddp_err *err)
 {
@@ -46,8 +46,8 @@ static void put_given(struct ddp_device_exchange *x)
                              (size_t)s->comm->size * sizeof *x->out);
 }
 
-/* Returns `count` entries of this rank's list, from entry `begin` on. `length` is the length in
- * memory that the device can read. */
+/* Returns `count` entries of this rank's list, from entry `begin` on. `length` points to `count`,
+ * in memory that the device can read. */
 static struct ddp_stream_list part_of_mine(const struct ddp_device_exchange *x, size_t begin,
                                            size_t count, uint32_t *length)
 {
@@ -85,8 +85,8 @@ static int exchange_entries(struct ddp_device_exchange *x, const uint32_t *count
 }
 
 /* Plans the round of a threshold that begins with x->first_block. The round has as many blocks as
- * fit into the memory for received lists. Returns the end of these blocks. Sets host->current to
- * the number of entries of each rank, and x->round to this rank's entries. */
+ * fit into the memory for received lists. Returns the number of the block after these blocks. Sets
+ * host->current to the number of entries of each rank, and x->round to this rank's entries. */
 static int plan_round(struct ddp_device_exchange *x)
 {
     const struct ddp_comm *comm = x->base.setup.comm;
@@ -165,7 +165,7 @@ int ddp_device_rounds_exchange(struct ddp_device_exchange *x, struct ddp_err *er
     }
 }
 
-/* The functions from here on are oktopk on three or more ranks. */
+/* The functions from here on implement oktopk on three or more ranks. */
 
 /* Estimates the regions. Region r begins at the average index below which a rank has r/P of its
  * entries. Collective. */
@@ -229,8 +229,8 @@ static int reduce_region(struct ddp_device_exchange *x, uint32_t *sent_words, st
     return 0;
 }
 
-/* The sums of each rank's region. On return from select_sums, `above` is the number of sums that
- * are selected. */
+/* Numbers of sums in the region of each rank. On return from select_sums, `above` is the number of
+ * selected sums. */
 struct selection {
     uint32_t *above; /* [P]: number of sums above the k-th largest sum */
     uint32_t *ties;  /* [P]: number of sums whose digits equal those of the k-th largest sum */
@@ -272,8 +272,8 @@ static int find_digit(const struct ddp_device_exchange *x, size_t words,
 }
 
 /* Finds how many sums of each region are selected, by a radix selection over all ranks as in
- * sparse_oktopk.c. Among ties, those of lower ranks are selected. All ranks compute the same
- * numbers. Collective. */
+ * sparse_oktopk.c. Among equal sums, those of lower ranks are selected first. All ranks compute the
+ * same numbers. Collective. */
 static int select_sums(struct ddp_device_exchange *x, uint32_t sent_words,
                        const struct selection *select, struct ddp_err *err)
 {
@@ -367,7 +367,7 @@ static int exchange_sums(struct ddp_device_exchange *x, uint32_t sent_words, str
                                     .out = ddp_device_list_of(x, (int)me, count),
                                     .scratch = x->scratch,
                                     .scratch_bytes = x->scratch_bytes};
-    own.out.count = x->in; /* the host knows the length already */
+    own.out.count = x->in; /* not read, because the host knows the length */
     if (count > 0) {
         s->device->stream_kernels->select_topk(s->stream, &own, count);
         ddp_device_divide(x, own.out.value, count);

@@ -13,13 +13,14 @@
  * different counts, all ranks return DDP_EMISMATCH. The world stays usable after these failures.
  * After DDP_ELOST the world is unusable, and only ddp_finalize may follow.
  *
- * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST, except inside
- * an MPI call (see below). The library never prints. It ends processes only under MPI, apart from
- * the ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a
- * watchdog calls on_lost and then ends the process with exit code 13, because a blocking MPI call
- * cannot be interrupted. ddp_abort, and failures after which the ranks cannot continue together,
- * call MPI_Abort, which ends all processes. If all ranks are on one host that lets them share
- * memory, they exchange data through shared memory and use MPI only to start and to end.
+ * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST, except inside an
+ * MPI call (see below). The library never prints. It ends processes only under MPI, apart from the
+ * ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a watchdog
+ * calls on_lost and then ends the process with exit code 13, because a blocking MPI call cannot be
+ * interrupted. ddp_abort calls MPI_Abort, which ends all processes. The library also calls
+ * MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on one host,
+ * and the host lets them share memory, the ranks exchange data through shared memory and use MPI
+ * only to start and to end.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
  * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
@@ -54,22 +55,24 @@ struct ddp_init_options {
     /* Registered memory (see ddp_alloc) that this rank can hold at a time, in bytes. The real limit
      * may be higher. 0 means 1 GiB. Opening the world reserves only address space. */
     uint64_t heap_bytes;
-    /* backend: NULL selects "mpi" under mpiexec and "self" otherwise. module_dir: folder of
-     * ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR. If the variable is not set, the library
-     * searches its own folder, then ddpbench/ and ../lib/ddpbench relative to its own folder. */
+    /* backend: NULL selects "mpi" under an outside launcher (mpiexec, srun, torchrun), and "self"
+     * otherwise. module_dir: folder of ddpbench-mpi-*.so. NULL selects $DDPBENCH_MODULE_DIR. If the
+     * variable is not set, the library searches its own folder, then ddpbench/ and ../lib/ddpbench
+     * relative to its own folder. */
     const char *backend, *module_dir;
-    /* Optional. Under mpiexec the watchdog calls this function with a readable report before it
+    /* Optional. With backend mpi, the watchdog calls this function with a readable report before it
      * ends the process. */
     void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;
 };
 
-/* Opens a world of all processes that mpiexec started, or without mpiexec a world of one rank.
- * Collective over the world. options may be NULL. Errors: DDP_EUSAGE if an option is illegal or
- * this rank already has a world. DDP_EUSAGE also if this process had a world under mpiexec before,
- * because MPI starts only once in a process. DDP_EMISMATCH if mpiexec started several processes but
- * the backend is 'self', which would give each process a world of its own. DDP_EUNAVAIL if no
- * module fits the MPI that started the process. */
+/* Opens a world of all processes that an outside launcher such as mpiexec started. Without an
+ * outside launcher, opens a world of one rank. Collective over the world. options may be NULL.
+ * Errors: DDP_EUSAGE if an option is illegal or this rank already has a world. DDP_EUSAGE also if
+ * this process had a world over MPI before, because MPI starts only once in a process.
+ * DDP_EMISMATCH if an outside launcher started several processes, but the backend is 'self', with
+ * which each process would have a world of its own. DDP_EUNAVAIL if no module fits the MPI that
+ * started the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 /* Closes the world and releases its registered memory, groups and bucketers. Collective unless the
@@ -77,10 +80,10 @@ int ddp_init(const struct ddp_init_options *options, struct ddp **out,
 void ddp_finalize(struct ddp *d);
 
 /* Starts `ranks` ranks on this machine over shared memory, runs rank_main(d, arg) in each and
- * supervises them. Ranks are processes forked from this one, or threads if `threads` is set. Each
- * rank is initialised before rank_main and finalized after it. Returns when all ranks have ended.
- * Returns 0, or the code of the first rank that failed. err->text then names that rank and its
- * operation. The code is the one that rank_main returned, or DDP_ELOST for a rank that died or
+ * supervises them. The ranks are processes that this process forks, or threads if `threads` is set.
+ * Each rank is initialised before rank_main and finalized after it. Returns when all ranks have
+ * ended. Returns 0, or the code of the first rank that failed. err->text then names that rank and
+ * its operation. The code is the one that rank_main returned, or DDP_ELOST for a rank that died or
  * hung. Errors: DDP_EUSAGE if `ranks` is outside 1..256, an option is illegal (backend must be NULL
  * or "shm"), or this process already has a world. DDP_EUSAGE also if the ranks are processes and
  * this process has several threads, because only one thread would survive fork(). */
@@ -198,9 +201,9 @@ int ddp_bucketer_create(struct ddp *d, const struct ddp_array *arrays, int n, si
  * ddp_bucketer_finish returns. Not collective; never waits. Errors: DDP_EUSAGE if an array is
  * reported out of order or twice in a step. */
 int ddp_bucketer_ready(struct ddp_bucketer *b, int index, struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits until all buckets are reduced. Collective. *exposed_ns (may be NULL) receives the time in
- * ns that this call waited. Errors: DDP_EUSAGE, on this rank only, if an array was never reported
- * ready. */
+/* Waits until all buckets are reduced. Collective. *exposed_ns receives the time in ns that this
+ * call waited. exposed_ns may be NULL. Errors: DDP_EUSAGE, on this rank only, if an array was never
+ * reported ready. */
 int ddp_bucketer_finish(struct ddp_bucketer *b, int64_t *exposed_ns,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for pending buckets and frees the bucketer. All ranks make their calls of ddp_alloc,

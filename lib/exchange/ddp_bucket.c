@@ -1,5 +1,6 @@
-/* The public bucketer of ddp.h: all-reduces with the engine of bucket.h. It checks that all ranks
- * pass equal arguments, and copies arrays that are not adjacent into memory of its own. */
+/* The public bucketer of ddp.h: all-reduces with the engine of bucket.h. The bucketer checks that
+ * all ranks pass equal arguments. It copies arrays that cannot be reduced in place into memory of
+ * its own. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -104,7 +105,7 @@ static int check_tensors(const struct ddp_array *arrays, int n, struct ddp_err *
 }
 
 /* Allocates memory for copies of the arrays. If the arrays are adjacent and have the same position
- * on all ranks (ddp_coll.c), they are reduced in place and no memory is needed. */
+ * on all ranks (ddp_coll.c), the bucketer reduces them in place and needs no memory. */
 static int find_memory(struct ddp_bucketer *b, bool same_position, struct ddp_err *err)
 {
     for (int i = 0; i < b->n && b->data == NULL; i++)

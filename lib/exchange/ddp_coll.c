@@ -87,7 +87,8 @@ static int coll_once(struct ddp_group *group, const struct ddp_coll_args *args, 
         rc = ddp_coll_run(group->comm, &plan, err);
         ddp_coll_plan_release(&plan);
     }
-    /* A collective must fail on all ranks or on none, so this abort makes it fail on the others. */
+    /* A collective must fail on all ranks or on none, so this abort makes it fail on the other
+     * ranks. */
     if (rc != 0)
         ddp_comm_abort(group->comm, rc);
     return rc;
@@ -311,7 +312,7 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct
     DDP_OWN_ERR(err);
     struct ddp_array *arrays = ddp_calloc((size_t)d->parameter_count, sizeof *arrays);
     if (arrays == NULL) {
-        /* Without an abort the other ranks would wait for this one. */
+        /* Without an abort the other ranks would wait for this rank. */
         ddp_abort(d, DDP_ENOMEM);
         return ddp_fail(err, DDP_ENOMEM, "no memory for a list of %d arrays", d->parameter_count);
     }
@@ -322,7 +323,8 @@ int ddp_all_reduce_parameters(struct ddp *d, const struct ddp_call *call, struct
     return rc;
 }
 
-/* parts [group size]: the side with one array per rank. whole: the side with a single array. */
+/* Checks the arrays of all_gather or reduce_scatter. parts [group size]: the argument with one
+ * array per rank. whole: the argument with a single array. */
 static int check_parts(const struct ddp_group *group, const struct ddp_array *parts,
                        const struct ddp_array *whole, struct ddp_err *err)
 {

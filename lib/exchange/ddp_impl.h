@@ -25,7 +25,8 @@ extern "C" {
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_
 
-/* Memory into which a group packs arrays that are not adjacent. It grows and never shrinks. */
+/* Memory into which a group packs arrays that cannot be reduced in place (ddp_coll.c). The memory
+ * grows and never shrinks. */
 struct ddp_pack_buffer {
     void *data;
     size_t bytes;
@@ -39,7 +40,8 @@ struct ddp_note {
     /* 0, or the code with which this rank rejects its arguments. */
     int32_t code;
     /* call: digest of the sizes, types and options, which must be equal on all ranks. position:
-     * digest of the positions of the arrays. If it differs between ranks, the arrays are packed. */
+     * digest of the positions of the arrays. If `position` differs between ranks, the arrays are
+     * packed. */
     uint64_t call, position;
 };
 enum ddp_note_kind {
@@ -69,8 +71,8 @@ struct ddp_group {
     /* Notes of all members, [n]. */
     struct ddp_note *notes;
     struct ddp_pack_buffer pack;
-    /* The progress thread starts with the first bucketer. Its watchdog exists only under mpiexec.
-     */
+    /* The progress thread starts with the first bucketer. Its watchdog exists only with backend
+     * mpi. */
     struct ddp_async *async;
     struct ddp_watchdog *async_watchdog;
 };
@@ -123,10 +125,10 @@ int ddp_group_enter(struct ddp *d, struct ddp_group *group, struct ddp_group **o
 /* Starts the group's progress thread on the first call. Collective over the group. */
 int ddp_group_async(struct ddp_group *group, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Compares the notes of all ranks. Collective over the group. If a rank rejects its
- * arguments, returns the code and message of the first such rank. Returns DDP_EMISMATCH if the
- * functions or their arguments differ between ranks. Otherwise returns 0. *same_position tells
- * whether `position` is equal on all ranks. same_position may be NULL. */
+/* Compares the notes of all ranks. Collective over the group. If a rank rejects its arguments,
+ * returns the code and message of the first such rank. Returns DDP_EMISMATCH if the functions or
+ * their arguments differ between ranks. Otherwise returns 0. Sets *same_position to whether
+ * `position` is equal on all ranks. same_position may be NULL. */
 int ddp_agree(struct ddp_group *group, const struct ddp_note *mine, bool *same_position,
               struct ddp_err *err) DDP_MUST_CHECK;
 /* Add a value, the counts and dtypes of arrays, or a text to a digest. Return the new digest. */

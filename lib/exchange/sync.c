@@ -10,7 +10,8 @@ static const struct ddp_sync_class *const classes[] = {
 #undef DDP_SYNC
 };
 
-/* Stores the class of the i-th strategy in *cls and its name in *out. */
+/* Stores the class of the i-th strategy in *cls and its name in *out. Returns false past the end.
+ */
 static bool strategy_at(int i, const struct ddp_sync_class **cls, struct ddp_named *out)
 {
     for (size_t k = 0; k < DDP_COUNT_OF(classes); k++) {

@@ -2,18 +2,18 @@
  * strategy, write one file and add one line to sync_list.h. Every lossy compressor (compress.h) is
  * a strategy too.
  *
- * The trainer owns the flat arrays of parameters and gradients. They lie in registered memory if
- * the backend has it. In each step the trainer makes these calls:
+ * The trainer owns the flat arrays of parameters and gradients. The arrays lie in registered memory
+ * if the backend has such memory. In each step the trainer makes these calls:
  *
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first
  *   finish_backward   then grads holds the gradients for the optimiser, which runs next
  *   end_step          parameter strategies average here
  *
- * The trainer calls end_epoch before an evaluation and at the end of the run. Strategies
- * communicate only through lib/coll and lib/exchange. Nothing that they compute depends on a
- * measured time. The same seed therefore gives the same bits, with and without overlap, under the
- * conditions that train/trainer.h names.
+ * The trainer calls end_epoch before an evaluation and at the end of the run, and on a device it
+ * calls settle before it waits for its stream. Strategies communicate only through lib/coll and
+ * lib/exchange. Nothing that they compute depends on a measured time. The same seed therefore gives
+ * the same bits, with and without overlap, under the conditions that train/trainer.h names.
  *
  * dense and the compressors are gradient strategies. They exchange gradients in buckets (bucket.h).
  * All ranks then take the same step, so their parameters stay bit-identical. partial and local are
@@ -103,7 +103,7 @@ struct ddp_sync_class {
     /* As in struct ddp_named. NULL for the class of all compressors, which have names of their own.
      */
     const char *name, *summary, *argument_help;
-    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: it is no number. */
+    int64_t number_max;  /* The argument is a number in [1, number_max]. 0: no number. */
     bool replicas_equal; /* All ranks hold identical parameters after every step. */
     bool buckets;        /* Exchanges gradients; uses bucket_bytes and overlap. */
     bool aggregates;     /* Uses `aggregate`. */
@@ -125,6 +125,10 @@ struct ddp_sync_class {
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_epoch)(struct ddp_sync *s, struct ddp_err *err);
+    /* Waits up to the deadline until no exchange of this strategy is on a stream. The trainer calls
+     * it before it waits for its own stream or reads the counters. NULL: no exchange is on a stream
+     * between the calls. */
+    int (*settle)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
     /* Returns "on" or "off". NULL: the strategy has no compressor. */
     const char *(*feedback)(const struct ddp_sync *s);

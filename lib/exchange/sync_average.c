@@ -12,9 +12,9 @@
  * DistOpt.backward_and_partial_update. SINGA cuts its fusion buffer instead of the parameters.
  *
  * local:H (local SGD) averages all parameters every H steps. It also averages before every
- * evaluation (at the end of an epoch and of the run) if there were steps since the last average.
- * The evaluated and the final model are therefore identical on all ranks. Source: Stich, Local
- * SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
+ * evaluation (at the end of an epoch and of the run) if the ranks have taken steps since the last
+ * average. The evaluated and the final model are therefore identical on all ranks. Source: Stich,
+ * Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>

@@ -1,13 +1,14 @@
 /* The gradient strategies: `dense`, and one for each lossy compressor.
  *
  * dense: each rank multiplies its gradients by 1/(number of images of all ranks). The strategy sums
- * them over the ranks in buckets. --aggregate selects where each bucket is summed (aggregate.h).
+ * the scaled gradients over the ranks in buckets. --aggregate selects where each bucket is summed
+ * (aggregate.h).
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
- * error feedback on or off. Its default depends on the compressor. The gradients are scaled by
- * DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means the same as
- * in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select within a
- * bucket. */
+ * error feedback on or off. The default of the option depends on the compressor. The gradients are
+ * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means
+ * the same as in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select
+ * within a bucket. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -20,7 +21,8 @@ struct ddp_sync {
     bool feedback;
     const struct ddp_aggregate *how; /* dense only */
     struct ddp_host_groups hosts;    /* only if how->needs_hosts */
-    struct ddp_async *async;         /* NULL without overlap */
+    bool ordered;            /* the exchanges are ordered by streams and events (bucket.h) */
+    struct ddp_async *async; /* NULL without overlap, and if `ordered` */
     struct ddp_buckets *buckets;
 };
 
@@ -50,6 +52,13 @@ static void destroy(struct ddp_sync *s)
     free(s);
 }
 
+/* Returns whether the exchange of a bucket can be put on a stream without a wait. The host waits
+ * for the lengths of sparse lists, and groups of ranks per host have streams of their own. */
+static bool puts_only(const struct ddp_sync *s)
+{
+    return s->how != NULL ? !s->how->needs_hosts : s->spec.compressor->combine == DDP_COMBINE_SUM;
+}
+
 /* Copies *like into a new struct ddp_sync and opens its buckets. */
 static int create(const struct ddp_sync_setup *setup, const struct ddp_bucket_method *method,
                   const struct ddp_sync *like, struct ddp_sync **out, struct ddp_err *err)
@@ -60,7 +69,9 @@ static int create(const struct ddp_sync_setup *setup, const struct ddp_bucket_me
     DDP_TRY(DDP_NEW(&s, 1, err));
     *s = *like;
     s->setup = setup;
-    if (setup->overlap && comm->size > 1)
+    s->ordered =
+        puts_only(s) && setup->device != NULL && comm->size > 1 && ddp_comm_stream(comm) != NULL;
+    if (setup->overlap && comm->size > 1 && !s->ordered)
         DDP_TRY_GOTO(ddp_async_create(comm, &s->async, err), err_sync);
     if (s->how != NULL && s->how->needs_hosts)
         DDP_TRY_GOTO(ddp_host_groups_open(s->async != NULL ? ddp_async_comm(s->async) : comm,
@@ -71,6 +82,7 @@ static int create(const struct ddp_sync_setup *setup, const struct ddp_bucket_me
         .async = s->async,
         .device = comm->size > 1 ? setup->device : NULL, /* A single rank exchanges nothing. */
         .stream = setup->stream,
+        .ordered = s->ordered,
         .layout = layout_of(setup),
         .dtype = DDP_F32,
         .method = method,
@@ -93,6 +105,11 @@ static int on_grad_ready(struct ddp_sync *s, int param, struct ddp_err *err)
 static int finish_backward(struct ddp_sync *s, struct ddp_err *err)
 {
     return ddp_buckets_finish(s->buckets, err);
+}
+
+static int settle(struct ddp_sync *s, struct ddp_err *err)
+{
+    return ddp_buckets_settle(s->buckets, err);
 }
 
 /* Sets *out to the times of all buckets. The callers then add the counters of each bucket. */
@@ -252,6 +269,7 @@ const struct ddp_sync_class ddp_sync_dense = {
     .destroy = destroy,
     .on_grad_ready = on_grad_ready,
     .finish_backward = finish_backward,
+    .settle = settle,
     .counters = count_dense,
 };
 
@@ -265,6 +283,7 @@ const struct ddp_sync_class ddp_sync_compressed = {
     .destroy = destroy,
     .on_grad_ready = on_grad_ready,
     .finish_backward = finish_backward,
+    .settle = settle,
     .counters = count_compressed,
     .feedback = feedback,
 };

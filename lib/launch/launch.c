@@ -5,8 +5,8 @@
  * The parent reads the signals that would end it from a descriptor (signal_watch.h). It forwards
  * the first signal to the ranks, and it kills the ranks at a second signal. Ranks keep the default
  * actions of signals, so the first signal ends them at once. No result is lost, because the parent
- * owns the record. The run is reported as interrupted, and the exit code is 128 + signal. All this
- * is also true if a terminal sends the signal to the whole process group. */
+ * owns the record. The run is reported as interrupted, and the exit code is 128 + signal. The same
+ * happens if a terminal sends the signal to the whole process group. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -31,8 +31,9 @@ const char *const ddp_launch_names[] = {
     [DDP_LAUNCH_PROCESSES] = "processes", [DDP_LAUNCH_THREADS] = "threads", NULL};
 
 /* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call the
- * handlers themselves, because ranks end with _exit, which calls none. Ranks do not use exit,
- * because it would write the contents of the stdio buffers that fork copied from the parent. */
+ * handlers themselves, because ranks end with _exit, which does not call exit handlers. Ranks do
+ * not use exit, because it would write the contents of the stdio buffers that fork copied from the
+ * parent. */
 void __gcov_dump(void) __attribute__((weak));
 void __lsan_do_leak_check(void) __attribute__((weak));
 

@@ -88,8 +88,8 @@ struct change {
     struct rusage usage;
 };
 
-/* Calls waitid without blocking. Uses the system call directly, because it also reports the
- * resource usage, which the C library's waitid leaves out. */
+/* Calls waitid without blocking. Uses the system call directly, because the C library's waitid does
+ * not report the resource usage. */
 static int wait_change(pid_t pid, int options, struct change *out)
 {
     *out = (struct change){.info = {0}};
@@ -259,7 +259,7 @@ static bool in_operation(const struct ddp_launch_run *run)
     return false;
 }
 
-/* Ends the run if a rank has computed for the whole timeout without progress. The time starts again
+/* Ends the run if a rank has computed for the whole timeout without progress. The time is reset
  * while any rank is in an operation. In that case the deadline of the operation ends the run,
  * because its error message says more. */
 static void check_progress(struct ddp_launch_run *run, int64_t now)

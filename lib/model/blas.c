@@ -1,5 +1,5 @@
-/* Loads a CBLAS library at run time, so that the program starts without one. No other file calls
- * CBLAS. */
+/* Loads a CBLAS library at run time, so that the program starts on machines without such a library.
+ * No other file calls CBLAS. */
 #include "model/blas.h"
 
 #include <dlfcn.h>
@@ -13,12 +13,12 @@
 #include "base/conf.h"
 #include "base/mem.h"
 
-/* OpenBLAS reserves a buffer of 128 MiB per process at its first large product (with its kernels
- * for some processors, at its first product), and retries for ever if the system refuses. The
- * constant includes 1 MiB for the alignment of the buffer. */
+/* At its first large product, OpenBLAS reserves a buffer of 128 MiB per process. On some processors
+ * it does so at its first product of any size. If the system refuses the memory, OpenBLAS retries
+ * forever. The constant includes 1 MiB for the alignment of the buffer. */
 #define OPENBLAS_BUFFER_BYTES ((size_t)129 << 20)
-/* m, n and k of a product that needs the buffer. OpenBLAS can have separate code without a buffer
- * for m * n * k up to 100^3. */
+/* m, n and k of a product that needs the buffer. For m * n * k up to 100^3, OpenBLAS may use code
+ * that needs no buffer. */
 #define LARGE_PRODUCT 128
 
 /* cblas_sgemm as the reference CBLAS declares it, with 32-bit integer arguments (LP64). A C enum
@@ -28,8 +28,8 @@ typedef void cblas_sgemm_fn(int order, int trans_a, int trans_b, int m, int n, i
                             const float *a, int lda, const float *b, int ldb, float beta, float *c,
                             int ldc);
 
-/* Libraries in order of preference. The full paths find a library on Debian even if another one is
- * the system's default. */
+/* Libraries in order of preference. The full paths find a library on Debian even if another library
+ * is the system's default. */
 static const char *const candidates[] = {
     "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
     "/usr/lib/aarch64-linux-gnu/openblas-serial/libopenblas.so.0",

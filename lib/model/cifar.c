@@ -1,4 +1,4 @@
-/* The two forms of CIFAR-10. */
+/* Decodes the two forms of CIFAR-10 files. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -14,12 +14,12 @@ int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
         return ddp_fail(err, DDP_EINPUT, "'%s' has %zu bytes, which is not a multiple of %d", name,
                         n, RECORD);
     if (count > DDP_CIFAR_MAX_IMAGES)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds %zu images, at most %d are accepted", name,
+        return ddp_fail(err, DDP_EINPUT, "'%s' holds %zu images, but at most %d are accepted", name,
                         count, DDP_CIFAR_MAX_IMAGES);
     for (size_t i = 0; i < count; i++) {
         uint8_t label = bytes[i * RECORD];
         if (label >= DDP_CIFAR_CLASSES)
-            return ddp_fail(err, DDP_EINPUT, "label %zu of '%s' is %u, at most %d is legal", i,
+            return ddp_fail(err, DDP_EINPUT, "label %zu of '%s' is %u, but at most %d is legal", i,
                             name, label, DDP_CIFAR_CLASSES - 1);
         out->labels[i] = label;
     }
@@ -32,8 +32,8 @@ int ddp_cifar_decode_binary(const uint8_t *bytes, size_t n, const char *name,
 /* The python form of CIFAR-10, read from left to right by a fixed grammar.
  *
  * Python's Lib/pickletools.py documents the opcodes. Python 2's cPickle stores an object in its
- * memo (BINPUT) only if there is a second reference to the object. The decoder therefore accepts an
- * optional memo store after each object. It never reads from the memo. */
+ * memo (BINPUT) only if a second reference to the object exists. The decoder therefore accepts an
+ * optional memo store after each object. The decoder never reads from the memo. */
 
 enum opcode {
     MARK = '(',

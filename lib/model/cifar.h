@@ -3,8 +3,8 @@
  * The files are not trusted. CIFAR-10 exists in a binary form and in a python form, and each form
  * has a decoder. A file that does not have exactly the layout of its form is rejected with
  * DDP_EINPUT. The python form is a pickle. Its decoder accepts only the fixed sequence of objects
- * that these files contain. Unlike an unpickler, it has no stack and no memo, and calls no
- * functions. */
+ * that these files contain. Unlike an unpickler, this decoder has no stack and no memo, and calls
+ * no functions. */
 #ifndef DDP_MODEL_CIFAR_H
 #define DDP_MODEL_CIFAR_H
 

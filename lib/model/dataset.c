@@ -54,7 +54,7 @@ bool ddp_dataset_fits(const struct ddp_dataset_reader *reader,
            reader->classes <= request->classes;
 }
 
-/* Checks that `dir` is a folder. The reader reports files that are missing in it. */
+/* Checks that `dir` is a folder. The reader reports files that are missing in the folder. */
 static int check_folder(const char *dir, struct ddp_err *err)
 {
     struct stat st;

@@ -1,8 +1,8 @@
 /* Data sets: images and labels in memory, read from files or generated.
  *
  * The files are not trusted. MNIST and Fashion-MNIST are IDX files, plain or gzipped. Their magic
- * number, dimensions and length must agree exactly, and sizes are checked before memory is
- * allocated. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. */
+ * number, dimensions and length must agree exactly. The reader checks sizes before it allocates
+ * memory. For CIFAR-10 see cifar.h. A generated set is marked as synthetic in every result. */
 #ifndef DDP_MODEL_DATASET_H
 #define DDP_MODEL_DATASET_H
 

@@ -13,7 +13,8 @@
 
 #define INPUT_BYTES 65536
 /* Deflate cannot expand data by more than this factor: 258 bytes from 2 bits (zlib, "Maximum
- * Expansion Factor"). A header that promises more data is rejected before memory is allocated. */
+ * Expansion Factor"). read_header() rejects a header that promises more data, before memory is
+ * allocated. */
 #define DEFLATE_MAX_RATIO 1032
 
 /* An open file. A gzip file is inflated through zlib. */
@@ -157,8 +158,8 @@ static int read_header(struct source *s, int ndim, uint32_t *dims, size_t *bytes
         return ddp_fail(err, DDP_EINPUT, "'%s' holds IDX type 0x%02x, not unsigned bytes (0x08)",
                         s->path, head[2]);
     if (head[3] != ndim)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has %d dimensions, %d expected", s->path, head[3],
-                        ndim);
+        return ddp_fail(err, DDP_EINPUT, "'%s' has %d dimensions, but must have %d", s->path,
+                        head[3], ndim);
     if (got < head_bytes)
         return ddp_fail(err, DDP_EINPUT, "'%s' is truncated in its header", s->path);
     for (int i = 0; i < ndim; i++) {
@@ -176,7 +177,7 @@ static int read_header(struct source *s, int ndim, uint32_t *dims, size_t *bytes
                                                : 0;
     if (total > most)
         return ddp_fail(err, DDP_EINPUT,
-                        "'%s' is truncated: its header promises %zu bytes, %s%zu can follow",
+                        "'%s' is truncated: its header promises %zu bytes, but %s%zu can follow",
                         s->path, total, s->gzip ? "at most " : "", most);
     *bytes = total;
     return 0;

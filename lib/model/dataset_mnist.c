@@ -1,6 +1,6 @@
 /* MNIST and Fashion-MNIST. Each is a folder with four IDX files: train-images-idx3-ubyte,
- * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. ".idx" instead of
- * "-idx" and gzipped files (.gz) are accepted too. */
+ * train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. The reader also
+ * accepts ".idx" instead of "-idx", and gzipped files (.gz). */
 #include "model/dataset.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 /* Largest accepted side of an image. The product of two sides fits in an int. */
 #define SIDE_MAX 4096
 
-/* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Plain
- * files come before gzipped ones, so unpacked files are used. */
+/* Finds the file for `part` (such as "train-images" with 3 dimensions) and writes its path. Tries
+ * plain files before gzipped files. */
 static int find_file(const char *dir, const char *part, int ndim, char *path, size_t path_bytes,
                      struct ddp_err *err)
 {
@@ -44,8 +44,9 @@ static int read_half(const char *dir, const char *half, struct ddp_images *out, 
     DDP_TRY(find_file(dir, part, 3, path, sizeof path, err));
     DDP_TRY(ddp_idx_read(path, 3, dims, &out->pixels, err));
     if (dims[1] > SIDE_MAX || dims[2] > SIDE_MAX)
-        return ddp_fail(err, DDP_EINPUT, "'%s' holds images of %u x %u, at most %d x %d is legal",
-                        path, dims[1], dims[2], SIDE_MAX, SIDE_MAX);
+        return ddp_fail(err, DDP_EINPUT,
+                        "'%s' holds images of %u x %u, but at most %d x %d is legal", path, dims[1],
+                        dims[2], SIDE_MAX, SIDE_MAX);
     snprintf(part, sizeof part, "%s-labels", half);
     DDP_TRY(find_file(dir, part, 1, path, sizeof path, err));
     DDP_TRY(ddp_idx_read(path, 1, &label_count, &out->labels, err));
@@ -54,8 +55,8 @@ static int read_half(const char *dir, const char *half, struct ddp_images *out, 
                         dims[0]);
     for (uint32_t i = 0; i < label_count; i++)
         if (out->labels[i] >= CLASSES)
-            return ddp_fail(err, DDP_EINPUT, "label %u of '%s' is %u, at most %d is legal", i, path,
-                            out->labels[i], CLASSES - 1);
+            return ddp_fail(err, DDP_EINPUT, "label %u of '%s' is %u, but at most %d is legal", i,
+                            path, out->labels[i], CLASSES - 1);
     out->count = dims[0];
     out->channels = 1;
     out->height = (int)dims[1];
@@ -74,7 +75,7 @@ static int load(const struct ddp_dataset_request *request, struct ddp_dataset *o
     DDP_TRY_GOTO(read_half(request->dir, "t10k", &set.eval, err), err_set);
     if (set.train.height != set.eval.height || set.train.width != set.eval.width) {
         rc = ddp_fail(
-            err, DDP_EINPUT, "'%s': training images are %d x %d, but evaluation images %d x %d",
+            err, DDP_EINPUT, "'%s': training images are %d x %d, but evaluation images are %d x %d",
             request->dir, set.train.height, set.train.width, set.eval.height, set.eval.width);
         goto err_set;
     }

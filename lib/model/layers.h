@@ -3,9 +3,10 @@
  * The model owns the shape, arrays and scratch memory of its layers, and net.c connects the layers.
  * Each device has a table of layers (struct ddp_layers). The layers of the CPU (layers_cpu.c) use
  * CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
- * before you use them. Gradients of parameters are written, not added. The functions are
- * deterministic and, except for the products of CBLAS, give the same bits at every SIMD level. They
- * do not allocate, fail or communicate. */
+ * before you use the layers of the CPU. Gradients of parameters are written, not added. The
+ * functions are deterministic. On the CPU, all functions except the products of CBLAS give the same
+ * bits at every SIMD level. Only open and plan_conv allocate memory and can fail. No function
+ * communicates. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
 
@@ -71,12 +72,12 @@ struct ddp_layers_setup {
     enum ddp_conv_way conv;
 };
 
-/* The functions of layers. Except on the CPU, they put their work on the context's stream, which
- * records failures, and may return before the work is done. */
+/* The functions of layers. Except on the CPU, the functions put their work on the context's stream
+ * and may return before the work is done. The stream records failures. */
 struct ddp_layer_ops {
     bool image_major;    /* layers exchange images as [n][c][h][w]; otherwise as [c][n][h][w],
                             except before and after a LINEAR layer */
-    bool fixed_chunks;   /* use the model's chunk sizes if it gives any */
+    bool fixed_chunks;   /* use the model's chunk sizes if the model gives any */
     size_t chunk_floats; /* limit for the unfolded images of a chunk, in floats */
     /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out may be NULL
      * if the convolution needs none. */
@@ -113,10 +114,10 @@ struct ddp_layer_ops {
                           const float *w, const float *dy, float *dw, float *db, float *dx,
                           struct ddp_view dxv, float *scratch);
     /* Training pass: normalises by the mean and the biased variance of the batch. `running` holds
-     * one running mean per channel, then one running variance per channel. Each becomes 0.9 times
-     * its old value plus 0.1 times the value of the batch. The running variance is biased too, as
-     * in needle (PyTorch's is unbiased). `saved` has DDP_BATCH_NORM_SAVED * channels floats. Does
-     * nothing if count is 0. */
+     * one running mean per channel, then one running variance per channel. Each running value
+     * becomes 0.9 times its old value plus 0.1 times the value of the batch. The running variance
+     * is biased too, as in needle (PyTorch's is unbiased). `saved` has DDP_BATCH_NORM_SAVED *
+     * channels floats. Does nothing if count is 0. */
     void (*batch_norm_forward)(const struct ddp_batch_norm *layer, size_t count, const float *x,
                                const float *gamma, const float *beta, float *running, float *saved,
                                float *y);

@@ -1,4 +1,4 @@
-/* The layer tables of all devices, and the layers of the CPU. The layers of the CPU finish their
+/* The layer tables of all devices, and the layers of the CPU. The functions of the CPU finish their
  * work before they return. */
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ const char *const ddp_conv_names[] = {"auto", "cudnn", "im2col", NULL};
 /* A convolution unfolds a chunk of m images into col [in_c*k*k][m*positions], images side by side.
  * One product then convolves the whole chunk. */
 
-/* Number of weights per output channel, the inner dimension of the product. */
+/* Returns the number of weights per output channel, which is the inner dimension of the product. */
 static int taps(const struct ddp_conv_shape *s)
 {
     return s->in_c * s->k * s->k;

@@ -20,8 +20,8 @@
  * The functions have the types of the headers at build time. The soname contains the major version
  * of these headers, so the types fit. */
 
-/* Names and versions of the opened libraries, and notes about what they cannot do. The text belongs
- * to the process, as the libraries do. */
+/* Names and versions of the opened libraries, and notes about what the libraries cannot do. The
+ * text belongs to the process, as the libraries do. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[96];
 
@@ -71,8 +71,8 @@ const char *ddp_cuda_library_text(void)
     return text;
 }
 
-/* The size that cuBLAS's manual recommends for Hopper. The workspace is provided here because
- * cuBLAS must not allocate one while a graph is captured. */
+/* The size that cuBLAS's manual recommends for Hopper. open_cublas() allocates the workspace,
+ * because cuBLAS must not allocate a workspace while a graph is captured. */
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 
 #define TEXT_OF(x) #x
@@ -103,7 +103,7 @@ static struct library *library_of(struct ddp_layers_context *c)
 void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason)
 {
     const struct ddp_cuda_module *module;
-    if (ddp_cuda_module_load(&module, NULL) == 0) /* open since cuda_open */
+    if (ddp_cuda_module_load(&module, NULL) == 0) /* cuda_open has opened it */
         module->note(c->stream, cudaErrorUnknown, reason);
 }
 
@@ -112,7 +112,7 @@ cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c)
     return c->device->streams->native(c->stream);
 }
 
-/* Records a failure in the stream. cuBLAS's own error text takes the place of the location. */
+/* Records a failure in the stream, with cuBLAS's error text instead of the name of the call. */
 static void note(struct ddp_layers_context *c, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)

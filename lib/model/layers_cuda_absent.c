@@ -1,5 +1,5 @@
-/* The layers of device cuda in a build without CUDA or cuBLAS. Opening them fails with the reason.
- */
+/* The layers of device cuda in a build without CUDA or cuBLAS. Opening these layers fails with a
+ * message that gives the reason. */
 #include "model/layers_stream.h"
 
 static int absent(const struct ddp_layers_setup *setup, struct ddp_layers_context **out,

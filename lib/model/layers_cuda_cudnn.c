@@ -1,9 +1,9 @@
 /* Convolutions by cuDNN 9's legacy C API, in NCHW and f32.
  *
- * cuDNN's heuristics propose algorithms. Only algorithms that give the same bits each time are
- * used. Unless TF32 is requested, they run with f32 multiply-add (CUDNN_FMA_MATH). With conv auto,
- * a convolution for which there is no such algorithm is unfolded, and the library text says so.
- * Source: cuDNN 9 API reference, "cudnn_cnn". */
+ * cuDNN's heuristics propose algorithms. This file uses only algorithms that give the same bits
+ * each time. Unless TF32 is requested, the algorithms run with f32 multiply-add (CUDNN_FMA_MATH).
+ * With conv auto, a convolution for which there is no such algorithm is unfolded, and the library
+ * text says so. Source: cuDNN 9 API reference, "cudnn_cnn". */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,9 +173,10 @@ static bool take(struct ddp_conv_plan *p, int op, const struct proposal *proposa
     return true;
 }
 
-/* Chooses the algorithm of an operation. Heuristics may name DEFAULT_MATH for an algorithm that
- * also supports FMA_MATH. Therefore, without TF32, proposals with FMA_MATH are tried first, and
- * then the others with FMA_MATH. */
+/* Chooses the algorithm of an operation. With TF32, the first loop tries all proposals that do not
+ * convert their inputs to f16. Without TF32, it tries the proposals with FMA_MATH. The heuristics
+ * may name another arithmetic for an algorithm that also supports FMA_MATH. Therefore the second
+ * loop tries the other proposals with FMA_MATH. */
 static cudnnStatus_t choose_one(const struct ddp_layers_context *c, struct ddp_conv_plan *p, int op,
                                 size_t limit, size_t *bytes)
 {

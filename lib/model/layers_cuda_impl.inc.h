@@ -43,16 +43,19 @@ int ddp_cuda_library_open(const struct ddp_cuda_library *l, void **functions,
 /* Adds a note, such as the version of an opened library, to the text that ddp_cuda_library_text()
  * returns, unless the text contains the note already. */
 void ddp_cuda_library_note(const char *fmt, ...) DDP_PRINTF(1, 2);
-/* Returns names and versions of the opened libraries, for library() of struct ddp_layers. */
+/* Returns the names and versions of the opened libraries, and the notes, for library() of struct
+ * ddp_layers. */
 const char *ddp_cuda_library_text(void);
 
-/* Records a failed call of a library in the context's stream. */
+/* Makes `reason` the error of the context's stream, because a call of a library failed. If the
+ * stream already has an error, this error stays. */
 void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason);
 cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c);
 
 /* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found, was not
- * built in or cannot be used. If `optional`, convolutions that cuDNN cannot compute are unfolded,
- * and the library text says why cuDNN is not used. */
+ * built in or cannot be used. If `optional`, a convolution that cuDNN cannot compute is computed
+ * as a matrix product, and the library text gets a note. The text also gets a note if cuDNN was
+ * found but cannot be used. */
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional,
                         struct ddp_err *err) DDP_MUST_CHECK;
 

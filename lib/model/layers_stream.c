@@ -192,8 +192,8 @@ static void gather(struct ddp_layers_context *c, const uint8_t *pixels, const ui
     c->kernels->gather(c->stream, (uint32_t)n * (uint32_t)each, &gather);
 }
 
-/* Convolutions. If the layer has a plan, a library computes them. Otherwise they are products of
- * unfolded images, chunk by chunk as on the CPU. */
+/* Convolutions. If a layer has a plan, a library computes its convolution. Otherwise the
+ * convolution is a product of unfolded images, chunk by chunk as on the CPU. */
 
 static int plan_conv(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                      struct ddp_conv_plan **out, struct ddp_err *err)

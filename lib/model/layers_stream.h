@@ -2,10 +2,10 @@
  * are products of unfolded images, unless a library computes them.
  *
  * Layer tables of devices (layers_cuda.c) use this code and provide the products. Images are always
- * [n][c][h][w]. Two steps run here even if a library computes the convolutions. Bias, ReLU and
- * pooling are a single kernel, which reads the product only once and stores one byte per window for
- * the backward pass. Batch normalisation uses a biased running variance, but cuDNN computes an
- * unbiased one. */
+ * [n][c][h][w]. Two steps use our kernels even if a library computes the convolutions. The first is
+ * bias, ReLU and pooling, because a single kernel reads the product only once and stores one byte
+ * per window for the backward pass. The second is batch normalisation, because our running variance
+ * is biased and cuDNN's is unbiased. */
 #ifndef DDP_MODEL_LAYERS_STREAM_H
 #define DDP_MODEL_LAYERS_STREAM_H
 

@@ -2,12 +2,12 @@
  * and its training defaults.
  *
  * All parameters lie in one array, and all gradients in another array of the same layout, so that
- * an exchange can handle all gradients as one plain array. The caller owns these arrays
- * (registered memory in training). Values are f32, images are NCHW. step() reports each parameter
- * as soon as its gradient is final, last layer first, so that the exchange can overlap with the
- * computation. On one machine the same inputs give the same bits. The running means and variances
- * of batch normalisation are not parameters. They are state of the model, and ranks do not share
- * it. */
+ * an exchange can handle all gradients as one plain array. The caller owns these arrays (registered
+ * memory in training). Values are f32, images are NCHW. step() reports each parameter as soon as
+ * its gradient is final, last layer first, so that the exchange can overlap with the computation.
+ * On one machine the same inputs give the same bits. The running means and variances of batch
+ * normalisation are not parameters. They are state of the model, and ranks do not share this state.
+ */
 #ifndef DDP_MODEL_MODEL_H
 #define DDP_MODEL_MODEL_H
 
@@ -28,7 +28,7 @@ struct ddp_layers;
 
 /* The device that a model computes on. If create() gets NULL instead, the model uses the CPU. */
 struct ddp_model_target {
-    const struct ddp_device *device; /* the caller has called its select() */
+    const struct ddp_device *device; /* the caller has selected it (select()) */
     struct ddp_stream *stream;
     const struct ddp_layers *layers; /* NULL: the device's layers (layers.h) */
     bool tf32;                       /* see struct ddp_layers_setup */
@@ -45,7 +45,7 @@ struct ddp_param {
 
 enum ddp_init { DDP_INIT_HE, DDP_INIT_GLOROT };
 
-/* Training settings of the model's original source. The user can override them. */
+/* Training settings of the model's original source. The user can override these settings. */
 struct ddp_model_defaults {
     const char *dataset, *optimizer;
     double lr, momentum, weight_decay;
@@ -77,7 +77,7 @@ struct ddp_model_class {
     int param_count;
     /* state() returns an array [state_count] in memory of the model's device. evaluate() reads
      * these values and step() updates them. If all ranks must evaluate the same model, the values
-     * must be equal on all ranks. The caller may change them between calls. */
+     * must be equal on all ranks. The caller may change the values between calls. */
     size_t state_count;
     float *(*state)(struct ddp_model *m);
     /* Returns the floating-point operations of all products per image, forward and backward, as if
@@ -103,7 +103,7 @@ const struct ddp_model_class *const *ddp_models(void); /* NULL-terminated */
 const struct ddp_model_class *ddp_model_find(const char *name);
 extern const char *const ddp_init_names[]; /* by enum ddp_init; "he", "glorot", NULL */
 /* Initialises params [parameter_count]. He: uniform in +-sqrt(6 / fan_in). Glorot: uniform in
- * +-sqrt(6 / (fan_in + fan_out)). Biases become 0, batch normalisation's gamma 1. */
+ * +-sqrt(6 / (fan_in + fan_out)). Biases become 0. The gamma of batch normalisation becomes 1. */
 void ddp_model_init_params(const struct ddp_model_class *cls, enum ddp_init init, uint64_t seed,
                            float *params);
 

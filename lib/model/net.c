@@ -1,4 +1,5 @@
-/* Builds a net from its layers: computes shapes and divides memory. Runs it forward and backward.
+/* Builds a net from its layers: computes shapes and divides memory. Runs the net forward and
+ * backward.
  *
  * A *node* is a layer within a net, with its shapes, its parameters, its output and the gradient of
  * its output. On the CPU the outputs are stored channel by channel, [c][n][h][w], so that products
@@ -38,7 +39,7 @@ struct ddp_model {
     const struct ddp_layers *layers;
     const struct ddp_layer_ops *ops;    /* those of `layers` */
     struct ddp_layers_context *context; /* state that the layers share */
-    const struct ddp_device *device;    /* `block` lies in its memory */
+    const struct ddp_device *device;    /* `block` lies in the memory of this device */
     const struct ddp_nn_kernels *kernels;
     int batch; /* largest number of images per call */
     int count; /* number of nodes */
@@ -148,8 +149,8 @@ static void set_nodes(struct ddp_model *m)
     assert(m->count > 0 && shape.c == m->cls->classes);
 }
 
-/* Divides a block into arrays that start on separate cache lines. With base NULL only the size is
- * computed. */
+/* A position in a block of memory. take() returns the next array of the block, on cache lines of
+ * its own. If base is NULL, take() only counts the bytes. */
 struct cursor {
     char *base;
     size_t used;
@@ -199,7 +200,8 @@ size_t ddp_net_scratch_bytes(const struct ddp_model_class *cls, int batch)
     return carve(&m, NULL);
 }
 
-/* Returns the most channels or outputs of any layer. No sum has more rows. */
+/* Returns the largest number of channels or outputs of a layer. No sum of a kernel has more rows.
+ */
 static int most_channels(const struct ddp_model_class *cls)
 {
     int most = cls->classes;
@@ -329,7 +331,7 @@ double ddp_net_flops(const struct ddp_model_class *cls)
     return sum;
 }
 
-/* Running a net. */
+/* These functions run a net. */
 
 /* Returns the layout of an array of n images. */
 static struct ddp_view view_of(const struct ddp_net_shape *s, bool image_major, int n)

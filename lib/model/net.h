@@ -2,8 +2,8 @@
  * models use this header.
  *
  * The shapes of layers follow from the shape of the input. Each layer with parameters has two
- * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists them
- * in the order of the layers. */
+ * tensors, weight and bias (gamma and beta for batch normalisation). The parameter table lists the
+ * tensors in the order of the layers. */
 #ifndef DDP_MODEL_NET_H
 #define DDP_MODEL_NET_H
 
@@ -19,8 +19,7 @@ enum ddp_layer_kind {
                              pooling; the height and width before pooling must be even */
     DDP_LAYER_CONV,       /* convolution to `out` channels */
     DDP_LAYER_BATCH_NORM, /* batch normalisation, then ReLU if `relu` is set */
-    DDP_LAYER_ADD,     /* sum of its input and the output of layer `from`, which must have the same
-                          shape */
+    DDP_LAYER_ADD, /* sum of its input and the output of layer `from`; both have the same shape */
     DDP_LAYER_FLATTEN, /* images to vectors; required before LINEAR if the layer before is CONV,
                           BATCH_NORM or ADD and has several channels */
     DDP_LAYER_LINEAR   /* fully connected to `out` values, then ReLU if `relu` is set */

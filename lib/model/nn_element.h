@@ -2,8 +2,9 @@
  *
  * kernels_nn.cu uses this header for the kernels of device cuda, and nn_stream_cpu.c for the
  * kernels of CPU streams. There are two kinds of kernels. A *map* computes element i of an array. A
- * *sum* adds the terms of a row. Each kernel is a struct of arguments and functions that take the
- * struct. The callers loop over the elements. Arrays have fewer than 2^31 elements. */
+ * *sum* adds the terms of a row. Each kernel consists of a struct of arguments and of functions
+ * that take this struct. The callers loop over the elements. Arrays have fewer than 2^31 elements.
+ */
 #ifndef DDP_MODEL_NN_ELEMENT_H
 #define DDP_MODEL_NN_ELEMENT_H
 
@@ -37,7 +38,8 @@ DDP_BOTH size_t ddp_nn_at(struct ddp_view v, struct ddp_nn_position p)
 }
 /* Maps. */
 
-/* See unfold() of struct ddp_nn_kernels. Element i of col [in_c][k][k][n][out_h][out_w]. */
+/* Computes element i of col [in_c][k][k][n][out_h][out_w], as unfold() of struct ddp_nn_kernels
+ * does. */
 struct ddp_nn_unfold {
     struct ddp_conv_shape s;
     int n, out_h, out_w;
@@ -64,8 +66,8 @@ DDP_BOTH void ddp_nn_unfold_at(const struct ddp_nn_unfold *a, uint32_t i)
             : 0.0f;
 }
 
-/* See fold() of struct ddp_nn_kernels. Element i of [in_c][n][in_h][in_w]. Adds the taps in order.
- */
+/* Computes element i of dx, counted as in [in_c][n][in_h][in_w], as fold() of struct ddp_nn_kernels
+ * does. Adds the taps in order. */
 struct ddp_nn_fold {
     struct ddp_conv_shape s;
     int n, out_h, out_w;
@@ -94,8 +96,8 @@ DDP_BOTH void ddp_nn_fold_at(const struct ddp_nn_fold *a, uint32_t i)
     a->dx[ddp_nn_at(a->dxv, p)] = sum;
 }
 
-/* See bias_relu_pool() of struct ddp_nn_kernels. Window i of [c][n][h/2][w/2]. Unlike in
- * bias_relu_pool(), `which` has the layout of out. */
+/* Pools window i of [c][n][h/2][w/2], as bias_relu_pool() of struct ddp_nn_kernels does. But
+ * `which` has the layout of out. */
 struct ddp_nn_pool {
     int n, h, w;
     const float *y, *bias;
@@ -168,8 +170,8 @@ DDP_BOTH void ddp_nn_relu_backward_at(const struct ddp_nn_relu_backward *a, uint
         a->dy[i] = 0.0f;
 }
 
-/* to = from + bias[channel], or to = from if bias is NULL. Element i of [c][n][plane]. from and to
- * have the layouts of their views. */
+/* Moves element i of [c][n][plane]: to = from + bias[channel], or to = from if bias is NULL. from
+ * and to have the layouts of their views. */
 struct ddp_nn_move {
     uint32_t n, plane;
     const float *from, *bias;
@@ -192,7 +194,7 @@ DDP_BOTH void ddp_nn_add_at(const struct ddp_nn_add *a, uint32_t i)
     a->y[i] += a->a[i];
 }
 
-/* See normalize() of struct ddp_nn_kernels. Element i of [n][channels][plane]. */
+/* Computes element i of y [n][channels][plane], as normalize() of struct ddp_nn_kernels does. */
 struct ddp_nn_normalize {
     uint32_t channels, plane;
     const float *x, *mean, *scale, *shift;
@@ -216,8 +218,8 @@ DDP_BOTH void ddp_nn_norm_scale_at(const struct ddp_nn_norm_scale *a, uint32_t c
     a->scale[c] = a->gamma[c] * (1.0f / sqrtf(a->variance[c] + DDP_NORM_EPSILON));
 }
 
-/* See norm_backward() of struct ddp_nn_kernels. If y is not NULL, dy counts as 0 where ReLU cut y.
- */
+/* Computes element i of dx [n][channels][plane], as norm_backward() of struct ddp_nn_kernels does.
+ * If y is not NULL, dy counts as 0 where ReLU cut y. */
 struct ddp_nn_norm_backward {
     uint32_t channels, plane;
     const float *x, *y, *dy, *mean, *scale, *a, *b;
@@ -230,7 +232,7 @@ DDP_BOTH void ddp_nn_norm_backward_at(const struct ddp_nn_norm_backward *a, uint
     a->dx[i] = a->scale[c] * (dy - a->a[c] - a->b[c] * (a->x[i] - a->mean[c]));
 }
 
-/* Pixel i of [n][each]: gathers from image index[first + i / each], or from image first + i / each
+/* Gathers pixel i of x [n][each] from image index[first + i / each], or from image first + i / each
  * if index is NULL. */
 struct ddp_nn_gather {
     const uint8_t *pixels, *labels;

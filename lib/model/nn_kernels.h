@@ -57,8 +57,8 @@ struct ddp_nn_kernels {
 
     /* unfold (im2col): for each weight and output position, col [in_c][k][k][n][out_h][out_w]
      * receives the pixel of x that the weight multiplies. A pixel may be copied to several elements
-     * of col. fold does the reverse: for each pixel, it adds the elements of col that belong to the
-     * pixel, in the order of the taps, and stores the sum in dx. */
+     * of col. fold does the reverse. For each pixel it adds the elements of col that belong to the
+     * pixel, in the order of the taps. It stores the sum in dx. */
     void (*unfold)(const struct ddp_conv_shape *s, int n, const float *x, struct ddp_view xv,
                    float *col);
     void (*fold)(const struct ddp_conv_shape *s, int n, const float *col, float *dx,

@@ -34,8 +34,9 @@ unfold_plane(const float *restrict x, int in_w, int out_h, int w, float *restric
         memcpy(col + y * w, x + y * in_w, sizeof *x * (size_t)w);
 }
 
-/* Vectors of GCC and clang for pooling four windows at once. The compiler maps them to the
- * instructions of each level. Its automatic vectoriser handles loops over pairs of floats badly. */
+/* Vectors of GCC and clang for pooling four windows at once. The compiler maps these vectors to the
+ * instructions of each level. The compiler's automatic vectoriser handles loops over pairs of
+ * floats badly. */
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint8_t v4b __attribute__((vector_size(4)));
@@ -205,8 +206,8 @@ static void unfold_tap(const struct ddp_conv_shape *s, const float *x, int ky, i
     memset(col + row_end * out_w, 0, sizeof *col * (size_t)((out_h - row_end) * out_w));
 }
 
-/* Unfolds one tap of one channel. x points to the channel of the first of n images. Without stride
- * and padding, rows are copied whole. */
+/* Unfolds one tap of one channel. x points to the channel of the first of n images. With stride 1
+ * and no padding, copies whole rows. */
 static void unfold_channel(const struct ddp_conv_shape *s, int n, const float *x, size_t image,
                            int ky, int kx, float *col)
 {

@@ -3,10 +3,11 @@
  *
  * In each window only the position of the maximum has a gradient. If ReLU set the output to 0, no
  * position has a gradient. If ReLU does that to half of the outputs, seven of eight multiplications
- * of a dense product multiply by zero. Therefore the nonzero gradients are listed first. An *entry*
- * of a list is a gradient and the offset of the row that it multiplies. Images are transposed to
- * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the weights are
- * padded to whole vectors. The k rows of a filter are multiplied with k rows of the image:
+ * of a dense product multiply by zero. Therefore pool_grad first lists the gradients that are not
+ * zero. An *entry* of a list is a gradient and the offset of the row that it multiplies. Images are
+ * transposed to [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the
+ * weights are padded to whole vectors. The k rows of a filter are multiplied with k rows of the
+ * image:
  *
  *   gradient of the weights: for each output channel, add the image's rows at the maxima of the
  *   channel's windows
@@ -26,9 +27,9 @@ struct entry {
     float scale;
 };
 
-/* For each entry: sum += scale * row. Handles `lines` rows at once, each of nv vectors. Row l
- * begins at l * row_step, and its sum at l * sum_step. The sums do not overlap. All sums are in
- * registers, so lines * nv is at most 7. Several short rows are handled at once, because with a
+/* For each entry: sum += scale * row. Handles `lines` rows per entry at once, each of nv vectors.
+ * Row l begins at l * row_step, and its sum at l * sum_step. The sums do not overlap. All sums are
+ * in registers, so lines * nv is at most 7. Several short rows are handled at once, because with a
  * single short row each addition would wait for the previous addition. */
 static inline __attribute__((always_inline)) void add_lines(const int nv, const int lines,
                                                             const struct entry *e, int count,
@@ -205,7 +206,8 @@ static void locate_windows(const struct ddp_conv_shape *s, const struct pool_gra
 
 /* Lists the entries of each output channel. Every window writes an entry, but the count grows only
  * if the window has a gradient. This avoids an unpredictable branch. which and dout point to the
- * first channel of an image. The next channels follow at distances which_channel and channel. */
+ * first channel of an image. The next channel follows at a distance of which_channel and of
+ * channel. */
 static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
                             const uint8_t *which, size_t which_channel, const float *dout,
                             size_t channel)

@@ -1,12 +1,12 @@
 /* The layers' kernels on a stream: the functions of nn_element.h applied to all elements.
  *
  * Each device has one table. nn_stream_cpu.c runs kernels immediately, for tests and as the
- * reference. kernels_nn.cu runs them on a GPU. The two tables give the same bits, except where a
- * kernel uses exp or log. The order in which terms are added depends only on their number. They are
- * split into ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS partial sums of terms at a
- * fixed stride. The partial sums are added pairwise, upper half to lower half. Finally the parts
- * are added in order. The kernels do not multiply matrices (layers_stream.h does), allocate or
- * wait. */
+ * reference. kernels_nn.cu runs the kernels on a GPU. The two tables give the same bits, except
+ * where a kernel uses exp or log. The order in which the terms of a sum are added depends only on
+ * their number. The terms are split into ddp_nn_splits(count) parts. Each part forms DDP_NN_THREADS
+ * partial sums of terms at a fixed stride. The partial sums are added pairwise, upper half to lower
+ * half. Finally the parts are added in order. The kernels do not allocate or wait. They do not
+ * multiply matrices, because layers_stream.h calls a library for products. */
 #ifndef DDP_MODEL_NN_STREAM_H
 #define DDP_MODEL_NN_STREAM_H
 

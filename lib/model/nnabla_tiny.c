@@ -1,7 +1,7 @@
 /* The net of nnabla's data-parallel tutorial: conv 1->1 3x3 with padding on 1 x 32 x 32 images, FC
- * 1024->2; 2,060 parameters. Source: nnabla, tutorial/python/multi_device_training, which trains
- * with Adam (alpha 1e-3). The net is so small that a step spends more time in the exchange than in
- * computation. */
+ * 1024->2; 2,060 parameters. Source: nnabla, tutorial/python/multi_device_training. The tutorial
+ * trains with Adam (alpha 1e-3). The net is so small that a step spends more time in the exchange
+ * than in computation. */
 #include "base/mem.h"
 #include "model/net.h"
 

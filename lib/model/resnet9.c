@@ -2,9 +2,9 @@
  * FC 128, ReLU, FC 10. A block is two convolutions with a stride, followed by a residual pair of
  * 3x3 convolutions. The first convolution of the net is 7x7 with stride 4; the others with a stride
  * are 3x3 with stride 2. Each convolution has bias, batch normalisation and ReLU. Source: needle
- * (CMU 10-414/714), apps/models.py, ResNet9. Its training settings: Adam, lr 1e-3, weight decay
- * 1e-3, batches of 128 over all ranks. The padding is (k - 1) / 2, so the side of the images
- * shrinks from 32 to 8, 4, 2 and 1. */
+ * (CMU 10-414/714), apps/models.py, ResNet9. The training settings of this source are Adam, lr
+ * 1e-3, weight decay 1e-3, and batches of 128 over all ranks. The padding is (k - 1) / 2, so the
+ * side of the images shrinks from 32 to 8, 4, 2 and 1. */
 #include "base/mem.h"
 #include "model/net.h"
 

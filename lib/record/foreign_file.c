@@ -237,7 +237,7 @@ static bool is_number(const char *text, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
-/* Returns whether the line begins with a number, like all rows of a table and no comment. */
+/* Returns whether the line begins with a number. All rows of a table do, and no comment does. */
 static bool begins_row(const char *line)
 {
     const size_t digits = strspn(line += strspn(line, " \t"), "0123456789.");

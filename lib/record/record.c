@@ -194,8 +194,8 @@ static bool comes_before(const struct ddp_point *a, const struct ddp_point *b)
 }
 
 /* Returns the index at which a new point is inserted, so that the points of each repetition are in
- * plan order. If the point's launch is 0, the point begins a new repetition if the last one is
- * complete, already has this plan index, or has another `of`. */
+ * plan order. A point whose launch is 0 begins a new repetition if the last repetition is complete,
+ * already has this plan index, or has another `of`. */
 static int insert_index(struct ddp_record *record, const struct ddp_point *p)
 {
     const int count = record->point_count;

@@ -79,7 +79,7 @@ enum ddp_point_kind {
 };
 enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec);
 
-/* Tells in which keys the specs of several points differ (record/point_keys.h). */
+/* The keys in which the specs of several points differ (record/point_keys.h). */
 struct ddp_point_range {
     struct ddp_point_spec first;
     int count;

@@ -423,8 +423,9 @@ int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
     *doc = NULL;
     ddp_fail(err, DDP_EINPUT,
              "'%s' was changed after it was written: its digest is missing or wrong", name);
-    return ddp_hint(err, "--edited of `ddpbench compare` and `ddpbench report` accepts a result "
-                         "that was changed on purpose");
+    return ddp_hint(err,
+                    "if it was changed on purpose, `show`, `compare` and `report` read it with "
+                    "--edited");
 }
 
 int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,

@@ -262,21 +262,16 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
 }
 
 /* Sets the plan index of each point. The points of a repetition are adjacent in the document.
- * Without repetitions, the points of one rank count are adjacent, and n points have the `order`
- * values 0 to n-1 in any sequence. If the n points since the first one of a rank count have these
- * values, the next point counts as the first one of the next rank count. */
+ * Without repetitions, the points of one rank count are adjacent. */
 static void place_points(struct ddp_record *r, const cJSON *list)
 {
     const cJSON *item = list->child;
-    int first = 0, largest = -1, most = 0;
+    int first = 0, most = 0;
     for (int i = 0; i < r->point_count; i++, item = item->next) {
         struct ddp_point *p = &r->points[i];
-        const bool complete = p->launch == 0 && largest == i - first - 1;
-        if (i > 0 && (p->launch != p[-1].launch || complete)) {
+        if (i > 0 &&
+            (p->launch != p[-1].launch || (p->launch == 0 && p->spec.ranks != p[-1].spec.ranks)))
             first = i;
-            largest = -1;
-        }
-        largest = DDP_MAX(largest, p->order);
         most = DDP_MAX(most, i - first + 1);
         p->place = i - first;
         p->of = cJSON_IsNumber(ddp_field_item(item, "order"));

@@ -19,7 +19,7 @@ extern "C" {
 struct ddp_verdict_cell {
     char id[192];
     struct ddp_cell cell;
-    /* Medians over launches (gate), or the stored medians (compare). */
+    /* Gate: medians over the pairs. Compare: the stored medians. */
     double base_ns, next_ns;
 };
 
@@ -57,7 +57,7 @@ struct ddp_verdict_accuracy {
 /* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
     /* "gate", "compare", "selftest" or "across". A "compare" is weaker than a "gate", because it
-     * has a single launch of each side, and the two launches ran at different times. */
+     * has a single result of each side, and the two results were measured at different times. */
     const char *kind;
     enum ddp_verdict outcome;
     char reason[2048];

@@ -265,8 +265,8 @@ static void add_marks(const struct frame *f, const struct ddp_plot *plot, struct
         }
         const double x = x_at(f, m->at), width = LETTER * (double)strlen(m->label);
         ddp_strbuf_addf(out, "<path class=\"k\" d=\"M%.1f %.1fV%.1f\"/>", x, f->top, f->bottom);
-        /* If the previous label takes the place, the label moves to the right. It is left out if it
-         * would be too far from its line or outside the drawing. */
+        /* If the previous label overlaps, the label moves to the right. A label that would be too
+         * far from its line or outside the drawing is left out. */
         double middle = fmin(fmax(x, f->left + width / 2), f->right - width / 2);
         middle = i > 0 ? fmax(middle, taken + width / 2) : middle;
         if (middle > x + width || middle + width / 2 > f->right + 10)

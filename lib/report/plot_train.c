@@ -145,7 +145,7 @@ static void add_target(const struct ddp_plot_strategies *strategies,
         ddp_plot_add_mark(out, false, target, label);
 }
 
-/* True if the strategy trains the model and is the reference of its comparison. */
+/* Returns whether the strategy trains the model and is the reference of its comparison. */
 static bool is_reference(const struct ddp_plot_strategy *s, const struct ddp_train_run *model)
 {
     return s->row->run == s->row->reference_run && ddp_plot_same_model(s->row->run, model);

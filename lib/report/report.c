@@ -301,8 +301,8 @@ static int compare_measured(const void *a, const void *b)
     return 0;
 }
 
-/* Sets *list to the points of a record in the order of measurement. It has point_count elements,
- * and the caller frees it. The points of one repetition and one number of ranks are a part, and the
+/* Sets *list to the points of a record in the order of measurement. *list has point_count elements,
+ * and the caller frees it. A part holds the points of one repetition and one number of ranks. The
  * member `order` counts from 0 in each part. */
 static int list_measured(const struct ddp_record *record, struct measured **list,
                          struct ddp_err *err)
@@ -320,8 +320,8 @@ static int list_measured(const struct ddp_record *record, struct measured **list
     return 0;
 }
 
-/* Prints the points of the record to the streams in the order of measurement. A table on a terminal
- * has printed them in ddp_terminal_table_begin. */
+/* Prints the points of the record to the streams in the order of measurement.
+ * ddp_terminal_table_begin has already printed them to a table on a terminal. */
 static int print_measured(struct ddp_report_set *set, const struct ddp_record *record,
                           const struct measured *list, struct ddp_err *err)
 {

@@ -44,8 +44,9 @@ struct ddp_reporter {
     bool measured_order;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
     void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
-    /* Called before the first point, and whenever the kind of the points changes. Only streams with
-     * measured_order have heads. */
+    /* Called before the first point, and whenever the kind of the points (ddp_point_kind) changes.
+     * Only streams with measured_order use this member. Other streams write their head line in
+     * `begin`. */
     void (*head)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);

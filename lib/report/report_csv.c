@@ -146,7 +146,7 @@ static bool is_first(const char *column)
     return false;
 }
 
-/* True if one of the first `count` tables has the column. */
+/* Returns whether one of the first `count` tables has the column. */
 static bool is_in_first(const struct ddp_fields *const *tables, size_t count, const char *column)
 {
     for (size_t i = 0; i < count; i++)

@@ -356,10 +356,10 @@ const struct ddp_reporter ddp_reporter_json = {
 /* JSON lines: one object per line, for programs that read results during the measurement.
  *
  * The first line has the kind "run" and the document's keys up to "environment". Lines of kind
- * "point" and "epoch" follow. The last line has the kind "end". It tells how the run ended, and has
- * the values that are known only at the end. The keys are those of the document (results/schema),
- * except that "points" of the last line is the number of points, and "sync" of an epoch is the name
- * of the strategy. A killed run has no "end". */
+ * "point" and "epoch" follow. The last line has the kind "end". This line states how the run ended,
+ * and has the values that are known only at the end. The keys are those of the document
+ * (results/schema), except that "points" of the last line is the number of points, and "sync" of an
+ * epoch is the name of the strategy. A killed run has no "end". */
 static cJSON *open_line(const char *kind)
 {
     cJSON *doc = cJSON_CreateObject();

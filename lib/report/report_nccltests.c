@@ -173,7 +173,7 @@ static bool compressed(const struct ddp_point *p)
     return strcmp(p->spec.compress, "none") != 0 || p->spec.partial > 0;
 }
 
-/* Writes what the rows of a table have in common. */
+/* Writes the settings that the rows of a table have in common. */
 static void table_name(const struct ddp_point_spec *s, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "%s, %d ranks, algorithm %s, %s memory", ddp_coll_name(s->coll),

@@ -5,10 +5,10 @@
  * The title names MPI only if the collective is that of the MPI library (--algorithm native).
  *
  * A point begins a new table if its settings differ from those of the previous row (same_table).
- * The OSU benchmarks print one table, which is out of place, and parsers look rows up by their
- * size. A point in place therefore becomes a comment if the same point was also measured out of
- * place. Otherwise it gets a row. The row is written at the end, because only then it is known that
- * there is no point out of place. */
+ * The OSU benchmarks measure out of place and print one table, in which parsers look rows up by
+ * their size. A point in place therefore becomes a comment if the same point was also measured out
+ * of place. Otherwise it gets a row. The row is written at the end, because only then is it known
+ * that no point out of place exists. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A sink is the target of a reporter: a file that is replaced as a whole, a stream that grows, or
- * an output that can only be written in place. Used by report.c and its test only.
+ * an output that can only be written in place. Only report.c and page.c use this header.
  *
  *   - Absent or regular file, document: the document is written to a temporary file beside the
  *     target, fsynced and renamed. Readers see the old or the new document. A failed write removes

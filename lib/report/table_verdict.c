@@ -235,8 +235,8 @@ void ddp_markdown_code(struct ddp_strbuf *out, const char *text)
         ddp_strbuf_add(out, "-");
         return;
     }
-    /* A code span ends at the same number of backticks with which it begins. Use one more than the
-     * longest run of backticks in the text. */
+    /* A code span begins and ends with the same number of backticks. Use one more than the longest
+     * run of backticks in the text. */
     for (const char *c = text; (c = strchr(c, '`')); c += strspn(c, "`"))
         if (strspn(c, "`") >= fence)
             fence = strspn(c, "`") + 1;

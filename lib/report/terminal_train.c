@@ -170,7 +170,7 @@ static void add_strategies(const struct ddp_strategy_row *rows, int count, int w
     }
 }
 
-/* Adds the result of a training run. Used if there is no comparison. */
+/* Adds the result of a training run that is not part of a comparison. */
 static void add_result(const struct ddp_train_run *t, int width, struct ddp_strbuf *out)
 {
     char text[512];

@@ -102,8 +102,8 @@ static void fill_row(const struct rows *rows, const struct row *row, struct ddp_
     cells[STATE].style = row->style;
 }
 
-/* Chooses the columns. Returns true if each name gets a line of its own, because the longest name
- * takes more than a third of the width. */
+/* Chooses the columns. Returns true if the cells are named by their whole ids, and the longest id
+ * takes more than a third of the width. Each id then gets a line of its own. */
 static bool choose_columns(const struct rows *rows, int width, struct ddp_column *columns)
 {
     static const struct ddp_column figures[] = {

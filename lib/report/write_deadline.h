@@ -1,7 +1,7 @@
 /* Writes with a deadline to outputs that may block: a pipe whose reader sleeps, a terminal stopped
  * by Ctrl-S, a named pipe without a reader. A blocked write would stop the whole run. A write
  * therefore fails at the deadline, or earlier if the callback give_up returns true. Waits for a
- * disk have no deadline. Used by the sinks and by the code that sets them up. */
+ * disk have no deadline. The sinks and the code that sets them up use this header. */
 #ifndef DDP_REPORT_WRITE_DEADLINE_H
 #define DDP_REPORT_WRITE_DEADLINE_H
 

@@ -24,8 +24,8 @@
 #include "run/sweep.h"
 #include "run/world.h"
 
-#define LAST_MESSAGES_NS                                                                           \
-    1000000000 /* longest time that outputs may delay the end of a failed run */
+/* Longest time that outputs may delay the end of a failed run. */
+#define LAST_MESSAGES_NS 1000000000
 
 static void set_text(char *out, size_t out_bytes, const char *text)
 {
@@ -56,9 +56,9 @@ static void on_wait(void *arg, const char *line)
 
 static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
-    /* Ranks that our launcher started wait as long as the collector waits. Under an outside
-     * launcher the other ranks cannot see that the collector is blocked in a write. The write must
-     * therefore fail before the deadlines of the other ranks expire. */
+    /* The waits of ranks that our launcher started do not time out while the collector writes.
+     * Under an outside launcher the other ranks cannot see that the collector is blocked in a
+     * write. The write must therefore fail before the deadlines of the other ranks expire. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(
@@ -177,7 +177,7 @@ int ddp_collector_fill(struct ddp_world *w, struct ddp_err *err)
     return 0;
 }
 
-/* Tells the record which points are planned, so that a table knows its columns in advance. */
+/* Adds the planned points to the record, so that a table knows its columns in advance. */
 static void add_planned(struct ddp_record *record, const struct ddp_bench_plan *plan)
 {
     for (int i = 0; plan && i < plan->count; i++)

@@ -142,9 +142,9 @@ struct ddp_estimate {
 };
 
 /* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
- * of the command's parsed options. It begins with a struct ddp_world_options and also holds what
- * prepare() makes. All functions except rank_main() are called in the process that forks the ranks
- * or, under an outside launcher, in every rank. */
+ * of the command's parsed options. It begins with a struct ddp_world_options, and also holds the
+ * plans and data that prepare() makes. All functions except rank_main() are called in the process
+ * that forks the ranks or, under an outside launcher, in every rank. */
 struct ddp_job {
     /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
      * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */

@@ -3,8 +3,8 @@
  * The comparison of two stored results is weaker than the gate, because each side was measured only
  * once, and the two sides at different times. A cell counts as slower only if the whole interval of
  * its ratio shows a slow-down of more than the smallest effect that counts. This effect is at least
- * 10 %. Unless --min-effect is given, and if the results come from this machine, it is also at
- * least the noise floor of this machine. */
+ * 10 %. Without --min-effect, the effect is also at least the noise floor of this machine, if the
+ * results come from this machine. */
 #ifndef DDP_RUN_COMPARE_RUN_H
 #define DDP_RUN_COMPARE_RUN_H
 
@@ -42,8 +42,8 @@ struct ddp_compare {
     double accuracy_margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */
     const char *noise_file; /* NULL: not given */
 };
-/* Compares the results. Returns what ddp_gate_run returns. If c->across is set, returns 0 or an
- * error. */
+/* Compares the results. Returns the same codes as ddp_gate_run. If c->across is set, returns 0 or
+ * an error. */
 int ddp_compare_run(struct ddp_app *app, const struct ddp_compare *c,
                     struct ddp_err *err) DDP_MUST_CHECK;
 

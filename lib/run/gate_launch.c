@@ -28,9 +28,9 @@ static void free_argv(char **argv, int count)
     free(argv);
 }
 
-/* Sets *argv to a copy of the command's words in which {json} is replaced by the path of the
- * result. Sets *placed to whether a word contained {json}. If none did and `appends` is true,
- * appends --json and the path. The caller frees *argv and its words. */
+/* Sets *argv to a copy of the command's arguments in which the path of the result replaces {json}.
+ * Sets *placed to whether an argument contained {json}. If none did and `appends` is true, appends
+ * --json and the path. The caller frees *argv and its strings. */
 static int make_argv(const struct ddp_argv *words, const char *path, bool appends, char ***argv,
                      bool *placed, struct ddp_err *err)
 {

@@ -403,7 +403,8 @@ static int judge_covariate(double *const covariate[2], int pairs, double *ratio,
 }
 
 /* Turns the verdict into INCONCLUSIVE if a covariate shows that a drift of the host may have caused
- * the verdict: a FAIL if the host was slower for new, or a PASS if the host was faster for new. */
+ * the verdict: a FAIL if the host was slower for the new command, or a PASS if the host was faster
+ * for it. */
 static void check_drift(const char *what, double ratio, double p, struct ddp_verdict_record *v)
 {
     const double least = 2 * ddp_signflip_least_p((size_t)v->pairs);

@@ -27,9 +27,9 @@
 /* One of the two commands. */
 struct ddp_gate_side {
     const char *text; /* the command line */
-    /* The words of text. "{json}" in a word stands for the path of the result document. If no word
-     * contains it, "--json PATH" is appended for a result of ddpbench, and the result of another
-     * program is read from stdout. */
+    /* The arguments in text. "{json}" in an argument stands for the path of the result document. If
+     * no argument contains "{json}", "--json PATH" is appended for a result of ddpbench, and the
+     * result of another program is read from stdout. */
     struct ddp_argv words;
     const char *const *env; /* NULL-terminated "K=V" */
 };
@@ -129,11 +129,11 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
  * ddp_verdict_record_release. A cell or a training run of base that was not judged prevents a PASS.
  * If a covariate differs between the sides, the host drifted. In this case a FAIL becomes
- * INCONCLUSIVE if the host was slower for new, and a PASS becomes INCONCLUSIVE if the host was
- * faster for new. A covariate differs if (1) its ratio new/base deviates from 1 by more than
- * min_effect, and (2) its p-value is at most 0.005 (0.01 for both covariates together). With 8
- * pairs or fewer, no p-value is that small. Condition 2 is then that all pairs deviate in the same
- * direction. */
+ * INCONCLUSIVE if the host was slower for the new command, and a PASS becomes INCONCLUSIVE if the
+ * host was faster for it. A covariate differs if (1) its ratio new/base deviates from 1 by more
+ * than min_effect, and (2) its p-value is at most 0.005, which is a level of 0.01 divided by the
+ * number of covariates. With 8 pairs or fewer, no p-value is that small. Condition 2 is then that
+ * all pairs deviate in the same direction. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);

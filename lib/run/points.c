@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "bench/sampler.h"
+#include "comm/backend.h"
 #include "run/sweep.h"
 
 #define HUGE_PAGE (2u << 20) /* alignment of large registered blocks */
@@ -23,7 +25,7 @@
 #define START_S          0.1 /* to start a run */
 #define ADAPTIVE_ITERS   200 /* typical number of iterations without -n */
 #define LEAST_ITERS      6   /* measured even if --max-time is over */
-/* Numbers of operations that bench/compressed_point.c adds to a point. */
+/* Approximate numbers of operations that bench/compressed_point.c adds to a point. */
 #define DENSE_OPERATIONS      72
 #define BREAK_EVEN_OPERATIONS 200
 
@@ -75,6 +77,18 @@ static int check_inject(const struct ddp_collective_values *v, struct ddp_err *e
     return ddp_hint(err, "run the command with --dry-run to list all ids");
 }
 
+/* With --share-gpu the ranks are spread evenly over the GPUs. */
+static int check_gpu_memory(const struct ddp_bench_plan *plan, const char *backend, int ranks,
+                            bool shared, struct ddp_err *err)
+{
+    const struct ddp_backend *b = ddp_backend_find(backend);
+    const int64_t bytes = b != NULL && b->place_bytes != NULL ? b->place_bytes() : -1;
+    if (bytes < 0)
+        return 0;
+    const int gpus = DDP_MAX(b->places(), 1);
+    return ddp_plan_fits_gpu(plan, shared ? (ranks + gpus - 1) / gpus : 1, bytes, err);
+}
+
 static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err)
 {
@@ -85,6 +99,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     DDP_TRY(make_plans(v, backend, ranks, app->in_sweep, err));
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
     DDP_TRY(ddp_plan_fits(plan, ddp_app_local_ranks(app, ranks), host.available_bytes, err));
+    DDP_TRY(check_gpu_memory(plan, backend, ranks, v->world.share_gpu, err));
     DDP_TRY(check_inject(v, err));
     if (plan->rounding[0] && ddp_app_is_root(app))
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", plan->rounding);
@@ -94,8 +109,6 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     const struct ddp_collective_values *v = values;
-    if (v->bench.overlap)
-        return ddp_fail(err, DDP_EUNAVAIL, "--overlap-compute does not run on GPUs yet");
     out->graph = v->bench.graph;
     out->window = v->bench.memory == DDP_MEMORY_WINDOW;
     return 0;

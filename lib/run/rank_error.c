@@ -147,8 +147,8 @@ const char *ddp_rank_error_same(int place)
 }
 
 /* Prints an error on which the ranks have not agreed. Rank 0 prints an error for all ranks of its
- * host, without naming a rank, in two cases: (1) it is a usage error, (2) the command neither has
- * ranks nor runs on every rank. */
+ * host, without naming a rank, in two cases: (1) the error is a usage error, (2) the command
+ * neither has ranks nor runs on every rank. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];

@@ -51,14 +51,15 @@ int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_
 /* Sets *out to the data of a journal payload. The pointers of *out point into the payload. */
 void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out);
 /* Returns the least number of A/A gates for a noise floor: the smallest n with 0.9^n <= 0.05. The
- * noise floor is the 90 % quantile of the floors of all A/A gates. With fewer gates, even the
- * largest floor is below the true quantile in more than 5 % of all self-tests, so no one-sided 95 %
- * bound of the quantile exists (order statistics; Conover, Practical Nonparametric Statistics,
- * 3.2). */
+ * noise floor is the 90 % quantile of the floors of all A/A gates. The floor of a gate is the
+ * smallest min_effect with which the gate would pass. With fewer gates, even the largest floor is
+ * below the true quantile in more than 5 % of all self-tests, so no one-sided 95 % bound of the
+ * quantile exists (order statistics; Conover, Practical Nonparametric Statistics, 3.2). */
 int ddp_selftest_least_gates(void);
 /* True if the gate is reliable on this machine. With all quotients rounded up, this means: (1) at
  * most same / 60 A/A gates are false alarms, (2) at most same / 15 A/A gates are inconclusive, (3)
- * at most injected / 30 gates miss the injected delay, and (4) no gate reports another cell. */
+ * at most injected / 30 gates miss the injected delay, and (4) no gate with a delay reports a cell
+ * that it did not slow. */
 bool ddp_selftest_holds(const struct ddp_noise *noise);
 
 #endif

@@ -32,11 +32,9 @@
 #define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
 #define PROCESS_BYTES       ((uint64_t)8 << 20)
 
-#define CUDA_ANSWER_NS                                                                             \
-    INT64_C(30000000000) /* a driver starts slowly on a machine with many GPUs                     \
-                          */
-
-#define BLAS_ANSWER_NS INT64_C(20000000000)
+/* Time limit of the CUDA probe. A driver starts slowly on a machine with many GPUs. */
+#define CUDA_ANSWER_NS INT64_C(30000000000)
+#define BLAS_ANSWER_NS INT64_C(20000000000) /* time limit of the BLAS probe */
 
 /* Fills *out with the trainer's options for v->jobs[job] and v->seeds.v[seed]. *out borrows from
  * v. */
@@ -163,8 +161,8 @@ static uint64_t rank_bytes(const struct ddp_train_options *o, int ranks, int loc
     return DDP_MAX(training, baseline) + PROCESS_BYTES;
 }
 
-/* Loads the BLAS library in a child process. Discards text that the library prints on stderr, for
- * example when it fails. */
+/* Loads the BLAS library. Runs in a child process, and discards text that the library prints on
+ * stderr, for example when it fails to load. */
 static int load_blas(void *name, struct ddp_err *err)
 {
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -376,8 +374,8 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 }
 
 /* Estimates how many more seconds the present run and the later runs will take. `done` is the
- * fraction of its steps that the present run has done. For a strategy with a finished run, the
- * estimate is the time of that run. For other strategies, it is the mean of the known times.
+ * fraction of its steps that the present run has done. The estimate for a run is the time of the
+ * last finished run of its strategy or, if its strategy has none, the mean of the known times.
  * Returns NaN if no run has finished and `done` is below LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {

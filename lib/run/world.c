@@ -56,9 +56,8 @@ static int check_gpu(const struct ddp_world *w, struct ddp_gpu_options *out, str
 }
 
 /* Returns true if the command can use GPUs, the ranks are processes, and each rank of this host can
- * have its own GPU. The own launcher needs at least two GPUs, because a single rank has nothing to
- * send.
- */
+ * have its own GPU. If ddpbench starts the ranks, at least two GPUs are needed, because a single
+ * rank has nothing to send. */
 static bool gpus_suffice(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -82,8 +81,8 @@ static const char *choose_auto(const struct ddp_world *w)
     if (w->options->share_gpu ||
         (check_gpu(w, &asked, &ignored) == 0 && (asked.graph || asked.window)) || gpus_suffice(w))
         return "nccl";
-    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the reason of
-     * nccl is reported. */
+    /* Only backends nccl and ucx connect the ranks of torchrun. If neither is usable, the error
+     * says why nccl is not. */
     if (w->app->launcher.kind == DDP_LAUNCHER_TORCHRUN)
         return ddp_backend_find("ucx")->probe(w->module_dir, &ignored) == 0 ? "ucx" : "nccl";
     return w->app->launcher.kind != DDP_LAUNCHER_NONE ? "mpi" : "shm";
@@ -265,6 +264,10 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
+/* A group is made to measure its time only if opening the communicator took no longer than this. On
+ * many GPUs both take seconds, also for a short measurement. */
+#define SPLIT_MOST_NS 2000000000
+
 /* Measures the time to create a group of all ranks. Collective. */
 static int time_split(struct ddp_comm *comm, int64_t *ns, struct ddp_err *err)
 {
@@ -291,29 +294,59 @@ static void merge_transports(char *list, size_t list_bytes, char *more)
         ddp_text_list_add(list, list_bytes, entry);
 }
 
-int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
+/* Sets *slowest to the largest of the values that the ranks pass. all [size]: scratch. Collective.
+ */
+static int max_over_ranks(struct ddp_comm *comm, int64_t mine, int64_t *all, int64_t *slowest,
+                          struct ddp_err *err)
+{
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
+    *slowest = 0;
+    for (int r = 0; r < comm->size; r++)
+        *slowest = DDP_MAX(*slowest, all[r]);
+    return 0;
+}
+
+/* Measures the times of *out. all [size]: scratch. Collective. */
+static int comm_times(struct ddp_comm *comm, int64_t *all, struct ddp_comm_times *out,
+                      struct ddp_err *err)
+{
+    int64_t split = 0, slowest;
+    DDP_TRY(max_over_ranks(comm, comm->init_ns, all, &slowest, err));
+    out->init_ns = (double)slowest;
+    if ((comm->backend->caps & DDP_CAP_DEVICE) == 0 || slowest > SPLIT_MOST_NS)
+        return 0;
+    DDP_TRY(time_split(comm, &split, err));
+    DDP_TRY(max_over_ranks(comm, split, all, &slowest, err));
+    out->split_ns = (double)slowest;
+    return 0;
+}
+
+static int gather_transports(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
 {
     struct {
-        int64_t init, split;
-        char transports[sizeof out->transports];
-    } mine = {.init = comm->init_ns}, slowest = {0}, *all;
-    const bool splits = (comm->backend->caps & DDP_CAP_DEVICE) != 0;
+        char text[sizeof out->transports];
+    } mine = {.text = ""}, *all;
     int rc = DDP_NEW(&all, (size_t)comm->size, err);
-    rc = ddp_comm_agree(comm, rc, err);
-    if (rc == 0 && splits)
-        rc = time_split(comm, &mine.split, err);
-    if (rc == 0 && comm->backend->transports)
-        comm->backend->transports(comm, mine.transports, sizeof mine.transports);
-    if (rc == 0)
-        rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof *all, err);
-    *out = (struct ddp_comm_times){.destroy_ns = NAN};
-    for (int r = 0; rc == 0 && r < comm->size; r++) {
-        merge_transports(out->transports, sizeof out->transports, all[r].transports);
-        slowest.init = DDP_MAX(slowest.init, all[r].init);
-        slowest.split = DDP_MAX(slowest.split, all[r].split);
-    }
-    out->init_ns = (double)slowest.init;
-    out->split_ns = splits ? (double)slowest.split : NAN;
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out_free);
+    comm->backend->transports(comm, mine.text, sizeof mine.text);
+    DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err), out_free);
+    for (int r = 0; r < comm->size; r++)
+        merge_transports(out->transports, sizeof out->transports, all[r].text);
+out_free:
+    free(all);
+    return rc;
+}
+
+int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out, struct ddp_err *err)
+{
+    int64_t *all;
+    int rc = DDP_NEW(&all, (size_t)comm->size, err);
+    *out = (struct ddp_comm_times){.split_ns = NAN, .destroy_ns = NAN};
+    DDP_TRY_GOTO(ddp_comm_agree(comm, rc, err), out_free);
+    DDP_TRY_GOTO(comm_times(comm, all, out, err), out_free);
+    if (comm->backend->transports)
+        DDP_TRY_GOTO(gather_transports(comm, out, err), out_free);
+out_free:
     free(all);
     return rc;
 }

@@ -98,8 +98,11 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     struct ddp_host mine, *all;
     DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
     ddp_provenance_host(1, &mine);
-    if (ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
-        mine.gpu_count = 0; /* not an error, because only the record shows GPU facts */
+    /* NVML takes long to start, so only one rank per host reads the facts. A failure is not an
+     * error, because only the record shows GPU facts. */
+    if (comm->rank_info.local_rank != 0 ||
+        ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
+        mine.gpu_count = 0;
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     if (rc == 0)
         rc = find_hosts(w, comm, all, err);
@@ -114,6 +117,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
         }
         struct ddp_host *host = &w->record.hosts[h];
         host->ranks++;
+        if (all[r].gpu_count > 0)
+            ddp_record_set_gpus(&w->record, h, all[r].gpus, all[r].gpu_count);
         host->usable_cores = DDP_MIN(host->usable_cores, all[r].usable_cores);
     }
     free(all);

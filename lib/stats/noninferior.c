@@ -53,7 +53,7 @@ static size_t count_needed(const struct ddp_noninferior *t, const struct ddp_non
     size_t low = t->seeds, high = DDP_NONINFERIOR_SEEDS_MAX; /* low: too few; high: enough */
     if (low >= high || !(half_width(level, high, t->deviation) < distance))
         return 0;
-    while (high - low > 1) { /* more seeds give a smaller width */
+    while (high - low > 1) { /* the width decreases with the number of seeds */
         const size_t middle = (low + high) / 2;
         if (half_width(level, middle, t->deviation) < distance)
             high = middle;

@@ -4,7 +4,7 @@
  * the base command. The test computes one-sided bounds of the mean difference from Student's t
  * distribution. The new command is not worse if the lower bound is above -margin. It is worse if
  * the upper bound is below -margin. For normally distributed differences, a false "not worse" has
- * at most the probability pass_level, and a false "worse" at most fail_level.
+ * at most the probability pass_level, and a false "worse" has at most the probability fail_level.
  * tests/unit/test_noninferior.c measures both probabilities. */
 #ifndef DDP_STATS_NONINFERIOR_H
 #define DDP_STATS_NONINFERIOR_H
@@ -31,8 +31,8 @@ struct ddp_noninferior_rule {
     /* pass_level: probability of DDP_NOT_WORSE if the true mean difference is -margin. fail_level:
      * probability of DDP_WORSE in this case. */
     double pass_level, fail_level;
-    /* Least standard deviation to use. An accuracy is a multiple of 1 / (number of images), so the
-     * differences can be equal by chance. */
+    /* The test uses at least this standard deviation. An accuracy is a multiple of 1 / (number of
+     * images), so the differences can be equal by chance. */
     double least_deviation;
 };
 

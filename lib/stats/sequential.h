@@ -1,6 +1,6 @@
 /* Significance levels of a sequential test. A sequential test looks at its data several times and
- * stops as soon as it is sure. Each look is another chance of a false result, so each look uses a
- * smaller level than the whole test. The functions keep no state.
+ * stops as soon as a look rejects. Each look is another chance of a false result, so each look uses
+ * a smaller level than the whole test. The functions keep no state.
  *
  * The levels follow the alpha spending of Lan & DeMets (Biometrika 70, 1983). Look k sees n_k
  * values, and the last look sees n_K values. Up to look k, the test may spend an error probability
@@ -23,8 +23,8 @@ extern "C" {
 
 /* Computes the one-sided level of each look. n [looks] holds the numbers of values seen at the
  * looks, in ascending order; the last is the largest number that the test may use. 1 <= looks <=
- * DDP_SEQUENTIAL_MAX and 0 < alpha < 1. With one look, its level is alpha. Returns 0, or -1 if
- * memory is exhausted. */
+ * DDP_SEQUENTIAL_MAX and 0 < alpha < 1. If there is one look, its level is alpha. Returns 0, or -1
+ * if memory is exhausted. */
 int ddp_sequential_levels(const int *n, size_t looks, double alpha, double *level);
 
 #ifdef __cplusplus

@@ -29,7 +29,8 @@ struct ddp_series {
     bool autocorrelated;
     double trend;           /* Spearman's rho with time, -1..1 */
     double autocorrelation; /* r, -1..1 */
-    /* The median of the last third of the samples divided by that of the first third, minus 1. */
+    /* The median of the last third of the samples divided by the median of the first third, minus
+     * 1. */
     double shift;
 };
 
@@ -38,8 +39,8 @@ struct ddp_series {
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out);
 
 /* Returns the number of samples at which adaptive stopping checks the precision next, if there are
- * n samples now. It checks at 20, 30, 45, 67, ... samples. These checks are few, because each check
- * reduces the coverage of the interval. */
+ * n samples now. The checks are at 20, 30, 45, 67, ... samples. There are few checks, because each
+ * check reduces the coverage of the interval. */
 size_t ddp_stop_next(size_t n);
 /* Returns whether half the width of the 95 % interval is at most `precision` times the median. 0.02
  * means 2 %. */

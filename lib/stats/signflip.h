@@ -1,14 +1,14 @@
-/* A sign-flip test of paired differences. It tests whether their centre is above zero, and it
- * estimates the centre with bounds. The gate applies the test to log ratios of times. The functions
- * keep no state.
+/* A sign-flip test of paired differences. The test decides whether the centre of the differences is
+ * above zero. ddp_hodges_lehmann estimates the centre and its bounds. The gate applies the test to
+ * log ratios of times. The functions keep no state.
  *
- * The test assumes that each difference is as likely to be d as -d if nothing changed. This holds
- * if the order of the two commands of a pair is random. No distribution is assumed. The statistic
- * is the sum of the differences, each limited to +-clip. signflip.c adds only the positive
- * differences, which gives the same p value. *clip* is twice the third quartile of all |d|, so an
- * outlier counts no more than clip (Huber 1981, 1.7). On normal data the sum is 99 % as efficient
- * as the mean. On data with two modes the sum does not jump between the modes as rank statistics
- * do.
+ * The test assumes that each difference is as likely to be d as -d if nothing changed. This
+ * assumption holds if the order of the two commands of a pair is random. The test assumes no
+ * distribution. The statistic is the sum of the differences, each limited to +-clip. signflip.c
+ * adds only the positive differences, which gives the same p value. *clip* is twice the third
+ * quartile of all |d|, so an outlier counts no more than clip (Huber 1981, 1.7). On normal data the
+ * sum is 99 % as efficient as the mean. On data with two modes, rank statistics jump between the
+ * modes, but the sum does not.
  *
  * The test is exact, because clip does not depend on the signs. It covers all 2^n sign patterns.
  * The sum of each pattern is a subset sum of one half of the differences plus a subset sum of the

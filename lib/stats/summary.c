@@ -37,12 +37,13 @@ static double log_probability(size_t n, size_t k)
  * the median if fewer than lo of the n samples lie on one side of the median. Each sample lies on a
  * given side with probability 1/2. Samples that equal the median only raise the coverage. Therefore
  *     coverage = 1 - 2 * P(B <= lo - 1),  B ~ Binomial(n, 1/2).
- * The largest lo whose coverage is at least `level` gives the narrowest pair. The terms of P are
- * summed from the smallest one up. */
+ * The largest lo whose coverage is at least `level` gives the narrowest interval. The loop adds the
+ * terms of P from the smallest term up. */
 int ddp_median_interval(size_t n, double level, size_t *lo, size_t *hi)
 {
     assert(level > 0 && level < 1);
-    /* The slack absorbs the rounding of lgamma if the coverage equals the level exactly. */
+    /* The factor 1 + 1e-9 absorbs the rounding of lgamma if the coverage equals the level
+     * exactly. */
     double tail_max = (1 - level) / 2 * (1 + 1e-9), tail = 0;
     /* The terms more than 12 standard deviations (sqrt(n)/2 each) below the mean add up to less
      * than 1e-32 and are skipped. */

@@ -1,9 +1,9 @@
 /* Summary statistics of a sample of times.
  *
  * A percentile such as p25 is the ceil(0.25 n)-th smallest of n samples (nearest rank). Outliers
- * are kept. The interval of the median has at least the probability 95 %, whatever the distribution
- * of the times is. It is computed from the binomial distribution (Hoefler & Belli, SC15, 3.1.3; Le
- * Boudec 2010, 2.2.2). */
+ * are kept. The interval of the median contains the true median with a probability of at least
+ * 0.95, whatever the distribution of the times is. ddp_median_interval computes its bounds from the
+ * binomial distribution (Hoefler & Belli, SC15, 3.1.3; Le Boudec 2010, 2.2.2). */
 #ifndef DDP_STATS_SUMMARY_H
 #define DDP_STATS_SUMMARY_H
 

@@ -1,9 +1,9 @@
 /* The gate's decision, computed from the medians of paired runs.
  *
  * A *cell* is one point of the benchmark (collective, size, ...) or one step time of a training
- * run, with its measurements of all runs. A *pair* is the same number of runs of the base command
- * and of the new command, close in time. For each cell, the sign-flip test (signflip.h) is applied
- * to the log ratios of the cell's pairs. signflip.h also estimates the ratio of the times, new /
+ * run, with its measurements of all runs. A *pair* consists of runs of the base command and equally
+ * many runs of the new command, close in time. For each cell, the gate applies the sign-flip test
+ * (signflip.h) to the log ratios of the cell's pairs, and estimates the ratio of the times, new /
  * base, with one-sided bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
@@ -19,7 +19,7 @@ extern "C" {
  * stats/sequential.h gives the level of each look. */
 #define DDP_VERDICT_LEVEL 0.05
 
-/* NONE: nothing was judged. */
+/* DDP_VERDICT_NONE: the gate has judged nothing. */
 enum ddp_verdict { DDP_VERDICT_PASS, DDP_VERDICT_FAIL, DDP_VERDICT_INCONCLUSIVE, DDP_VERDICT_NONE };
 enum ddp_cell_state {
     DDP_CELL_SAME,      /* the upper bound lies below 1 + min_effect; not FASTER */

@@ -260,7 +260,11 @@ bool ddp_trainer_device_is_full(const struct ddp_trainer *t)
 
 int ddp_trainer_device_wait(struct ddp_trainer *t, struct ddp_err *err)
 {
-    return t->device ? t->device->device->streams->wait(t->device->stream, err) : 0;
+    if (t->device == NULL)
+        return 0;
+    if (t->sync != NULL && t->o->sync.cls->settle != NULL)
+        DDP_TRY(t->o->sync.cls->settle(t->sync, err));
+    return t->device->device->streams->wait(t->device->stream, err);
 }
 
 int ddp_trainer_device_collect(struct ddp_trainer *t, double *loss, int64_t *correct,

@@ -217,6 +217,14 @@ PY
     grep -qE '^simd +avx2 +no' text
 }
 
+@test "doctor: kernels of OpenBLAS without AVX2 on a processor that has it" {
+    grep -qw avx2 /proc/cpuinfo || skip "no AVX2"
+    OPENBLAS_CORETYPE=Prescott "$ddpbench" doctor >text
+    grep -q OpenBLAS text || skip "the BLAS library is not OpenBLAS"
+    grep '^WARN .*Prescott.*OPENBLAS_CORETYPE' text
+    OPENBLAS_CORETYPE=Haswell "$ddpbench" doctor | grep '^OK .*Haswell'
+}
+
 @test "doctor: worst first, exit 0 without a FAIL" {
     "$ddpbench" doctor >text
     cut -c1-4 text >verdicts

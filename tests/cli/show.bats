@@ -17,6 +17,7 @@ setup_file() {
         "$ddpbench" "$@" --json "$name.json" "${outputs[@]}" >/dev/null
     }
     keep points allreduce --ranks 1,2 --size 8,1K,64K --algorithm all --max-time 0.01 -q
+    keep given allreduce --ranks 1,2 --size 8,64,512 --order given -n 3 -w 0 -q
     keep compress allreduce --ranks 2 --size 4K --compress none,fp16,topk:0.01 --max-time 0.01 -q
     keep train train --ranks 2 --dataset synthetic --images 128 --epochs 2 --compare dense,topk:0.1 --seeds 1,2 -q
     echo '{"runs": [{"command": "allreduce", "ranks": [1, 2], "size": [8, "64K"], "max-time": 0.01}, {"command": "barrier", "ranks": 2, "max-time": 0.01}]}' >s.conf
@@ -44,6 +45,7 @@ same() {
 }
 
 @test "a document is shown as its run printed it" {
+    same given table
     same points "${formats[@]}"
     same compress "${formats[@]}"
     same train table csv markdown gbench junit action-bigger

@@ -66,6 +66,9 @@ sizes() {
     fits list
     fits doctor
     fits sweep c.json
+    fits sweep c.json --dry-run
+    fits allreduce --ranks 2,4 --size 8,64M --dry-run
+    fits train "${small[@]}" --dry-run
     fits train "${small[@]}"
     fits train "${small[@]}" --compare dense,fp16,topk:0.01,partial:4 --json t.json
     fits compare --across t.json t.json

@@ -23,7 +23,8 @@ import json
 d = json.load(open("a.json"))
 d["points"] = [dict(q, size_bytes=s, requested_bytes=s, id="/".join(q["id"].split("/")[:9] + [str(s)] + q["id"].split("/")[10:]),
                     algbw_GBps=s / q["time_us"]["median"] / 1e3, busbw_GBps=s / q["time_us"]["median"] / 1e3, busbw_ci95_GBps=None)
-               for s in range(8, 4008, 8) for q in d["points"][:2]]
+               for s in range(8, 4008, 8)
+               for q in (next(p for p in d["points"] if p["placement"] == place) for place in ("in", "out"))]
 json.dump(d, open("many.json", "w"))
 PY
 for name in a ranks compress train verdict; do

@@ -172,6 +172,6 @@ p = d["points"][0]
 d["points"] = [p | {"id": f"{(i * 7919) % 100000:0150d}"} for i in range(100000)]
 json.dump(d, open("many.json", "w"))
 END
-    run -0 timeout 45 "$ddpbench" compare --edited many.json many.json --json out.json
+    run -0 timeout 120 "$ddpbench" compare --edited many.json many.json --json out.json
     [ "$("$PYTHON" -c 'import json; print(len(json.load(open("out.json"))["verdict"]["cells"]))')" = 100000 ]
 }

@@ -1,6 +1,9 @@
-/* A fake NVML with two GPUs for tests/gpu/record.bats. The second supports few queries. */
+/* A fake NVML with two GPUs. The second supports few queries. FAKE_NVML_LOG: a file to which each
+ * process that starts NVML writes its id. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct memory {
     unsigned long long total, free, used;
@@ -15,6 +18,12 @@ struct pci {
 int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
+    const char *path = getenv("FAKE_NVML_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (log) {
+        fprintf(log, "%d\n", (int)getpid());
+        fclose(log);
+    }
     return FAKE_INIT;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Backend nccl on a real GPU (`make test-gpu`): several ranks on one GPU, which give right results but no
-# figures, and one rank alone. RUNS: the number of repetitions (default 3).
+# figures, and one rank alone. RUNS: the number of repetitions (default 3; `make test-gpu` sets 1).
 # shellcheck disable=SC2154 # ddpbench, root, stderr: helpers.bash, bats
 bats_require_minimum_version 1.5.0
 
@@ -33,15 +33,26 @@ all_correct() {
     for more in "" "--memory private" "--memory window" --graph; do
         for c in allreduce reduce-scatter all-gather broadcast all-to-all send-recv; do
             # shellcheck disable=SC2086 # words
-            timeout --kill-after=5 120 "$ddpbench" $c --backend nccl --ranks 1 --size 4,1M -n 3 -q $more \
+            timeout --kill-after=5 120 "$ddpbench" $c --backend nccl --ranks 1 --algorithm native --size 4,1M -n 3 -q $more \
                 --json out.json >/dev/null
             [ "$(json out.json 'd["status"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 0)" ]
+            [ "$(json out.json '{q["algorithm_used"] for q in p}')" = "{'native'}" ] # `auto` would not call NCCL
         done
     done
 }
 
 @test "two ranks on one GPU: every collective is right" {
     all_correct 2
+}
+
+@test "two ranks on one GPU: as a graph, from a window, from private memory" {
+    for more in --graph "--memory window" "--memory private"; do
+        for c in allreduce all-gather all-to-all; do
+            # shellcheck disable=SC2086 # words
+            timeout --kill-after=5 120 "$ddpbench" $c --share-gpu --ranks 2 --size 4,1M -n 3 -w 1 -T 60 -q $more --json out.json >/dev/null
+            [ "$(json out.json 'd["status"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 0)" ]
+        done
+    done
 }
 
 @test "four ranks on one GPU: every collective is right" {

@@ -12,6 +12,7 @@
  * The program also dies if the host accesses the GPU's memory, or if work uses freed memory.
  *
  *   FAKE_GPUS=N         the number of GPUs (default 8); 0: none, "CUDA error 35"
+ *   FAKE_GPU_CPUS=LIST  the processors near each GPU, such as 0-1 (default: unknown)
  *   FAKE_GPU_MEMORY=N   the bytes of memory that a process can allocate on its GPU */
 #ifndef DDP_TESTS_FAKE_GPU_H
 #define DDP_TESTS_FAKE_GPU_H

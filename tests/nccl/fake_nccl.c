@@ -35,12 +35,14 @@
  *   FAKE_NCCL_FAULT=WHAT    rank 1: init-hangs, init-fails, split-hangs, split-fails, window-hangs,
  *                           window-fails, connect-hangs, op-hangs, op-fails, wrong, dies; the last
  *                           four at its FAKE_NCCL_AT-th operation (default 3)
+ *   FAKE_NCCL_INIT_US=N     the last rank needs N us to open a communicator
  *   FAKE_NCCL_HOST_US=N     the host needs N us to put an operation on the stream
  *   FAKE_NCCL_GPU_US=N      the GPU needs N us for an operation after all ranks have begun it
  *   FAKE_NCCL_BUSY=1        calls inside a group return ncclInProgress
  *   FAKE_NCCL_LOG=FILE      a line for each operation: the rank, the ranks of the communicator,
- *                           "blocking" or "nonblocking", and "registered" or "unregistered" if the
- *                           operation uses memory of ncclMemAlloc
+ *                           "blocking" or "nonblocking", "registered" or "unregistered" if the
+ *                           operation uses memory of ncclMemAlloc, and "queued" or "alone": whether
+ *                           an earlier operation of the communicator is not done
  *
  * Two ranks of one host (NCCL_HOSTID) on one GPU are refused, as NCCL refuses them. */
 #include <fcntl.h>
@@ -200,9 +202,11 @@ static void log_operation(struct ncclComm *c, const struct operation *o)
     int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return;
-    const int n = snprintf(line, sizeof line, "rank %d of %d %s %s\n", c->rank, c->size,
-                           c->blocking ? "blocking" : "nonblocking",
-                           unregistered ? "unregistered" : "registered");
+    const bool queued = atomic_load(&c->all[c->rank].done) < c->put;
+    const int n =
+        snprintf(line, sizeof line, "rank %d of %d %s %s %s\n", c->rank, c->size,
+                 c->blocking ? "blocking" : "nonblocking",
+                 unregistered ? "unregistered" : "registered", queued ? "queued" : "alone");
     if (write(fd, line, (size_t)n) != n)
         abort();
     close(fd);
@@ -229,6 +233,8 @@ static ncclResult_t launch_work(struct ncclComm *c)
     pause_ns(delay_ns("FAKE_NCCL_HOST_US"));
     if (fake_gpu_captures(c->stream))
         atomic_fetch_add(&c->graphs, 1);
+    else
+        c->put++;
     fake_gpu_put_dropped(c->stream, progress, drop_from_graph, &c->launch, sizeof c->launch);
     return ncclSuccess;
 }

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "nccl/fake_gpu.h"
 
 #define RANKS     16
@@ -93,6 +94,7 @@ struct ncclComm {
     struct region registered[REGIONS];
     int rank, size, at;
     uint64_t seq;
+    uint64_t put; /* operations that were put on a stream, without those in graphs */
     const char *fault;
 };
 
@@ -204,7 +206,7 @@ static ncclResult_t init_work(struct ncclComm *c)
             if (c->all[q].gpu == c->all[r].gpu && strcmp(c->all[q].host, c->all[r].host) == 0)
                 return ncclInvalidUsage;
     if (c->rank == c->size - 1)
-        pause_ns(SLOW_NS);
+        ddp_sleep_ns(SLOW_NS + delay_ns("FAKE_NCCL_INIT_US"));
     if (c->rank == 0)
         unlink(c->path);
     return ncclSuccess;

@@ -175,9 +175,16 @@ logged() {
 }
 
 @test "a GPU without enough memory, and settings that NCCL rejects, end with the reason" {
-    FAKE_GPU_MEMORY=1000000 run fake allreduce --backend nccl --ranks 2 --size 4M
+    FAKE_GPU_MEMORY=8388608 run fake allreduce --backend nccl --ranks 2 --size 4M # NCCL needs memory, too
     [ "$status" = 71 ]
     error_names ncclMemAlloc
+    FAKE_GPU_MEMORY=8388607 run fake allreduce --backend nccl --ranks 2 --size 4M --json out.json
+    [ "$status" = 71 ]
+    error_names "4 MiB" GPU
+    [ ! -e out.json ] # no rank was started
+    FAKE_GPUS=1 FAKE_GPU_MEMORY=24000000 run fake allreduce --share-gpu --ranks 3 --size 4M
+    [ "$status" = 71 ]
+    error_names "3 ranks"
     NCCL_ALGO=none run fake allreduce --backend nccl --ranks 2 --size 4
     [ "$status" = 69 ]
     says NCCL_ALGO
@@ -198,8 +205,48 @@ logged() {
     [ "$(json out.json 'd["world"]["backend"]')" = shm ]
     FAKE_GPUS=2 fake allreduce --size 4 --ranks 3 -n 3 -q --json out.json
     [ "$(json out.json 'd["world"]["backend"]')" = shm ]
-    FAKE_GPUS=2 fake allreduce --size 1K --overlap-compute -n 3 -q --json out.json
-    [ "$(json out.json 'd["world"]["backend"]')" = shm ]
+}
+
+@test "--overlap-compute: a computation on the GPU hides an all-reduce" {
+    FAKE_GPUS=2 FAKE_NCCL_GPU_US=20000 fake allreduce --size 1K --overlap-compute --placement in -n 5 -w 1 -q --json out.json
+    [ "$(json out.json 'd["world"]["backend"], p[0]["id"].split("/")[-1], p[0]["check"]["wrong"]')" = "('nccl', 'overlap', 0)" ]
+    # The operation takes 20 ms, and so does the computation. One after the other would take 40 ms.
+    [ "$(json out.json 'p[0]["overlap"]["pure_us"] >= 20000 and p[0]["overlap"]["total_us"] >= 20000')" = True ]
+    [ "$(json out.json '0 <= p[0]["overlap"]["percent"] <= 100')" = True ]
+    for more in "--ranks 1" "--ranks 2 --graph" "--ranks 3 --memory window"; do
+        # shellcheck disable=SC2086 # words
+        fake allreduce --backend nccl --size 1K --overlap-compute -n 3 -q --json out.json $more
+        [ "$(json out.json '[q["overlap"]["total_us"] > 0 for q in p]')" = "[True, True]" ]
+    done
+}
+
+@test "--overlap-compute: a rank that dies or hangs beside the computation ends the run" {
+    FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=dies run fake allreduce --backend nccl --ranks 3 --size 4 --overlap-compute -n 30 -q
+    [ "$status" = 13 ]
+    says "rank 1"
+    FAKE_NCCL_AT=20 FAKE_NCCL_FAULT=op-hangs run fake allreduce --backend nccl --ranks 2 --size 4 --overlap-compute -n 30 -q -T 1
+    [ "$status" = 13 ]
+}
+
+@test "ranks run on the processors near their GPUs" {
+    mapfile -t cpus < <("$PYTHON" -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+    [ "${#cpus[@]}" -ge 2 ] || skip "this process may use one processor only"
+    FAKE_GPU_CPUS=${cpus[1]} "$ddpbench" allreduce --backend nccl --ranks 2 --size 4 -n 10000000 --max-time 2 -q >out 2>err 3>&- &
+    for _ in $(seq 500); do
+        near=$(cat /proc/"$(pgrep -P $! | tail -n 1)"/status 2>/dev/null | sed -n 's/^Cpus_allowed_list:\t//p')
+        [ "$near" != "${cpus[1]}" ] || break
+        sleep 0.01
+    done
+    kill $!
+    wait $! || true
+    [ "$near" = "${cpus[1]}" ]
+}
+
+@test "no group is made to measure its time if opening the communicator took long" {
+    fake allreduce --backend nccl --ranks 2 --size 4 -n 1 -q --json out.json
+    [ "$(json out.json 'd["world"]["comm_us"]["split"] > 0')" = True ]
+    FAKE_NCCL_INIT_US=2100000 fake allreduce --backend nccl --ranks 2 --size 4 -n 1 -q --json out.json
+    [ "$(json out.json 'd["world"]["comm_us"]["split"]')" = None ]
 }
 
 @test "the record: libraries, the device's time, the schema; ids say memory and graph" {
@@ -233,8 +280,6 @@ logged() {
     done
     run fake allreduce --share-gpu --launch threads --ranks 2 --size 4
     [ "$status" = 64 ]
-    run fake allreduce --backend nccl --ranks 2 --overlap-compute
-    [ "$status" = 69 ]
 }
 
 @test "libraries that are missing, too old, of another major version, or something else" {

@@ -92,12 +92,28 @@ setup() {
 }
 
 @test "torchrun: options that do not run on GPUs are refused for that reason, not for a missing MPI" {
-    run torchrun 1 allreduce --backend nccl --size 4K --overlap-compute
+    run torchrun 1 train --backend nccl --device cpu --dataset synthetic
     [ "$output" = "69 " ]
-    file_says 0.out --overlap-compute GPU
+    file_says 0.out GPU
     file_says 0.out "--backend ucx"
     run torchrun 1 allreduce --backend mpi --size 4
     file_says 0.out torchrun MPI
+}
+
+@test "torchrun: a barrier of NCCL brings the ranks together before each iteration" {
+    FAKE_NCCL_LOG=$PWD/own.log fake allreduce --backend nccl --ranks 2 --size 4 -n 10 -w 0 --placement in -q
+    [ "$(FAKE_NCCL_LOG=$PWD/torchrun.log torchrun 2 allreduce --size 4 -n 10 -w 0 --placement in -q)" = "0 0 " ]
+    [ "$(wc -l <torchrun.log)" -ge $(($(wc -l <own.log) + 2 * 10)) ]
+    [ "$(torchrun 2 allreduce --size 4 -n 10 --graph --start window -q --json out.json)" = "0 0 " ]
+    [ "$(json out.json 'd["status"], sum(q["check"]["wrong"] for q in p)')" = "('complete', 0)" ]
+}
+
+@test "torchrun: one rank per host reads the facts about the GPUs" {
+    "${CC:-cc}" -shared -fPIC -DFAKE_INIT=0 -DFAKE_COUNT=0 -o libnvidia-ml.so.1 "$root/tests/gpu/fake_nvml.c"
+    export LD_LIBRARY_PATH=$PWD FAKE_NVML_LOG=$PWD/log
+    [ "$(torchrun 3 allreduce --size 4 -n 1 -q --json out.json)" = "0 0 0 " ]
+    [ "$(sort -u log | wc -l)" = 1 ]
+    [ "$(json out.json '[(h["ranks"], len(h["gpus"])) for h in d["world"]["hosts"]]')" = "[(3, 2)]" ]
 }
 
 @test "torchrun: the doctor finds backend nccl usable, and misses no MPI" {

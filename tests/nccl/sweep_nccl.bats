@@ -52,10 +52,13 @@ END
     run fake sweep cpu.json --share-gpu
     [ "$status" = 64 ] || [ "$status" = 78 ]
     error_names GPU
-    echo '{"runs": [{"command": "allreduce", "backend": "nccl", "ranks": 2, "overlap-compute": true}]}' >o.json
+    echo '{"runs": [{"command": "train", "backend": "nccl", "ranks": 2, "device": "cpu", "dataset": "synthetic"}]}' >o.json
     run fake sweep o.json
     [ "$status" = 69 ]
-    error_names "runs[0]" --overlap-compute GPU
+    error_names "runs[0]" "'nccl'" GPU
+    echo '{"runs": [{"command": "allreduce", "backend": "nccl", "ranks": 2, "size": 64, "iters": 3, "overlap-compute": true}]}' >o.json
+    fake sweep o.json -q --json out.json
+    [ "$(json out.json 'all(q["overlap"]["total_us"] > 0 for q in p)')" = True ]
     echo '{"runs": [{"command": "allreduce", "backend": "shm", "ranks": 2, "graph": true}]}' >g.json
     run fake sweep g.json
     [ "$status" = 78 ] || [ "$status" = 64 ]

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# `ddpbench train --overlap on` on fake GPUs: another thread exchanges buckets of gradients on a stream
-# and an NCCL communicator of its own, and gives the same bits as an exchange after the backward pass.
-# When a rank is lost meanwhile, all ranks end and name it.
+# `ddpbench train --overlap on` on fake GPUs: buckets of gradients are exchanged during the backward
+# pass, and the result has the same bits as after an exchange behind the backward pass. Streams and
+# events order exchanges of equal length; another thread exchanges sparse lists. When a rank is lost
+# meanwhile, all ranks end and name it.
 # shellcheck disable=SC2154 # ddpbench: nccl.bash
 bats_require_minimum_version 1.5.0
 
@@ -47,6 +48,19 @@ beside() {
     fake "${job[@]}" --ranks 1 --overlap on --max-steps 3
     fake "${job[@]}" --ranks 2 --overlap on --max-steps 4 --compare dense,local:2 --json out.json
     [ "$(json out.json '[t["sync"]["overlap"] for t in d["train"]]')" = "[False, True, False]" ]
+}
+
+@test "the host puts all buckets of a step on the stream and waits once; times come from the GPU" {
+    for sync in dense fp16; do
+        rm -f log
+        FAKE_NCCL_LOG=$PWD/log FAKE_NCCL_GPU_US=10000 fake "${job[@]}" --ranks 2 --sync $sync --max-steps 3 --overlap on --json out.json
+        # Only the first exchange of a step finds an idle communicator. A step has at least 4 exchanges.
+        operations=$(wc -l <log)
+        [ "$operations" -ge 24 ]
+        [ "$(grep -cw queued log)" -ge $((operations / 2)) ]
+        [ "$(json out.json "d['train'][0]['epochs'][0]['exchange_seconds'] >= $operations / 4 * 0.01")" = True ]
+        [ "$(json out.json '0 < d["train"][0]["epochs"][0]["exposed_seconds"]')" = True ]
+    done
 }
 
 # broken FAULT OPTION...: rank 1 of 3 has the fault in the middle of a step.

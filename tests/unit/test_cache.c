@@ -1,5 +1,6 @@
 /* Caches as Linux describes them: a processor with three levels, one with unusual levels, one
- * without any; and the share of one rank. */
+ * without any; and the share of one rank. Also the restriction of a thread to processors. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,12 +122,42 @@ static void test_share(void **state)
     assert_true(ddp_cache_share(2) <= ddp_cache_share(1) && ddp_cache_share(256) > 0);
 }
 
+/* The first processor that this thread may use is in every list; a list without any of its
+ * processors, and a malformed list, change nothing. */
+static void test_restrict(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    char list[64];
+    int first = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    while (!CPU_ISSET(first, &before))
+        first++;
+    static const char *const wrong[] = {
+        "", "x", "-1", "0,", "2-1", "0-x", "0 1", "1023-1024", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(ddp_cpu_restrict(wrong[i]));
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    snprintf(list, sizeof list, "%d,1000-1002", first);
+    assert_true(ddp_cpu_restrict(list));
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_COUNT(&after) == 1 && CPU_ISSET(first, &after));
+    assert_false(ddp_cpu_restrict("1000-1002"));
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    snprintf(list, sizeof list, "0-%d", CPU_SETSIZE - 1);
+    assert_true(ddp_cpu_restrict(list));
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_not_reported),
         cmocka_unit_test(test_share),
+        cmocka_unit_test(test_restrict),
     };
     return cmocka_run_group_tests_name("cache", tests, make_tree, remove_tree);
 }

@@ -15,22 +15,22 @@
  * buffer is the fragment's place in the leader's recv buffer.
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-LAG), where LAG is HIER_DEPTH -
- * 1. Several fragments are in transit between the leaders at a time. A leader advances its messages
- * whenever it waits.
+ * 1. Several fragments can be in transit between the leaders at the same time. A leader advances
+ * its messages whenever it waits.
  *
- * The slot of fragment k is used again for fragment k + HIER_DEPTH. Before that, the rank that owns
- * the slot has done out(k). The result of fragment k then exists, so all ranks of the host have
- * read the slots of fragment k. The leader also waits until all other ranks of the host have done
+ * Fragment k + HIER_DEPTH uses the slot of fragment k again. Before that, the rank that owns the
+ * slot has done out(k). The result of fragment k then exists, so all ranks of the host have read
+ * the slots of fragment k. The leader also waits until all other ranks of the host have done
  * out(k), because the leader's slot is the result buffer.
  *
- * Inside a host each element is combined in rank order. Between hosts it is combined around a ring
- * of the hosts, or in the order of the hosts if the message is spread (below). Each element is
+ * Inside a host, inputs are combined in rank order. The sums of the hosts are combined around a
+ * ring of the hosts, or in the order of the hosts if the message is spread (below). Each element is
  * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
- * average is divided once. Averages of narrow floats are divided in the sum over a host, before the
- * sum is rounded, so that no partial sum overflows. If there is only one host, all averages are
- * divided in the sum over the host. Other averages are divided in the last combination between
- * hosts. Narrow floats are rounded once in the sum over a host, and H - 1 times between hosts (once
- * if spread). Averages of integers are exact, because sums are sent in a wider type (coll_p2p.h).
+ * average is divided once. With one host, the sum over the host divides. With several hosts, the
+ * last combine between hosts divides, except for averages of narrow floats. For these averages, the
+ * sum over each host divides before it is rounded, so that no partial sum overflows. Narrow floats
+ * are rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages
+ * of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
  * accumulator type. It equals S except for averages of integers. Steps: 2 inside a host, and m - 1
@@ -45,13 +45,13 @@
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 
-/* The all-reduce among the leaders. The functions from here to hier_spread do not block, except
- * hier_spread itself.
+/* The all-reduce among the leaders. Of the functions from here to hier_spread, only hier_spread
+ * blocks.
  *
- * A fragment is started when its sum over the host is ready. Its chunks then go around a ring of
- * the leaders (pattern.h). For H hosts, this takes H - 1 combining and H - 1 copying steps. Up to
- * HIER_DEPTH fragments are in transit at a time. Each fragment has its own message tag, so that
- * fragments do not wait for each other.
+ * A leader starts a fragment when the fragment's sum over the host is ready. Its chunks then go
+ * around a ring of the leaders (pattern.h). For H hosts, the ring takes H - 1 combining and H - 1
+ * copying steps. Up to HIER_DEPTH fragments are in transit at the same time. Each fragment has its
+ * own message tag, so that fragments do not wait for each other.
  *
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */
@@ -71,7 +71,7 @@ struct hier_fragment {
     unsigned char *data;
     size_t count; /* elements */
     int step;     /* 0 .. 2(H - 1) */
-    bool open;    /* started, not finished */
+    bool open;    /* started and not finished */
     struct ddp_request send, recv;
 };
 
@@ -141,7 +141,7 @@ static void *landing_of(const struct hier *x, size_t index)
 }
 
 /* chunk_given returns the chunk that this leader sends in step 0 .. 2(H - 1) - 1. chunk_taken
- * returns the chunk that it receives. */
+ * returns the chunk that this leader receives in this step. */
 static int chunk_given(const struct hier *x, int step)
 {
     const int turns = x->hosts - 1;
@@ -175,8 +175,8 @@ static int post_step(struct hier *x, size_t index, struct ddp_err *err)
     return 0;
 }
 
-/* Combines the arrived chunk, a sum over the hosts before this one in the ring, with this host's
- * sum. */
+/* Combines the arrived chunk with this host's sum. The arrived chunk is a sum over the hosts before
+ * this host in the ring. */
 static void combine_step(struct hier *x, size_t index)
 {
     const struct hier_fragment *fragment = &x->fragment[index % HIER_DEPTH];
@@ -229,7 +229,7 @@ static int advance_fragment(struct hier *x, size_t index, bool *moved, struct dd
     return 0;
 }
 
-/* Advances every fragment that can advance, and sets *moved to true if any did. */
+/* Advances every fragment that can advance. Sets *moved to true if a fragment has advanced. */
 static int hier_advance(struct hier *x, bool *moved, struct ddp_err *err)
 {
     for (size_t i = x->finished; i < x->begun; i++)
@@ -295,7 +295,7 @@ struct hier_call {
     const struct ddp_coll_args *args;
     struct ddp_reduction reduction;
     size_t fragment, fragments;    /* fragment: elements per fragment */
-    bool mapped, leads, spreads;   /* mapped: the ranks read the inputs in place */
+    bool mapped, leads, spreads;   /* mapped: the ranks read each other's send buffers */
     int divisor;                   /* the sum over a host divides by this number */
     uint64_t in, sum, result, out; /* sequence numbers of the flags before fragment 0 */
     /* If `mapped` is true: the send buffers of the host's ranks, and the leader's recv buffer. */
@@ -310,10 +310,10 @@ static int hier_supports(const struct ddp_comm *comm, const struct ddp_coll_shap
     const struct ddp_hosts *hosts = comm->hosts;
     (void)shape;
     if (hosts == NULL)
-        return ddp_fail(
-            err, DDP_EUNAVAIL,
-            "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' does not",
-            comm->backend->name);
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "algorithm 'hier' needs to know the hosts of the ranks, but backend '%s' "
+                        "does not find them",
+                        comm->backend->name);
     if (hosts->local == NULL)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'hier' needs hosts whose ranks share memory: %s", hosts->why);
@@ -368,8 +368,8 @@ static bool is_summed(const struct hier_call *call, size_t k)
     return true;
 }
 
-/* Called by the leader. Starts the fragments whose sums are ready, advances those in transit, and
- * raises the flag RESULT for the finished ones. */
+/* Only the leader calls this function. Starts the fragments whose sums are ready, advances the
+ * fragments in transit, and raises the flag RESULT for the finished fragments. */
 static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
 {
     struct hier *x = &call->between;
@@ -385,8 +385,8 @@ static int advance(struct hier_call *call, bool *moved, struct ddp_err *err)
     return 0;
 }
 
-/* Called by the leader when its deadline has passed. Reports as lost the leader that the oldest
- * fragment waits for. If no fragment is in transit, reports rank `rank` of this host. */
+/* The leader calls this function when its deadline has passed. Reports as lost the leader that the
+ * oldest fragment waits for. If no fragment is in transit, reports rank `rank` of this host. */
 static int expired(struct hier_call *call, int rank, struct ddp_err *err)
 {
     const int leader = hier_waits_for(&call->between);
@@ -395,9 +395,9 @@ static int expired(struct hier_call *call, int rank, struct ddp_err *err)
     return ddp_wait_expired(call->local, call->local->world_rank[rank], err);
 }
 
-/* Called by the leader. Waits, and advances its messages while it waits. If rank >= 0, waits until
- * the flag of `rank` in `flag_slot` has reached `sequence`. If rank < 0, waits until `sequence`
- * fragments are finished. */
+/* Only the leader calls this function. Waits, and advances the leader's messages during the wait.
+ * If rank >= 0, waits until the flag of `rank` in `flag_slot` has reached `sequence`. If rank < 0,
+ * waits until `sequence` fragments are finished. */
 static int wait_busily(struct hier_call *call, int rank, int flag_slot, uint64_t sequence,
                        struct ddp_err *err)
 {
@@ -505,7 +505,7 @@ static int stage_sum(struct hier_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* Called by the leader. Exchanges the only fragment of a short message. */
+/* Only the leader calls this function. Exchanges the only fragment of a message that is spread. */
 static int exchange_short(struct hier_call *call, struct ddp_err *err)
 {
     for (int r = 1; r < call->local->size; r++)
@@ -596,7 +596,8 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     .scratch = scratch},
     };
 
-    call.reduction.pre_scale = false; /* the sum over a host is divided before it is rounded */
+    /* the sum over a host divides, so the inputs are not divided */
+    call.reduction.pre_scale = false;
     call.between.dtype = call.reduction.acc_dtype;
     call.fragment = hier_fragment_count(call.between.dtype);
     call.fragments = args->count / call.fragment + (args->count % call.fragment != 0);

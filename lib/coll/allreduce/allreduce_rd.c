@@ -1,16 +1,17 @@
-/* All-reduce "rd": recursive doubling, in which every step exchanges the whole message.
+/* All-reduce "rd": recursive doubling. In every step, partners exchange partial sums of the whole
+ * message.
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
  * number of ranks that run the levels below. The first n - pow2 pairs of ranks are *folded*
  * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, runs no level,
  * and receives the result at the end. At level 0 to log2(pow2)-1, partners at distance 2^level
  * exchange their partial sums, and both partners combine the two partial sums. Compared with "rhd",
- * rd takes about half the steps and sends about log2(pow2)/2 times the bytes. It is therefore for
+ * rd takes about half the steps and sends about log2(pow2)/2 times the bytes. rd is therefore for
  * small messages. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective
  * communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
  *
- * Levels alternate between two buffers, *result* and *spare*. Each level combines from one buffer
- * into the other, so that it does not overwrite data that is still being sent. The last level
+ * Levels alternate between two buffers, *result* and *spare*. Each level reads one buffer and
+ * writes the other, so that it does not overwrite data that is still being sent. The last level
  * writes to result.
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the

@@ -3,15 +3,16 @@
  *
  * The algorithm works for any number of ranks n. The largest power of two up to n, pow2, is the
  * number of ranks that run halving and doubling. The first n - pow2 pairs of ranks are *folded*
- * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, takes no part
- * in halving and doubling, and receives the result at the end.
+ * (pattern.h). The even rank of a pair sends its input to the odd rank at the start, runs neither
+ * halving nor doubling, and receives the result at the end.
  *
  * *Halving*: at level 0 to log2(pow2)-1, partners at distance 2^level hold partial sums of the same
  * range. Each rank sends one half of the range to its partner, and combines the half that it keeps
- * with the half that it receives. Ranges shrink while partners move apart, so most bytes are sent
- * between near ranks. *Doubling*: the levels run in reverse order, and partners exchange their
- * complete ranges. Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of collective
- * communication operations in MPICH, IJHPCA 19 (2005), section 4.5.
+ * with the half that it receives. From level to level, the ranges become shorter and the distance
+ * of the partners grows, so most bytes are sent between ranks with near numbers. *Doubling*: the
+ * levels run in reverse order, and partners exchange their complete ranges. Source: R. Thakur, R.
+ * Rabenseifner, W. Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19
+ * (2005), section 4.5.
  *
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
  * partial sum is the first operand. Averages are divided at the last level of halving, except for

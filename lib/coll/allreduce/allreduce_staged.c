@@ -9,22 +9,22 @@
  *         slot is the slot in the next rank's ring buffer that held the next rank's input for this
  *         fragment. The rank then posts its flag SUM.
  *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
- * A result overwrites an input that the same rank has just read. Compared with separate result
- * slots, this halves the memory in use, and the cache lines are already in the writer's cache
+ * A result overwrites an input that the same rank has just read. Separate result slots would need
+ * twice the memory, and their cache lines would not yet be in the writer's cache
  * (results/notes/collectives.md).
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-2), so the flags that a rank
  * waits for are usually posted already. The slots of round t are used again in round t + 5 (DEPTH).
- * This needs no additional wait. Before in(t+5), this rank's sum(t+3) waits until every peer has
+ * No additional wait is needed. Before in(t+5), this rank's sum(t+3) waits until every peer has
  * posted IN of round t+3. A peer posts that flag after its out(t).
  *
  * Calls alternate between the two halves of each ring buffer, so a half was last used two calls
  * before. In the call between these two, this rank has waited for IN of all peers, so all peers
  * have left the earlier call.
  *
- * Cost for S bytes on n ranks: 2 steps. On every rank, the stages `in` and `out` each read and
- * write (n-1)/n S bytes. The stage `sum` reads S bytes and writes 2S/n bytes. The total is (5n-2)S
- * bytes. No messages are sent. */
+ * Cost for S bytes on n ranks: 2 steps. On every rank, each of the stages `in` and `out` reads
+ * (n-1)/n S bytes and writes as many. The stage `sum` reads S bytes and writes 2S/n bytes. The
+ * total of all ranks is (5n-2)S bytes. No messages are sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5
@@ -44,7 +44,7 @@ struct staged_call {
 };
 
 /* Chooses the smallest number of rounds. All rounds have about the same size, because a short last
- * round would take as long as a full round. */
+ * round takes as long as a full round. */
 static void staged_cut(struct staged_call *call)
 {
     const size_t ranks = (size_t)call->comm->size;

@@ -7,10 +7,10 @@
  * its children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
- * all ranks run at the same speed, fragment k - 2d has then been to the root and back. Links are
- * busy in both directions. Source: the pipelined tree of P. Sanders, J. Speck, J. L. Traff,
- * Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35
- * (2009), section 2, with one tree.
+ * all ranks run at the same speed, the root has then completed fragment k - 2d, and the result has
+ * reached the rank's parent. Messages move in both directions at the same time. Source: the
+ * pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full bandwidth
+ * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
  * root, except for averages of narrow floats over more than 2 ranks. For these averages, each input
@@ -25,11 +25,11 @@
  * also reads its own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 
-/* Bytes of a fragment in the accumulator type. This size is fast through shared memory. Open MPI is
- * faster with larger fragments (results/notes/collectives.md). */
+/* Bytes of a fragment in the accumulator type. Messages of this size are fast through shared
+ * memory. Open MPI is faster with larger fragments (results/notes/collectives.md). */
 #define FRAGMENT_BYTES ((size_t)64 << 10)
-/* Number of sends to the parent that may be in progress. It must exceed the lag of any rank, which
- * is twice the rank's depth and at most 60. */
+/* Number of sends to the parent that may be in progress. It must exceed the largest lag. The lag of
+ * a rank is twice its depth, and at most 60. */
 #define UP_OPEN 64
 /* Number of sends to a child that may be in progress. */
 #define DOWN_OPEN 4
@@ -120,7 +120,8 @@ static int up(struct tree_call *call, size_t k, struct ddp_err *err)
         DDP_TRY(combine(call, k, own, sum, err));
         own = sum;
     }
-    if (call->parent >= 0) /* post_down has waited for the send that used this request before */
+    /* the last send with this request is done, because post_down has waited for it */
+    if (call->parent >= 0)
         return ddp_comm_isend(call->comm, call->parent, DDP_COLL_TAG, own, count * call->acc_elem,
                               &call->up_send[k % UP_OPEN], err);
     ddp_reduction_output(call->comm, &call->reduction, ddp_at(call->args->recv, at, call->elem),

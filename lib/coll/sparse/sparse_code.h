@@ -1,5 +1,5 @@
 /* The coding in which an index-sorted list is sent. It consists of 4-byte words without a header.
- * For lib/coll's sparse_*.c and their tests.
+ * Only coll/sparse and tests use this header.
  *
  * Both sides know the number of entries (count) and the *span*, the range of indices that the
  * entries may have. `length` is the length of the span. The coding is the shortest of the
@@ -10,7 +10,7 @@
  *   full      count, if it equals the length  values
  * Above a density of 1/32, a bitmap takes fewer words than indices. In all codings the values are
  * the last `count` words. The functions do not send or allocate. The decoder checks its input,
- * because it comes from another rank. */
+ * because the input comes from another rank. */
 #ifndef DDP_COLL_SPARSE_SPARSE_CODE_H
 #define DDP_COLL_SPARSE_SPARSE_CODE_H
 
@@ -51,7 +51,8 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
 
 /* True if index [count] is strictly ascending and all indices are >= begin and < end. */
 bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_t end);
-/* Returns the position of the first entry of index [count] that is >= at, or count. */
+/* Returns the position of the first entry of index [count] that is >= at, or `count` if there is no
+ * such entry. */
 size_t ddp_sparse_lower_bound(const uint32_t *index, size_t count, size_t at);
 
 #ifdef __cplusplus

@@ -46,9 +46,8 @@ int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm 
 #define BETA_NS  0.1
 #define GAMMA_NS 1.5
 
-/* Returns the estimated time. The number of entries that a rank processes is estimated from one
- * rank's share of memory_bytes. The 4n bytes of the result are subtracted, and the rest is divided
- * by 8 bytes per entry. */
+/* Returns the estimated time. The estimated number of entries that a rank processes is
+ * (memory_bytes / ranks - 4n) / 8, because the result has 4n bytes and an entry has 8 bytes. */
 static double expected_ns(const struct ddp_sparse_alg *alg, int ranks, size_t n, size_t most)
 {
     struct ddp_coll_cost cost;
@@ -68,7 +67,8 @@ const struct ddp_sparse_alg *ddp_sparse_auto(const struct ddp_comm *comm, size_t
     for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
         if ((*a)->selects)
             continue;
-        reason = DDP_ERR_INIT; /* the reason of the last algorithm is the most general */
+        /* report why the last algorithm was refused, because it has the fewest requirements */
+        reason = DDP_ERR_INIT;
         if (ddp_sparse_supports(*a, comm, n, &reason) != 0)
             continue;
         const double ns = expected_ns(*a, comm->size, n, most);

@@ -2,10 +2,10 @@
  * To add an algorithm, write one file and add one line to sparse_list.h.
  *
  * A list is sent as 4-byte words, normally one index and one value per entry. If a bitmap of the
- * index range is shorter than the indices, it is sent instead of them. Both sides know the number
- * of entries and derive the coding from it (sparse_code.h). Messages have no header and no padding.
- * If the numbers of entries are not known in advance, they are sent first, 4 bytes each. The caller
- * selects the entries that a rank sends. */
+ * index range is shorter than the indices, the bitmap replaces the indices. Both sides know the
+ * number of entries and derive the coding from it (sparse_code.h). Messages have no header and no
+ * padding. If the ranks do not know the numbers of entries in advance, they first send these
+ * numbers, 4 bytes each. The caller selects the entries that a rank sends. */
 #ifndef DDP_COLL_SPARSE_SPARSE_COLL_H
 #define DDP_COLL_SPARSE_SPARSE_COLL_H
 
@@ -18,8 +18,8 @@ extern "C" {
 
 /* The arguments of one call. */
 struct ddp_sparse_args {
-    /* This rank's entries, with index < n. The call only reads them. Algorithm `direct` needs them
-     * in registered memory. */
+    /* This rank's entries, with index < n. The call only reads them. Algorithm "direct" needs the
+     * arrays in registered memory. */
     struct ddp_sparse mine;
     float *result; /* [n]: set to the dense sum, which is zero if no rank has an entry */
     /* n: number of elements. most: upper limit for the number of entries of a rank, equal on all
@@ -30,7 +30,7 @@ struct ddp_sparse_args {
     /* Optional, [n]: this rank's residual. If a sum is not kept, this rank's entry with the same
      * index is added to the residual. */
     float *rejected;
-    float scale; /* factor of the kept sums, but not of what is added to `rejected` */
+    float scale; /* factor of the kept sums; values that are added to `rejected` are not scaled */
 };
 
 struct ddp_sparse_alg {
@@ -44,7 +44,7 @@ struct ddp_sparse_alg {
     int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                struct ddp_err *err);
     /* Sets *cost to the cost for exactly k entries on every rank (fixed). If a value differs
-     * between ranks, the largest value is stored. Sets *exact to true if a run has exactly this
+     * between ranks, *cost holds the largest value. Sets *exact to true if a run has exactly this
      * cost, and to false if the cost is an upper bound. */
     void (*cost)(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, bool *exact);
 };

@@ -1,13 +1,13 @@
 /* Sparse all-reduce "direct": each rank reads the lists of all ranks directly in registered memory.
  *
- * First, every rank posts its flag to announce that its list is ready. The list's position is
- * stored beside the flag. Each rank then adds all lists to its own result, one block of the result
+ * First, every rank stores the position of its list beside its flag, and posts the flag to announce
+ * that the list is ready. Each rank then adds all lists to its own result, one block of the result
  * at a time, rank 0's entries first. All ranks use the same order, so they get the same bits. Last,
  * every rank announces that it no longer reads any list.
  *
- * In dense "direct" each rank sums one chunk and stores it to all ranks. Chunks would not be better
- * here: a rank would still write 4n bytes, and most of these bytes would lie in cache lines of
- * other cores.
+ * In dense "direct" each rank sums one chunk and stores it to all ranks. Chunks would not save time
+ * here: a rank would sum n/P of the n elements and store them to P ranks. These are still 4n bytes,
+ * and other cores hold most of their cache lines.
  *
  * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
  * No messages are sent. */

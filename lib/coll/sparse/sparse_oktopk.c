@@ -1,4 +1,4 @@
-/* Sparse all-reduce "oktopk": sums the top-k lists of all ranks and keeps about the k largest sums.
+/* Sparse all-reduce "oktopk" sums the top-k lists of all ranks and keeps about the k largest sums.
  * Source: S. Li, T. Hoefler, Near-optimal sparse allreduce for distributed deep learning (Ok-Topk),
  * PPoPP 2022.
  *
@@ -6,27 +6,27 @@
  * each region. Rank r is the *owner* of region r. A call has three parts. *Split and reduce*: each
  * rank sends its entries of a region to the owner, which sums them. *Selection*: all ranks agree on
  * a threshold that about k sums reach. *Balanced gather*: the kept sums are sent to all ranks. If a
- * sum is not kept, each rank adds its own contribution to this sum to its residual. The result plus
- * all residuals is therefore the sum of the inputs, apart from rounding and the scale.
+ * sum is not kept, each rank adds its own entry with the index of this sum to its residual. The
+ * result plus all residuals is therefore the sum of the inputs, apart from rounding and the scale.
  *
  * The regions are estimated every 64 calls. Each rank finds the indices that split its own list
- * into P equal parts. Rank r computes the average of the r-th index of all ranks. Region r begins
- * at this average. Owner r adds its own entries first, and then those of ranks r-1, r-2, ... Only
- * the owner computes a sum, so all ranks get the same bits.
+ * into P equal parts. Rank r computes the average of the r-th of these indices over all ranks.
+ * Region r begins at this average. Owner r adds its own entries first, and then those of ranks r-1,
+ * r-2, ... Only the owner of a region computes its sums, so all ranks get the same bits.
  *
- * With two ranks, each rank sends its whole list to the other, and both compute the result alone.
- * Each rank sends at most 8k bytes.
+ * With two ranks, each rank sends its whole list to the other rank, and both ranks compute the
+ * whole result. Each rank sends at most 8k bytes.
  *
  * Cost for k entries per rank on P >= 3 ranks: a rank sends at most 24k(P - 1)/P bytes of entries,
- * which are 6k(P - 1)/P words. The split and reduce takes at most 8k bytes and usually 8k(P - 1)/P.
- * A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
+ * which are 6k(P - 1)/P words. The split and reduce takes at most 8k of these bytes, and usually
+ * 8k(P - 1)/P. A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
  * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
  * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct oktopk_note),
  * from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls, the regions
  * take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32 calls, or if the
- * old threshold cannot be used, there is an exact selection. It takes at most 512(P - 1) bytes in
- * up to 8 rounds of log2 P steps. */
+ * old threshold cannot be used, an exact selection takes at most 512(P - 1) bytes in up to 8 rounds
+ * of ceil(log2 P) steps. */
 #include <string.h>
 
 #include "coll/coll_ring.h"
@@ -41,7 +41,7 @@
 #define DIGIT_BITS 4
 #define DIGITS     (1 << DIGIT_BITS)
 
-/* State that is kept between calls. It is zeroed before the first call. */
+/* State that is kept between calls. All members are 0 before the first call. */
 struct oktopk_state {
     uint64_t step;
     uint32_t threshold, hint; /* threshold: a magnitude (device/sparse.h); hint: for select_topk */
@@ -82,7 +82,7 @@ struct oktopk {
     int shift;
     size_t tie_quota;
     size_t kept;   /* number of kept sums of all ranks */
-    size_t cursor; /* number of entries of args->mine already known to be kept or rejected */
+    size_t cursor; /* number of entries of args->mine that are already kept or rejected */
 };
 
 static struct ddp_sparse_span oktopk_region(const struct oktopk *x, int r)
@@ -90,8 +90,8 @@ static struct ddp_sparse_span oktopk_region(const struct oktopk *x, int r)
     return (struct ddp_sparse_span){x->region[r], x->region[r + 1] - x->region[r]};
 }
 
-/* Iterates over the sums of this rank's region in index order. oktopk_iter_next sets *i to the
- * next index, or returns false at the end. */
+/* Iterates over the sums of this rank's region in index order. oktopk_iter_next sets *i to the next
+ * index and returns true, or returns false at the end. */
 struct oktopk_iter {
     const uint32_t *word;
     size_t base, words;
@@ -168,8 +168,8 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Estimates the regions. Region r begins at the average index below which a rank has r/P of its
- * entries. */
+/* Estimates the regions. Each rank has an index below which it has r/P of its entries. Region r
+ * begins at the average of these indices. */
 static int estimate_regions(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -277,8 +277,7 @@ static int take_entries(struct oktopk *x, int distance, struct ddp_err *err)
     return 0;
 }
 
-/* Largest number of sends of a rank that are in transit. It limits the number of pending messages
- * if there are many ranks. */
+/* Largest number of sends of a rank that are in transit at the same time. */
 #define SEND_WINDOW 16
 
 /* Sends this rank's entries to their owners, and sums the entries of this rank's region. Rank r
@@ -315,8 +314,8 @@ static int reduce(struct oktopk *x, struct ddp_err *err)
 /* The functions from here to oktopk_select select the sums that are kept. If there are at most k
  * sums, all are kept. Otherwise every 32nd call keeps exactly the k sums of largest magnitude of
  * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
- * previous threshold. If these are too few or too many, such a call also selects exactly k sums.
- * The decision depends only on the notes, so all ranks decide the same. */
+ * previous threshold. If these sums are too few or too many, such a call also keeps exactly the k
+ * largest sums. The decision depends only on the notes, so all ranks decide the same. */
 
 static size_t count_sums(const struct oktopk *x, uint32_t threshold, uint32_t *selected)
 {
@@ -353,8 +352,9 @@ static uint64_t all_sums(const struct oktopk *x)
     return sums;
 }
 
-/* True if the old threshold can be used. It must select between 2/3 k and 2k sums. In addition, no
- * rank may exceed its bound of sent words in an unbalanced gather, even with the longest coding. */
+/* True if the old threshold can be used. It must select at least 2/3 of min(k, number of sums) and
+ * at most 2k sums. In addition, no rank may exceed its bound of sent words in a gather without
+ * balancing, even with the longest coding. */
 static bool old_threshold_does(const struct oktopk *x)
 {
     const int ranks = x->comm->size;
@@ -389,8 +389,8 @@ static void count_digits(const struct oktopk *x, uint32_t prefix, int shift, uin
 }
 
 /* Returns the digit of the k-th largest sum, or -1 if there are fewer than k sums. Uses the counts
- * of all ranks in x->digits. Adds the number of sums with larger digits to *above, and the number
- * of each rank to x->above. Sets *tied to the number of sums with the returned digit. */
+ * of all ranks in x->digits. Adds the number of sums with larger digits to *above, and each rank's
+ * part of this number to x->above. Sets *tied to the number of sums with the returned digit. */
 static int find_digit(struct oktopk *x, uint64_t k, uint64_t *above, uint64_t *tied)
 {
     for (int digit = DIGITS - 1; digit >= 0; digit--) {
@@ -420,8 +420,8 @@ static void distribute_ties(struct oktopk *x, uint64_t quota)
 }
 
 /* Finds the threshold for exactly k sums by a radix selection over all ranks, most significant
- * digit first. The selection ends early if a digit separates exactly k sums. All ranks compute the
- * same result from the same counts. */
+ * digit first. The selection ends early if the digits found so far separate exactly k sums from the
+ * rest. All ranks compute the same result from the same counts. */
 static int find_threshold(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -479,13 +479,13 @@ static int oktopk_select(struct oktopk *x, struct ddp_err *err)
 }
 
 /* The functions from here to oktopk_gather send the kept sums to all ranks, and add the rejected
- * contributions to the residual.
+ * entries to the residual.
  *
  * Normally the kept sums of each owner are one chunk of a ring that copies (coll_ring.h), coded for
  * the owner's region (sparse_code.h).
  *
  * If an owner has more than twice its share, the sums are *balanced* first, so that no step of the
- * ring waits for a long chunk. The kept sums in index order are cut into equal chunks, one per
+ * ring must wait for a long chunk. The kept sums in index order are cut into equal chunks, one per
  * rank, and the owners send each sum to the rank of its chunk. Balanced sums are sent as pairs of
  * an index and a value, because the index range of a chunk is not known. Balancing is skipped if a
  * rank would exceed the bound of words that it may send (oktopk_within). The notes tell all ranks
@@ -615,7 +615,7 @@ static int gather_balanced(struct oktopk *x, const struct ddp_chunks *even, stru
     }
     list.count = x->kept;
     if (!ddp_sparse_ascends(list.index, list.count, 0, x->args->n))
-        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks must be in index order");
+        return ddp_fail(err, DDP_EDATA, "the kept sums of all ranks are not in index order");
     oktopk_keep(x, &list);
     return 0;
 }
@@ -645,8 +645,8 @@ static int gather_regions(struct oktopk *x, struct ddp_err *err)
     return 0;
 }
 
-/* Gathers the kept sums of all ranks into the result, and adds this rank's rejected contributions
- * to its residual. Collective. */
+/* Gathers the kept sums of all ranks into the result, and adds this rank's rejected entries to its
+ * residual. Collective. */
 static int oktopk_gather(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -666,7 +666,7 @@ static int oktopk_gather(struct oktopk *x, struct ddp_err *err)
 }
 
 /* Finishes a call on one or two ranks, after each rank has got the lists of all ranks. Every rank
- * selects among the same sums. x->own holds the sums, x->gathered is scratch of the selection, and
+ * selects from the same sums. x->own holds the sums, x->gathered is scratch of the selection, and
  * x->out and x->room hold the kept sums. */
 static int run_alone(struct oktopk *x, const struct ddp_sparse *first,
                      const struct ddp_sparse *second)

@@ -86,8 +86,8 @@ int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uin
                                            : swap_by_bits(comm, out, in, room, err);
 }
 
-/* Number of elements of a block (64 KiB). Without blocks, the whole result would be zeroed before
- * the lists are added. This takes longer if the result does not fit the cache
+/* Number of elements of a block (64 KiB). Without blocks, ddp_sparse_sum would zero the whole
+ * result before it adds the lists. This takes longer if the result does not fit the cache
  * (results/notes/collectives.md). */
 #define BLOCK ((size_t)16 << 10)
 

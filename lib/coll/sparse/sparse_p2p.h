@@ -1,5 +1,5 @@
 /* Helpers of the sparse algorithms. They exchange a few 32-bit words between all ranks, sum lists,
- * and lay out scratch. For lib/coll only. */
+ * and lay out scratch. Only coll/sparse uses this header. */
 #ifndef DDP_COLL_SPARSE_SPARSE_P2P_H
 #define DDP_COLL_SPARSE_SPARSE_P2P_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Returns base + *used, the address of the next `bytes` bytes of scratch. Adds `bytes`, rounded up
- * to whole cache lines, to *used. If base is NULL, returns NULL and only adds. */
+ * to whole cache lines, to *used. If base is NULL, returns NULL, and still adds to *used. */
 static inline void *ddp_carve(void *base, size_t *used, size_t bytes)
 {
     void *at = base != NULL ? (unsigned char *)base + *used : NULL;
@@ -31,8 +31,8 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
 /* Exchanges one word with each rank (an all-to-all). Sends out [size] and receives in [size].
  * Scratch: room [3 * size] and req [2 * size]. If there are at most DDP_WORDS_AT_ONCE ranks, each
  * rank sends P - 1 messages at once. Otherwise the ranks use Bruck's all-to-all in ceil(log2 P)
- * steps. A word is then sent once per set bit of the distance to its target. Source: the same
- * paper, "index operation". */
+ * steps. Each word is then sent once per set bit of the distance to its target rank. Source: the
+ * paper of ddp_words_gather, "index operation". */
 int ddp_words_swap(struct ddp_comm *comm, const uint32_t *out, uint32_t *in, uint32_t *room,
                    struct ddp_request *req, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the bytes that a rank sends in ddp_words_swap. */
@@ -49,8 +49,8 @@ static inline int ddp_words_swap_messages(int ranks)
 }
 
 /* Computes result [n] as the sum of the lists list[0..count-1], added in this order. Empties the
- * list structs. Processes the result in blocks: each block is zeroed and then added to while it is
- * in the cache. */
+ * list structs. Processes the result in blocks. The function zeroes a block and adds all lists to
+ * it while the block is in the cache. */
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
                     float *result, size_t n);
 

@@ -15,13 +15,13 @@
  * depend on their order (every NaN is stored with the same bits). Both partners also get the same
  * indices for the sum, and decide equally whether it becomes dense.
  *
- * Cost for k entries per rank on P ranks: Let w(c) <= n be the number of words for c entries. If P
+ * Cost for k entries per rank on P ranks: let w(c) <= n be the number of words for c entries. If P
  * is a power of two, there are at most 2 log2(P) steps, and in round i a rank sends at most 4 w(2^i
  * k) bytes, and 4 bytes for the count. If k/n is below 1/(32P), every list is coded with indices,
  * and a rank sends at most 8k(P - 1) bytes of lists. The even rank of a folded pair sends only its
- * list and a count. The odd rank also sends the whole sum. If the number of entries is fixed, no
- * count is sent before the list of an even rank of a folded pair or, if P is a power of two, before
- * any list of round 0. */
+ * list and a count. The odd rank also sends the whole sum. If all ranks have
+ * the same, fixed number of entries, the first lists are sent without a count: the lists of the
+ * even ranks of folded pairs and, if P is a power of two, the lists of round 0. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
@@ -37,7 +37,7 @@ struct rd {
     const struct ddp_sparse_args *args;
     struct ddp_fold fold;
     struct partial mine;
-    struct ddp_sparse merged[2]; /* lists are merged alternately into these */
+    struct ddp_sparse merged[2]; /* each merge writes to one of these lists in turn */
     int turn;
     /* room: memory for the indices of a list that was coded without indices. in, out [words]: the
      * messages. */
@@ -98,7 +98,7 @@ static size_t partial_bytes(const struct rd *x, size_t count)
     return ddp_sparse_code_words(count, x->args->n) * sizeof(uint32_t);
 }
 
-/* Returns this rank's partial sum in the form in which it is sent. */
+/* Returns this rank's partial sum as the words of a message. */
 static const void *partial_words(struct rd *x)
 {
     if (x->mine.dense)
@@ -117,7 +117,7 @@ static bool is_possible(const struct rd *x, size_t count)
 }
 
 /* Sends the count of this rank's partial sum to dst, and receives the count of src. dst or src may
- * be -1 for none. Returns DDP_EDATA if the received count is impossible. */
+ * be -1, which stands for no rank. Returns DDP_EDATA if the received count is impossible. */
 static int swap_counts(struct rd *x, int dst, int src, size_t *count, struct ddp_err *err)
 {
     const uint32_t out = (uint32_t)partial_count(x);
@@ -192,7 +192,8 @@ static int add_partial(struct rd *x, size_t count, struct ddp_err *err)
 }
 
 /* Sends this rank's partial sum to dst, and receives the partial sum of src in x->in. A rank of -1
- * stands for none. known: both partial sums have the same count, so no counts are exchanged. */
+ * stands for no rank. If `known` is true, both partial sums have the same count, so the function
+ * exchanges no counts. */
 static int swap_partials(struct rd *x, int dst, int src, bool known, size_t *count,
                          struct ddp_err *err)
 {

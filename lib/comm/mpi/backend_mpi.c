@@ -2,9 +2,10 @@
  * and backend_mpi_load.c loads it. The module contains copies of the few ddp_* functions that it
  * calls (ci/build.mk).
  *
- * The collectives are MPI's blocking calls, because applications use these calls, and non-blocking
- * calls would run other algorithms. Blocking calls have no deadline, so a watchdog thread enforces
- * one. Errors that the library reports are returned as codes (MPI_ERRORS_RETURN). */
+ * The collectives are MPI's blocking calls, because applications use these calls. MPI libraries run
+ * other algorithms in non-blocking calls. Blocking calls have no deadline, so a watchdog thread
+ * enforces a deadline. Errors that the library reports are returned as codes
+ * (MPI_ERRORS_RETURN). */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -29,8 +30,8 @@
 #endif
 
 /* 1 in a SimGrid simulation (ci/sim.mk). The simulation runs all ranks in one thread and switches
- * between ranks only in blocking calls. Polling would therefore never end, and no thread safety is
- * needed. */
+ * between ranks only in blocking calls. A rank that polls would therefore never stop. The
+ * simulation needs no thread safety. */
 #ifndef DDP_MPI_SIMULATED
 #define DDP_MPI_SIMULATED 0
 #endif
@@ -38,7 +39,7 @@
 /* Pause between the last output of a rank and its call of MPI_Abort (see mpi_abort). */
 #define ABORT_PAUSE_NS 100000000
 
-/* Number of elements of an integer average that one pass sums in 64-bit integers (512 KiB). */
+/* Number of elements of an integer average that one MPI call sums as 64-bit integers (512 KiB). */
 #define WIDE_COUNT ((size_t)64 << 10)
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
@@ -48,7 +49,7 @@ struct mpi_world {
     /* Reduction operations for floats of 16 and 8 bits, which MPI lacks. */
     MPI_Op own_op[DDP_DTYPE_COUNT][DDP_OP_COUNT];
     /* Bugs of the MPI library. `unsigned_broken`: MIN and MAX compare this unsigned type as a
-     * signed one. `reduce_broken`: an in-place MPI_Reduce crashes at a root other than rank 0. */
+     * signed one. `reduce_broken`: an in-place MPI_Reduce crashes if the root is not rank 0. */
     bool unsigned_broken[DDP_DTYPE_COUNT], reduce_broken;
     /* True if a call failed in some thread, or if the run was aborted. mpi_native and mpi_finalize
      * then make no MPI call. */
@@ -70,7 +71,7 @@ static struct mpi_state *state_of(const struct ddp_comm *comm)
     return comm->state;
 }
 
-/* Returns our error code for an MPI error class. */
+/* Returns ddpbench's error code for an MPI error class. */
 static int code_of(int mpi_class)
 {
     switch (mpi_class) {
@@ -110,7 +111,8 @@ static int mpi_fail(struct mpi_world *world, int mpi_rc, const char *function, s
     return ddp_fail(err, code_of(mpi_class), "%s failed: %s", function, clean);
 }
 
-/* Calls an MPI function; on failure the calling function returns our error code. */
+/* Calls an MPI function. If the call fails, the calling function returns the error code of
+ * mpi_fail. */
 #define MPI_TRY(world, err, function, ...)                                                         \
     do {                                                                                           \
         int mpi_rc_ = function(__VA_ARGS__);                                                       \
@@ -289,7 +291,8 @@ static int mpi_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
     *done = flag;
     if (!flag || !req->u[1])
         return 0;
-    /* MPI reports a longer message as MPI_ERR_TRUNCATE, but accepts a shorter one silently. */
+    /* MPI reports a message that is too long as MPI_ERR_TRUNCATE, but does not report a message
+     * that is too short. */
     MPI_Count bytes = 0;
     mpi_rc = count_bytes(&status, &bytes);
     if (mpi_rc != MPI_SUCCESS)
@@ -345,9 +348,9 @@ static void state_free(struct mpi_state *s)
     free(s);
 }
 
-/* Compares the rank and size that MPI reports with those of the launcher. They differ if mpiexec
- * and the module belong to different MPIs. Without this check, every process would measure a world
- * of one rank. */
+/* Compares the rank and size that MPI reports with those of the launcher. The values differ if
+ * mpiexec and the module belong to different MPIs. Without this check, every process would measure
+ * a world of one rank. */
 static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int size,
                            struct ddp_err *err)
 {
@@ -411,8 +414,8 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     }
     /* With progress threads, several threads call MPI at the same time, which needs MULTIPLE.
      * Without progress threads only one thread at a time calls MPI, but not always the main thread,
-     * so SERIALIZED is needed and suffices. It is cheaper than MULTIPLE, because Open MPI and MPICH
-     * take locks only for MULTIPLE. */
+     * so SERIALIZED is enough and FUNNELED is not. SERIALIZED is cheaper than MULTIPLE, because
+     * Open MPI and MPICH take locks only for MULTIPLE. */
     const int wanted = options->threads    ? MPI_THREAD_MULTIPLE
                        : DDP_MPI_SIMULATED ? MPI_THREAD_SINGLE
                                            : MPI_THREAD_SERIALIZED;
@@ -431,7 +434,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
         rc = world_open(world, err);
     if (rc != 0) {
         /* In a world of several ranks, MPI_Finalize could wait for ever for other ranks. Therefore
-         * this process exits without MPI_Finalize, and mpiexec reports that. */
+         * this process exits without MPI_Finalize, and mpiexec reports an abnormal exit. */
         if (size == 1)
             MPI_Finalize();
         goto err_free;

@@ -19,16 +19,16 @@
 #include "launch/watchdog.h"
 
 #define PATH_BYTES 4400
-/* This hint is for users who built ddpbench and for users who only installed a build. */
+/* The text suits users who built ddpbench and users who only installed a build. */
 #define BUILD_AGAIN                                                                                \
     "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
     "installed that way)"
 
 /* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), the first module of
  * this list that exists is loaded. The wrong module (MPICH under PMIx, or Open MPI under PMI-2)
- * would make every process a world of one rank. The init function of the module detects this: it
- * compares MPI's rank and size with those of the launcher. `packages` is Debian's development
- * package. */
+ * would make every process a world of one rank. The init function of the module detects this,
+ * because it compares MPI's rank and size with those of the launcher. `packages` is Debian's
+ * development package. */
 static const struct flavour {
     const char *name, *library, *packages;
 } flavours[] = {
@@ -36,7 +36,7 @@ static const struct flavour {
     {"mpich", "MPICH", "libmpich-dev"},
 };
 
-/* The module of this process; set once and never unloaded. */
+/* The module of this process. It is loaded once and never unloaded. */
 static _Atomic(const struct ddp_backend_module *) loaded;
 
 static const struct ddp_backend *module_backend(void)
@@ -70,12 +70,11 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
     char modules[64];
     list_modules(dir, modules, sizeof modules);
     if (launcher->kind == DDP_LAUNCHER_TORCHRUN)
-        ddp_fail(err, DDP_EUNAVAIL, "torchrun starts processes, but no MPI (modules here: %s)",
-                 modules);
+        ddp_fail(err, DDP_EUNAVAIL, "torchrun does not start MPI (modules here: %s)", modules);
     else
         ddp_fail(err, DDP_EUNAVAIL,
                  "needs mpiexec, but no mpiexec started this process (modules here: %s)", modules);
-    return ddp_hint(err, "mpiexec -n 2 ddpbench ...; without MPI: ddpbench ... --backend shm");
+    return ddp_hint(err, "use mpiexec -n 2 ddpbench ..., or --backend shm");
 }
 
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
@@ -150,7 +149,8 @@ static int load_module(const char *given_dir, struct ddp_err *err)
     if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
         return 0;
     DDP_TRY(find_module(given_dir, &flavour, path, err));
-    /* RTLD_GLOBAL is needed, because Open MPI's plugins look up the library's symbols globally. */
+    /* Open MPI's plugins look up the library's symbols globally, so the module needs
+     * RTLD_GLOBAL. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (handle == NULL) {
         ddp_fail(err, DDP_EUNAVAIL, "cannot load the module of %s: %.380s", flavour->library,
@@ -182,7 +182,8 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
     return find_module(module_dir, &flavour, path, err);
 }
 
-/* A watchdog around MPI_Init and MPI_Finalize, which wait for all ranks without a deadline. */
+/* The watchdog that runs during MPI_Init and MPI_Finalize, which wait for all ranks without a
+ * deadline. */
 struct watch {
     struct ddp_watchdog *dog;
     /* The recorder that the watchdog reads. The init function may give the communicator another
@@ -222,7 +223,7 @@ static int mpi_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     if (rc == 0) {
         rc = ddp_hosts_open(comm, options, err);
         /* All ranks get DDP_EUSAGE together, so they can finalize together. After another error
-         * this rank exits without MPI_Finalize, and mpiexec reports that. */
+         * this rank exits without MPI_Finalize, and mpiexec reports an abnormal exit. */
         if (rc == DDP_EUSAGE)
             module_backend()->finalize(comm);
     }

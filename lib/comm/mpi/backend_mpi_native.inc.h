@@ -1,20 +1,20 @@
-/* The collectives of backend_mpi.c, which includes this file: MPI's blocking calls, for every type
- * and operation.
+/* The collectives of backend mpi. Only backend_mpi.c includes this file. The collectives are MPI's
+ * blocking calls, for every type and operation.
  *
  * MPI moves floats of 16 and 8 bits as integers of that size and combines them with our operations.
  * Each combination computes in f32 and rounds once, to nearest even.
  *
- * MPI has no average. Types of 64 bits and f32 are summed by MPI, and this file then divides the
- * sum. Floats of 16 and 8 bits are divided before they are summed, so that partial sums do not
- * overflow. Smaller integers are summed in 64 bits, WIDE_COUNT elements at a time, and the average
- * is truncated toward zero.
+ * MPI has no average. MPI sums types of 64 bits and f32, and this file then divides the sums. This
+ * file divides floats of 16 and 8 bits before MPI sums them, so that partial sums do not overflow.
+ * MPI sums smaller integers as 64-bit integers, WIDE_COUNT elements at a time, and this file
+ * divides the sums and truncates toward zero.
  *
  * MPI's in-place reduce-scatter stores the result at the start of the buffer, but coll.h requires
- * it in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file copies
- * it to this rank's chunk. */
+ * the result in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file
+ * copies the result to this rank's chunk. */
 
-/* The device whose kernels our operations use. It is a global, because MPI passes no context to an
- * operation, and a process has only one MPI. */
+/* The device whose kernels our operations use. The variable is global, because MPI passes no
+ * context to an operation, and a process has only one MPI. */
 static const struct ddp_device *combine_device;
 
 /* Computes inout[i] = in[i] op inout[i] for all i < len. */
@@ -81,8 +81,8 @@ static int find_unsigned_bug(struct mpi_world *world, enum ddp_dtype dtype, stru
 }
 
 /* Returns whether an in-place MPI_Reduce crashes at a root other than rank 0. MPICH before 4.2
- * crashes if the ranks share a host (its issue 6540). A test would crash, too, so this function
- * checks the version. */
+ * crashes if the ranks share a host (its issue 6540). A test of the bug would crash, too, so this
+ * function checks the version. */
 static bool has_reduce_bug(void)
 {
     int major, minor;
@@ -341,8 +341,8 @@ static int reduce_chunk(const struct native *c, size_t first, int root, struct d
     return reduce_part(c, first, c->args->count, root, err);
 }
 
-/* Calls MPI_Reduce once for the chunk of each rank. Used for arrays that exceed the counts of MPI,
- * and for integer averages. */
+/* Reduces the chunk of each rank with MPI_Reduce. Arrays whose element count exceeds the limits of
+ * MPI, and integer averages, need this function. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
     size_t count = c->args->count;

@@ -1,12 +1,13 @@
 /* Backend nccl: one GPU per rank, connected by NVIDIA's NCCL. NCCL has no barriers and no agreement
- * on errors, and it does not report every dead rank. The side channel (bootstrap.h) fills these
- * gaps. Memory and streams come from the device (device/stream.h). */
+ * on errors, and it does not report every dead rank. Therefore the backend also opens a side
+ * channel (bootstrap.h). Memory and streams come from the device (device/stream.h). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
@@ -19,13 +20,14 @@
  * take seconds to initialise. */
 #define FACTS_TIMEOUT_NS INT64_C(30000000000)
 
-/* Facts about GPUs and NCCL, which a child process collects (launch_in_subprocess.h). */
+/* Facts about GPUs and NCCL. A child process collects them (launch_in_subprocess.h). */
 struct facts {
     int gpus;
     char library[32];
     struct ddp_device_info first;
-    struct ddp_err no_gpu;     /* why there is no usable GPU; code 0: there is one */
-    struct ddp_err no_library; /* why NCCL cannot be loaded; code 0: it can, or there is no GPU */
+    struct ddp_err no_gpu; /* why no GPU is usable; code 0: a GPU is usable */
+    /* why NCCL cannot be loaded; code 0: NCCL can be loaded, or no GPU is usable */
+    struct ddp_err no_library;
 };
 
 static const struct ddp_device *find_gpu(void)
@@ -84,7 +86,7 @@ static int nccl_probe(const char *module_dir, struct ddp_err *err)
     (void)module_dir;
     if (f->no_gpu.code != 0)
         return ddp_fail_copy(err, &f->no_gpu);
-    return ddp_fail_copy(err, &f->no_library); /* 0 if there is a library */
+    return ddp_fail_copy(err, &f->no_library); /* returns 0 if NCCL can be loaded */
 }
 
 static const char *nccl_library(void)
@@ -107,6 +109,11 @@ static int nccl_places(void)
     return nccl_probe(NULL, NULL) == 0 ? facts()->gpus : 0;
 }
 
+static int64_t nccl_place_bytes(void)
+{
+    return nccl_places() > 0 ? facts()->first.memory_bytes : -1;
+}
+
 static const char *nccl_device_text(void)
 {
     return facts()->first.runtime[0] != '\0' ? facts()->first.runtime : NULL;
@@ -119,8 +126,9 @@ struct card {
     char bus[16];
 };
 
-/* Selects the GPU whose index is this rank's local rank, modulo the number of GPUs if ranks share
- * GPUs. A launcher may show each rank only one GPU, which then has index 0. */
+/* Selects the GPU whose index is this rank's local rank. If ranks share GPUs, the index is the
+ * local rank modulo the number of GPUs. An outside launcher may show each rank only one GPU, which
+ * then has index 0. */
 static int choose_gpu(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &comm->rank_info;
@@ -198,7 +206,8 @@ static void state_free(struct ddp_nccl_state *s)
     if (*at != NULL)
         *at = s->next;
     ddp_nccl_drop_graph(s);
-    /* Destroy the stream first, because its work may still use the rest. */
+    /* Destroy the stream first, because work on the stream may still use the memory and the
+     * events. */
     device->streams->destroy(s->stream);
     if (s->scratch != NULL)
         device->free(s->scratch, s->scratch_bytes);
@@ -241,6 +250,15 @@ err_state:
     return rc;
 }
 
+/* Moves the rank to the processors near its GPU, before NCCL starts threads. An outside launcher
+ * lets the user choose the processors. */
+static void move_near_gpu(const struct ddp_comm *comm, const struct ddp_nccl_world *w)
+{
+    struct ddp_device_info info;
+    if (comm->rank_info.segment != NULL && w->device->info(w->index, &info, NULL) == 0)
+        ddp_cpu_restrict(info.cpus);
+}
+
 static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *options,
                      struct ddp_err *err)
 {
@@ -256,6 +274,8 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);
     rc = w->device != NULL ? choose_gpu(comm, w, err)
                            : ddp_fail(err, DDP_EUNAVAIL, "this ddpbench was compiled without CUDA");
+    if (rc == 0)
+        move_near_gpu(comm, w);
     if (rc == 0)
         rc = ddp_nccl_load(&w->api, err);
     if (rc == 0)
@@ -340,16 +360,15 @@ static void nccl_abort(struct ddp_comm *comm, int code)
     ddp_nccl_abort(comm);
 }
 
-/* Never called, because comm.c uses the side channel directly. */
-static int nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
-{
-    return ddp_comm_barrier(comm->control, err);
-}
-
 static int nccl_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                 struct ddp_err *err)
 {
     return ddp_comm_allgather_bytes(comm->control, mine, all, bytes, err);
+}
+
+static struct ddp_stream *nccl_stream(struct ddp_comm *comm)
+{
+    return ddp_nccl_state_of(comm)->stream;
 }
 
 extern const struct ddp_backend ddp_backend_nccl; /* backend_list.h */
@@ -363,12 +382,13 @@ const struct ddp_backend ddp_backend_nccl = {
     .load = nccl_load,
     .device_library = nccl_device_text,
     .places = nccl_places,
+    .place_bytes = nccl_place_bytes,
     .probe = nccl_probe,
     .init = nccl_init,
     .finalize = nccl_finalize,
     .abort = nccl_abort,
     .group = nccl_group,
-    .barrier = nccl_barrier,
+    .barrier = ddp_nccl_barrier,
     .exchange = nccl_allgather_bytes,
     .alloc = ddp_nccl_alloc,
     .free = ddp_nccl_free,
@@ -376,4 +396,6 @@ const struct ddp_backend ddp_backend_nccl = {
     .native = ddp_nccl_run,
     .native_many = ddp_nccl_run_many,
     .messages = ddp_nccl_messages,
+    .stream = nccl_stream,
+    .wait_stream = ddp_nccl_wait,
 };

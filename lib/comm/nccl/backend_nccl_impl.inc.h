@@ -65,11 +65,12 @@ struct ddp_nccl_world {
     int index;      /* index of the GPU */
     int capability; /* the least compute capability of the ranks' GPUs; -1: unknown */
     struct ddp_gpu_options options;
-    /* A call failed in some thread, or the run was aborted. No collective is started afterwards. */
+    /* True if a call failed in some thread, or if the run was aborted. No collective begins
+     * afterwards. */
     _Atomic(bool) failed;
-    /* A thread of ddp_nccl_call is still inside NCCL after its deadline. Nothing that this thread
-     * may use is freed or aborted; the memory, streams and communicators remain until the process
-     * ends. */
+    /* True if a thread of ddp_nccl_call is still inside NCCL after the rank has stopped waiting for
+     * it. The thread may use memory, streams and communicators, so all of these remain until the
+     * process ends. */
     _Atomic(bool) stuck;
     struct ddp_nccl_state *states; /* list of all open communicators, the newest first */
     struct ddp_nccl_block *blocks; /* list of the blocks of ddp_nccl_alloc, the newest first */
@@ -98,8 +99,8 @@ struct ddp_nccl_state {
     /* `graph` is the captured operation, or NULL. `graph_args` are its arguments. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
-    /* [seen_count]: the shapes of operations that have run, the latest first. The pointers are
-     * ignored. */
+    /* [seen_count]: the shapes of operations that have run. Recently used shapes are near the
+     * front. The pointers `send` and `recv` have no meaning here. */
     struct ddp_coll_args *seen;
     size_t seen_count;
     /* [size of the group], or NULL: bit 0 if this rank has sent a message to the peer, bit 1 if it
@@ -139,13 +140,14 @@ void ddp_nccl_close(struct ddp_comm *comm);
  * deadline until it is complete. `run` makes the call with arg[bytes] and returns its result.
  * `function` is the name of the call for messages. On a blocking communicator the call waits inside
  * NCCL. It therefore runs in a thread of its own with a copy of arg, while this thread checks the
- * deadline and the other ranks. A call that has not returned by then sets world->stuck. */
+ * deadline and the other ranks. If the call has not returned when this thread stops waiting, the
+ * function sets world->stuck. */
 int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,
                   size_t bytes, const char *function, struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits up to the deadline until the NCCL call that returned `result` is
- * complete. `function` is the name of the call for messages. ncclSuccess does not mean complete,
- * because ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still
- * works. Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure,
+/* Waits up to the deadline until the NCCL call that returned `result` is complete. `function` is
+ * the name of the call for messages. After ncclSuccess the call may still be incomplete:
+ * ncclCommSplit and ncclCommWindowRegister return ncclSuccess while a thread of NCCL still works.
+ * Therefore ddp_nccl_settle calls ncclCommGetAsyncError even after ncclSuccess. On failure,
  * ddp_nccl_settle aborts the communicator. */
 int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *function,
                     struct ddp_err *err) DDP_MUST_CHECK;
@@ -162,18 +164,19 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                       double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
+/* A barrier by NCCL, which never is a graph. */
+int ddp_nccl_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Destroys the captured graph, which refers to the communicator and to memory. */
 void ddp_nccl_drop_graph(struct ddp_nccl_state *s);
 
-/* backend_nccl_memory.c. Registers the block with comm and with all groups that were made of it, so
- * that every communicator that runs an operation on the block knows it. No operation may be in
- * progress on these groups. */
+/* backend_nccl_memory.c. Allocates a block, and registers it with comm and with all groups that
+ * were made of comm. No operation may be in progress on these groups. */
 int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 /* After a failure the block remains until the communicator is closed, because operations may still
- * use it. */
+ * use the block. */
 void ddp_nccl_free(struct ddp_comm *comm, void *ptr);
 /* Registers the blocks of all ancestors of comm, a group that was just opened, with comm. */
 int ddp_nccl_register_all(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;

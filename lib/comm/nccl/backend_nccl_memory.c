@@ -1,7 +1,7 @@
 /* Allocates memory with NCCL's allocator and registers it with every communicator that may run an
- * operation on it, so that NCCL can access it without a copy. A block is registered for this rank
- * alone (ncclCommRegister), or as a window of all ranks (ncclCommWindowRegister, which is
- * collective). Registrations belong to one NCCL communicator. */
+ * operation on the memory, so that NCCL can access the memory without a copy. Each rank registers
+ * its block alone (ncclCommRegister), or all ranks register their blocks together as a window
+ * (ncclCommWindowRegister). Registrations belong to one NCCL communicator. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -42,8 +42,8 @@ static int register_window(struct ddp_comm *comm, const struct ddp_nccl_block *b
     return ddp_nccl_call(comm, make_window, &args, sizeof args, "ncclCommWindowRegister", err);
 }
 
-/* Registers the block with the communicator. If a window is not possible, the block is registered
- * for this rank alone, and comm->symmetric says so. */
+/* Registers the block with the communicator. If NCCL cannot make a window, registers the block for
+ * this rank alone and sets comm->symmetric to DDP_NOT_SYMMETRIC. */
 static int register_block(struct ddp_comm *comm, const struct ddp_nccl_block *b,
                           struct ddp_err *err)
 {
@@ -84,8 +84,8 @@ static void unregister(struct ddp_nccl_state *s, struct ddp_nccl_registration *r
     free(r);
 }
 
-/* Ends the registration of a block with a communicator, if there is one. A graph may refer to the
- * block, so it is destroyed first. */
+/* Ends the registration of a block with a communicator, if the block is registered. A graph may
+ * refer to the block, so this function destroys the graph first. */
 static void unregister_block(struct ddp_nccl_state *s, const void *ptr)
 {
     struct ddp_nccl_registration **at = &s->registered;
@@ -106,7 +106,7 @@ void ddp_nccl_unregister_all(struct ddp_comm *comm)
         unregister_block(s, s->registered->ptr);
 }
 
-/* True if comm is `ancestor`, or a group that was made of it. */
+/* True if comm is `ancestor` or a group that was made of `ancestor`. */
 static bool is_within(const struct ddp_comm *comm, const struct ddp_comm *ancestor)
 {
     while (comm != NULL && comm != ancestor)
@@ -123,7 +123,7 @@ int ddp_nccl_register_all(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Frees a block that no communicator knows. */
+/* Frees a block that is not registered with any communicator. */
 static void free_block(const struct ddp_nccl_world *w, struct ddp_nccl_block *b)
 {
     (void)w->api->MemFree(b->ptr);

@@ -86,8 +86,8 @@ static ncclResult_t finalize(void *arg)
     return a->api->CommFinalize(a->comm);
 }
 
-/* All ranks must call ncclCommFinalize. After a failure another rank may never call it, so the
- * communicator is aborted instead. */
+/* All ranks must call ncclCommFinalize. After a failure another rank may never call it, so
+ * ddp_nccl_close aborts the communicator instead. */
 void ddp_nccl_close(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

@@ -37,13 +37,14 @@ int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *a
                         "NCCL combines %s only on GPUs of compute capability 9.0 (H100) and later",
                         ddp_dtype_name(args->dtype));
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG && ddp_dtype_is_integer(args->dtype))
-        return ddp_fail(err, DDP_EUNAVAIL,
-                        "NCCL sums averages of %s in that type, so the sums could overflow",
-                        ddp_dtype_name(args->dtype));
+        return ddp_fail(
+            err, DDP_EUNAVAIL,
+            "an average of %s could overflow, because NCCL adds the values in that type",
+            ddp_dtype_name(args->dtype));
     return 0;
 }
 
-/* The arguments of one call. */
+/* The arguments of one call of NCCL. */
 struct call {
     struct ddp_comm *comm;
     const struct ddp_nccl *api;
@@ -143,7 +144,7 @@ static int grow_scratch(struct ddp_nccl_state *s, size_t bytes, struct ddp_err *
                : ddp_fail(err, DDP_ENOMEM, "the GPU has no memory for %zu bytes of scratch", bytes);
 }
 
-/* A call and its arguments as NCCL gets them. */
+/* The arguments of put(). */
 struct put_args {
     struct call call;
     struct ddp_coll_args todo;
@@ -175,7 +176,7 @@ static bool was_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
     return true;
 }
 
-/* Without memory, the shape is simply unknown at its next call. */
+/* Stores a shape in s->seen. If memory is exhausted, the shape counts as new at its next call. */
 static void note_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
 {
     struct ddp_coll_args *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
@@ -185,8 +186,8 @@ static void note_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args
     more[s->seen_count++] = *args;
 }
 
-/* Puts the operation on the stream. NCCL connects the ranks at the first operation that needs a
- * connection, and waits for them. Later operations of the same shape wait for no rank. */
+/* Puts the operation on the stream. The first operation that needs a connection makes this
+ * connection and waits for the other rank. Later operations of the same shape do not wait. */
 static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -223,6 +224,10 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     const char *name = ddp_coll_name(args->coll);
     if (was_seen(s, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
+    /* If the call blocks for ever, nothing is aborted (world->stuck). Earlier operations must then
+     * not wait for a lost rank on the stream, because freeing memory waits for them. */
+    if (comm->deferred)
+        DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
     note_seen(s, args);
     return 0;
@@ -268,8 +273,9 @@ static int check_usable(struct ddp_nccl_state *s, struct ddp_err *err)
     return select_gpu(s, err);
 }
 
-/* Runs an operation without a graph and then captures it. The operation opens connections, which
- * cannot be captured. The capture follows at once, so that no later call takes time for it. */
+/* Runs an operation without a graph and then captures it. The first run of an operation opens
+ * connections, and a capture must not open connections. The capture follows at once, so that later
+ * calls only launch the graph. */
 static int run_and_capture(struct ddp_comm *comm, const struct ddp_coll_args *args,
                            struct ddp_err *err)
 {
@@ -301,6 +307,14 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
     if (s->world->options.graph && !has_graph(s, args))
         return run_and_capture(comm, args, err);
     DDP_TRY(launch(comm, args, err));
+    return comm->deferred ? 0 : ddp_nccl_wait(comm, err);
+}
+
+int ddp_nccl_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    const struct ddp_coll_args args = {.coll = DDP_BARRIER};
+    DDP_TRY(check_usable(ddp_nccl_state_of(comm), err));
+    DDP_TRY(enqueue(comm, &args, err));
     return ddp_nccl_wait(comm, err);
 }
 
@@ -312,9 +326,9 @@ static int launch_all(struct ddp_comm *comm, const struct ddp_coll_args *args, i
     return 0;
 }
 
-/* Launches `count` operations while the stream is held, so that the time between the events
- * contains no time in which the host puts work on the stream. All ranks release their streams after
- * a barrier. */
+/* Holds the stream while it launches `count` operations, so that the time between the events does
+ * not include the time in which the host puts work on the stream. All ranks release their streams
+ * after a barrier. */
 static int run_held(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                     double *device_ns, struct ddp_err *err)
 {
@@ -379,8 +393,8 @@ static ncclResult_t put_messages(void *arg)
     return taken(rc) ? ended : rc;
 }
 
-/* Marks the messages in s->met, and returns whether all of them were marked before. Without memory
- * for the marks, no message counts as marked. */
+/* Marks the messages in s->met, and returns whether all of them were marked before. Returns false
+ * if there is no memory for the marks. */
 static bool have_met(struct ddp_comm *comm, const struct ddp_comm_message *message, int n)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);

@@ -1,8 +1,8 @@
-/* Waits for NCCL. No wait of this thread happens inside the library. A call on a non-blocking
- * communicator returns at once. A call on a blocking communicator runs in a thread of its own if it
- * may wait for other ranks. Every wait is a loop in this file that also checks the abort word, the
- * side channel and the deadline. NCCL cannot replace these checks, because only its network
- * transports detect a dead peer, and none detects a stopped one. */
+/* Waits for NCCL. The thread of a rank does not wait for other ranks inside NCCL. A call on a
+ * non-blocking communicator returns at once. A call on a blocking communicator runs in a thread of
+ * its own if it may wait for other ranks. Every wait is a loop in this file that also checks the
+ * abort word, the side channel and the deadline. NCCL cannot replace these checks, because only its
+ * network transports detect a dead peer, and no transport detects a stopped peer. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +23,9 @@ void ddp_nccl_drop_graph(struct ddp_nccl_state *s)
         s->world->device->streams->graph_destroy(graph);
 }
 
-/* CommAbort also ends the GPU kernels of collectives, which would otherwise wait for their peers
- * for ever. It waits for the stream, so a held stream is released first. Two threads may call this
- * function, but only one of them aborts. */
+/* ncclCommAbort also ends the GPU kernels of collectives, which would otherwise wait for their
+ * peers for ever. ncclCommAbort waits for the stream, so this function first releases a held
+ * stream. Two threads may call this function, but only one of them aborts. */
 void ddp_nccl_abort(struct ddp_comm *comm)
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
@@ -77,7 +77,7 @@ static int look(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err
     return rc;
 }
 
-/* Like look. Aborts the NCCL communicator on failure. */
+/* Does the same as look, and aborts the NCCL communicator on failure. */
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     const int rc = look(comm, w, err);
@@ -86,7 +86,8 @@ static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err
     return rc;
 }
 
-/* A call that runs in a thread of its own. The last of the two threads frees it. */
+/* A call that runs in a thread of its own. The rank's thread and this thread both use the struct,
+ * and the thread that finishes last frees the struct. */
 struct call {
     struct ddp_nccl_world *world;
     ncclResult_t (*run)(void *arg);
@@ -106,7 +107,7 @@ static void *run_call(void *arg)
 {
     struct call *c = arg;
     struct ddp_err ignored = DDP_ERR_INIT;
-    /* NCCL reports the error if the GPU cannot be selected. */
+    /* If the GPU cannot be selected, the call of NCCL reports the error. */
     (void)!c->world->device->select(c->world->index, &ignored);
     c->result = c->run(c->arg);
     atomic_store_explicit(&c->done, true, memory_order_release);
@@ -114,7 +115,7 @@ static void *run_call(void *arg)
     return NULL;
 }
 
-/* Starts the thread of a call. It blocks all signals, so that other threads handle them. */
+/* Starts the thread of a call. The thread blocks all signals, so that other threads handle them. */
 static int start_call(struct call *c, struct ddp_err *err)
 {
     sigset_t all, old;

@@ -14,8 +14,8 @@ static int shm_probe(const char *module_dir, struct ddp_err *err)
     return 0;
 }
 
-/* Waits until all ranks have left the previous world in this segment. There is a previous world if
- * the ranks have opened a world in this segment before. */
+/* Waits until all ranks have left the previous world in this segment. Returns at once if this is
+ * the segment's first world. */
 static int wait_for_world(struct ddp_comm *comm, uint64_t generation, struct ddp_err *err)
 {
     const struct ddp_segment *segment = ddp_shm_state_of(comm)->world->segment;

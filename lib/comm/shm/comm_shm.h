@@ -3,8 +3,8 @@
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
  * line of its own. One rank writes the flag, and the number only grows while the group exists.
  * Other ranks wait until the flag is at least a given number. Therefore no flag needs to be reset
- * between calls, and no wake-up is lost. A wait that is not over after the first polls also checks
- * the abort word and the deadline. */
+ * between calls, and no wake-up is lost. If a wait does not end during the first polls, it also
+ * checks the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 
@@ -32,12 +32,12 @@ struct ddp_comm_shm {
     unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
     unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0 until the world is aborted (segment.h) */
-    /* This rank's last sequence number in each of its flag slots. Slot 0 belongs to barriers. All
+    /* This rank's last sequence number in each of its flag slots. Barriers use flag slot 0. All
      * ranks of a group run the same algorithms in the same order, so the numbers of all ranks agree
      * between calls. */
     uint64_t sequence[DDP_SHM_FLAG_SLOTS];
     int spin; /* number of polls before the first yield (waiter.h) */
-    /* True if there are more ranks than cores. The value is the same on all ranks, so that all
+    /* True if there are more ranks than usable cores. The value is the same on all ranks, so all
      * ranks choose the same algorithm. */
     bool oversubscribed;
 };

@@ -15,11 +15,11 @@
 
 #define GROUPS (DDP_SEGMENT_CHANNELS - 1)
 
-/* Message of the lowest rank to the other members. */
+/* The message that the lowest rank sends to the other members. */
 struct offer {
     int32_t channel;
     uint64_t generation;
-    uint64_t id; /* the group's id, which contains a hash of its ranks */
+    uint64_t id; /* the group's id, which depends on the group's ranks */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)

@@ -116,8 +116,8 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
 /* Touches all pages of a new block. The owner touches its pages itself, so that the kernel places
  * the memory near the owner's core. Most Linux distributions disable huge pages for shared memory,
  * which makes large messages slower (results/notes/shared-memory.md). MADV_COLLAPSE makes huge
- * pages on request. It needs one touched page in each huge page. The last loop touches every
- * ordinary page, in case MADV_COLLAPSE failed. */
+ * pages on request. MADV_COLLAPSE needs one touched page in each huge page. The last loop touches
+ * every ordinary page, in case MADV_COLLAPSE failed. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;
@@ -134,8 +134,8 @@ static void touch(unsigned char *start, size_t bytes)
         at[i] = 0;
 }
 
-/* The result of an allocation on one rank. If bytes or offsets differ, the ranks did not make the
- * same calls. */
+/* The result of an allocation on one rank. If the bytes or offsets of two ranks differ, the ranks
+ * did not make the same calls. */
 struct claim {
     int64_t code;
     uint64_t offset, bytes;

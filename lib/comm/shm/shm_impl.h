@@ -2,7 +2,7 @@
  *
  * struct ddp_shm_world is one rank's view of the segment. It has the heap and the point-to-point
  * state, which the world's communicator and all its groups share. struct ddp_shm_state is the state
- * of one communicator. It points to the struct ddp_shm_world and adds the parts that belong to this
+ * of one communicator. It points to the struct ddp_shm_world and has the parts that belong to this
  * communicator alone: its channel (one set of flag slots, message slots and rings of the segment)
  * and the context id that marks its messages. */
 #ifndef DDP_COMM_SHM_SHM_IMPL_H
@@ -31,8 +31,8 @@ struct ddp_shm_heap {
     size_t count, capacity;
 };
 
-/* An *early* message: it arrived before its receive was posted. While the message is arriving, got
- * < total. */
+/* An early message is a message that began to arrive before its receive was posted. While the
+ * message is arriving, got < total. */
 struct ddp_shm_message {
     struct ddp_shm_message *next;
     uint64_t context, got, total;
@@ -65,7 +65,7 @@ struct ddp_shm_world {
     pthread_mutex_t lock; /* guards peer[]; used only if `threads` is set */
     struct ddp_shm_heap heap;
     struct ddp_shm_peer *peer; /* [ranks] */
-    unsigned ticks;
+    unsigned ticks;            /* number of calls of ddp_shm_pipe_progress */
 };
 
 struct ddp_shm_state {
@@ -74,7 +74,8 @@ struct ddp_shm_state {
     uint64_t context; /* marks the messages of this communicator: channel | generation << 8 */
     struct ddp_comm_shm shm;
 };
-#define DDP_SHM_CONTROL (UINT64_C(1) << 63) /* bit of a context: messages of the backend itself */
+/* bit of a context that marks messages of the backend itself */
+#define DDP_SHM_CONTROL (UINT64_C(1) << 63)
 
 static inline struct ddp_shm_state *ddp_shm_state_of(const struct ddp_comm *comm)
 {
@@ -103,8 +104,8 @@ enum ddp_shm_request_field {
 };
 enum ddp_shm_request_state { DDP_REQ_PENDING, DDP_REQ_DONE, DDP_REQ_WRONG_LENGTH };
 
-/* shm_pipe.c: the rings of the point-to-point messages. All of these functions except init and
- * release are called under the lock of struct ddp_shm_world. */
+/* shm_pipe.c: the rings of the point-to-point messages. The caller of each of these functions,
+ * except init and release, holds the lock of struct ddp_shm_world. */
 int ddp_shm_pipe_init(struct ddp_shm_world *world, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_shm_pipe_release(struct ddp_shm_world *world);
 /* Copies open sends to `target` into free slots of the ring. */

@@ -38,7 +38,7 @@ struct ddp_control_frame {
     int32_t code, rank;
 };
 
-/* The part of a peer's frame that has arrived. */
+/* The state of a connection: the part of the peer's present frame that has arrived. */
 struct ddp_control_share {
     struct ddp_control_frame head;
     size_t got_head, got;

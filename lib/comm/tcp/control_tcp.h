@@ -1,8 +1,8 @@
 /* The side channel over TCP: a backend that supports only small all-gathers, barriers and aborts.
- * It uses the connections of rendezvous.h. Backend nccl uses this side channel under torchrun,
- * where there is neither MPI nor a shared segment.
+ * It uses the connections of rendezvous.h. Backends nccl and ucx use this side channel under
+ * torchrun, which provides neither MPI nor a shared segment.
  *
- * The backend is not in backend_list.h, because it is never measured. In an all-gather, rank 0
+ * The backend is not in backend_list.h, because users cannot measure it. In an all-gather, rank 0
  * collects the data of all ranks and sends it to all ranks. This takes 2 (P - 1) messages for P
  * ranks. If a connection ends or a rank reports an abort, the waits of all other ranks end with an
  * error. */

@@ -1,14 +1,15 @@
-/* Backend ucx: messages over UCX, which uses InfiniBand, RoCE, TCP and shared memory. It needs no
- * MPI. The ranks meet over the side channel (bootstrap.h) and exchange the addresses of their UCX
- * workers. UCX then carries all messages, barriers and small all-gathers. The side channel carries
- * aborts, and it notices lost ranks that UCX does not report.
+/* Backend ucx: messages over UCX, which uses InfiniBand, RoCE, TCP and shared memory. The backend
+ * needs no MPI. The ranks exchange the addresses of their UCX workers over the side channel
+ * (bootstrap.h). UCX then carries messages. UCX also carries barriers and small all-gathers, unless
+ * all ranks share the memory of one host. The side channel carries aborts, and it reports lost
+ * ranks that UCX does not report.
  *
  * The binary does not link UCX. The calls of UCX are in the module ddpbench-ucx.so (ucx_module.c),
  * which backend_ucx_load.c loads.
  *
  * The 64 bits of a UCX tag are the number of the communicator (24 bits), the sender's world rank
- * (12 bits) and the tag of the message (28 bits). The highest tag bit marks messages of barriers
- * and all-gathers. */
+ * (12 bits) and the tag of the message (28 bits). The highest of these 28 bits marks messages of
+ * barriers and all-gathers. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,10 +34,12 @@
 #define INTERNAL      (UINT64_C(1) << TAG_BITS)
 #define CONTEXT_MAX   ((1u << 24) - 1)
 #define RANKS_MAX     4096
-/* The communicator number for agreeing on the number of a new group. The world has number 0. */
+/* The communicator number of the messages in which ranks agree on the number of a new group. The
+ * world has number 0. */
 #define CONTEXT_SETUP CONTEXT_MAX
 
-/* Time for which a rank waits until our launcher or the side channel reports a failure. */
+/* Longest time for which a rank that sees a failure waits until our launcher or the side channel
+ * reports the cause. */
 #define CAUSE_NS INT64_C(500000000)
 /* A waiting rank checks the side channel once in LOOK_NS. It reads the clock once in LOOK_POLLS
  * polls. */
@@ -55,13 +58,14 @@ struct block {
 struct world {
     const struct ddp_ucx_module *module;
     struct ddp_ucx *ucx;
-    struct ddp_comm *comm, *side;  /* the world, and its side channel */
-    struct ddp_flight *own_flight; /* the recorder that the world had before the side channel's */
-    char (*host)[64];              /* [size] the host name of each rank */
-    uint32_t next_context;         /* a number that no communicator of this rank has */
+    struct ddp_comm *comm, *side; /* the world, and its side channel */
+    /* the recorder of the world before it used the side channel's recorder */
+    struct ddp_flight *own_flight;
+    char (*host)[64];      /* [size] the host name of each rank */
+    uint32_t next_context; /* a number that no communicator of this rank has */
     struct block *blocks;
-    /* Threads of this rank use the world at the same time, so `lock` protects the calls of the
-     * module, of the side channel and the members below. */
+    /* True if several threads of this rank use the world. Then `lock` protects the calls of the
+     * module and of the side channel, and the members below. */
     bool threads;
     pthread_mutex_t lock;
     int64_t looked_ns; /* time of the last check of the side channel */
@@ -95,13 +99,15 @@ static void release(struct world *w)
         pthread_mutex_unlock(&w->lock);
 }
 
-/* Returns whether our launcher started the ranks, so that the side channel is its segment. */
+/* Returns whether our launcher started the ranks. The side channel is then the launcher's
+ * segment. */
 static bool is_own(const struct world *w)
 {
     return (w->side->backend->caps & DDP_CAP_MAP) != 0;
 }
 
-/* Sets the abort word of this host, which can only name a rank of the host: `rank`, or this one. */
+/* Sets the abort word of this host. The word can name only ranks of this host, so it names `rank`
+ * if that rank is on this host, and otherwise this rank. */
 static void abort_host(struct world *w, int rank, int code)
 {
     const struct ddp_hosts *hosts = w->comm->hosts;
@@ -114,7 +120,7 @@ static void abort_host(struct world *w, int rank, int code)
 }
 
 /* Ends the waits of all ranks. `rank` is the world rank to blame, or -1. Reports w->why to the
- * other ranks if the side channel can. Call this function under the lock. */
+ * other ranks if the side channel is TCP. Call this function under the lock. */
 static void abort_all(struct world *w, int rank, int code)
 {
     struct ddp_comm *side = w->side;
@@ -127,19 +133,20 @@ static void abort_all(struct world *w, int rank, int code)
         ddp_control_tcp_lost(side, rank, w->why);
     else
         ddp_comm_abort(side, code);
-    /* The side channel carries the reason, so the ranks of this host leave their waits after it. */
+    /* Set the abort word after the abort of the side channel, so that a rank of this host that sees
+     * the word can read the reason from the side channel. */
     if (!is_own(w))
         abort_host(w, rank, code);
 }
 
-/* Fails with the first failure. If it is new, it is `text`, and all ranks are told about it. Call
- * this function under the lock. */
+/* Fails with the text of the first failure. If no failure was known, `text` is the first failure,
+ * and this function reports it to all ranks. Call this function under the lock. */
 static int lose(struct ddp_comm *comm, int rank, const char *text, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
     if (!atomic_load(&w->failed)) {
         snprintf(w->why, sizeof w->why, "%s", text);
-        /* An abort of MPI's side channel ends this process, so report the failure before. */
+        /* An abort of MPI's side channel ends this process, so report the failure first. */
         if (!is_own(w) && comm->on_expire != NULL)
             comm->on_expire(comm->on_expire_arg, w->why);
         abort_all(w, rank, DDP_ELOST);
@@ -158,7 +165,8 @@ static bool side_failed(struct ddp_comm *side, char *text, size_t text_bytes)
     return rc != 0;
 }
 
-/* Our launcher reports the death of a rank with its cause, so give it time to report first. */
+/* Waits until our launcher has set the abort word, at most CAUSE_NS. The launcher knows how a dead
+ * rank ended, so its report is better than that of UCX. */
 static void wait_for_launcher(const struct world *w)
 {
     const int64_t deadline = ddp_now_ns() + CAUSE_NS;
@@ -167,8 +175,8 @@ static void wait_for_launcher(const struct world *w)
         ddp_sleep_ns(1000000);
 }
 
-/* Fails if the run has failed on this or another rank. Checks the side channel from time to time,
- * or always if `now` is set. Call this function under the lock. */
+/* Fails if the run has failed on this or another rank. If `now` is set, checks the side channel in
+ * this call. Otherwise checks it once in LOOK_NS. Call this function under the lock. */
 static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
@@ -198,9 +206,10 @@ static int check_run(struct ddp_comm *comm, bool now, struct ddp_err *err)
     return lose(comm, tcp ? ddp_control_tcp_culprit(w->side) : -1, text, err);
 }
 
-/* Like check_run, after the abort word of this host was set. If the word blames only the rank that
- * set it, that rank has got the failure from the side channel, whose text comes to this rank, too.
- * Call this function under the lock. */
+/* Does the same as check_run after the abort word of this host was set. If the word blames the rank
+ * that set it, that rank may have received the failure from the side channel. Then this function
+ * waits up to CAUSE_NS until this rank receives the failure, too. Call this function under the
+ * lock. */
 static int check_aborted(struct ddp_comm *comm, struct ddp_err *err)
 {
     const struct ddp_comm *local = state_of(comm)->world->comm->hosts->local;
@@ -257,7 +266,7 @@ static uint64_t tag_of(const struct ddp_comm *comm, int source, uint64_t tag)
 /* In the requests of this backend, impl[0] holds the module's request, u[0] the bytes, u[1] whether
  * the request is a receive, u[2] the bytes that arrived, and u[3] the world rank of the peer. */
 
-/* Begins a message of `bytes` bytes to or from rank `peer`: fills *req and takes the lock. After
+/* Begins a message of `bytes` bytes to or from rank `peer`. Fills *req and takes the lock. After
  * success the caller starts the message and calls end_start. After a failure the lock is free. */
 static int begin_start(struct ddp_comm *comm, int peer, bool receives, size_t bytes,
                        struct ddp_request *req, struct ddp_err *err)
@@ -380,7 +389,8 @@ static int send_receive(struct ddp_comm *comm, int to, const void *out, int from
     return ddp_comm_wait(comm, req, 2, err);
 }
 
-/* A dissemination barrier: in round k, each rank sends to the rank 2^k above it. */
+/* A dissemination barrier: in round k, each rank sends an empty message to the rank that is 2^k
+ * ranks after it. */
 static int ucx_barrier(struct ddp_comm *comm, struct ddp_err *err)
 {
     const int n = comm->size;
@@ -391,8 +401,9 @@ static int ucx_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Bruck's all-gather: before the round with `step`, each rank has the data of `step` ranks, its own
- * first. Rank r receives the data of the ranks that follow from rank r + step. */
+/* Bruck's all-gather: before the round with `step`, each rank has the data of `step` ranks,
+ * beginning with its own. In the round, rank r receives from rank r + step the data of the next
+ * `step` ranks, or of fewer ranks in the last round. */
 static int ucx_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {
@@ -446,7 +457,8 @@ static int connect_all(struct ddp_comm *comm, struct world *w, const struct card
     return 0;
 }
 
-/* Exchanges the addresses of the workers over the side channel, and connects. */
+/* Exchanges the addresses of the workers over the side channel, and connects this rank to all
+ * ranks. */
 static int exchange_addresses(struct ddp_comm *comm, struct world *w, struct ddp_err *err)
 {
     struct ddp_sysinfo host;
@@ -497,7 +509,8 @@ static void state_free(struct state *s)
     free(s);
 }
 
-/* Opens the worker and connects it. The side channel is open, so errors are agreed on. */
+/* Opens the worker and connects it. The side channel must be open, because the ranks agree on
+ * errors over it. */
 static int open_worker(struct ddp_comm *comm, const struct ddp_comm_options *options,
                        struct world *w, struct ddp_err *err)
 {
@@ -536,7 +549,7 @@ static int ucx_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     rc = is_own(w) ? ddp_hosts_within(comm, w->side, err) : ddp_hosts_open(comm, options, err);
     if (rc == 0)
         return 0;
-    if (rc != DDP_EUSAGE) /* all ranks have this error */
+    if (rc != DDP_EUSAGE) /* all ranks got this error */
         ddp_comm_abort(comm, rc);
     ddp_hosts_close(comm);
     comm->state = NULL;
@@ -552,9 +565,10 @@ err_world:
     return rc;
 }
 
-/* Agrees on a number for the child, which no member has used. The members exchange their next free
- * numbers under a number for this purpose only. Two ranks make their common groups in the same
- * order, so their messages do not mix. */
+/* Agrees on a communicator number for the child that no member has used. The members exchange their
+ * next free numbers, and the child gets the largest. These messages have the number CONTEXT_SETUP.
+ * Two ranks make their common groups in the same order, so messages about different groups do not
+ * mix. */
 static int agree_on_context(struct ddp_comm *child, struct ddp_err *err)
 {
     struct state *s = state_of(child);
@@ -611,8 +625,8 @@ static int flush(struct ddp_comm *comm, struct ddp_err *err)
     return ddp_comm_wait(comm, &req, 1, err);
 }
 
-/* Releases the blocks that the caller has not freed. The shared memory of the host is already
- * gone. */
+/* Releases the blocks that the caller has not freed. ddp_hosts_close has already closed the
+ * communicator that owns the shared blocks, so this function frees only private pages. */
 static void release_blocks(struct world *w, bool orderly)
 {
     while (w->blocks != NULL) {
@@ -675,7 +689,8 @@ static void give_back(struct ddp_comm *comm, const struct block *b)
         local->backend->free(local, b->ptr);
 }
 
-/* Allocates memory that the ranks of this host share if they can, and registers it. */
+/* Allocates memory and registers it with the network devices. If the ranks of this host share
+ * memory, allocates shared memory, else private pages. */
 static int block_fill(struct ddp_comm *comm, struct block *b, struct ddp_err *err)
 {
     struct world *w = state_of(comm)->world;
@@ -729,7 +744,7 @@ static void ucx_free(struct ddp_comm *comm, void *ptr)
         w->module->unmap(w->ucx, b->handle);
     }
     release(w);
-    if (b == NULL) /* the caller's mistake; nothing to free */
+    if (b == NULL) /* no block has this address, which is a mistake of the caller */
         return;
     give_back(comm, b);
     free(b);

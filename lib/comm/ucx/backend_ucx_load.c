@@ -21,15 +21,15 @@
 static _Atomic(const struct ddp_ucx_module *) loaded;
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int no_module(const char *path, const char *why, struct ddp_err *err)
+static int hint_install(struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "cannot load '%.160s': %.200s", path, why);
     return ddp_hint(err, "install UCX (Debian: libucx-dev), then build ddpbench again from its "
                          "sources (`make UCX=1`, and `make install` if it was installed that way)");
 }
 
-/* Loads the module. UCX installs handlers of SIGSEGV and similar signals. They are removed, because
- * the launcher reports a crash by its signal. Call this function under load_lock. */
+/* Loads the module. UCX installs handlers of SIGSEGV and similar signals. This function restores
+ * the previous handlers, because the launcher reports the signal that ended a rank. Call this
+ * function under load_lock. */
 static int load_locked(const char *given_dir, struct ddp_err *err)
 {
     static const int signals[] = {SIGILL, SIGBUS, SIGFPE, SIGSEGV};
@@ -40,15 +40,19 @@ static int load_locked(const char *given_dir, struct ddp_err *err)
     if (ddp_backend_module_dir(given_dir, dir, sizeof dir) != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
     snprintf(path, sizeof path, "%s/" MODULE, dir);
-    if (access(path, R_OK) != 0)
-        return no_module(path, "there is no such file", err);
+    if (access(path, R_OK) != 0) {
+        ddp_fail(err, DDP_EUNAVAIL, "the UCX module " MODULE " is not in '%.200s'", dir);
+        return hint_install(err);
+    }
     for (size_t i = 0; i < DDP_COUNT_OF(signals); i++)
         (void)sigaction(signals[i], NULL, &before[i]);
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; i < DDP_COUNT_OF(signals); i++)
         (void)sigaction(signals[i], &before[i], NULL);
-    if (handle == NULL)
-        return no_module(path, dlerror(), err);
+    if (handle == NULL) {
+        ddp_fail(err, DDP_EUNAVAIL, "cannot load '%.160s': %.200s", path, dlerror());
+        return hint_install(err);
+    }
     const struct ddp_ucx_module *module = dlsym(handle, "ddp_backend_module");
     const int rc = ddp_conf_module_check(path, DDP_UCX_MODULE_ABI, module != NULL ? module->abi : 0,
                                          module != NULL ? module->commit : NULL, err);

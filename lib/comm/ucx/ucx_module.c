@@ -1,5 +1,5 @@
 /* The module of backend ucx: the calls of UCX's library UCP. It is built as ddpbench-ucx.so, and
- * backend_ucx.c loads it. The module contains copies of the few ddp_* functions that it calls
+ * backend_ucx_load.c loads it. The module contains copies of the few ddp_* functions that it calls
  * (ci/build.mk). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "build_facts.h"
 #include "comm/ucx/ucx_impl.h"
 
-/* UCX checks idle connections this often. Its default of 20 s would report a lost host too late. */
+/* Time between two checks of an idle connection by UCX. With UCX's default of 20 s, a lost host
+ * would be reported too late. */
 #define KEEPALIVE "500ms"
 /* Time limit for closing all connections of a run that ended without a failure. */
 #define CLOSE_NS INT64_C(1000000000)
@@ -81,7 +82,7 @@ static void ucx_close(struct ddp_ucx *ucx, bool orderly)
         return;
     ucx->closing = true;
     for (int r = 0; ucx->peers != NULL && r < ucx->ranks; r++) {
-        /* The worker closes connections of the same host itself. */
+        /* ucp_worker_destroy closes connections to ranks of the same host. */
         if (ucx->peers[r].endpoint == NULL || ucx->peers[r].same_host)
             continue;
         ucs_status_ptr_t request = ucp_ep_close_nbx(ucx->peers[r].endpoint, &force);
@@ -207,8 +208,8 @@ static int ucx_isend(struct ddp_ucx *ucx, int rank, uint64_t tag, const void *bu
 static int ucx_irecv(struct ddp_ucx *ucx, uint64_t tag, void *buf, size_t bytes, void **request,
                      struct ddp_err *err)
 {
-    /* If the message is there already, UCX 1.13 does not always report its length in this call. It
-     * does so in a test of the request. */
+    /* If the message has already arrived, UCX 1.13 does not always report its length in this call.
+     * A test of a request always reports the length, so force UCX to make a request. */
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL};
     return started(ucp_tag_recv_nbx(ucx->worker, buf, bytes, tag, UINT64_MAX, &param),
                    "ucp_tag_recv_nbx", request, err);
@@ -268,8 +269,8 @@ static void ucx_unmap(struct ddp_ucx *ucx, void *handle)
     (void)ucp_mem_unmap(ucx->context, handle);
 }
 
-/* Adds the transport of a line "# lane[0]:  2:tcp/eth0.0 md[1] ..." of ucp_ep_print_info to `out`.
- * A transport that only connects the rank to itself is left out. */
+/* Adds the transport of a line "# lane[0]: 2:tcp/eth0.0 md[1] ..." of ucp_ep_print_info to `out`.
+ * Ignores transports that connect the rank only to itself. */
 static void add_lane(const char *line, char *out, size_t out_bytes)
 {
     char lane[64];

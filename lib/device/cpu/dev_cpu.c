@@ -1,5 +1,5 @@
-/* The table of devices, and device cpu: memory, kernels and streams of the processor, with one
- * table of functions per SIMD level. */
+/* The list of devices, and device cpu: memory, kernels and streams of the processor, with one table
+ * of functions per SIMD level. */
 #include "device/device.h"
 
 #include <assert.h>
@@ -190,9 +190,9 @@ static void cpu_narrow_residual(struct ddp_stream *s, float *residual, const flo
     best()->grad->narrow_residual(residual, in, wire, n, type);
 }
 
-/* Returns the scratch bytes of a selection. The scratch memory holds a list of n entries, because
- * more entries may be selected than sent. Top-K (k > 0) needs as much again for the scratch memory
- * of its kernel. */
+/* Returns the bytes of scratch memory that a selection needs. The memory holds a list of n entries,
+ * because the kernel may select more entries than the output list can hold. Top-K (k > 0) needs the
+ * same number of bytes again, as scratch memory of its kernel. */
 static size_t cpu_select_scratch(size_t n, size_t k)
 {
     return (k > 0 ? 2 : 1) * n * (sizeof(uint32_t) + sizeof(float)) + 64;
@@ -393,9 +393,9 @@ static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 }
 
 /* memcpy is the fastest copy loop. On AMD processors, glibc copies arrays that exceed about the L2
- * cache with other instructions. These are faster if the arrays exceed all caches, and slower if
- * they do not. Messages of at most PIECES_BYTES are therefore copied in smaller pieces, for which
- * glibc does not use these instructions (results/notes/kernels.md). */
+ * cache with other instructions. These instructions are faster if the arrays exceed all caches, and
+ * slower if they do not. Therefore cpu_copy copies at most PIECES_BYTES in smaller pieces, for
+ * which glibc does not use these instructions (results/notes/kernels.md). */
 #define PIECES_BYTES ((size_t)4 << 20)
 #define PIECE_BYTES  ((size_t)256 << 10)
 
@@ -444,7 +444,7 @@ static void best_copy_nt(void *dst, const void *src, size_t bytes)
     best()->copy_nt(dst, src, bytes);
 }
 
-/* The CPU's entry in the table of devices. Ranks use the table of one level instead
+/* The entry of device cpu in the list of devices. Ranks use the struct of one SIMD level instead
  * (ddp_device_cpu). */
 const struct ddp_device ddp_dev_cpu = {
     CPU_FUNCTIONS,

@@ -1,7 +1,7 @@
 /* The gradient kernels of one SIMD level: the template behind kernels_*.c.
  *
- * Each level file includes this template once. Before that it defines VB and LEVEL(name), as for
- * kernels_cpu.inc.h, and:
+ * Each level file includes this template once. Before the include, the file defines VB and
+ * LEVEL(name), as for kernels_cpu.inc.h, and:
  *   lane_mask                a type that selects lanes of a vector
  *   at_least(mag, floor)     the mask of lanes where mag >= floor (signed)
  *   mask_bits(mask)          the mask as an integer; lane 0 is the lowest bit
@@ -26,13 +26,13 @@
 
 /* Element-wise kernels: conversion and optimiser steps.
  *
- * Each kernel runs a *step* per vector. For whole vectors the step is inlined with the constant
- * LANES. For partial vectors it is inlined with a smaller count. Steps load before they store.
+ * Each kernel runs a *step* per vector. The compiler inlines a step twice: with the constant LANES
+ * for whole vectors, and with a variable count for partial vectors. A step loads before it stores.
  * Therefore two f32 arrays may be the same array, but must not overlap partly. */
 
 /* Number of vectors that are processed together. */
 #define BLOCK ((size_t)8)
-/* Prefetch distance for kernels that read one array and write little. They prefetch only if the
+/* Prefetch distance for kernels that write less than they read. These kernels prefetch only if the
  * hardware prefetcher falls behind (prefetcher_lags). Kernels that rewrite the array they read do
  * not prefetch, because prefetching does not make them faster (results/notes/kernels.md). */
 #define AHEAD_BYTES 2048
@@ -88,7 +88,7 @@ INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, 
     return count_overflows(x, y, lanes, to);
 }
 
-/* Converts BLOCK vectors and returns the number of overflows. Lanes are checked one by one only if
+/* Converts BLOCK vectors and returns the number of overflows. Checks the lanes one by one only if
  * the greatest magnitude of the block overflows. */
 INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtype to,
                              struct narrowing how, bool ahead, bool stream)
@@ -274,8 +274,8 @@ static void adam(float *p, float *m, float *v, const float *grad, size_t n,
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes skips the packing with one branch. A
  * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
- * It does not write beyond arrays of n entries, because at most as many entries are packed as
- * elements were read. */
+ * It does not write beyond arrays of n entries, because the kernel packs at most as many entries as
+ * it has read elements. */
 
 /* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX
@@ -381,11 +381,11 @@ static size_t select_threshold(struct ddp_select *s, float threshold)
 /* Finds the k-th largest magnitude of an array, exactly and in linear time.
  *
  * The search keeps a *range* [low, high] of magnitudes that contains the answer. Each round divides
- * the range into equal *buckets* and counts the *members* of each bucket, the values in it. The
- * search continues in the bucket that contains the wanted rank. One round determines up to 11 bits
- * of the magnitude. The bits of a float form a logarithmic scale. Buckets are therefore narrow
- * where values are dense, and few members remain after one round. When at most CHUNK members
- * remain, bisection finds the answer. */
+ * the range into equal *buckets* and counts the *members* of each bucket, which are the values in
+ * the bucket. The search continues in the bucket that contains the wanted rank. One round
+ * determines up to 11 bits of the magnitude. The bits of a float form a logarithmic scale. Buckets
+ * are therefore narrow where values are dense, and few members remain after one round. When at most
+ * CHUNK members remain, bisection finds the answer. */
 
 #define MAX_BUCKET_BITS 11
 /* Counters per bucket. With a single counter, each increment in a run of equal values would wait
@@ -427,8 +427,9 @@ static int32_t greatest_magnitude(const float *x, size_t n)
     return greatest;
 }
 
-/* Stores magnitude - low for each x[0..n) whose magnitude is in [low, high], without gaps, in `to`.
- * Returns the number of stored values. `to` has room for n + LANES values. */
+/* Stores magnitude - low of each value in x[0..n) whose magnitude is in [low, high]. The stored
+ * values follow each other in `to` without gaps. Returns their number. `to` has room for n + LANES
+ * values. */
 static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
 {
     const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
@@ -548,9 +549,9 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
 
 /* Arrays of up to about this many elements are not sampled. */
 #define SMALL ((size_t)1024)
-/* A sample consists of whole cache lines of LINE floats. From every `stride` lines one line is
- * taken at a random position, so that a period in the array does not bias the sample. The sample
- * has 1/64 of the array's elements, and a larger share of small arrays. */
+/* A sample consists of whole cache lines of LINE floats. sample_floor takes one line at a random
+ * position from every `stride` lines, so that a period in the array does not bias the sample. The
+ * sample has 1/64 of the array's elements, and a larger share of small arrays. */
 #define LINE          ((size_t)16)
 #define SAMPLE_STRIDE ((size_t)64)
 #define SAMPLE_LEAST  ((size_t)2048)

@@ -4,8 +4,8 @@
 
 #include "device/cpu/kernels_cpu.h"
 
-/* scatter_add prefetches destinations this many entries before their use, which hides the latency
- * of a cache miss. */
+/* scatter_add prefetches destinations this many entries before their use, to hide the latency of a
+ * cache miss. */
 #define AHEAD 32
 
 static float canonical(float x)

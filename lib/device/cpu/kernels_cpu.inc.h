@@ -1,14 +1,15 @@
 /* The reduce and copy kernels of one SIMD level: the template behind kernels_*.c.
  *
  * Each level file defines VB (kernels_level.inc.h) and LEVEL(name), which appends the level to the
- * name of a function. Then it includes this template once.
+ * name of a function. Then the file includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
  * accumulator, in index order. Then it finishes the tile (division, canonical NaN), narrows it and
  * stores it to every destination. No intermediate result is stored in memory, and a destination may
- * be a source. The head and the tail of an array are partial vectors. The same operations process
- * them, so that their results have the same bits.
+ * be a source. The head and the tail of an array are partial vectors. The kernel processes partial
+ * and whole vectors with the same operations, so that the bits of a result do not depend on its
+ * position in the array.
  *
  * All kernels share one set of inline functions. Each kernel inlines these functions with a
  * constant dtype and a constant operation, so that its loops have no branch on the dtype or the
@@ -44,8 +45,8 @@
  * (results/notes/kernels.md):
  *
  * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
- * of the range, because the other rank works there. Ranges of LONG_BYTES and more are prefetched
- * only if the hardware prefetcher falls behind (prefetcher_lags).
+ * of the range, because the other rank works on the memory behind it. Ranges of LONG_BYTES and more
+ * are prefetched only if the hardware prefetcher falls behind (prefetcher_lags).
  *
  * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
  * ranges side by side, one vector at a time.
@@ -107,8 +108,7 @@ INLINE v_f64 canonical_f64(v_f64 a)
  * (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
-    v_f64 f64;
-    v_u64 u64;
+    v_f64 f64; /* also the bits of 64-bit integers, because GCC copies a larger struct */
     v_u32 u32;
     v_u8 u8;
 } v_acc;
@@ -186,12 +186,10 @@ INLINE v_acc load_acc(const unsigned char *p, enum ddp_dtype dtype, enum ddp_op 
     raw_half half;
     raw_quarter quarter;
     if (acc_type(dtype, op) == dtype) {
-        if (dtype == DDP_F64)
+        if (ddp_dtypes[dtype].size == 8)
             memcpy(&a.f64, p, VB);
         else if (dtype == DDP_F32)
             memcpy(&a.f32, p, VB);
-        else if (ddp_dtypes[dtype].size == 8)
-            memcpy(&a.u64, p, VB);
         else if (ddp_dtypes[dtype].size == 4)
             memcpy(&a.u32, p, VB);
         else
@@ -213,12 +211,10 @@ INLINE void store_acc(unsigned char *p, v_acc a, enum ddp_dtype dtype, enum ddp_
 {
     raw_half half;
     if (acc_type(dtype, op) == dtype) {
-        if (dtype == DDP_F64)
+        if (ddp_dtypes[dtype].size == 8)
             memcpy(p, &a.f64, VB);
         else if (dtype == DDP_F32)
             memcpy(p, &a.f32, VB);
-        else if (ddp_dtypes[dtype].size == 8)
-            memcpy(p, &a.u64, VB);
         else if (ddp_dtypes[dtype].size == 4)
             memcpy(p, &a.u32, VB);
         else
@@ -292,10 +288,10 @@ INLINE v_acc combine(v_acc a, v_acc b, enum ddp_dtype dtype, enum ddp_op op)
         a.u8 = combine_u8(a.u8, b.u8, op);
         return a;
     case DDP_I64:
-        a.u64 = combine_i64(a.u64, b.u64, op);
+        a.f64 = (v_f64)combine_i64((v_u64)a.f64, (v_u64)b.f64, op);
         return a;
     case DDP_U64:
-        a.u64 = combine_u64(a.u64, b.u64, op);
+        a.f64 = (v_f64)combine_u64((v_u64)a.f64, (v_u64)b.f64, op);
         return a;
     default:
         a.f32 = combine_f32(a.f32, b.f32, op);
@@ -313,9 +309,9 @@ INLINE v_acc finish(v_acc a, enum ddp_dtype dtype, enum ddp_op op, struct ddp_fi
         a.f32 = divide_f32(a.f32, f);
         a.f32 = is_float ? canonical(a.f32) : a.f32;
     } else if (op == DDP_AVG && acc_type(dtype, op) == DDP_I64) {
-        a.u64 = (v_u64)((v_i64)a.u64 / (int64_t)f.divisor);
+        a.f64 = (v_f64)((v_i64)a.f64 / (int64_t)f.divisor);
     } else if (op == DDP_AVG && acc_type(dtype, op) == DDP_U64) {
-        a.u64 = a.u64 / (uint64_t)f.divisor;
+        a.f64 = (v_f64)((v_u64)a.f64 / (uint64_t)f.divisor);
     }
     return a;
 }
@@ -358,8 +354,9 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
 
-/* Reduces two ranges of the bytes from `at` to `bytes` side by side. Returns where they end. There
- * are two sources and two destinations. With constant counts the compiler unrolls the loops. */
+/* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side.
+ * Returns the offset at which the second range ends. The call has two sources and two destinations.
+ * These counts are constants here, so the compiler unrolls the loops. */
 INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
                             struct ddp_finish f)
 {
@@ -404,7 +401,7 @@ INLINE void reduce_all(const struct ddp_reduce *r, struct ddp_finish f)
         reduce_part(r, at, bytes - at, f);
 }
 
-/* Reduces with constant arguments. */
+/* Reduces with a constant dtype and a constant operation. */
 INLINE void reduce_as(const struct ddp_reduce *r, enum ddp_dtype dtype, enum ddp_op op)
 {
     struct ddp_reduce fixed = *r;
@@ -443,10 +440,10 @@ KERNEL(u32_mean, DDP_U32, DDP_AVG)
 KERNEL(i64_mean, DDP_I64, DDP_AVG)
 KERNEL(u64_mean, DDP_U64, DDP_AVG)
 
-/* Kernels for the most frequent shapes: sums of two arrays into one or two, and of four into four.
- * With constant counts the compiler keeps every pointer in a register and unrolls the
- * loops. The pointers are copied to local arrays, so that the compiler knows that no store changes
- * the pointers. */
+/* Kernels for the most frequent shapes: sums of two arrays into one or two arrays, and of four
+ * arrays into four arrays. With constant counts the compiler keeps every pointer in a register and
+ * unrolls the loops. The pointers are copied to local arrays, so that the compiler knows that no
+ * store changes the pointers. */
 INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_count,
                       int dst_count)
 {

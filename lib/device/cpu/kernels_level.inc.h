@@ -175,8 +175,9 @@ INLINE v_f32 vec_clamp(v_f32 a, v_f32 low, v_f32 high)
 
 #else
 
-/* The baseline uses the compiler's 16-byte vectors. The compiler translates them to the target's
- * instructions (SSE2, NEON). binary16 is converted mostly by integer arithmetic. */
+/* The baseline uses the compiler's 16-byte vectors. The compiler translates operations on these
+ * vectors to the target's instructions (SSE2, NEON). binary16 is converted mostly by integer
+ * arithmetic. */
 
 INLINE raw_full vec_load_part(const unsigned char *p, size_t bytes)
 {

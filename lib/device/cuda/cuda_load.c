@@ -1,5 +1,5 @@
 /* Device cuda in the program: finds and opens the module ddpbench-cuda.so, and forwards calls to
- * the module. Until the module is open, the members of the device that need a GPU are NULL. */
+ * the module. Until the module is open, the members of the device after `info` are NULL. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct ddp_cuda_module *loaded; /* set once, under the lock; never unloaded */
 
-/* Writes the path of the module. */
+/* Stores the path of the module in `path`, and the module's folder in `dir`. */
 static void find_module(char *path, size_t path_bytes, char *dir, size_t dir_bytes)
 {
     char own[4096];
@@ -82,8 +82,8 @@ struct ddp_device ddp_device_cuda = {
     .info = cuda_info,
 };
 
-/* Adds the functions of the module to the device. The functions above stay, because another thread
- * may be calling them. */
+/* Adds the functions of the module to the device. The device keeps its own probe, count, select and
+ * info, because another thread may be calling them. */
 static void fill_device(void)
 {
     struct ddp_device all = *loaded->device;

@@ -1,5 +1,5 @@
 /* The module ddpbench-cuda.so: device cuda with the CUDA runtime. The program opens the module when
- * it first uses a GPU, so the program itself contains no CUDA. */
+ * it first uses a GPU, so the program itself contains no CUDA code. */
 #ifndef DDP_DEVICE_CUDA_CUDA_MODULE_H
 #define DDP_DEVICE_CUDA_CUDA_MODULE_H
 
@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 #define DDP_CUDA_MODULE_NAME "ddpbench-cuda.so"
-/* Raise this when ddp_cuda_module or a table that it refers to changes. */
+/* Raise this number when struct ddp_cuda_module or a table that it refers to changes. */
 #define DDP_CUDA_MODULE_ABI 1
 
 struct ddp_nn_stream; /* model/nn_stream.h */
@@ -23,16 +23,18 @@ struct ddp_cuda_module {
     const struct ddp_device *device;    /* every function of device cuda */
     const struct ddp_nn_stream *layers; /* kernels of the layers */
     /* Records a failed call of a library that puts work on the stream, unless the stream already
-     * has an error. code is a cudaError_t. `call` names the failure; the text must stay valid. */
+     * has an error. code is a cudaError_t. `call` names the failed call. The text of `call` must
+     * stay valid as long as the stream exists. */
     void (*note)(struct ddp_stream *s, int code, const char *call);
 };
 
-/* Device cuda, as the program sees it. Only ddp_cuda_module_load changes it, once. */
+/* Device cuda, as the program sees it. Only ddp_cuda_module_load changes this struct, and only
+ * once. */
 extern struct ddp_device ddp_device_cuda;
 
 /* Opens the module if this process has not opened it yet. Returns DDP_EUNAVAIL if the module is
- * missing or cannot be opened, for example because there is no driver. Returns DDP_EMISMATCH if the
- * module belongs to another build. */
+ * missing or cannot be opened, for example because the machine has no driver. Returns DDP_EMISMATCH
+ * if the module belongs to another build. */
 int ddp_cuda_module_load(const struct ddp_cuda_module **out, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

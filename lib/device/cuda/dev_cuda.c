@@ -1,12 +1,14 @@
 /* NVIDIA GPUs as a device: probing, device memory, operations that wait for their result, streams,
  * events and graphs.
  *
- * The CUDA runtime is linked into the module ddpbench-cuda.so and opens the driver at its first
- * call. cuda_probe reports every error as "no usable GPU". */
+ * The CUDA runtime is linked into the module ddpbench-cuda.so. At its first call, the runtime opens
+ * the driver. If this call fails, cuda_probe reports "no usable GPU". */
+#include <ctype.h>
 #include <cuda_runtime_api.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "device/cuda/dev_cuda.h"
@@ -72,7 +74,7 @@ static int cuda_probe(struct ddp_err *err)
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
         return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
-    /* Rank r uses GPU r, so one GPU that is too old makes them all unusable. */
+    /* Local rank r uses GPU r, so no GPU is usable if one of them is too old. */
     for (int i = 0; i < count; i++)
         DDP_TRY(check_capability(i, err));
     return 0;
@@ -105,6 +107,22 @@ static int version_text(char *out, size_t bytes, int version)
     return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
+/* Reads the processors near the GPU at `bus`. Linux writes the digits of its folders in lower case.
+ */
+static void read_cpus(const char *bus, char *out, size_t out_bytes)
+{
+    char path[80], lower[16] = "";
+    for (size_t i = 0; i + 1 < sizeof lower && bus[i] != '\0'; i++)
+        lower[i] = (char)tolower((unsigned char)bus[i]);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpulist", lower);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fgets(out, (int)out_bytes, file) == NULL)
+        out[0] = '\0';
+    if (file != NULL)
+        (void)fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
 static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     struct cudaDeviceProp p;
@@ -125,6 +143,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
         version_text(b, sizeof b, driver);
         snprintf(info.runtime, sizeof info.runtime, "CUDA %s, driver for CUDA %s", a, b);
     }
+    read_cpus(info.bus, info.cpus, sizeof info.cpus);
     info.memory_bytes = (int64_t)p.totalGlobalMem;
     info.multiprocessors = p.multiProcessorCount;
     info.l2_bytes = p.l2CacheSize;
@@ -133,7 +152,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
     return 0;
 }
 
-/* cudaMalloc aligns to 256 bytes; the interface requires 64. */
+/* cudaMalloc aligns memory to at least 256 bytes. The interface requires 64. */
 static void *cuda_alloc(size_t bytes)
 {
     void *ptr = NULL;
@@ -150,14 +169,14 @@ static void cuda_free(void *ptr, size_t bytes)
         (void)cudaFree(ptr);
 }
 
-/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. Their first error is kept here, and
- * the next stream function that can fail reports it. As with CUDA's last error, each thread has its
- * own variable. */
+/* cuda_copy, cuda_fill and cuda_reduce cannot return an error. This variable keeps their first
+ * error. The next call of query, wait or capture_begin in the same thread returns this error. Each
+ * thread has its own variable, as each thread has its own last error in CUDA. */
 static _Thread_local struct ddp_stream unreported;
 
-/* Waits for the default stream. cudaMemcpy may return before a copy from pageable memory, or a copy
- * within a device, is complete. Our streams do not wait for the default stream, so they would not
- * wait for such a copy. */
+/* Waits for the default stream, because cudaMemcpy may return before a copy from pageable memory,
+ * or a copy within a device, is complete. Our streams do not wait for the default stream, so they
+ * would not wait for such a copy. Keeps the error in *now if it is the first one. */
 static void finish_default(struct ddp_stream *now)
 {
     ddp_cuda_note(now, cudaStreamSynchronize(NULL), "cudaStreamSynchronize");

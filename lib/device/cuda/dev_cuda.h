@@ -17,7 +17,7 @@ struct ddp_stream {
     int failed;                 /* the first error (a cudaError_t), or 0 */
     const char *call;           /* the call that failed */
     int device;                 /* index of the GPU */
-    int processors;             /* number of multiprocessors; some kernels limit their grid by it */
+    int processors;             /* number of multiprocessors; limits the grid of some kernels */
     int held;                   /* set by hold, cleared by release; accessed atomically */
 };
 

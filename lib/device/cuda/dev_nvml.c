@@ -43,8 +43,8 @@ struct nvml {
     int (*throttle)(device_handle, unsigned long long *);
 };
 
-/* Functions marked `required` must exist. If another function is missing, the fact that it returns
- * stays unknown. */
+/* Functions marked `required` must exist. If another function is missing, the value that this
+ * function would return stays unknown. */
 static const struct {
     const char *name;
     size_t offset;
@@ -65,8 +65,8 @@ static const struct {
     {"nvmlDeviceGetCurrentClocksThrottleReasons", offsetof(struct nvml, throttle), false},
 };
 
-/* Returns 1 if the library was opened, 0 if dlopen() fails, or a negative code. If dlopen() fails,
- * there is no driver either, which is not an error. */
+/* Returns 1 if the library was opened, 0 if dlopen() fails, or a negative code. The library comes
+ * with the driver, and a machine without the driver is not an error. */
 static int open_library(struct nvml *n, struct ddp_err *err)
 {
     memset(n, 0, sizeof *n);

@@ -10,10 +10,10 @@
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
 
-/* The places to search after those of the dynamic linker. Each place is a glob pattern: the value
- * of $variable (PATH: the parent of its first folder that contains python3), `before`, the folder
- * of the Python package, `after` and the soname. If `after` is NULL, the pattern has neither
- * `after` nor the folder of the package. */
+/* The places to search after those of the dynamic linker. The glob pattern of a place consists of
+ * the value of $variable, `before`, the folder of the Python package, `after` and the soname. If
+ * `after` is NULL, the pattern contains neither the folder of the package nor `after`. For the
+ * variable PATH, the pattern begins with the result of python_root instead of the value. */
 static const struct {
     const char *variable, *before, *after;
 } places[] = {
@@ -41,8 +41,8 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* Writes the parent of the first folder in $PATH that contains python3, which is the root of a
- * virtual environment if one is active. Returns NULL if there is none. */
+/* Returns the parent of the first folder in $PATH that contains python3. This parent is the root of
+ * the virtual environment if one is active. Returns NULL if no folder contains python3. */
 static const char *python_root(char *out, size_t out_bytes)
 {
     char python[1024];
@@ -71,7 +71,8 @@ static void *open_library(const char *name, char *why, size_t why_bytes)
 }
 
 /* Opens the last file that matches the pattern of place i and that dlopen accepts. Returns NULL if
- * there is none. If a file matches but dlopen refuses it, stores the reason in why [why_bytes]. */
+ * there is no such file. If dlopen refuses a file that matches, stores the reason in why
+ * [why_bytes]. */
 static void *open_place(size_t i, const char *soname, const char *package, char *why,
                         size_t why_bytes)
 {

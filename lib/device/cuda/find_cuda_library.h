@@ -1,5 +1,5 @@
-/* Finds NVIDIA's libraries. They are opened when first needed, so that the binary also starts on
- * machines where they are not installed. */
+/* Finds NVIDIA's libraries. The program opens a library when it first needs the library, so that
+ * the program also starts on machines without these libraries. */
 #ifndef DDP_DEVICE_CUDA_FIND_CUDA_LIBRARY_H
 #define DDP_DEVICE_CUDA_FIND_CUDA_LIBRARY_H
 

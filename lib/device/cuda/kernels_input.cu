@@ -1,5 +1,6 @@
 /* Kernels of device cuda that write the inputs of verified collectives and compare results
- * (input_ops.h). Each thread loops over elements, because an array may have 2^32 and more. */
+ * (input_ops.h). Each thread loops over elements, because an array may have 2^32 elements or more.
+ */
 #include <cuda_runtime.h>
 
 #include "base/dtype_info.h"

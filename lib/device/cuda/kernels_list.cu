@@ -1,5 +1,5 @@
 /* Kernels of device cuda on index-sorted lists. The lengths of the lists are in device memory. The
- * host does not know them, so it chooses the number of blocks by the capacity of a list. It
+ * host does not know the lengths, so it chooses the number of blocks by the capacity of a list. It
  * launches at most as many blocks as fill the GPU. The threads loop until they have processed
  * `count` entries. */
 #include <cuda_runtime.h>

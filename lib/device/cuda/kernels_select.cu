@@ -8,16 +8,16 @@
  * 1. A sample gives a *floor*, a magnitude that probably slightly more than k elements reach.
  *
  * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there is a
- * residual, the pass also adds `in` to it.
+ * residual, the pass also adds `in` to the residual.
  *
  * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass
  * writes the k candidates that the cut selects (struct ddp_cut) to the output list. If there is a
- * residual, the pass sets the elements of these candidates in it to 0.
+ * residual, the pass sets its elements with the same indices to 0.
  *
  * Step 3 reads the whole array instead of the candidates if there are fewer than k candidates, or
- * more than their memory can hold. The kernels make this decision, so that the stream does not wait
- * for the host. If the array is small or k is large, there are no steps 1 and 2, and step 3 always
- * reads the whole array. */
+ * more candidates than their memory can hold. The kernels make this decision, so that the stream
+ * does not wait for the host. If the array is small or k is large, there are no steps 1 and 2, and
+ * step 3 always reads the whole array. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/kernels_cuda.h"
@@ -27,8 +27,8 @@
 #define WARPS   (THREADS / 32)
 #define ALL     0xffffffffu
 
-/* Returns the sum of `mine` over the threads before this one; *all is the sum over all threads.
- * totals [WARPS] is shared memory. */
+/* Returns the sum of `mine` over the threads before this thread. Sets *all to the sum over all
+ * threads. totals [WARPS] is shared memory. */
 static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t *all)
 {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -53,9 +53,9 @@ static __device__ uint64_t block_scan(uint64_t mine, uint64_t *totals, uint64_t 
     return before + sum - mine;
 }
 
-/* Returns the sum of the counts of all tiles before `tile`. `own` holds the counts of `tile`.
- * Writes words[tile] (select_ops.h) twice: first `own`, at the end the returned sum plus `own`. All
- * lanes of one warp call the function together. */
+/* Returns the sum of the counts of all tiles before `tile`. `own` holds the counts of `tile`. At
+ * the end, sets words[tile] (select_ops.h) to the returned sum plus `own`. Until then, words[tile]
+ * holds `own`, except for tile 0. All lanes of one warp call the function together. */
 static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t own)
 {
     const int lane = (int)(threadIdx.x % 32);
@@ -81,8 +81,9 @@ static __device__ uint64_t look_back(uint64_t *words, uint32_t tile, uint64_t ow
 }
 
 /* Processes tiles until none is left. The caller has set words [tiles] and *ticket to 0. The block
- * that processes the last tile stores the number of selected values in *total, and the number of
- * values that the output list holds, at most a.capacity, in *count. total and count may be NULL. */
+ * that processes the last tile stores the number of selected values in *total. It stores the number
+ * of values in the output list, which is at most a.capacity, in *count. total and count may be
+ * NULL. */
 template <int MODE>
 static __device__ void tile_loop(const ddp_tile_args &a, uint64_t *words, uint32_t *ticket,
                                  uint32_t *total, uint32_t *count)
@@ -254,7 +255,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* Writes the values that the cut selects to the output list. If there is a residual (a.zero), sets
- * the elements of these values in it to 0. */
+ * its elements with the same indices to 0. */
 static __global__ void __launch_bounds__(THREADS)
     split_kernel(topk_source from, ddp_tile_args a, uint64_t *words, select_state *state,
                  uint32_t *count)
@@ -382,7 +383,8 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates to the scratch memory. If there is a residual, adds x->in to it. */
+/* Copies the candidates to the scratch memory. If there is a residual, adds x->in to the residual.
+ */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {
