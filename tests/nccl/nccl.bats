@@ -86,8 +86,8 @@ correct() {
     fake allreduce --backend nccl --ranks 2 --size 8,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
     [ "$(json out.json 'len(p), d["status"]')" = "(108, 'complete')" ] # 12 types, 6 of them without avg
     [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg"), ("i64", "avg")}')" = "set()" ]
-    [ "$(grep -c 'NCCL .*i32' said)" = 1 ]
-    [ "$(grep -c 'NCCL .*u8' said)" = 1 ]
+    [ "$(grep -c ' i32 avg .*NCCL' said)" = 1 ]
+    [ "$(grep -c ' u8 avg .*NCCL' said)" = 1 ]
     fake allreduce --backend nccl --ranks 2 --size 8 -d all -o avg --placement in -n 2 -q --json out.json
     [ "$(json out.json 'len(p)')" = 6 ]
     for more in "-d i32 -o avg --algorithm all" "-d f32,i32 -o avg" "-d all --algorithm ring" "-o all --compress none --algorithm ring"; do
