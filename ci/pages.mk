@@ -24,8 +24,18 @@ e2e-net: all unit ## start ranks over ssh on hosts made of network namespaces, a
 	$(Q)RENDEZVOUS_TRIES=1000 RENDEZVOUS_CLIENTS=4096 $(PROVE) $(O)/tests/unit/test_rendezvous_secret
 	$(Q)$(PROVE) $(wildcard tests/e2e/*.bats)
 
-.PHONY: e2e
-e2e: all $(VENV)/e2e-packages e2e-net ## open pages of `ddpbench report` in headless chromium: no errors, no requests, axe-core; installs axe-core
+# The codecs of 8-bit floats are compared with those of ml-dtypes, also from PyPI.
+$(VENV)/fp8:
+	$(Q)$(PYTHON) -m venv $(VENV)
+	$(Q)$(VENV)/bin/pip install -q ml-dtypes==0.* numpy
+	$(Q)touch $@
+$(O)/tests/e2e/fp8_convert: tests/e2e/fp8_convert.c lib/device/element_ops.h $(O)/libddpcore.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(O)/libddpcore.a $(BASE_LIBS)
+.PHONY: e2e e2e-fp8
+e2e-fp8: $(O)/tests/e2e/fp8_convert $(VENV)/fp8
+	$(Q)$(VENV)/bin/python tests/e2e/fp8_codes.py $<
+e2e: all $(VENV)/e2e-packages e2e-net e2e-fp8 ## test pages in chromium, ranks over ssh, fp8 next to ml-dtypes, old headers of NCCL; installs packages
 	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)
 	$(Q)$(O)/ddpbench recipe k8s-indexed >$(O)/job.yaml && $(VENV)/bin/kubernetes-validate --strict $(O)/job.yaml
 	$(if $(filter 1,$(HAVE_CUDA)),$(Q)tests/e2e/old_cuda.sh $(VENV)/bin/python)

@@ -5,10 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 schema=results/schema/ddpbench-1.schema.json
 
-names=$(sed -n 's/^DDP_DTYPE([A-Z0-9]*, \([a-z0-9]*\),.*/"\1", /p' lib/base/dtype_list.h | tr -d '\n')
+names=$(sed -n 's/^DDP_DTYPE([A-Z0-9_]*, \("[a-z0-9-]*"\),.*/\1, /p' lib/base/dtype_list.h | tr -d '\n')
 rows=$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)
 if [ "$(grep -o ', ' <<<"$names" | wc -l)" -ne "$rows" ]; then
-    echo "schema_dtypes.sh: a row of lib/base/dtype_list.h does not start with 'DDP_DTYPE(SYMBOL, name,'" >&2
+    echo "schema_dtypes.sh: a row of lib/base/dtype_list.h does not start with 'DDP_DTYPE(SYMBOL, \"name\",'" >&2
     exit 1
 fi
 list="\"dtype\": {\"enum\": [${names}null]"

@@ -75,6 +75,7 @@ GRID_BIN = $(filter %/test_coll_grid %/test_coll_groups %/test_coll_huge,$(UNIT_
 .PHONY: grid
 grid: $(GRID_BIN) $(MODULES) ## test every combination in the grids of the collectives
 	$(Q)for t in $(GRID_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done
+	$(Q)$(if $(MPI_FLAVOURS),GRID_RANKS='1 2 3 4 5 6 7 8' TEST_TIMEOUT=1800 $(PROVE) tests/mpi/coll_grid.bats)
 	$(Q)for f in $(MPI_FLAVOURS); do echo "# $$f: 2^31 + 8 elements"; \
 	  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec.$$f -n 2 \
 	  $(O)/tests/grid/test_coll_huge --mpi $(abspath $(O)) --full || exit 1; done

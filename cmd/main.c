@@ -171,7 +171,7 @@ out:
 /* Runs a command line of nccl-tests. */
 static int run_nccl_line(struct ddp_app *app, struct ddp_err *err)
 {
-    struct ddp_nccl_line line;
+    struct ddp_nccl_line line = {.shared = ddp_rank_error_is_shared(app)};
     int rc = ddp_nccl_translate(app->cmd, app->argc - 1, app->argv + 1, &line, err);
     if (rc == 0)
         rc = run_command(app, line.argc, line.argv, err);

@@ -1,6 +1,7 @@
 /* The flags of nccl-tests 2.19, from its src/common.cu (the usage text and getopt table). */
 #include "nccl_flags.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,9 @@ enum action {
     SIZE,   /* like COPY, for a size */
     ONLY,   /* not translated; accepted only with the value `ours`, as ddpbench always does */
     FACTOR, /* like COPY; 1 is dropped */
-    MEMORY  /* 1 becomes --memory registered, 0 is dropped */
+    MEMORY, /* 1 becomes --memory registered, 2 becomes --memory window, 0 is dropped */
+    GRAPH,  /* a number other than 0 becomes --graph */
+    RANKS   /* multiplies the number of ranks, which becomes --ranks */
 };
 
 struct flag {
@@ -37,12 +40,11 @@ struct flag {
     const char *why;  /* ONLY: the hint for any other value */
 };
 
-static const char ranks_here[] = "a rank is a process here: use --ranks N, or mpiexec -n N";
 static const char cuda_only[] = "this flag concerns only CUDA and NCCL";
 
 static const struct flag flags[] = {
-    {'t', "nthreads", ONLY, "1", ranks_here},
-    {'g', "ngpus", ONLY, "1", ranks_here},
+    {'t', "nthreads", RANKS, "ranks", NULL},
+    {'g', "ngpus", RANKS, "ranks", NULL},
     {'b', "minbytes", SIZE, "min-bytes", NULL},
     {'e', "maxbytes", SIZE, "max-bytes", NULL},
     {'i', "stepbytes", SIZE, "step-bytes", NULL},
@@ -59,7 +61,7 @@ static const struct flag flags[] = {
     {'z', "blocking", ONLY, "0", "ddpbench waits for every operation and times it alone"},
     {'y', "stream_null", ONLY, "0", cuda_only},
     {'T', "timeout", COPY, "timeout", NULL},
-    {'G', "cudagraph", ONLY, "0", cuda_only},
+    {'G', "cudagraph", GRAPH, "graph", NULL},
     {'C', "report_cputime", ONLY, "0", "ddpbench has one time: from start to end of the operation"},
     {'a', "average", ONLY, "3", "the time of an iteration is that of the slowest rank (-a 3)"},
     {'R', "local_register", MEMORY, "memory", NULL},
@@ -143,6 +145,58 @@ static bool has(const struct ddp_nccl_line *line, const char *name)
     return false;
 }
 
+/* Reads the value of a flag that takes a whole number. */
+static int number(const struct flag *f, const char *value, int64_t least, int64_t *out,
+                  struct ddp_err *err)
+{
+    char *end;
+    *out = strtol(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || *out < least || *out > INT_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "-%c %s (--%s): not a whole number of at least %d",
+                        f->letter, value, f->name, (int)least);
+    return 0;
+}
+
+/* Multiplies the number of ranks. nccl-tests runs them as threads of one process, one per GPU. */
+static int add_ranks(const struct flag *f, const char *value, struct ddp_nccl_line *line,
+                     struct ddp_err *err)
+{
+    int64_t n = 0;
+    DDP_TRY(number(f, value, 1, &n, err));
+    if (n == 1)
+        return 0;
+    if (line->shared) {
+        ddp_fail(err, DDP_EUSAGE, "-%c %s: a process that a launcher has started is one rank here",
+                 f->letter, value);
+        return ddp_hint(err, "use -%c 1 and let the launcher start one process per GPU", f->letter);
+    }
+    line->ranks = DDP_MIN(line->ranks * n, (int64_t)INT_MAX);
+    return 0;
+}
+
+static int add_graph(const struct flag *f, const char *value, struct ddp_nccl_line *line,
+                     struct ddp_err *err)
+{
+    int64_t n = 0;
+    DDP_TRY(number(f, value, 0, &n, err));
+    return n == 0 || has(line, f->ours) ? 0 : add(line, "", "--graph", err);
+}
+
+/* Adds --ranks if -t or -g ask for several ranks. */
+static int add_rank_count(struct ddp_nccl_line *line, struct ddp_err *err)
+{
+    char text[24];
+    if (line->ranks == 1)
+        return 0;
+    if (has(line, "ranks"))
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--ranks cannot be combined with -g and -t of nccl-tests, "
+                        "which ask for %lld ranks",
+                        (long long)line->ranks);
+    snprintf(text, sizeof text, "%lld", (long long)line->ranks);
+    return add(line, "ranks", text, err);
+}
+
 static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char *value,
                     struct ddp_nccl_line *line, struct ddp_err *err)
 {
@@ -153,10 +207,16 @@ static int add_flag(const struct ddp_cmd *cmd, const struct flag *f, const char 
     case FACTOR: /* -f 1 means the same as no -f */
         return strcmp(value, "1") == 0 ? 0 : add(line, f->ours, value, err);
     case MEMORY:
-        if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-            return ddp_fail(err, DDP_EUSAGE, "-R %s: use 1 (registered memory) or 0 (plain memory)",
+        if (value[0] < '0' || value[0] > '2' || value[1] != '\0')
+            return ddp_fail(err, DDP_EUSAGE,
+                            "-R %s: use 0 (plain memory), 1 (registered memory) or 2 (windows)",
                             value);
-        return value[0] == '0' ? 0 : add(line, f->ours, "registered", err);
+        return value[0] == '0' ? 0
+                               : add(line, f->ours, value[0] == '1' ? "registered" : "window", err);
+    case GRAPH:
+        return add_graph(f, value, line, err);
+    case RANKS:
+        return add_ranks(f, value, line, err);
     case SIZE:
         return add_size(line, f->ours, value, err);
     default:
@@ -206,6 +266,7 @@ int ddp_nccl_translate(const struct ddp_cmd *cmd, int argc, char *const *argv,
                        struct ddp_nccl_line *out, struct ddp_err *err)
 {
     out->argc = 0;
+    out->ranks = 1;
     DDP_TRY(add(out, "", cmd->name, err));
     for (int i = 1; i < argc; i++) {
         const char *value;
@@ -219,6 +280,7 @@ int ddp_nccl_translate(const struct ddp_cmd *cmd, int argc, char *const *argv,
         DDP_TRY(add_flag(cmd, f, value ? value : argv[++i], out, err));
     }
     drop_step(out);
+    DDP_TRY(add_rank_count(out, err));
     return add_defaults(out, err);
 }
 

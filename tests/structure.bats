@@ -80,10 +80,10 @@ count() {
 }
 
 @test "an element type is one row of dtype_list.h and its kernels" {
-    for type in I32 U8 F64; do
+    for type in I32 U8 F64 I8 U32 I64 U64 FP8_E4M3; do
         none "DDP_$type\\b" lib/base/*.c lib/base/dtype*.h lib/coll/coll_p2p.[ch] lib/comm/mpi/* lib/comm/nccl/*
     done
-    [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 6 ]
+    [ "$(grep -c '^DDP_DTYPE(' lib/base/dtype_list.h)" -ge 12 ]
 }
 
 @test "the type that make trial adds fits the tree: a row and kernels in three files" {

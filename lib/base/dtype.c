@@ -6,7 +6,7 @@
 #include "base/dtype_info.h"
 
 const char *const ddp_dtype_names[] = {
-#define DDP_DTYPE(symbol, name, ...) #name,
+#define DDP_DTYPE(symbol, name, ...) name,
 #include "base/dtype_list.h"
 #undef DDP_DTYPE
     NULL,
@@ -33,18 +33,23 @@ const char *ddp_op_name(enum ddp_op op)
     return ddp_op_names[op];
 }
 
-int ddp_dtype_parse(const char *name)
+/* Returns whether the aliases contain the name. */
+static bool has_alias(const char *aliases, const char *name)
 {
     const size_t length = strlen(name);
-    if (length == 0 || strchr(name, ' ') != NULL) /* spaces separate the aliases */
+    for (const char *at = strstr(aliases, name); at != NULL; at = strstr(at + 1, name))
+        if (at[-1] == ' ' && at[length] == ' ')
+            return true;
+    return false;
+}
+
+int ddp_dtype_parse(const char *name)
+{
+    if (name[0] == '\0' || strchr(name, ' ') != NULL) /* spaces separate the aliases */
         return -1;
-    for (int i = 0; i < DDP_DTYPE_COUNT; i++) {
-        const char *alias = strstr(ddp_dtypes[i].aliases, name);
-        if (strcmp(name, ddp_dtypes[i].name) == 0)
+    for (int i = 0; i < DDP_DTYPE_COUNT; i++)
+        if (strcmp(name, ddp_dtypes[i].name) == 0 || has_alias(ddp_dtypes[i].aliases, name))
             return i;
-        if (alias != NULL && alias[-1] == ' ' && alias[length] == ' ')
-            return i;
-    }
     return -1;
 }
 

@@ -22,7 +22,7 @@ extern const char *const ddp_dtype_names[], *const ddp_op_names[];
 
 /* Returns the size of one element in bytes. */
 size_t ddp_dtype_size(enum ddp_dtype dtype);
-/* Returns the canonical name: "f32", "f16", "bf16", "f64", "i32", "u8". */
+/* Returns the canonical name, such as "f32", "bf16" or "fp8-e4m3". */
 const char *ddp_dtype_name(enum ddp_dtype dtype);
 /* Returns the canonical name: "sum", "avg", "prod", "min", "max". */
 const char *ddp_op_name(enum ddp_op op);

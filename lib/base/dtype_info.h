@@ -22,7 +22,7 @@ struct ddp_dtype_info {
  * constant. */
 static const struct ddp_dtype_info ddp_dtypes[DDP_DTYPE_COUNT] = {
 #define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
-    [DDP_##symbol] = {#name, aliases, sizeof(type), DDP_##kind, digits, DDP_##mean},
+    [DDP_##symbol] = {name, aliases, sizeof(type), DDP_##kind, digits, DDP_##mean},
 #include "base/dtype_list.h"
 #undef DDP_DTYPE
 };
@@ -36,6 +36,13 @@ static inline bool ddp_dtype_is_integer(enum ddp_dtype dtype)
 static inline bool ddp_dtype_is_half(enum ddp_dtype dtype)
 {
     return ddp_dtypes[dtype].kind == DDP_FLOAT && ddp_dtypes[dtype].size == 2;
+}
+
+/* Returns whether the type is a float of 16 or 8 bits. Such elements are combined in f32 and
+ * rounded once. */
+static inline bool ddp_dtype_is_narrow(enum ddp_dtype dtype)
+{
+    return ddp_dtypes[dtype].kind == DDP_FLOAT && ddp_dtypes[dtype].size < 4;
 }
 
 #endif

@@ -200,16 +200,17 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
 #define REDUCE(type, operation)                                                                    \
     {                                                                                              \
         .name = "reduce/" #type "/" #operation, .run = run_reduce, .begin = begin_reduce,          \
-        .bytes_each = 3, .dtype = (enum ddp_dtype)DDP_TYPE_##type, .op = DDP_OP_##operation        \
+        .bytes_each = 3, .dtype = DDP_TYPE_##type, .op = DDP_OP_##operation                        \
     }
-enum {
-#define DDP_DTYPE(symbol, name, ...) DDP_TYPE_##name = DDP_##symbol,
-#include "base/dtype_list.h"
-#undef DDP_DTYPE
-};
-#define DDP_OP_sum DDP_SUM
-#define DDP_OP_avg DDP_AVG
-#define DDP_OP_max DDP_MAX
+#define DDP_TYPE_f32  DDP_F32
+#define DDP_TYPE_f64  DDP_F64
+#define DDP_TYPE_f16  DDP_F16
+#define DDP_TYPE_bf16 DDP_BF16
+#define DDP_TYPE_i32  DDP_I32
+#define DDP_TYPE_u8   DDP_U8
+#define DDP_OP_sum    DDP_SUM
+#define DDP_OP_avg    DDP_AVG
+#define DDP_OP_max    DDP_MAX
 
 /* text: the density, which is also part of the name. */
 #define THRESHOLD(text)                                                                            \

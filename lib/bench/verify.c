@@ -3,8 +3,9 @@
  *
  * The expected average of f32 and f64 is the exact sum divided by the number of ranks n and rounded
  * once to the type. The division is exact if n is a power of two. Otherwise device.h defines the
- * rounding. For averages of 16-bit floats, the inputs are chosen such that, in f32 arithmetic, a
- * division before the sum gives the same bits as a division after it (see divisible). */
+ * rounding. For averages of floats of 16 and 8 bits, the inputs are chosen such that, in f32
+ * arithmetic, a division before the sum gives the same bits as a division after it (see
+ * divisible). */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,18 +26,34 @@ static int exact_sum(enum ddp_dtype dtype)
     return (1 << DDP_MIN(info->digits, 30)) - (info->kind == DDP_UNSIGNED);
 }
 
-/* Returns the maximum number of factors of 2 in a product. A u8 can hold 2^7. For the other types
- * 2^8 is enough. */
+/* Returns the maximum number of factors of 2 in a product: the power that an integer of 8 bits can
+ * hold, and 8 for the other types. */
 static int exact_twos(enum ddp_dtype dtype)
 {
     return ddp_dtype_is_integer(dtype) ? DDP_MIN(ddp_dtypes[dtype].digits - 1, 8) : 8;
+}
+
+/* Returns whether the type is an integer with more bits than a predicted value. Its elements are
+ * predicted values times a scale. */
+static bool is_scaled(enum ddp_dtype dtype)
+{
+    return ddp_dtype_is_integer(dtype) && ddp_dtypes[dtype].digits > 31;
+}
+
+/* Returns the scale with which predicted values of 30 bits fill all bits of the type. A product
+ * is not scaled, because each of its factors would multiply it by the scale. */
+static int64_t scale_of(enum ddp_dtype dtype, enum ddp_op op)
+{
+    if (!is_scaled(dtype) || op == DDP_PROD)
+        return 1;
+    return ((int64_t)1 << (ddp_dtypes[dtype].digits - 30)) - 1;
 }
 
 /* Returns the bits of the widest range whose values are exact in the type. Used for min, max and
  * the average of integers, whose sum is computed in 64 bits. */
 static int widest_bits(enum ddp_dtype dtype)
 {
-    return DDP_MIN(ddp_dtypes[dtype].digits, 31);
+    return is_scaled(dtype) ? 30 : DDP_MIN(ddp_dtypes[dtype].digits, 31);
 }
 
 /* Returns the range for sums. All ranks are active if `limit` allows the value 1 on each of them.
@@ -50,29 +67,33 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
                                   .bits = is_unsigned, /* 0 bits unsigned would be all zeros */
                                   .active = (int)DDP_MIN((int64_t)ranks, limit),
                                   .ranks = ranks,
-                                  .factor = 1};
+                                  .factor = 1,
+                                  .scale = scale_of(dtype, DDP_SUM)};
     while (in.bits < 30 && in.active * (((int64_t)2 << in.bits) - is_unsigned) <= limit)
         in.bits++;
     return in;
 }
 
-/* Returns the range for averages of 16-bit floats. An algorithm may divide before or after the sum.
- * Both are exact if every value is a multiple of the largest odd divisor of the number of ranks.
- * Each quotient is then an integer divided by a power of two, and has no more bits than a value of
- * a sum. If the odd divisor is so large that such values do not fit, only one rank per element has
- * a value other than 0. The average is then this value divided by the number of ranks, and is
- * rounded once in either order. */
+/* Returns the range for averages of floats of 16 and 8 bits. An algorithm may divide before or
+ * after the sum. Both are exact if every value is a multiple of the largest odd divisor of the
+ * number of ranks. Each quotient is then an integer divided by a power of two, and has no more bits
+ * than a value of a sum. If the odd divisor is so large that such values do not fit, only one rank
+ * per element has a value other than 0. The average is then this value divided by the number of
+ * ranks, and is rounded once in either order. With more than 256 ranks, a quotient of 8 bits may
+ * round to zero. The values are then not negative, because the sum of -0 and 0 would be 0. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);
     int odd = ranks;
     while (odd % 2 == 0)
         odd /= 2;
-    if ((int64_t)odd << in.bits <= exact_sum(dtype)) {
+    const bool vanishes = ddp_dtypes[dtype].size == 1 && ranks > 256;
+    if ((int64_t)odd << in.bits <= exact_sum(dtype) && !vanishes) {
         in.factor = odd;
     } else {
         in.active = 1;
-        in.bits = 7;
+        in.bits = DDP_MIN(ddp_dtypes[dtype].digits - 1, 7);
+        in.range = vanishes ? DDP_VERIFY_UNSIGNED : in.range;
     }
     return in;
 }
@@ -80,10 +101,11 @@ static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 struct ddp_verify_input ddp_verify_input_of(enum ddp_dtype dtype, enum ddp_op op, int ranks)
 {
     bool is_unsigned = ddp_dtypes[dtype].kind == DDP_UNSIGNED;
-    struct ddp_verify_input in = {.active = ranks, .ranks = ranks, .factor = 1};
-    if (op == DDP_AVG && ddp_dtype_is_half(dtype))
+    struct ddp_verify_input in = {
+        .active = ranks, .ranks = ranks, .factor = 1, .scale = scale_of(dtype, op)};
+    if (op == DDP_AVG && ddp_dtype_is_narrow(dtype))
         return divisible(dtype, ranks);
-    if (op == DDP_SUM || (op == DDP_AVG && !ddp_dtype_is_integer(dtype)))
+    if (op == DDP_SUM || (op == DDP_AVG && ddp_dtypes[dtype].mean == dtype))
         return summable(dtype, ranks);
     in.range = is_unsigned ? DDP_VERIFY_UNSIGNED : DDP_VERIFY_SIGNED;
     in.bits = widest_bits(dtype);
@@ -194,18 +216,42 @@ static inline uint16_t to_bf16(float x)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-static void encode_integers(size_t size, const int32_t *value, size_t n, union typed *out)
+/* Converts x to a float of 8 bits, rounding to nearest even. x must not exceed the range.
+ * Magnitudes below `least`, the least normal number, are rounded by adding a number whose ulp is
+ * the subnormal step. */
+static inline uint8_t to_fp8(float x, uint32_t fraction, uint32_t bias)
 {
+    const uint32_t shift = 23 - fraction, least = (128 - bias) << 23;
+    const uint32_t step = (151 - bias - fraction) << 23;
+    uint32_t bits, sum_bits;
+    float size, step_value;
+    memcpy(&bits, &x, sizeof bits);
+    memcpy(&step_value, &step, sizeof step_value);
+    uint32_t size_bits = bits & 0x7fffffffu;
+    memcpy(&size, &size_bits, sizeof size);
+    size += step_value;
+    memcpy(&sum_bits, &size, sizeof sum_bits);
+    uint32_t half = (1u << (shift - 1)) - 1 + ((size_bits >> shift) & 1u);
+    uint32_t normal = (size_bits + half - ((127 - bias) << 23)) >> shift;
+    return (uint8_t)((size_bits < least ? sum_bits - step : normal) | ((bits >> 24) & 0x80u));
+}
+
+static void encode_integers(size_t size, const int32_t *value, size_t n, int64_t scale,
+                            union typed *out)
+{
+    for (size_t j = 0; size == 8 && j < n; j++)
+        out->u64[j] = (uint64_t)value[j] * (uint64_t)scale;
     for (size_t j = 0; size == 4 && j < n; j++)
-        out->u32[j] = (uint32_t)value[j];
+        out->u32[j] = (uint32_t)value[j] * (uint32_t)scale;
     for (size_t j = 0; size == 2 && j < n; j++)
         out->u16[j] = (uint16_t)value[j];
     for (size_t j = 0; size == 1 && j < n; j++)
         out->u8[j] = (uint8_t)value[j];
 }
 
-/* Sets out[j] to value[j] / divisor in the data type. Integers are not divided. */
-static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor,
+/* Sets out[j] to value[j] / divisor in the data type. Integers are multiplied by `scale` and not
+ * divided. */
+static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int divisor, int64_t scale,
                    union typed *out)
 {
     float d = (float)divisor;
@@ -226,8 +272,16 @@ static void encode(enum ddp_dtype dtype, const int32_t *value, size_t n, int div
         for (size_t j = 0; j < n; j++)
             out->u16[j] = to_bf16((float)value[j] / d);
         break;
+    case DDP_FP8_E4M3:
+        for (size_t j = 0; j < n; j++)
+            out->u8[j] = to_fp8((float)value[j] / d, 3, 7);
+        break;
+    case DDP_FP8_E5M2:
+        for (size_t j = 0; j < n; j++)
+            out->u8[j] = to_fp8((float)value[j] / d, 2, 15);
+        break;
     default:
-        encode_integers(ddp_dtypes[dtype].size, value, n, out);
+        encode_integers(ddp_dtypes[dtype].size, value, n, scale, out);
         break;
     }
 }
@@ -254,9 +308,21 @@ static void combine(enum ddp_op op, int32_t *into, const int32_t *value, size_t 
     }
 }
 
-/* Computes the mean of integers: the 64-bit sum divided by n, truncated toward zero. The division
- * uses double. A quotient has at most 31 bits, so a rounding error cannot reach the next
- * integer. */
+/* Computes the means of 64-bit integers from the sums, which the scale keeps within the type. */
+static void divide_long(struct job *job, size_t n)
+{
+    const int64_t scale = job->input.scale;
+    const bool is_signed = ddp_dtypes[job->dtype].kind == DDP_SIGNED;
+    for (size_t j = 0; j < n; j++) {
+        const int64_t sum = (int64_t)((uint64_t)job->sum64[j] * (uint64_t)scale);
+        job->answer.u64[j] =
+            is_signed ? (uint64_t)(sum / job->ranks) : (uint64_t)sum / (uint64_t)job->ranks;
+    }
+}
+
+/* Computes the mean of integers: the 64-bit sum divided by n, truncated toward zero. For types of
+ * at most 32 bits the division uses double. A quotient has at most 32 bits, so a rounding error
+ * cannot reach the next integer. */
 static void mean_of_integers(struct job *job, size_t first, size_t n)
 {
     memset(job->sum64, 0, n * sizeof *job->sum64);
@@ -265,31 +331,36 @@ static void mean_of_integers(struct job *job, size_t first, size_t n)
         for (size_t j = 0; j < n; j++)
             job->sum64[j] += job->value[j];
     }
+    if (job->elem_bytes == 8) {
+        divide_long(job, n);
+        return;
+    }
     for (size_t j = 0; j < n; j++)
-        job->expected[j] = (int32_t)((double)job->sum64[j] / job->ranks);
+        job->expected[j] =
+            (int32_t)(int64_t)((double)(job->sum64[j] * job->input.scale) / job->ranks);
+    encode(job->dtype, job->expected, n, 1, 1, &job->answer);
 }
 
 /* Computes the expected results of elements [first, first + n), which lie in one block. */
 static void predict_reduced(struct job *job, size_t first, size_t n)
 {
-    bool integer = ddp_dtype_is_integer(job->dtype);
     bool mean = job->op == DDP_AVG;
-    if (mean && integer) {
+    if (mean && ddp_dtype_is_integer(job->dtype)) {
         mean_of_integers(job, first, n);
-    } else {
-        ddp_verify_values(&job->input, 0, job->round, first, n, job->expected);
-        for (int r = 1; r < job->ranks; r++) {
-            ddp_verify_values(&job->input, r, job->round, first, n, job->value);
-            combine(job->op, job->expected, job->value, n);
-        }
+        return;
     }
-    encode(job->dtype, job->expected, n, mean ? job->ranks : 1, &job->answer);
+    ddp_verify_values(&job->input, 0, job->round, first, n, job->expected);
+    for (int r = 1; r < job->ranks; r++) {
+        ddp_verify_values(&job->input, r, job->round, first, n, job->value);
+        combine(job->op, job->expected, job->value, n);
+    }
+    encode(job->dtype, job->expected, n, mean ? job->ranks : 1, job->input.scale, &job->answer);
 }
 
 static void predict_moved(struct job *job, int src, size_t first, size_t n)
 {
     ddp_verify_values(&job->input, src, job->round, first, n, job->expected);
-    encode(job->dtype, job->expected, n, 1, &job->answer);
+    encode(job->dtype, job->expected, n, 1, job->input.scale, &job->answer);
 }
 
 #define COUNT_WRONG(member)                                                                        \
@@ -323,21 +394,45 @@ static uint64_t bits_at(const struct job *job, const union typed *t, size_t j)
     return bits;
 }
 
+/* Returns the number that the bits of a float of `width` bits encode, except infinities and NaNs.
+ */
+static double finite_number(uint64_t bits, int width, int fraction)
+{
+    const int bias = (1 << (width - fraction - 2)) - 1;
+    const int exponent = (int)(bits >> fraction) & (2 * bias + 1);
+    const int low = (int)bits & ((1 << fraction) - 1);
+    const double size = exponent == 0 ? ldexp(low, 1 - bias - fraction)
+                                      : ldexp((1 << fraction) + low, exponent - bias - fraction);
+    return bits >> (width - 1) & 1 ? -size : size;
+}
+
+/* Returns the value of an integer of the type. */
+static double integer_number(const struct ddp_dtype_info *info, uint64_t bits)
+{
+    const int unused = 64 - 8 * (int)info->size;
+    const int64_t value = (int64_t)(bits << unused);
+    return info->kind == DDP_SIGNED ? (double)(value >> unused) : (double)bits;
+}
+
 /* Returns the number that `bits` encode. */
 static double number_of(enum ddp_dtype dtype, uint64_t bits)
 {
-    double sign = bits & 0x8000 ? -1 : 1;
-    int exponent = (int)(bits >> 10) & 31;
+    const double infinity =
+        bits >> (8 * ddp_dtypes[dtype].size - 1) & 1 ? -(double)INFINITY : (double)INFINITY;
     uint32_t low = (uint32_t)bits;
     float f;
     double d;
     switch (dtype) {
     case DDP_F16:
-        if (exponent == 31)
-            return bits & 0x3ff ? (double)NAN : sign * (double)INFINITY;
-        if (exponent == 0)
-            return sign * ldexp((double)(bits & 0x3ff), -24);
-        return sign * ldexp((double)(0x400 | (bits & 0x3ff)), exponent - 25);
+        if ((bits & 0x7c00) == 0x7c00)
+            return bits & 0x3ff ? (double)NAN : infinity;
+        return finite_number(bits, 16, 10);
+    case DDP_FP8_E5M2:
+        if ((bits & 0x7c) == 0x7c)
+            return bits & 3 ? (double)NAN : infinity;
+        return finite_number(bits, 8, 2);
+    case DDP_FP8_E4M3:
+        return (bits & 0x7f) == 0x7f ? (double)NAN : finite_number(bits, 8, 3);
     case DDP_BF16:
         low <<= 16;
         /* fall through */
@@ -348,7 +443,7 @@ static double number_of(enum ddp_dtype dtype, uint64_t bits)
         memcpy(&d, &bits, sizeof d);
         return d;
     default:
-        return ddp_dtypes[dtype].kind == DDP_SIGNED ? (int32_t)low : (double)bits;
+        return integer_number(&ddp_dtypes[dtype], bits);
     }
 }
 
@@ -443,7 +538,7 @@ void ddp_verify_fill(void *buf, size_t first, size_t count, enum ddp_dtype dtype
         size_t at = first + done;
         n = DDP_MIN(count - done, BLOCK - at % BLOCK);
         ddp_verify_values(&input, rank, round, at, n, value);
-        encode(dtype, value, n, 1, &block);
+        encode(dtype, value, n, 1, input.scale, &block);
         memcpy((char *)buf + done * elem_bytes, &block, n * elem_bytes);
     }
 }

@@ -187,7 +187,7 @@ static int scatter_run(struct ddp_comm *comm, const struct ddp_coll_args *args, 
 
 /* Reduce. A rank combines its input with its children's partial sums, the nearest child first, and
  * sends the sum to its parent. Values are therefore combined in the rank order root, root+1, ...,
- * root-1. Only the root uses recv. 16-bit floats are rounded once per combine, at most ceil(log2 n)
+ * root-1. Only the root uses recv. Narrow floats are rounded once per combine, at most ceil(log2 n)
  * times on the path of a value. Averages are computed as struct ddp_reduction describes. */
 
 /* Returns the size of the landing buffers (coll_p2p.h), which come first in scratch. A rank without

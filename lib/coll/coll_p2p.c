@@ -16,7 +16,7 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name, struct ddp
 struct ddp_reduction ddp_reduction_of(int ranks, enum ddp_dtype dtype, enum ddp_op op)
 {
     const bool average = op == DDP_AVG;
-    const bool pre_scale = average && ddp_dtype_is_half(dtype) && ranks > 2;
+    const bool pre_scale = average && ddp_dtype_is_narrow(dtype) && ranks > 2;
     const enum ddp_dtype acc_dtype = average ? ddp_dtypes[dtype].mean : dtype;
     return (struct ddp_reduction){
         .dtype = dtype,

@@ -90,14 +90,16 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
 /* The arithmetic of a reduction whose partial results are sent. ddp_reduction_of() returns it for a
  * call on `ranks` ranks.
  *
- * An average of integers is the exact sum, divided and truncated once. The sum of i32 or u8 values
+ * An average of integers of at most 32 bits is the exact sum, divided and truncated once. The sum
  * over the ranks may not fit the type of the values. Partial sums of such averages are therefore
- * computed and sent in a wider *accumulator type*: f64 for i32 (exact below 2^53) and i32 for u8.
- * All other operations and types use the type of the data.
+ * computed and sent in a wider *accumulator type*: f64 for 32 bits (exact below 2^53) and i32 for 8
+ * bits. All other operations and types use the type of the data. The sum of an average of 64-bit
+ * integers therefore wraps around.
  *
- * An average of 16-bit floats over more than 2 ranks divides each input before the first sum,
- * because a partial sum could overflow although the average does not. The division rounds each
- * input. Two ranks do not divide the inputs, because their only combine adds and divides in f32. */
+ * An average of narrow floats (of 16 or 8 bits) over more than 2 ranks divides each input before
+ * the first sum, because a partial sum could overflow although the average does not. The division
+ * rounds each input. Two ranks do not divide the inputs, because their only combine adds and
+ * divides in f32. */
 struct ddp_reduction {
     /* dtype: type of the data; acc_dtype: type of partial results */
     enum ddp_dtype dtype, acc_dtype;

@@ -10,7 +10,7 @@
  * 69 (2009).
  *
  * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes the result of
- * the chunk, so all ranks get the same bits. 16-bit floats are rounded once per combine, n-1 times
+ * the chunk, so all ranks get the same bits. Narrow floats are rounded once per combine, n-1 times
  * in total. Averages are computed as struct ddp_reduction describes.
  *
  * Cost for S bytes (a chunk has S/n) on n ranks: n-1 steps for each of the two rings. S' is the

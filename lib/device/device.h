@@ -25,11 +25,13 @@ extern "C" {
  * element, in index order, and writes the result to every destination. The order is fixed, so the
  * result does not depend on which rank computes it.
  *
- * f16 and bf16 are combined in f32 and rounded to nearest even once, at the end of the call. Sums
- * and products of i32 and u8 wrap around, but with divisor > 1 the sum is exact. Every NaN result
- * is the canonical quiet NaN: its sign is 0, and the quiet bit is the only mantissa bit that is
- * set. If the sources of min or max contain -0 and 0, the order of the sources decides which of the
- * two is returned. */
+ * Floats of 16 and 8 bits are combined in f32 and rounded to nearest even once, at the end of the
+ * call. Results that exceed the range become infinite, or NaN in fp8-e4m3, which has no infinity.
+ * Sums and products of integers wrap around. With divisor > 1 the sum is exact, except that sums of
+ * 64-bit integers wrap around. Every NaN result is the canonical quiet NaN: its sign is 0, and the
+ * quiet bit is the only mantissa bit that is set (fp8-e4m3: all bits but the sign are set). If the
+ * sources of min or max contain -0 and 0, the order of the sources decides which of the two is
+ * returned. */
 struct ddp_reduce {
     /* Arrays [count]. Each array receives the result. A destination may be one of the sources. No
      * two arrays overlap partly. */
@@ -41,8 +43,9 @@ struct ddp_reduce {
     enum ddp_dtype dtype;
     enum ddp_op op; /* DDP_AVG is summed like DDP_SUM */
     /* The combined value is divided by this number. 1 means no division. Other divisors are allowed
-     * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero. If
-     * the divisor is a power of two, floats are multiplied by 1/divisor. The bits are the same. */
+     * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero and
+     * must fit the type. If the divisor is a power of two, floats are multiplied by 1/divisor. The
+     * bits are the same. */
     int divisor;
     int remote; /* hint: index of the source that is most likely in another core's cache */
 };
@@ -59,6 +62,7 @@ struct ddp_device_info {
     char runtime[64];     /* "CUDA 13.0, driver for CUDA 13.0" */
     int64_t memory_bytes; /* total memory, whether free or in use */
     int multiprocessors, l2_bytes;
+    int capability; /* CUDA's compute capability: 90 for 9.0 */
 };
 
 struct ddp_device {

@@ -56,6 +56,45 @@ DDP_BOTH uint16_t ddp_half_narrow(float x, enum ddp_dtype type)
     return type == DDP_F16 ? ddp_f16_narrow(x) : ddp_bf16_narrow(x);
 }
 
+/* Converts an 8-bit float to f32 exactly. A NaN becomes quiet and keeps its sign. fp8-e5m2 is the
+ * upper half of an f16. fp8-e4m3 has the fields of an f16 whose exponent is less by 8. Its only NaN
+ * has all bits but the sign set, and it has no infinity. */
+DDP_BOTH float ddp_fp8_widen(uint8_t c, enum ddp_dtype type)
+{
+    if ((c & 0x7f) > (type == DDP_FP8_E4M3 ? 0x7e : 0x7c))
+        return ddp_f32_from((uint32_t)(c & 0x80) << 24 | 0x7fc00000u);
+    if (type == DDP_FP8_E5M2)
+        return ddp_f16_widen((uint16_t)(c << 8));
+    return ddp_f16_widen((uint16_t)((c & 0x80) << 8 | (c & 0x7f) << 7)) * 256.0f;
+}
+
+/* Rounds x to nearest even, as ml-dtypes does, and keeps its sign. A magnitude above 464 becomes
+ * NaN in fp8-e4m3. A magnitude of at least 61440 becomes infinite in fp8-e5m2. Subnormal results
+ * are rounded by adding a number whose ulp is the subnormal step. */
+DDP_BOTH uint8_t ddp_fp8_narrow(float x, enum ddp_dtype type)
+{
+    const int e4m3 = type == DDP_FP8_E4M3, shift = e4m3 ? 20 : 21;
+    const uint32_t bits = ddp_f32_bits(x), sign = (bits >> 24) & 0x80u, a = bits & 0x7fffffffu;
+    if (a > (e4m3 ? 0x43e80000u : 0x7f800000u))
+        return (uint8_t)(sign | (e4m3 ? 0x7fu : 0x7eu));
+    if (!e4m3 && a >= 0x47700000u)
+        return (uint8_t)(sign | 0x7cu);
+    if (a < (e4m3 ? 0x3c800000u : 0x38800000u)) {
+        const float step = e4m3 ? 16384.0f : 128.0f;
+        return (uint8_t)(sign | (ddp_f32_bits(ddp_f32_from(a) + step) - ddp_f32_bits(step)));
+    }
+    return (uint8_t)(sign | ((a + (1u << (shift - 1)) - 1u + ((a >> shift) & 1u) -
+                              ((e4m3 ? 120u : 112u) << 23)) >>
+                             shift));
+}
+
+/* Rounds the result of a reduction. A NaN becomes positive. */
+DDP_BOTH uint8_t ddp_fp8_result(float x, enum ddp_dtype type)
+{
+    const uint8_t c = ddp_fp8_narrow(ddp_f32_canonical(x), type);
+    return type == DDP_FP8_E4M3 && c == 0xffu ? (uint8_t)0x7fu : c;
+}
+
 /* Scales and clips x, as `narrow` does before it rounds. clip is INFINITY if there is no limit. */
 DDP_BOTH float ddp_narrow_value(float x, float scale, float clip)
 {
@@ -111,37 +150,19 @@ DDP_BOTH double ddp_combine_f64(double a, double b, enum ddp_op op)
     return op == DDP_PROD ? a * b : a + b;
 }
 
-/* The operands are the bits of an i32. Sums and products wrap around. */
-DDP_BOTH uint32_t ddp_combine_i32(uint32_t a, uint32_t b, enum ddp_op op)
-{
-    if (op == DDP_MIN)
-        return (int32_t)a < (int32_t)b ? a : b;
-    if (op == DDP_MAX)
-        return (int32_t)a > (int32_t)b ? a : b;
-    return op == DDP_PROD ? a * b : a + b;
-}
-
-DDP_BOTH uint8_t ddp_combine_u8(uint8_t a, uint8_t b, enum ddp_op op)
-{
-    if (op == DDP_MIN)
-        return a < b ? a : b;
-    if (op == DDP_MAX)
-        return a > b ? a : b;
-    return (uint8_t)(op == DDP_PROD ? (uint32_t)a * b : (uint32_t)a + b);
-}
-
 /* The last operation on a combined value: the division by struct ddp_reduce's divisor. */
 enum ddp_finish_op { DDP_FINISH_NONE, DDP_FINISH_MULTIPLY, DDP_FINISH_DIVIDE };
 struct ddp_finish {
     enum ddp_finish_op how;
     /* 1/divisor for DDP_FINISH_MULTIPLY, else the divisor. 1/divisor is exact for powers of two. */
     double scale;
+    int divisor;
 };
 
 /* Returns how to divide by a divisor from 1 to 2^24 - 1. */
 DDP_BOTH struct ddp_finish ddp_finish_of(int divisor)
 {
-    struct ddp_finish f = {DDP_FINISH_NONE, 1.0};
+    struct ddp_finish f = {DDP_FINISH_NONE, 1.0, divisor};
     if (divisor == 1)
         return f;
     f.how = (divisor & (divisor - 1)) == 0 ? DDP_FINISH_MULTIPLY : DDP_FINISH_DIVIDE;

@@ -35,9 +35,12 @@ struct ddp_verify_input {
      * round decide which ranks are active. */
     int active;
     int ranks;
-    /* All values are multiples of this factor. The factor is 1, except for averages of 16-bit
-     * floats, for which it can make the division exact. */
+    /* All values are multiples of this factor. The factor is 1, except for averages of floats of 16
+     * and 8 bits, for which it can make the division exact. */
     int32_t factor;
+    /* An element is a value times this number. It is 1, except for integers with more than 31
+     * bits, where it makes the elements fill all bits of the type. */
+    int64_t scale;
 };
 
 /* The values of an array: the input of rank `src`, or the reduction over all ranks if src is -1. */
@@ -98,8 +101,9 @@ DDP_BOTH int64_t ddp_input_combine(enum ddp_op op, int64_t a, int64_t b)
     return a + b;
 }
 
-/* Returns the bits of value / divisor in the type. Quotients of integers are truncated. */
-DDP_BOTH uint64_t ddp_input_encode(enum ddp_dtype dtype, int64_t value, int divisor)
+/* Returns the bits of value * scale / divisor in the type. scale is 1 for floats. Quotients of
+ * integers are truncated. */
+DDP_BOTH uint64_t ddp_input_encode(enum ddp_dtype dtype, int64_t value, int64_t scale, int divisor)
 {
     const float f = (float)(int32_t)value / (float)divisor;
     double d;
@@ -114,10 +118,18 @@ DDP_BOTH uint64_t ddp_input_encode(enum ddp_dtype dtype, int64_t value, int divi
         d = (double)(int32_t)value / divisor;
         memcpy(&bits, &d, sizeof(bits));
         return bits;
+    case DDP_FP8_E4M3:
+    case DDP_FP8_E5M2:
+        return ddp_fp8_result(f, dtype);
+    case DDP_I8:
     case DDP_U8:
-        return (uint8_t)((double)value / divisor);
+        return (uint8_t)(value / divisor);
+    case DDP_U64:
+        return (uint64_t)value * (uint64_t)scale / (uint64_t)divisor;
+    case DDP_I64:
+        return (uint64_t)((int64_t)((uint64_t)value * (uint64_t)scale) / divisor);
     default:
-        return (uint32_t)(int32_t)((double)value / divisor);
+        return (uint32_t)(value * scale / divisor);
     }
 }
 
@@ -125,11 +137,12 @@ DDP_BOTH uint64_t ddp_input_encode(enum ddp_dtype dtype, int64_t value, int divi
 DDP_BOTH uint64_t ddp_expected_bits(const struct ddp_expected *e, uint64_t index)
 {
     if (e->src >= 0)
-        return ddp_input_encode(e->dtype, ddp_input_value(&e->input, e->src, e->round, index), 1);
+        return ddp_input_encode(e->dtype, ddp_input_value(&e->input, e->src, e->round, index),
+                                e->input.scale, 1);
     int64_t value = ddp_input_value(&e->input, 0, e->round, index);
     for (int r = 1; r < e->input.ranks; r++)
         value = ddp_input_combine(e->op, value, ddp_input_value(&e->input, r, e->round, index));
-    return ddp_input_encode(e->dtype, value, e->op == DDP_AVG ? e->input.ranks : 1);
+    return ddp_input_encode(e->dtype, value, e->input.scale, e->op == DDP_AVG ? e->input.ranks : 1);
 }
 
 /* Returns the bits of element i of data, whose elements have `bytes` bytes. */

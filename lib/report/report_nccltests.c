@@ -14,11 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "record/provenance.h"
 #include "report/report_parts.h"
 
-static const char *const type_names[] = {"float", "half", "bfloat16", "double", "int32", "uint8"};
+/* Stores the name of the type in nccl-tests, which is its first alias. */
+static void type_name(char *out, size_t out_bytes, enum ddp_dtype dtype)
+{
+    const char *first = ddp_dtypes[dtype].aliases + 1;
+    snprintf(out, out_bytes, "%.*s", (int)strcspn(first, " "), first);
+}
 
 /* True if the points differ at most in their placement, so that they form one row. */
 static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
@@ -148,8 +154,10 @@ static void row(const struct ddp_point *a, const struct ddp_point *b, struct ddp
     const struct ddp_point_spec *s = &a->spec;
     const struct ddp_point *in = s->placement == DDP_IN_PLACE ? a : b;
     const struct ddp_point *out_of_place = s->placement == DDP_IN_PLACE ? b : a;
+    char type[16];
+    type_name(type, sizeof type, s->dtype);
     ddp_strbuf_addf(out, "%12llu  %12llu  %8s  %6s  %6d", (unsigned long long)s->size_bytes,
-                    (unsigned long long)s->count, type_names[s->dtype],
+                    (unsigned long long)s->count, type,
                     ddp_coll_reduces(s->coll) ? ddp_op_name(s->op) : "none",
                     ddp_coll_has_root(s->coll) ? s->root : -1);
     half(out_of_place, out);

@@ -325,7 +325,7 @@ END
     [[ $output == *"do not compile together"* ]]
     rm lib/base/plain.h
 
-    sed -i 's/^DDP_DTYPE(U8, u8, /DDP_DTYPE(U8, byte, /' lib/base/dtype_list.h
+    sed -i 's/^DDP_DTYPE(U8, "u8", /DDP_DTYPE(U8, "byte", /' lib/base/dtype_list.h
     run ! ci/schema_dtypes.sh
     [[ $output == *"make schema"* ]]
     ci/schema_dtypes.sh --fix

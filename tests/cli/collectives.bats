@@ -26,8 +26,8 @@ setup() {
 
 @test "all types, and operations where there are any; one and two ranks" {
     for c in $moving; do
-        cases=("-d f32,f16,bf16,f64,i32,u8")
-        case $c in reduce*) cases+=("-d f32,u8 -o avg,prod,min,max") ;; esac
+        cases=("-d all")
+        case $c in reduce*) cases+=("-d f32,u8,i64,fp8-e5m2 -o avg,prod,min,max") ;; esac
         for case in "${cases[@]}"; do
             # shellcheck disable=SC2086 # a list of options
             ok "$c" --ranks 1,2 -n 1 -w 0 --size 0,8,4000 $case --check all --json r.json

@@ -100,7 +100,17 @@ END
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 1M -e 3M --dry-run --ranks 2
     [ "$(grep -c '^allreduce/.*/in/' <<<"$output")" = 3 ]
     run -0 --separate-stderr "$ddpbench" all_reduce_perf -b8 -e8 -o all -d all -t 1 -p 0 -z 0 -G 0 -a 3 -R 1 -T 0 -m 1 -N 1 --dry-run --ranks 2
-    [ "$(grep -c '^allreduce/.*/in/registered' <<<"$output")" = 30 ]
+    [ "$(grep -c '^allreduce/.*/in/registered' <<<"$output")" = 60 ]
+    # -g GPUs of -t threads are as many ranks
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 8 -t 1 -g 3 -d int8 --dry-run
+    [[ $output == *allreduce/*/i8/*/n3/8/* ]] || { echo "$output"; false; }
+    "$ddpbench" all_reduce_perf -b 8 -e 8 -t 2 -g 2 -n 3 -d uint64,f8e4m3 --backend shm --json four.json
+    [ "$(json four.json '{(q["ranks"], q["dtype"]) for q in d["points"]} == {(4, "u64"), (4, "fp8-e4m3")}')" = True ]
+    # names of all types, as nccl-tests prints them
+    run -0 --separate-stderr "$ddpbench" all_reduce_perf -b 64 -e 64 -n 1 -d all --backend shm --ranks 2
+    for name in float half bfloat16 double int32 uint8 int8 uint32 int64 uint64 f8e4m3 f8e5m2; do
+        grep -qP "^ +64 +\d+ +$name +sum " <<<"$output" || { echo "$name: $output"; false; }
+    done
     for other in all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv; do
         run -0 --separate-stderr "$ddpbench" "${other}_perf" -b 1K -e 1K -o sum -d half -n 3 --ranks 2
         [ "$(grep -cP '^ +1024 +512 +half ' <<<"$output")" = 1 ] || { echo "$other: $output"; false; }
@@ -112,18 +122,26 @@ END
 }
 
 @test "a flag of nccl-tests that has no meaning here is named, with what to do instead" {
-    for flag in "-t 2" "-g 8" "-p 1" "-z 1" "-G 1" "-a 1" "-a 0" "-m 4" "-N 3" "-y 1" "-C 1" "-x 2" "-J out.json" "--ngpus 8" "--cudagraph=4" "-t4"; do
+    for flag in "-t 0" "-g x" "-p 1" "-z 1" "-G x" "-a 1" "-a 0" "-m 4" "-N 3" "-y 1" "-C 1" "-x 2" "-J out.json" "-R 3"; do
         # shellcheck disable=SC2086 # words
         run -64 --separate-stderr "$ddpbench" all_reduce_perf -b 8 -e 8 $flag
         [ -z "$output" ]
         error_names "${flag%%[ =0-9]*}" || { echo "$flag: $stderr"; false; }
     done
-    run -64 "$ddpbench" all_reduce_perf -g 8
-    error_names "-g 8" --ngpus
-    hint_names --ranks
+    run -64 "$ddpbench" all_reduce_perf -g 8 --ranks 2
+    error_names --ranks -g
+    run -64 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 \
+        OMPI_COMM_WORLD_LOCAL_SIZE=2 "$ddpbench" all_reduce_perf --ngpus=8
+    error_names "-g 8" launcher
+    # A graph and windows need backend nccl.
+    for flag in "-G 1" "--cudagraph=4" "-R 2"; do
+        # shellcheck disable=SC2086 # words
+        run "$ddpbench" all_reduce_perf -b 8 -e 8 $flag --backend shm --ranks 2
+        [ "$status" = 64 ]
+        error_names shm || { echo "$flag: $output"; false; }
+    done
     run -64 "$ddpbench" all_reduce_perf -b
-    run -64 "$ddpbench" all_reduce_perf -d int8
-    run -64 "$ddpbench" all_reduce_perf -R 2
+    run -64 "$ddpbench" all_reduce_perf -d int4
     run -64 "$ddpbench" hypercube_perf
     run -0 "$ddpbench" all_reduce_perf -h
 }

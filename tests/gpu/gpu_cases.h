@@ -4,6 +4,7 @@
 #ifndef DDP_TEST_GPU_CASES_H
 #define DDP_TEST_GPU_CASES_H
 
+#include "base/dtype_info.h"
 #include "gpu/gpu_lab.h"
 
 static const enum ddp_dtype lab_halves[] = {DDP_F16, DDP_BF16};
@@ -167,9 +168,12 @@ static inline void cases_reduce(const struct lab *lab)
                 for (size_t d = 0; d < DDP_COUNT_OF(divisors); d++) {
                     if (divisors[d] > 1 && op != DDP_SUM && op != DDP_AVG)
                         continue;
+                    const bool averages = divisors[d] > 1 && ddp_dtypes[dtype].kind != DDP_FLOAT;
+                    /* The quotient of integers must fit the type. */
                     struct reduce_case r = {(enum ddp_dtype)dtype,
                                             (enum ddp_op)op,
-                                            divisors[d],
+                                            averages ? DDP_MAX(divisors[d], sources[s])
+                                                     : divisors[d],
                                             sources[s],
                                             1 + (int)(s % 3),
                                             sizes[(s + d) % DDP_COUNT_OF(sizes)],

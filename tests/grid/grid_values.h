@@ -11,9 +11,9 @@
 #include "unit/half_ref.h"
 
 /* Returns an input value: a small integer, so that sums and products are exact in every type.
- * Products over 8 ranks reach 2^8, which wraps to 0 in u8. For averages of 16-bit floats it is a
- * multiple of the odd part of the number of ranks, so that dividing before or after the sum gives
- * the same. */
+ * Products over 8 ranks reach 2^8, which wraps to 0 in integers of 8 bits. For averages of floats
+ * of 16 and 8 bits it is a multiple of the odd part of the number of ranks, so that dividing before
+ * or after the sum gives the same. Sums of 8 floats of 8 bits are exact up to 8. */
 static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank, int ranks,
                                  size_t i)
 {
@@ -24,10 +24,14 @@ static inline int64_t grid_input(enum ddp_dtype dtype, enum ddp_op op, int rank,
     /* Averages of unsigned types use sums that exceed the type. Plain sums do not, because they
      * wrap in our algorithms and saturate in the native ones of Open MPI (4.1.4, its AVX code). */
     if (is_unsigned)
-        return op == DDP_AVG ? mixed * (((1 << ddp_dtypes[dtype].digits) - 1) / 10) : mixed;
+        return op == DDP_AVG && ddp_dtypes[dtype].mean != dtype
+                   ? mixed * ((((int64_t)1 << ddp_dtypes[dtype].digits) - 1) / 10)
+                   : mixed;
     while (ranks % 2 == 0)
         ranks /= 2;
-    return (mixed - 5) * (op == DDP_AVG && ddp_dtype_is_half(dtype) ? ranks : 1);
+    const bool is_narrow = ddp_dtype_is_narrow(dtype);
+    return (is_narrow && ddp_dtypes[dtype].size == 1 ? mixed % 3 - 1 : mixed - 5) *
+           (op == DDP_AVG && is_narrow ? ranks : 1);
 }
 
 static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double value)
@@ -44,8 +48,10 @@ static inline void grid_store(unsigned char *at, enum ddp_dtype dtype, double va
         break;
     case DDP_F16:
     case DDP_BF16:
-        half = half_encode(dtype == DDP_F16 ? half_f16 : half_bf16, (double)f32);
-        memcpy(at, &half, sizeof(half));
+    case DDP_FP8_E4M3:
+    case DDP_FP8_E5M2:
+        half = half_encode(half_of(dtype), (double)f32);
+        memcpy(at, &half, ddp_dtypes[dtype].size);
         break;
     default: /* the lower bytes, which come first */
         memcpy(at, &integer, ddp_dtypes[dtype].size);

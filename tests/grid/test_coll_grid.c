@@ -145,6 +145,9 @@ static bool left_out(const struct grid *grid, const struct ddp_coll_shape *s)
         return false;
     if (s->count > 100)
         return grid->depth == GRID_BRIEF && mix % 5 != 0;
+    /* A brief grid combines each type and operation with every second count. */
+    if (grid->depth == GRID_BRIEF && s->dtype != DDP_F32 && (mix + (int)s->count) % 2 != 0)
+        return true;
     /* Roots other than the first are not combined with every type. */
     return grid_has_root(s->coll) && s->root != 0 && mix % 2 != 0;
 }

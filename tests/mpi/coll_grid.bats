@@ -9,6 +9,14 @@ setup() {
     mpi_setup
 }
 
+# every FLAVOUR: runs the grid of the collectives. GRID_RANKS="1 2 8": with these numbers of ranks (`make grid`).
+every() {
+    local ranks
+    for ranks in ${GRID_RANKS:-3}; do
+        grid "$1" "$ranks" test_coll_grid
+    done
+}
+
 # grid FLAVOUR RANKS TEST [ALGORITHM]: runs a program of tests/grid under this MPI.
 grid() {
     needs "$1"
@@ -25,12 +33,12 @@ hosts() {
     DDPBENCH_SIMULATE_HOSTS=2 grid "$1" 4 test_coll_groups
 }
 
-@test "Open MPI: every collective and algorithm, 3 ranks" {
-    grid openmpi 3 test_coll_grid
+@test "Open MPI: every collective and algorithm, 3 ranks (1 to 8: make grid)" {
+    every openmpi
 }
 
-@test "MPICH: every collective and algorithm, 3 ranks" {
-    grid mpich 3 test_coll_grid
+@test "MPICH: every collective and algorithm, 3 ranks (1 to 8: make grid)" {
+    every mpich
 }
 
 @test "Open MPI: different collectives in disjoint groups, 5 ranks" {

@@ -16,14 +16,16 @@ all_right() {
 
 every_type() {
     needs "$1"
-    mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d f32,f16,bf16,f64,i32 \
-        -o sum,avg,prod,min,max --json out.json
-    all_right 50
-    mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d u8 -o sum,avg,prod --json out.json
-    all_right 6
-    # MPICH 4.0.2 gives wrong results for these (its issue 6083), so ddpbench refuses them there.
-    run mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d u8 -o min,max
-    [ "$status" = 0 ] || { [ "$status" = 69 ] && error_names MPICH min; }
+    mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d \
+        f32,f16,bf16,f64,i32,i8,i64,fp8-e4m3,fp8-e5m2 -o sum,avg,prod,min,max --json out.json
+    all_right 90
+    mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d u8,u32,u64 -o sum,avg,prod --json out.json
+    all_right 18
+    # MPICH 4.0.2 gives wrong results for some of these (its issue 6083), so ddpbench refuses them there.
+    for dtype in u8 u32 u64; do
+        run mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 1000 -n 1 -w 0 -d $dtype -o min,max
+        [ "$status" = 0 ] || { [ "$status" = 69 ] && error_names MPICH $dtype min; }
+    done
 }
 
 @test "Open MPI: every type and operation" {
@@ -38,9 +40,9 @@ every_type() {
 counts() {
     needs "$1"
     mpi "$1" 3 "$ddpbench" allreduce --algorithm native --ranks 2,3 --size 1000 --placement out -n 1 -w 0 \
-        -d f32,f16,i32 -o avg --json out.json
-    all_right 6
-    [ "$(json out.json 'sorted(p["ranks"] for p in d["points"])')" = "[2, 2, 2, 3, 3, 3]" ]
+        -d f32,f16,i32,u64,fp8-e4m3 -o avg --json out.json
+    all_right 10
+    [ "$(json out.json 'sorted(p["ranks"] for p in d["points"])')" = "[2, 2, 2, 2, 2, 3, 3, 3, 3, 3]" ]
 }
 
 @test "Open MPI: 3 ranks, and the first 2 of them" {

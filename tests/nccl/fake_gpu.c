@@ -154,9 +154,11 @@ void fake_gpu_select(int index)
 static int info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     (void)err;
-    const char *cpus = getenv("FAKE_GPU_CPUS");
-    *out = (struct ddp_device_info){
-        .name = "Fake", .runtime = "CUDA fake", .memory_bytes = (int64_t)capacity()};
+    const char *cpus = getenv("FAKE_GPU_CPUS"), *capability = getenv("FAKE_GPU_CAPABILITY");
+    *out = (struct ddp_device_info){.name = "Fake",
+                                    .runtime = "CUDA fake",
+                                    .memory_bytes = (int64_t)capacity(),
+                                    .capability = capability ? atoi(capability) : 90};
     snprintf(out->cpus, sizeof out->cpus, "%s", cpus ? cpus : "");
     snprintf(out->bus, sizeof out->bus, "0000:%02x:00.0", index);
     return 0;

@@ -72,11 +72,11 @@ static void reduce(const struct operation *o, size_t first)
 {
     unsigned char *out = fake_gpu_host(o->recv);
     const struct ncclComm *c = o->comm;
-    const double share = o->op == ncclAvg ? rounded(1.0 / c->size, o->dtype) : 1;
+    const long double share = o->op == ncclAvg ? rounded(1.0L / c->size, o->dtype) : 1;
     for (size_t i = 0; i < o->count; i++) {
-        double v = rounded(get(c->all[0].area, first + i, o->dtype) * share, o->dtype);
+        long double v = rounded(get(c->all[0].area, first + i, o->dtype) * share, o->dtype);
         for (int r = 1; r < c->size; r++) {
-            const double more = get(c->all[r].area, first + i, o->dtype) * share;
+            const long double more = get(c->all[r].area, first + i, o->dtype) * share;
             v = rounded(combine(v, rounded(more, o->dtype), o->op), o->dtype);
         }
         set(out, i, o->dtype, v);

@@ -1,4 +1,4 @@
-/* Converts elements of all types from and to double, with which the fake NCCL calculates. */
+/* Converts elements of all types from and to long double, with which the fake NCCL calculates. */
 #ifndef DDP_TESTS_FAKE_VALUES_H
 #define DDP_TESTS_FAKE_VALUES_H
 
@@ -6,63 +6,72 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "device/element_ops.h"
+
+/* Each type that is converted by a cast: its NCCL name and its C type. */
+#define CAST_TYPES(X)                                                                              \
+    X(ncclFloat64, double)                                                                         \
+    X(ncclFloat32, float)                                                                          \
+    X(ncclFloat16, _Float16)                                                                       \
+    X(ncclInt8, int8_t)                                                                            \
+    X(ncclUint8, uint8_t)                                                                          \
+    X(ncclInt32, int32_t)                                                                          \
+    X(ncclUint32, uint32_t)                                                                        \
+    X(ncclInt64, int64_t)                                                                          \
+    X(ncclUint64, uint64_t)
+
 static inline size_t size_of(ncclDataType_t t)
 {
-    return t == ncclFloat64                        ? 8
-           : t == ncclFloat32 || t == ncclInt32    ? 4
-           : t == ncclFloat16 || t == ncclBfloat16 ? 2
-                                                   : 1;
-}
-
-static inline double get(const unsigned char *at, size_t i, ncclDataType_t t)
-{
-    float f;
-    uint32_t bits;
     switch (t) {
-    case ncclFloat64:
-        return ((const double *)(const void *)at)[i];
-    case ncclFloat32:
-        return (double)((const float *)(const void *)at)[i];
-    case ncclInt32:
-        return ((const int32_t *)(const void *)at)[i];
-    case ncclFloat16:
-        return (double)((const _Float16 *)(const void *)at)[i];
-    case ncclBfloat16:
-        bits = (uint32_t)((const uint16_t *)(const void *)at)[i] << 16;
-        memcpy(&f, &bits, sizeof f);
-        return (double)f;
+#define SIZE_OF(name, type)                                                                        \
+    case name:                                                                                     \
+        return sizeof(type);
+        CAST_TYPES(SIZE_OF)
+#undef SIZE_OF
     default:
-        return at[i];
+        return t == ncclBfloat16 ? 2 : 1;
     }
 }
 
-static inline void set(unsigned char *at, size_t i, ncclDataType_t t, double v)
+static inline enum ddp_dtype fp8_of(ncclDataType_t t)
 {
-    float f = (float)v;
-    uint32_t bits;
+    return t == ncclFloat8e4m3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2;
+}
+
+/* A long double holds every 64-bit integer. */
+static inline long double get(const unsigned char *at, size_t i, ncclDataType_t t)
+{
     switch (t) {
-    case ncclFloat64:
-        ((double *)(void *)at)[i] = v;
-        break;
-    case ncclFloat32:
-        ((float *)(void *)at)[i] = f;
-        break;
-    case ncclInt32:
-        ((int32_t *)(void *)at)[i] = (int32_t)(int64_t)v;
-        break;
-    case ncclFloat16:
-        ((_Float16 *)(void *)at)[i] = (_Float16)f;
-        break;
+#define GET(name, type)                                                                            \
+    case name:                                                                                     \
+        return (long double)((const type *)(const void *)at)[i];
+        CAST_TYPES(GET)
+#undef GET
     case ncclBfloat16:
-        memcpy(&bits, &f, sizeof bits);
-        ((uint16_t *)(void *)at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-        break;
+        return (long double)ddp_bf16_widen(((const uint16_t *)(const void *)at)[i]);
     default:
-        at[i] = (unsigned char)(int64_t)v;
+        return (long double)ddp_fp8_widen(at[i], fp8_of(t));
     }
 }
 
-static inline double combine(double a, double b, ncclRedOp_t op)
+static inline void set(unsigned char *at, size_t i, ncclDataType_t t, long double v)
+{
+    switch (t) {
+#define SET(name, type)                                                                            \
+    case name:                                                                                     \
+        ((type *)(void *)at)[i] = (type)v;                                                         \
+        break;
+        CAST_TYPES(SET)
+#undef SET
+    case ncclBfloat16:
+        ((uint16_t *)(void *)at)[i] = ddp_bf16_narrow((float)v);
+        break;
+    default:
+        at[i] = ddp_fp8_result((float)v, fp8_of(t));
+    }
+}
+
+static inline long double combine(long double a, long double b, ncclRedOp_t op)
 {
     return op == ncclProd  ? a * b
            : op == ncclMax ? (a > b ? a : b)
@@ -71,7 +80,7 @@ static inline double combine(double a, double b, ncclRedOp_t op)
 }
 
 /* NCCL rounds every product and every sum to the type. */
-static inline double rounded(double v, ncclDataType_t t)
+static inline long double rounded(long double v, ncclDataType_t t)
 {
     unsigned char bits[8];
     set(bits, 0, t, v);

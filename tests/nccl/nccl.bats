@@ -64,8 +64,19 @@ correct() {
     done
 }
 
+@test "8-bit floats are combined on GPUs of compute capability 9.0; older ones only move them" {
+    correct allreduce --ranks 3 -d fp8-e4m3,fp8-e5m2 -o sum,avg,prod,min,max
+    export FAKE_GPU_CAPABILITY=80
+    correct all-gather --ranks 2 -d fp8-e4m3
+    for algorithm in auto native; do # a named algorithm is checked before the ranks start
+        run fake allreduce --backend nccl --ranks 2 --size 4 -d fp8-e4m3 --algorithm $algorithm
+        [ "$status" = "$([ $algorithm = auto ] && echo 69 || echo 64)" ]
+        error_names NCCL fp8-e4m3 9.0
+    done
+}
+
 @test "integers work; their averages are refused with the reason" {
-    correct allreduce --ranks 2 -d i32,u8 -o sum,max
+    correct allreduce --ranks 2 -d i32,u8,i8,u32,i64,u64 -o sum,prod,max
     run fake allreduce --backend nccl --ranks 2 --size 4 -d i32 -o avg
     [ "$status" = 69 ]
     error_names NCCL i32
@@ -73,12 +84,12 @@ correct() {
 
 @test "'all' leaves out types and operations that NCCL lacks, with one message; a named one is an error" {
     fake allreduce --backend nccl --ranks 2 --size 8,1K -d all -o all --placement in -n 2 --json out.json >/dev/null 2>said
-    [ "$(json out.json 'len(p), d["status"]')" = "(56, 'complete')" ]
-    [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg")}')" = "set()" ]
-    [ "$(grep -c 'NCCL .*i32' said)" = 1 ]
-    [ "$(grep -c 'NCCL .*u8' said)" = 1 ]
+    [ "$(json out.json 'len(p), d["status"]')" = "(108, 'complete')" ] # 12 types, 6 of them without avg
+    [ "$(json out.json '{(q["dtype"], q["op"]) for q in p} & {("i32", "avg"), ("u8", "avg"), ("i64", "avg")}')" = "set()" ]
+    [ "$(grep -c ' i32 avg .*NCCL' said)" = 1 ]
+    [ "$(grep -c ' u8 avg .*NCCL' said)" = 1 ]
     fake allreduce --backend nccl --ranks 2 --size 8 -d all -o avg --placement in -n 2 -q --json out.json
-    [ "$(json out.json 'len(p)')" = 4 ]
+    [ "$(json out.json 'len(p)')" = 6 ]
     for more in "-d i32 -o avg --algorithm all" "-d f32,i32 -o avg" "-d all --algorithm ring" "-o all --compress none --algorithm ring"; do
         # shellcheck disable=SC2086 # words
         run fake allreduce --backend nccl --ranks 2 --size 4 $more

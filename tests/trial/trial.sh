@@ -78,8 +78,8 @@ check "a training run uses the compressor" build/ddpbench train --dataset synthe
 
 change lib/compress/comp_randk.c 's/% (end - begin))/& * 0/'
 change lib/coll/allreduce/allreduce_chain.c 's/args->recv, own, args->count/args->recv, args->send, args->count/'
-change lib/device/cpu/kernels_cpu.inc.h '/combine_u16(v_u16 a/,/^}/s/a < b : a > b/a < b : a < b/'
-change lib/device/cuda/kernels_reduce.cu '/combine(uint16_t a/,/^}/s/(op == DDP_MIN) ==/(op == DDP_MAX) ==/'
+change lib/device/cpu/kernels_cpu.inc.h 's/combine_u16(a.u16, b.u16, op)/combine_u16(a.u16, b.u16, DDP_SUM)/'
+change lib/device/cuda/kernels_reduce.cu 's/type_small_mean<uint16_t>/type_wrapped_mean<uint16_t>/'
 change "$schema" 's/"u16", //'
 check "the copy with defects builds" make_ all "${tests[@]/#/$out/tests/}"
 EDATA=11

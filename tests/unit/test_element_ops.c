@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+#include "base/dtype_info.h"
 #include "base/mem.h"
 #include "device/element_ops.h"
 #include "unit/grad_inputs.h"
+#include "unit/half_ref.h"
 
 #define N ((size_t)20000)
 
@@ -48,6 +50,80 @@ static void test_halves(void **state)
             mine[i] = ddp_half_widen(all[i], types[t]);
         same(wide, mine, sizeof(wide), "widen");
     }
+}
+
+/* The codecs of 8-bit floats: all codes, and the neighbours of each rounding boundary. */
+static void test_fp8_codes(void **state)
+{
+    static const enum ddp_dtype types[] = {DDP_FP8_E4M3, DDP_FP8_E5M2};
+    for (int t = 0; t < 2; t++) {
+        const struct half_format format = half_of(types[t]);
+        for (int c = 0; c < 256; c++) {
+            const double wide = half_decode(format, (uint16_t)c);
+            const float got = ddp_fp8_widen((uint8_t)c, types[t]);
+            assert_true(isnan(wide) ? isnan(got) : (double)got == wide);
+            assert_int_equal(signbit(got) != 0, c >> 7);
+            if (!isnan(got))
+                assert_int_equal(ddp_fp8_narrow(got, types[t]), c);
+        }
+        assert_int_equal(ddp_fp8_narrow(-NAN, types[t]), half_nan(format) | 0x80);
+        assert_int_equal(ddp_fp8_result(-NAN, types[t]), half_nan(format));
+        assert_int_equal(ddp_fp8_narrow(-1e9f, types[t]), half_beyond(format) | 0x80);
+        assert_int_equal(ddp_fp8_result(-1e9f, types[t]), half_encode(format, -1e9));
+    }
+}
+
+/* Every f32 whose lower 16 bits are 0, 1, 0x7fff, 0x8000, 0x8001 or 0xffff. Only these lower bits
+ * can change the rounding to 8 bits. */
+static void test_fp8_rounding(void **state)
+{
+    static const uint32_t lows[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    static const enum ddp_dtype types[] = {DDP_FP8_E4M3, DDP_FP8_E5M2};
+    for (int t = 0; t < 2; t++)
+        for (uint32_t high = 0; high < 65536; high++)
+            for (size_t l = 0; l < DDP_COUNT_OF(lows); l++) {
+                const float x = ddp_f32_from(high << 16 | lows[l]);
+                if (ddp_fp8_result(x, types[t]) != half_encode(half_of(types[t]), (double)x))
+                    fail_msg("%s of %a", ddp_dtype_name(types[t]), (double)x);
+            }
+}
+
+/* Every pair of codes, combined by the kernels of each SIMD level and by the shared arithmetic. */
+static void test_fp8_pairs(void **state)
+{
+    static const enum ddp_dtype types[] = {DDP_FP8_E4M3, DDP_FP8_E5M2};
+    static const int divisors[] = {1, 2, 3, 7, 1000};
+    static uint8_t a[65536], b[65536], got[65536], mine[65536];
+    const void *const src[] = {a, b};
+    void *const dst[] = {got};
+    for (int i = 0; i < 65536; i++) {
+        a[i] = (uint8_t)i;
+        b[i] = (uint8_t)(i >> 8);
+    }
+    for (int t = 0; t < 2; t++)
+        for (int op = 0; op < DDP_OP_COUNT; op++)
+            for (size_t d = 0; d < (op <= DDP_AVG ? DDP_COUNT_OF(divisors) : 1); d++) {
+                const struct ddp_finish f = ddp_finish_of(divisors[d]);
+                for (int i = 0; i < 65536; i++)
+                    mine[i] = ddp_fp8_result(
+                        ddp_finish_f32(ddp_combine_f32(ddp_fp8_widen(a[i], types[t]),
+                                                       ddp_fp8_widen(b[i], types[t]),
+                                                       op == DDP_AVG ? DDP_SUM : (enum ddp_op)op),
+                                       f),
+                        types[t]);
+                for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+                    ddp_device_cpu((enum ddp_simd)level)
+                        ->reduce(&(struct ddp_reduce){.dst = dst,
+                                                      .dst_count = 1,
+                                                      .src = src,
+                                                      .src_count = 2,
+                                                      .count = 65536,
+                                                      .dtype = types[t],
+                                                      .op = (enum ddp_op)op,
+                                                      .divisor = divisors[d]});
+                    same(got, mine, sizeof(got), ddp_simd_name((enum ddp_simd)level));
+                }
+            }
 }
 
 static void test_narrow(void **state)
@@ -104,46 +180,46 @@ static void test_optimisers(void **state)
     }
 }
 
-/* Combines three sources of random bits of type `dtype` with the shared arithmetic. */
-static void combine(void *out, const void *const *src, size_t count, enum ddp_dtype dtype,
-                    enum ddp_op op, int divisor)
+/* Combines element i of three sources of random bits with the shared arithmetic. */
+static float combine_float(const void *const *src, size_t i, enum ddp_dtype dtype, enum ddp_op op)
 {
-    const struct ddp_finish f = ddp_finish_of(divisor);
-    for (size_t i = 0; i < count; i++) {
-        float a = 0;
-        double d = 0;
-        uint32_t w = 0;
-        uint8_t b = 0;
-        for (int k = 0; k < 3; k++) {
-            const float x = dtype == DDP_F32    ? ((const float *)src[k])[i]
-                            : dtype == DDP_F16  ? ddp_f16_widen(((const uint16_t *)src[k])[i])
-                            : dtype == DDP_BF16 ? ddp_bf16_widen(((const uint16_t *)src[k])[i])
-                            : dtype == DDP_U8   ? (float)((const uint8_t *)src[k])[i]
-                                                : 0;
-            const double y = dtype == DDP_F64   ? ((const double *)src[k])[i]
-                             : dtype == DDP_I32 ? ((const int32_t *)src[k])[i]
-                                                : 0;
-            const uint32_t z = dtype == DDP_I32 ? ((const uint32_t *)src[k])[i] : 0;
-            const uint8_t c = dtype == DDP_U8 ? ((const uint8_t *)src[k])[i] : 0;
-            a = k == 0 ? x : ddp_combine_f32(a, x, op);
-            d = k == 0 ? y : ddp_combine_f64(d, y, op);
-            w = k == 0 ? z : ddp_combine_i32(w, z, op);
-            b = k == 0 ? c : ddp_combine_u8(b, c, op);
-        }
-        a = ddp_f32_canonical(ddp_finish_f32(a, f));
-        if (dtype == DDP_F32)
-            ((float *)out)[i] = a;
-        else if (dtype == DDP_F16 || dtype == DDP_BF16)
-            ((uint16_t *)out)[i] = ddp_half_narrow(a, dtype);
-        else if (dtype == DDP_F64)
-            ((double *)out)[i] = ddp_f64_canonical(ddp_finish_f64(d, f));
-        else if (dtype == DDP_I32)
-            ((int32_t *)out)[i] = divisor > 1 ? (int32_t)ddp_finish_f64(d, f) : (int32_t)w;
-        else
-            ((uint8_t *)out)[i] = divisor > 1 ? (uint8_t)(int32_t)a : b;
+    float a = 0;
+    for (int k = 0; k < 3; k++) {
+        const float x = dtype == DDP_F32    ? ((const float *)src[k])[i]
+                        : dtype == DDP_F16  ? ddp_f16_widen(((const uint16_t *)src[k])[i])
+                        : dtype == DDP_BF16 ? ddp_bf16_widen(((const uint16_t *)src[k])[i])
+                                            : ddp_fp8_widen(((const uint8_t *)src[k])[i], dtype);
+        a = k == 0 ? x : ddp_combine_f32(a, x, op);
     }
+    return a;
 }
 
+static double combine_double(const void *const *src, size_t i, enum ddp_op op)
+{
+    double a = ((const double *)src[0])[i];
+    for (int k = 1; k < 3; k++)
+        a = ddp_combine_f64(a, ((const double *)src[k])[i], op);
+    return a;
+}
+
+static void combine_element(void *out, const void *const *src, size_t i, enum ddp_dtype dtype,
+                            enum ddp_op op, int divisor)
+{
+    const struct ddp_finish f = ddp_finish_of(divisor);
+    if (dtype == DDP_F64) {
+        ((double *)out)[i] = ddp_f64_canonical(ddp_finish_f64(combine_double(src, i, op), f));
+        return;
+    }
+    const float a = ddp_f32_canonical(ddp_finish_f32(combine_float(src, i, dtype, op), f));
+    if (dtype == DDP_F32)
+        ((float *)out)[i] = a;
+    else if (ddp_dtype_size(dtype) == 2)
+        ((uint16_t *)out)[i] = ddp_half_narrow(a, dtype);
+    else
+        ((uint8_t *)out)[i] = ddp_fp8_result(a, dtype);
+}
+
+/* Floats. The integers of the GPU are tested in gpu_cases.h. */
 static void test_reduce(void **state)
 {
     static const int divisors[] = {1, 3, 4};
@@ -157,7 +233,7 @@ static void test_reduce(void **state)
     for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DDP_OP_COUNT; op++)
             for (int d = 0; d < 3; d++) {
-                if (divisors[d] > 1 && op > DDP_AVG)
+                if (ddp_dtypes[dtype].kind != DDP_FLOAT || (divisors[d] > 1 && op > DDP_AVG))
                     continue;
                 const size_t count = N * 4 / ddp_dtype_size((enum ddp_dtype)dtype);
                 ddp_device_cpu(DDP_SIMD_SCALAR)
@@ -169,8 +245,9 @@ static void test_reduce(void **state)
                                                   .dtype = (enum ddp_dtype)dtype,
                                                   .op = (enum ddp_op)op,
                                                   .divisor = divisors[d]});
-                combine(mine, src, count, (enum ddp_dtype)dtype,
-                        op == DDP_AVG ? DDP_SUM : (enum ddp_op)op, divisors[d]);
+                for (size_t i = 0; i < count; i++)
+                    combine_element(mine, src, i, (enum ddp_dtype)dtype,
+                                    op == DDP_AVG ? DDP_SUM : (enum ddp_op)op, divisors[d]);
                 same(got, mine, N * 4, ddp_dtype_name((enum ddp_dtype)dtype));
             }
     for (int i = 0; i < 3; i++)
@@ -182,9 +259,9 @@ static void test_reduce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_optimisers),
+        cmocka_unit_test(test_halves),       cmocka_unit_test(test_fp8_codes),
+        cmocka_unit_test(test_fp8_rounding), cmocka_unit_test(test_fp8_pairs),
+        cmocka_unit_test(test_narrow),       cmocka_unit_test(test_optimisers),
         cmocka_unit_test(test_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,8 +17,10 @@
 
 static void test_dtypes(void **state)
 {
-    static const size_t sizes[DDP_DTYPE_COUNT] = {4, 2, 2, 8, 4, 1};
-    static const char *const names[DDP_DTYPE_COUNT] = {"f32", "f16", "bf16", "f64", "i32", "u8"};
+    static const size_t sizes[DDP_DTYPE_COUNT] = {4, 2, 2, 8, 4, 1, 1, 4, 8, 8, 1, 1};
+    static const char *const names[DDP_DTYPE_COUNT] = {"f32", "f16", "bf16",     "f64",
+                                                       "i32", "u8",  "i8",       "u32",
+                                                       "i64", "u64", "fp8-e4m3", "fp8-e5m2"};
     for (int i = 0; i < DDP_DTYPE_COUNT; i++) {
         assert_int_equal(ddp_dtype_size((enum ddp_dtype)i), sizes[i]);
         assert_string_equal(ddp_dtype_name((enum ddp_dtype)i), names[i]);
@@ -38,6 +40,9 @@ static void test_dtypes(void **state)
         {"int", DDP_I32},
         {"int32", DDP_I32},
         {"uint8", DDP_U8},
+        {"int64", DDP_I64},
+        {"f8e4m3", DDP_FP8_E4M3},
+        {"float8_e5m2", DDP_FP8_E5M2},
         {"F32", -1},
         {"f33", -1},
         {"", -1},

@@ -52,8 +52,8 @@ static uint64_t random_value(enum ddp_dtype dtype)
 
     if (r % 4 != 0 || ddp_dtypes[dtype].kind == DDP_UNSIGNED)
         return random_bits();
-    if (dtype == DDP_I32)
-        return pick % 2 ? (uint64_t)INT32_MAX : (uint64_t)(uint32_t)INT32_MIN;
+    if (ddp_dtypes[dtype].kind == DDP_SIGNED)
+        return ((uint64_t)1 << ddp_dtypes[dtype].digits) - (pick % 2);
     if (pick >= DDP_COUNT_OF(floats))
         word = nans[pick - DDP_COUNT_OF(floats)];
     else
@@ -65,6 +65,8 @@ static uint64_t random_value(enum ddp_dtype dtype)
         memcpy(&bits, &wide, sizeof(bits));
         return bits;
     }
+    if (ddp_dtypes[dtype].size == 1)
+        return half_encode(half_of(dtype), (double)value);
     if (dtype == DDP_F16)
         return half_encode(half_f16, (double)value) | (isnan(value) ? r & 0x81ff : 0);
     return dtype == DDP_BF16 ? word >> 16 : word;
@@ -110,6 +112,13 @@ static int64_t wrap(enum ddp_dtype dtype, int64_t value)
                                                 : (int64_t)(high >> unused);
 }
 
+/* Returns whether x < y in the type. Both are wrapped to it. */
+static bool less(enum ddp_dtype dtype, int64_t x, int64_t y)
+{
+    return ddp_dtypes[dtype].kind == DDP_SIGNED ? x < y : (uint64_t)x < (uint64_t)y;
+}
+
+/* Sums of 64 bits wrap around by the conversions to uint64_t. Other sums do not reach 64 bits. */
 static uint64_t reference_int(const struct ddp_reduce *r, size_t i)
 {
     int64_t value = 0;
@@ -118,14 +127,17 @@ static uint64_t reference_int(const struct ddp_reduce *r, size_t i)
         const int64_t x = wrap(r->dtype, (int64_t)element(r->src[k], r->dtype, i));
         if (k == 0)
             value = x;
-        else if (r->op == DDP_PROD) /* wrapped at each step, so it cannot overflow */
-            value = wrap(r->dtype, value * x);
+        else if (r->op == DDP_PROD) /* wrapped at each step */
+            value = wrap(r->dtype, (int64_t)((uint64_t)value * (uint64_t)x));
         else if (r->op == DDP_MIN || r->op == DDP_MAX)
-            value = (r->op == DDP_MIN) == (x < value) ? x : value;
+            value = (r->op == DDP_MIN) == less(r->dtype, x, value) ? x : value;
         else
-            value += x;
+            value = (int64_t)((uint64_t)value + (uint64_t)x);
     }
-    value = wrap(r->dtype, value / r->divisor);
+    if (r->dtype == DDP_U64)
+        value = (int64_t)((uint64_t)value / (uint64_t)r->divisor);
+    else
+        value = wrap(r->dtype, value / r->divisor);
     return (uint64_t)value & (~(uint64_t)0 >> (64 - 8 * ddp_dtype_size(r->dtype)));
 }
 
@@ -154,12 +166,12 @@ static uint64_t reference(const struct ddp_reduce *r, size_t i)
         if (r->dtype == DDP_F32)
             memcpy(&x, &word, sizeof(x));
         else
-            x = (float)half_decode(r->dtype == DDP_F16 ? half_f16 : half_bf16, (uint16_t)word);
+            x = (float)half_decode(half_of(r->dtype), (uint16_t)word);
         value = k == 0 ? x : reference_f32(r->op, value, x);
     }
     value /= (float)r->divisor;
     if (r->dtype != DDP_F32)
-        return half_encode(r->dtype == DDP_F16 ? half_f16 : half_bf16, (double)value);
+        return half_encode(half_of(r->dtype), (double)value);
     memcpy(&bits, &value, sizeof(value));
     return isnan(value) ? 0x7fc00000u : bits;
 }
@@ -259,7 +271,7 @@ static void every_dtype_op_shape(const struct reducer *by)
 }
 
 /* Two sources and two destinations, long enough for prefetching and, on CPUs whose prefetcher
- * lags, for a loop over two ranges at once. */
+ * lags, for a loop over two ranges at once. Each type and operation has every second length. */
 static void long_paired(const struct reducer *by)
 {
     static const size_t bytes[] = {9000,     16 << 10,       (16 << 10) + 8, (20 << 10) - 64,
@@ -267,7 +279,7 @@ static void long_paired(const struct reducer *by)
                                    64 << 10, (64 << 10) + 8, 72 << 10};
     for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DDP_OP_COUNT; op++)
-            for (size_t b = 0; b < DDP_COUNT_OF(bytes); b++) {
+            for (size_t b = (size_t)(dtype + op) % 2; b < DDP_COUNT_OF(bytes); b += 2) {
                 const size_t elem = ddp_dtype_size((enum ddp_dtype)dtype);
                 const struct trial t = {.by = by,
                                         .dtype = (enum ddp_dtype)dtype,

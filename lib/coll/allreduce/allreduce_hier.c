@@ -27,8 +27,8 @@
  * ring of the hosts, or in the order of the hosts if the message is spread (below). Each element is
  * computed on one leader, or on all leaders in the same order, so all ranks get the same bits. An
  * average is divided once. With one host, the sum over the host divides. With several hosts, the
- * last combine between hosts divides, except for averages of 16-bit floats. For these averages, the
- * sum over each host divides before it is rounded, so that no partial sum overflows. 16-bit floats
+ * last combine between hosts divides, except for averages of narrow floats. For these averages, the
+ * sum over each host divides before it is rounded, so that no partial sum overflows. Narrow floats
  * are rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages
  * of integers are exact, because sums are sent in a wider type (coll_p2p.h).
  *
@@ -40,6 +40,7 @@
  * Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
  * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
  * in `out`. The messages and combines of the leaders need memory traffic in addition. */
+#include "base/dtype_info.h"
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
@@ -578,7 +579,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 {
     const struct ddp_hosts *hosts = comm->hosts;
     const int divisor = ddp_coll_divisor(comm, args->op);
-    const bool inside = hosts->count == 1 || args->dtype == DDP_F16 || args->dtype == DDP_BF16;
+    const bool inside = hosts->count == 1 || ddp_dtype_is_narrow(args->dtype);
     struct hier_call call = {
         .comm = comm,
         .local = hosts->local,

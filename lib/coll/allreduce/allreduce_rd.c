@@ -15,8 +15,8 @@
  * writes to result.
  *
  * Both partners combine the same two partial sums, the lower rank's first, so all ranks get the
- * same bits. 16-bit floats are rounded once per level, and once more for folded pairs. Averages are
- * divided at the last level, except for averages of 16-bit floats over more than 2 ranks. For these
+ * same bits. Narrow floats are rounded once per level, and once more for folded pairs. Averages are
+ * divided at the last level, except for averages of narrow floats over more than 2 ranks. For these
  * averages, each input is divided first (struct ddp_reduction), which adds one rounding. Averages
  * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *

@@ -16,8 +16,8 @@
  *
  * Only one rank computes the result of an element, so all ranks get the same bits. The lower rank's
  * partial sum is the first operand. Averages are divided at the last level of halving, except for
- * averages of 16-bit floats over more than 2 ranks. For these averages, each input is divided first
- * (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once per level of
+ * averages of narrow floats over more than 2 ranks. For these averages, each input is divided first
+ * (struct ddp_reduction), which adds one rounding. Narrow floats are rounded once per level of
  * halving, and once more for folded pairs. Averages of integers are exact, because partial sums are
  * sent in a wider type (coll_p2p.h).
  *

@@ -13,8 +13,8 @@
  * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
  *
  * Only the root computes the result, so all ranks get the same bits. Averages are divided at the
- * root, except for averages of 16-bit floats over more than 2 ranks. For these averages, each input
- * is divided first (struct ddp_reduction), which adds one rounding. 16-bit floats are rounded once
+ * root, except for averages of narrow floats over more than 2 ranks. For these averages, each input
+ * is divided first (struct ddp_reduction), which adds one rounding. Narrow floats are rounded once
  * per combine (of up to three values), at most floor(log2 n) times on the path of a value. Averages
  * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
  *

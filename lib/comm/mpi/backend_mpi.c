@@ -46,11 +46,11 @@
 struct mpi_world {
     /* Duplicate of MPI_COMM_WORLD. Messages on it never match messages of other libraries. */
     MPI_Comm comm;
-    /* Reduction operations for f16 and bf16, which MPI lacks. */
-    MPI_Op op16[2][DDP_OP_COUNT];
-    /* Bugs of the MPI library. `unsigned_broken`: MIN and MAX compare unsigned bytes as signed
-     * ones. `reduce_broken`: an in-place MPI_Reduce crashes if the root is not rank 0. */
-    bool unsigned_broken, reduce_broken;
+    /* Reduction operations for floats of 16 and 8 bits, which MPI lacks. */
+    MPI_Op own_op[DDP_DTYPE_COUNT][DDP_OP_COUNT];
+    /* Bugs of the MPI library. `unsigned_broken`: MIN and MAX compare this unsigned type as a
+     * signed one. `reduce_broken`: an in-place MPI_Reduce crashes if the root is not rank 0. */
+    bool unsigned_broken[DDP_DTYPE_COUNT], reduce_broken;
     /* True if a call failed in some thread, or if the run was aborted. mpi_native and mpi_finalize
      * then make no MPI call. */
     _Atomic(bool) failed;

@@ -1,13 +1,13 @@
 /* The collectives of backend mpi. Only backend_mpi.c includes this file. The collectives are MPI's
  * blocking calls, for every type and operation.
  *
- * MPI moves 16-bit floats as 16-bit integers and combines them with our operations. Each
- * combination computes in f32 and rounds once, to nearest even.
+ * MPI moves floats of 16 and 8 bits as integers of that size and combines them with our operations.
+ * Each combination computes in f32 and rounds once, to nearest even.
  *
- * MPI has no average. MPI sums f32 and f64, and this file then divides the sums. This file divides
- * 16-bit floats before MPI sums them, so that partial sums do not overflow. MPI sums integers as
- * 64-bit integers, WIDE_COUNT elements at a time, and this file divides the sums and truncates
- * toward zero.
+ * MPI has no average. MPI sums types of 64 bits and f32, and this file then divides the sums. This
+ * file divides floats of 16 and 8 bits before MPI sums them, so that partial sums do not overflow.
+ * MPI sums smaller integers as 64-bit integers, WIDE_COUNT elements at a time, and this file
+ * divides the sums and truncates toward zero.
  *
  * MPI's in-place reduce-scatter stores the result at the start of the buffer, but coll.h requires
  * the result in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file
@@ -18,7 +18,7 @@
 static const struct ddp_device *combine_device;
 
 /* Computes inout[i] = in[i] op inout[i] for all i < len. */
-static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
+static void combine(void *in, void *inout, int len, enum ddp_dtype dtype, enum ddp_op op)
 {
     const void *src[2] = {in, inout};
     void *dst[1] = {inout};
@@ -37,35 +37,45 @@ static void combine16(void *in, void *inout, int len, enum ddp_dtype dtype, enum
 
 /* MPI passes the type to the function, but not the operation. Therefore each pair of type and
  * operation has a function of its own. */
-#define COMBINE16(name, dtype, op)                                                                 \
+#define COMBINE(name, dtype, op)                                                                   \
     static void name(void *in, void *inout, int *len, MPI_Datatype *type)                          \
     {                                                                                              \
         (void)type;                                                                                \
-        combine16(in, inout, *len, dtype, op);                                                     \
+        combine(in, inout, *len, dtype, op);                                                       \
     }
-COMBINE16(sum_f16, DDP_F16, DDP_SUM)
-COMBINE16(prod_f16, DDP_F16, DDP_PROD)
-COMBINE16(min_f16, DDP_F16, DDP_MIN)
-COMBINE16(max_f16, DDP_F16, DDP_MAX)
-COMBINE16(sum_bf16, DDP_BF16, DDP_SUM)
-COMBINE16(prod_bf16, DDP_BF16, DDP_PROD)
-COMBINE16(min_bf16, DDP_BF16, DDP_MIN)
-COMBINE16(max_bf16, DDP_BF16, DDP_MAX)
+#define DDP_DTYPE(symbol, ...)                                                                     \
+    COMBINE(sum_##symbol, DDP_##symbol, DDP_SUM)                                                   \
+    COMBINE(prod_##symbol, DDP_##symbol, DDP_PROD)                                                 \
+    COMBINE(min_##symbol, DDP_##symbol, DDP_MIN)                                                   \
+    COMBINE(max_##symbol, DDP_##symbol, DDP_MAX)
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
 
-/* Sets unsigned_broken if MPI_MIN and MPI_MAX treat unsigned integers as signed, as in MPICH 4.0.2
- * (its issue 6083). */
-static int find_unsigned_bug(struct mpi_world *world, struct ddp_err *err)
+static MPI_Datatype type_of(enum ddp_dtype dtype)
 {
-    unsigned char in[256], least[256], most[256];
-    for (int i = 0; i < 256; i++) {
-        in[i] = (unsigned char)i;
-        least[i] = most[i] = (unsigned char)(255 - i);
+    switch (dtype) {
+#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
+    case DDP_##symbol:                                                                             \
+        return mpi;
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
+    default:
+        return MPI_DATATYPE_NULL;
     }
-    MPI_TRY(world, err, MPI_Reduce_local, in, least, 256, MPI_UINT8_T, MPI_MIN);
-    MPI_TRY(world, err, MPI_Reduce_local, in, most, 256, MPI_UINT8_T, MPI_MAX);
-    for (int i = 0; i < 256; i++) {
-        if (least[i] != DDP_MIN(i, 255 - i) || most[i] != DDP_MAX(i, 255 - i))
-            world->unsigned_broken = true;
+}
+
+/* Sets unsigned_broken of an unsigned type if MPI_MIN or MPI_MAX treats the type as signed, as in
+ * MPICH 4.0.2 (its issue 6083). The elements are 0 and the greatest one. */
+static int find_unsigned_bug(struct mpi_world *world, enum ddp_dtype dtype, struct ddp_err *err)
+{
+    static const uint64_t in[2] = {0, UINT64_MAX};
+    const size_t bytes = ddp_dtype_size(dtype);
+    for (int i = 0; i < 2; i++) {
+        uint64_t least = in[1 - i], most = in[1 - i];
+        MPI_TRY(world, err, MPI_Reduce_local, &in[i], &least, 1, type_of(dtype), MPI_MIN);
+        MPI_TRY(world, err, MPI_Reduce_local, &in[i], &most, 1, type_of(dtype), MPI_MAX);
+        if (memcmp(&least, &in[0], bytes) != 0 || memcmp(&most, &in[1], bytes) != 0)
+            world->unsigned_broken[dtype] = true;
     }
     return 0;
 }
@@ -82,41 +92,45 @@ static bool has_reduce_bug(void)
 
 static int ops_create(struct mpi_world *world, struct ddp_err *err)
 {
-    static const struct {
-        enum ddp_op op;
-        MPI_User_function *function[2];
-    } rows[] = {
-        {DDP_SUM, {sum_f16, sum_bf16}},
-        {DDP_PROD, {prod_f16, prod_bf16}},
-        {DDP_MIN, {min_f16, min_bf16}},
-        {DDP_MAX, {max_f16, max_bf16}},
+    static MPI_User_function *const functions[DDP_DTYPE_COUNT][DDP_OP_COUNT] = {
+#define DDP_DTYPE(symbol, ...)                                                                     \
+    [DDP_##symbol] = {[DDP_SUM] = sum_##symbol,                                                    \
+                      [DDP_PROD] = prod_##symbol,                                                  \
+                      [DDP_MIN] = min_##symbol,                                                    \
+                      [DDP_MAX] = max_##symbol},
+#include "base/dtype_list.h"
+#undef DDP_DTYPE
     };
-    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
-        for (int bf = 0; bf < 2; bf++)
-            MPI_TRY(world, err, MPI_Op_create, rows[i].function[bf], 1,
-                    &world->op16[bf][rows[i].op]);
+    for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++) {
+        if (ddp_dtypes[dtype].kind == DDP_UNSIGNED)
+            DDP_TRY(find_unsigned_bug(world, (enum ddp_dtype)dtype, err));
+        if (!ddp_dtype_is_narrow((enum ddp_dtype)dtype))
+            continue;
+        MPI_Op *own = world->own_op[dtype];
+        for (int op = 0; op < DDP_OP_COUNT; op++) {
+            if (functions[dtype][op] != NULL)
+                MPI_TRY(world, err, MPI_Op_create, functions[dtype][op], 1, &own[op]);
+        }
+        own[DDP_AVG] = own[DDP_SUM]; /* the caller divides */
     }
-    /* Averages use the sum operation. The callers of MPI divide. */
-    for (int bf = 0; bf < 2; bf++)
-        world->op16[bf][DDP_AVG] = world->op16[bf][DDP_SUM];
     world->reduce_broken = has_reduce_bug();
-    return find_unsigned_bug(world, err);
+    return 0;
 }
 
 static void ops_release(struct mpi_world *world)
 {
-    for (int bf = 0; bf < 2; bf++) {
+    for (int dtype = 0; dtype < DDP_DTYPE_COUNT; dtype++) {
         for (int op = 0; op < DDP_OP_COUNT; op++) {
-            if (op != DDP_AVG)
-                MPI_Op_free(&world->op16[bf][op]);
+            if (ddp_dtype_is_narrow((enum ddp_dtype)dtype) && op != DDP_AVG)
+                MPI_Op_free(&world->own_op[dtype][op]);
         }
     }
 }
 
 static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum ddp_op op)
 {
-    if (ddp_dtype_is_half(dtype))
-        return world->op16[dtype == DDP_BF16][op];
+    if (ddp_dtype_is_narrow(dtype))
+        return world->own_op[dtype][op];
     switch (op) {
     case DDP_PROD:
         return MPI_PROD;
@@ -126,19 +140,6 @@ static MPI_Op op_of(const struct mpi_world *world, enum ddp_dtype dtype, enum dd
         return MPI_MAX;
     default:
         return MPI_SUM;
-    }
-}
-
-static MPI_Datatype type_of(enum ddp_dtype dtype)
-{
-    switch (dtype) {
-#define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl)                      \
-    case DDP_##symbol:                                                                             \
-        return mpi;
-#include "base/dtype_list.h"
-#undef DDP_DTYPE
-    default:
-        return MPI_DATATYPE_NULL;
     }
 }
 
@@ -174,7 +175,7 @@ static void divide_into(const struct native *c, void *dst, const void *src, size
 
 static bool divides_first(const struct native *c)
 {
-    return c->args->op == DDP_AVG && ddp_dtype_is_half(c->args->dtype);
+    return c->args->op == DDP_AVG && ddp_dtype_is_narrow(c->args->dtype);
 }
 
 /* If the operation is an average whose inputs were not divided, divides `data` [count] by the
@@ -240,10 +241,10 @@ static int wide_of(struct mpi_state *s, int64_t **out, struct ddp_err *err)
     return 0;
 }
 
-/* Returns whether the operation is an average of integers, whose sums need 64 bits. */
+/* Returns whether the operation is an average whose sums need more bits than the type has. */
 static bool is_integer_average(const struct native *c)
 {
-    return c->args->op == DDP_AVG && ddp_dtype_is_integer(c->args->dtype);
+    return c->args->op == DDP_AVG && ddp_dtypes[c->args->dtype].mean != c->args->dtype;
 }
 
 static int allreduce_integer_average(const struct native *c, struct ddp_err *err)
@@ -433,11 +434,10 @@ static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_col
 {
     bool reduces =
         args->coll == DDP_ALLREDUCE || args->coll == DDP_REDUCE || args->coll == DDP_REDUCE_SCATTER;
-    if (reduces && state_of(comm)->world->unsigned_broken &&
-        ddp_dtypes[args->dtype].kind == DDP_UNSIGNED &&
+    if (reduces && state_of(comm)->world->unsigned_broken[args->dtype] &&
         (args->op == DDP_MIN || args->op == DDP_MAX))
-        return ddp_fail(err, DDP_EUNAVAIL, "%s compares unsigned bytes as signed ones in %s",
-                        mpi_library(), ddp_op_name(args->op));
+        return ddp_fail(err, DDP_EUNAVAIL, "%s compares %s as a signed type in %s", mpi_library(),
+                        ddp_dtype_name(args->dtype), ddp_op_name(args->op));
     return 0;
 }
 

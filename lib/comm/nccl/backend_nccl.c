@@ -75,6 +75,11 @@ static const struct facts *facts(void)
     return &known;
 }
 
+int ddp_nccl_first_capability(void)
+{
+    return facts()->gpus > 0 ? facts()->first.capability : -1;
+}
+
 static int nccl_probe(const char *module_dir, struct ddp_err *err)
 {
     const struct facts *f = facts();
@@ -117,7 +122,7 @@ static const char *nccl_device_text(void)
 /* Facts about a rank's host, GPU and NCCL, which the rank sends to all ranks before NCCL starts. */
 struct card {
     uint64_t host;
-    int32_t version;
+    int32_t version, capability;
     char bus[16];
 };
 
@@ -168,7 +173,7 @@ static int compare_cards(const struct ddp_comm *comm, const struct card *card, b
 static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struct ddp_err *err)
 {
     struct ddp_sysinfo host;
-    struct ddp_device_info info = {.name = ""};
+    struct ddp_device_info info = {.name = "", .capability = -1};
     struct card mine = {.version = w->api->version};
     struct card *all;
     int rc = DDP_NEW(&all, (size_t)comm->size, err);
@@ -177,10 +182,14 @@ static int exchange_cards(struct ddp_comm *comm, struct ddp_nccl_world *w, struc
     mine.host = ddp_hosts_identity(&host);
     if (w->device->info(w->index, &info, NULL) == 0)
         memcpy(mine.bus, info.bus, sizeof mine.bus);
+    mine.capability = info.capability;
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(comm->control, &mine, all, sizeof mine, err), out);
     rc = compare_cards(comm, all, w->options.share, err);
     if (rc != 0 && err != NULL)
         err->agreed = true; /* all ranks have compared the same array */
+    w->capability = all[0].capability;
+    for (int r = 1; r < comm->size; r++)
+        w->capability = DDP_MIN(w->capability, all[r].capability);
 out:
     free(all);
     return rc;

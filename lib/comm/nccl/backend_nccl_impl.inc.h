@@ -62,7 +62,8 @@ struct ddp_nccl {
 struct ddp_nccl_world {
     const struct ddp_nccl *api;
     const struct ddp_device *device;
-    int index; /* index of the GPU */
+    int index;      /* index of the GPU */
+    int capability; /* the least compute capability of the ranks' GPUs; -1: unknown */
     struct ddp_gpu_options options;
     /* True if a call failed in some thread, or if the run was aborted. No collective begins
      * afterwards. */
@@ -118,6 +119,9 @@ static inline struct ddp_nccl_state *ddp_nccl_state_of(const struct ddp_comm *co
 {
     return (struct ddp_nccl_state *)comm->state;
 }
+
+/* backend_nccl.c. Returns the compute capability of this host's first GPU, -1 if it is unknown. */
+int ddp_nccl_first_capability(void);
 
 /* backend_nccl_load.c. Loads NCCL at the first call. Fails with DDP_EUNAVAIL and the reason. */
 int ddp_nccl_load(const struct ddp_nccl **out, struct ddp_err *err) DDP_MUST_CHECK;

@@ -8,6 +8,9 @@
 #include "base/mem.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
+/* NCCL reduces floats of 8 bits only on GPUs of this compute capability and later ones. */
+#define FP8_CAPABILITY 90
+
 static const ncclDataType_t dtypes[DDP_DTYPE_COUNT] = {
 #define DDP_DTYPE(symbol, name, aliases, type, kind, digits, mean, mpi, nccl) [DDP_##symbol] = nccl,
 #include "base/dtype_list.h"
@@ -22,9 +25,17 @@ static const ncclRedOp_t ops[DDP_OP_COUNT] = {
 int ddp_nccl_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                       struct ddp_err *err)
 {
-    (void)comm;
+    const bool is_fp8 =
+        ddp_dtypes[args->dtype].kind == DDP_FLOAT && ddp_dtypes[args->dtype].size == 1;
+    /* Before the ranks start, a communicator has no state. */
+    const struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    const int capability = s != NULL ? s->world->capability : ddp_nccl_first_capability();
     if (dtypes[args->dtype] == ncclNumTypes)
         return ddp_fail(err, DDP_EUNAVAIL, "NCCL has no type %s", ddp_dtype_name(args->dtype));
+    if (ddp_coll_reduces(args->coll) && is_fp8 && capability < FP8_CAPABILITY)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "NCCL combines %s only on GPUs of compute capability 9.0 (H100) and later",
+                        ddp_dtype_name(args->dtype));
     if (ddp_coll_reduces(args->coll) && args->op == DDP_AVG && ddp_dtype_is_integer(args->dtype))
         return ddp_fail(
             err, DDP_EUNAVAIL,

@@ -108,25 +108,25 @@ INLINE v_f64 canonical_f64(v_f64 a)
  * (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
-    v_f64 f64;
-    v_u32 i32;
+    v_f64 f64; /* also the bits of 64-bit integers, because GCC copies a larger struct */
+    v_u32 u32;
     v_u8 u8;
 } v_acc;
 
 /* Returns whether the kernel computes an exact average of integers. Its accumulators are floats, in
- * which the sum is exact: |sum| is at most 2^39 in f64, and below 2^24 in f32. The rounding error
+ * which the sum is exact: |sum| is at most 2^40 in f64, and below 2^24 in f32. The rounding error
  * of the quotient is smaller than its distance to the next integer, so truncation gives the exact
- * result. */
+ * result. The sums of 64-bit integers wrap around, so they are not exact averages. */
 INLINE bool is_integer_mean(enum ddp_dtype dtype, enum ddp_op op)
 {
-    return op == DDP_AVG && ddp_dtype_is_integer(dtype);
+    return op == DDP_AVG && ddp_dtype_is_integer(dtype) && ddp_dtypes[dtype].size < 8;
 }
 
 INLINE enum ddp_dtype acc_type(enum ddp_dtype dtype, enum ddp_op op)
 {
     if (is_integer_mean(dtype, op))
-        return dtype == DDP_I32 ? DDP_F64 : DDP_F32;
-    return ddp_dtype_is_half(dtype) ? DDP_F32 : dtype;
+        return ddp_dtypes[dtype].size == 4 ? DDP_F64 : DDP_F32;
+    return ddp_dtype_is_narrow(dtype) ? DDP_F32 : dtype;
 }
 
 /* Returns the bytes in memory of the elements that one vector of accumulators holds. */
@@ -153,6 +153,32 @@ INLINE v_f64 widen_i32(const unsigned char *p)
     return v;
 }
 
+/* Converts half a vector of u32 to f64: OR gives 2^52 + x, from which 2^52 is subtracted. */
+INLINE v_f64 widen_u32(const unsigned char *p)
+{
+    v_u32h half;
+    memcpy(&half, p, sizeof(half));
+    const v_u64 x = __builtin_convertvector(half, v_u64) | 0x4330000000000000u;
+    return (v_f64)x - 0x1p52;
+}
+
+/* Converts 8-bit elements to f32. */
+INLINE v_f32 widen_quarter(raw_quarter quarter, enum ddp_dtype dtype)
+{
+    if (!ddp_dtype_is_integer(dtype))
+        return widen_fp8(quarter, dtype);
+    const v_i32 x = dtype == DDP_I8 ? __builtin_convertvector((v_i8q)quarter, v_i32)
+                                    : __builtin_convertvector(quarter, v_i32);
+    return __builtin_convertvector(x, v_f32);
+}
+
+INLINE raw_quarter narrow_quarter(v_f32 a, enum ddp_dtype dtype)
+{
+    if (!ddp_dtype_is_integer(dtype))
+        return narrow_fp8(a, dtype);
+    return (raw_quarter) __builtin_convertvector(__builtin_convertvector(a, v_i32), raw_quarter);
+}
+
 /* Loads step_bytes() bytes from p and widens the elements to accumulators. */
 INLINE v_acc load_acc(const unsigned char *p, enum ddp_dtype dtype, enum ddp_op op)
 {
@@ -160,19 +186,19 @@ INLINE v_acc load_acc(const unsigned char *p, enum ddp_dtype dtype, enum ddp_op 
     raw_half half;
     raw_quarter quarter;
     if (acc_type(dtype, op) == dtype) {
-        if (dtype == DDP_F64)
+        if (ddp_dtypes[dtype].size == 8)
             memcpy(&a.f64, p, VB);
         else if (dtype == DDP_F32)
             memcpy(&a.f32, p, VB);
-        else if (dtype == DDP_I32)
-            memcpy(&a.i32, p, VB);
+        else if (ddp_dtypes[dtype].size == 4)
+            memcpy(&a.u32, p, VB);
         else
             memcpy(&a.u8, p, VB);
-    } else if (step_bytes(dtype, op) == VB / 4) { /* u8 */
+    } else if (step_bytes(dtype, op) == VB / 4) {
         memcpy(&quarter, p, sizeof(quarter));
-        a.f32 = __builtin_convertvector(__builtin_convertvector(quarter, v_i32), v_f32);
-    } else if (dtype == DDP_I32) {
-        a.f64 = widen_i32(p);
+        a.f32 = widen_quarter(quarter, dtype);
+    } else if (ddp_dtypes[dtype].size == 4) {
+        a.f64 = dtype == DDP_I32 ? widen_i32(p) : widen_u32(p);
     } else {
         memcpy(&half, p, sizeof(half));
         a.f32 = dtype == DDP_F16 ? widen_f16(half) : widen_bf16(half);
@@ -185,24 +211,25 @@ INLINE void store_acc(unsigned char *p, v_acc a, enum ddp_dtype dtype, enum ddp_
 {
     raw_half half;
     if (acc_type(dtype, op) == dtype) {
-        if (dtype == DDP_F64)
+        if (ddp_dtypes[dtype].size == 8)
             memcpy(p, &a.f64, VB);
         else if (dtype == DDP_F32)
             memcpy(p, &a.f32, VB);
-        else if (dtype == DDP_I32)
-            memcpy(p, &a.i32, VB);
+        else if (ddp_dtypes[dtype].size == 4)
+            memcpy(p, &a.u32, VB);
         else
             memcpy(p, &a.u8, VB);
         return;
     }
-    if (step_bytes(dtype, op) == VB / 4) { /* u8 */
-        const raw_quarter quarter =
-            __builtin_convertvector(__builtin_convertvector(a.f32, v_i32), raw_quarter);
+    if (step_bytes(dtype, op) == VB / 4) {
+        const raw_quarter quarter = narrow_quarter(a.f32, dtype);
         memcpy(p, &quarter, sizeof(quarter));
         return;
     }
     if (dtype == DDP_I32)
         half = (raw_half) __builtin_convertvector(a.f64, v_i32h);
+    else if (dtype == DDP_U32)
+        half = (raw_half) __builtin_convertvector(a.f64, v_u32h);
     else
         half = dtype == DDP_F16 ? narrow_f16(a.f32) : narrow_bf16(a.f32);
     memcpy(p, &half, sizeof(half));
@@ -224,22 +251,23 @@ INLINE v_f64 combine_f64(v_f64 a, v_f64 b, enum ddp_op op)
     return op == DDP_PROD ? a * b : a + b;
 }
 
-INLINE v_u32 combine_i32(v_u32 a, v_u32 b, enum ddp_op op)
-{
-    const v_u32 less = (v_u32)((v_i32)a < (v_i32)b), more = (v_u32)((v_i32)a > (v_i32)b);
-    const v_u32 mask = op == DDP_MIN ? less : more;
-    if (op == DDP_MIN || op == DDP_MAX)
-        return (mask & a) | (~mask & b);
-    return op == DDP_PROD ? a * b : a + b;
-}
-
-INLINE v_u8 combine_u8(v_u8 a, v_u8 b, enum ddp_op op)
-{
-    const v_u8 mask = (v_u8)(op == DDP_MIN ? a < b : a > b);
-    if (op == DDP_MIN || op == DDP_MAX)
-        return (mask & a) | (~mask & b);
-    return op == DDP_PROD ? a * b : a + b;
-}
+/* Defines combine_<name> for an integer type. bits: vector of unsigned elements. type: vector of
+ * the type's elements. */
+#define COMBINE_INTEGERS(name, bits, type)                                                         \
+    INLINE bits combine_##name(bits a, bits b, enum ddp_op op)                                     \
+    {                                                                                              \
+        const bits less = (bits)((type)a < (type)b), more = (bits)((type)a > (type)b);             \
+        const bits mask = op == DDP_MIN ? less : more;                                             \
+        if (op == DDP_MIN || op == DDP_MAX)                                                        \
+            return (mask & a) | (~mask & b);                                                       \
+        return op == DDP_PROD ? a * b : a + b;                                                     \
+    }
+COMBINE_INTEGERS(i8, v_u8, v_i8)
+COMBINE_INTEGERS(u8, v_u8, v_u8)
+COMBINE_INTEGERS(i32, v_u32, v_i32)
+COMBINE_INTEGERS(u32, v_u32, v_u32)
+COMBINE_INTEGERS(i64, v_u64, v_i64)
+COMBINE_INTEGERS(u64, v_u64, v_u64)
 
 INLINE v_acc combine(v_acc a, v_acc b, enum ddp_dtype dtype, enum ddp_op op)
 {
@@ -248,10 +276,22 @@ INLINE v_acc combine(v_acc a, v_acc b, enum ddp_dtype dtype, enum ddp_op op)
         a.f64 = combine_f64(a.f64, b.f64, op);
         return a;
     case DDP_I32:
-        a.i32 = combine_i32(a.i32, b.i32, op);
+        a.u32 = combine_i32(a.u32, b.u32, op);
+        return a;
+    case DDP_U32:
+        a.u32 = combine_u32(a.u32, b.u32, op);
+        return a;
+    case DDP_I8:
+        a.u8 = combine_i8(a.u8, b.u8, op);
         return a;
     case DDP_U8:
         a.u8 = combine_u8(a.u8, b.u8, op);
+        return a;
+    case DDP_I64:
+        a.f64 = (v_f64)combine_i64((v_u64)a.f64, (v_u64)b.f64, op);
+        return a;
+    case DDP_U64:
+        a.f64 = (v_f64)combine_u64((v_u64)a.f64, (v_u64)b.f64, op);
         return a;
     default:
         a.f32 = combine_f32(a.f32, b.f32, op);
@@ -268,6 +308,10 @@ INLINE v_acc finish(v_acc a, enum ddp_dtype dtype, enum ddp_op op, struct ddp_fi
     } else if (acc_type(dtype, op) == DDP_F32) {
         a.f32 = divide_f32(a.f32, f);
         a.f32 = is_float ? canonical(a.f32) : a.f32;
+    } else if (op == DDP_AVG && acc_type(dtype, op) == DDP_I64) {
+        a.f64 = (v_f64)((v_i64)a.f64 / (int64_t)f.divisor);
+    } else if (op == DDP_AVG && acc_type(dtype, op) == DDP_U64) {
+        a.f64 = (v_f64)((v_u64)a.f64 / (uint64_t)f.divisor);
     }
     return a;
 }
@@ -383,8 +427,18 @@ KERNELS(bf16, DDP_BF16)
 KERNELS(f64, DDP_F64)
 KERNELS(i32, DDP_I32)
 KERNELS(u8, DDP_U8)
+KERNELS(i8, DDP_I8)
+KERNELS(u32, DDP_U32)
+KERNELS(i64, DDP_I64)
+KERNELS(u64, DDP_U64)
+KERNELS(e4m3, DDP_FP8_E4M3)
+KERNELS(e5m2, DDP_FP8_E5M2)
 KERNEL(i32_mean, DDP_I32, DDP_AVG)
 KERNEL(u8_mean, DDP_U8, DDP_AVG)
+KERNEL(i8_mean, DDP_I8, DDP_AVG)
+KERNEL(u32_mean, DDP_U32, DDP_AVG)
+KERNEL(i64_mean, DDP_I64, DDP_AVG)
+KERNEL(u64_mean, DDP_U64, DDP_AVG)
 
 /* Kernels for the most frequent shapes: sums of two arrays into one or two arrays, and of four
  * arrays into four arrays. With constant counts the compiler keeps every pointer in a register and
@@ -406,7 +460,7 @@ INLINE void sum_fixed(const struct ddp_reduce *r, enum ddp_dtype dtype, int src_
     fixed.op = DDP_SUM;
     const struct ddp_finish f = ddp_finish_of(r->divisor);
     if (f.how == DDP_FINISH_NONE)
-        reduce_all(&fixed, (struct ddp_finish){DDP_FINISH_NONE, 1});
+        reduce_all(&fixed, (struct ddp_finish){DDP_FINISH_NONE, 1, 1});
     else
         reduce_all(&fixed, f);
 }
@@ -454,6 +508,12 @@ void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
         [DDP_F64] = {f64_sum_any, f64_sum_any, f64_prod, f64_min, f64_max},
         [DDP_I32] = {i32_sum, i32_mean, i32_prod, i32_min, i32_max},
         [DDP_U8] = {u8_sum, u8_mean, u8_prod, u8_min, u8_max},
+        [DDP_I8] = {i8_sum, i8_mean, i8_prod, i8_min, i8_max},
+        [DDP_U32] = {u32_sum, u32_mean, u32_prod, u32_min, u32_max},
+        [DDP_I64] = {i64_sum, i64_mean, i64_prod, i64_min, i64_max},
+        [DDP_U64] = {u64_sum, u64_mean, u64_prod, u64_min, u64_max},
+        [DDP_FP8_E4M3] = {e4m3_sum, e4m3_sum, e4m3_prod, e4m3_min, e4m3_max},
+        [DDP_FP8_E5M2] = {e5m2_sum, e5m2_sum, e5m2_prod, e5m2_min, e5m2_max},
     };
     assert(r->src_count >= 1 && r->src_count <= DDP_REDUCE_MAX && r->dst_count >= 1);
     assert(r->remote >= 0 && r->remote < r->src_count);

@@ -36,11 +36,15 @@ typedef unsigned char raw_full VECTOR(VB);
 typedef unsigned char raw_half VECTOR(VB / 2);
 typedef unsigned char raw_quarter VECTOR(VB / 4);
 typedef uint8_t v_u8 VECTOR(VB);
+typedef int8_t v_i8 VECTOR(VB);
+typedef int8_t v_i8q VECTOR(VB / 4);
 typedef uint16_t v_u16h VECTOR(VB / 2);
 typedef uint32_t v_u32 VECTOR(VB);
 typedef int32_t v_i32 VECTOR(VB);
 typedef int32_t v_i32h VECTOR(VB / 2);
+typedef uint32_t v_u32h VECTOR(VB / 2);
 typedef uint64_t v_u64 VECTOR(VB);
+typedef int64_t v_i64 VECTOR(VB);
 typedef float v_f32 VECTOR(VB);
 typedef double v_f64 VECTOR(VB);
 
@@ -278,6 +282,39 @@ INLINE raw_half narrow_bf16(v_f32 a)
 INLINE v_f32 widen_bf16(raw_half raw)
 {
     return (v_f32)(__builtin_convertvector((v_u16h)raw, v_u32) << 16);
+}
+
+/* Converts fp8-e4m3 or fp8-e5m2 to f32 exactly, as ddp_fp8_widen does. */
+INLINE v_f32 widen_fp8(raw_quarter raw, enum ddp_dtype type)
+{
+    const v_u16h c = __builtin_convertvector(raw, v_u16h);
+    if (type == DDP_FP8_E5M2)
+        return widen_f16((raw_half)(c << 8));
+    const v_f32 wide = widen_f16((raw_half)((c & 0x80) << 8 | (c & 0x7f) << 7)) * 256.0f;
+    const v_i32 ones = (v_i32)(((v_i32)wide & 0x7fffffff) == 0x43f00000); /* 480 */
+    return (v_f32)((v_i32)wide | (ones & 0x7fc00000));
+}
+
+/* Converts f32 to fp8-e4m3 or fp8-e5m2, as ddp_fp8_result does. A NaN becomes canonical. */
+INLINE raw_quarter narrow_fp8(v_f32 value, enum ddp_dtype type)
+{
+    const bool e4m3 = type == DDP_FP8_E4M3;
+    const int shift = e4m3 ? 20 : 21;
+    const float step = e4m3 ? 16384.0f : 128.0f; /* its ulp is the subnormal step */
+    const v_u32 bits = (v_u32)value, a = bits & 0x7fffffffu;
+    const v_u32 rounded =
+        (a + (1u << (shift - 1)) - 1u + ((a >> shift) & 1u) - ((e4m3 ? 120u : 112u) << 23)) >>
+        shift;
+    const v_u32 subnormal = (v_u32)((v_f32)a + step) - (e4m3 ? 0x46800000u : 0x43000000u);
+    const v_u32 tiny = (v_u32)((v_i32)a < (e4m3 ? 0x3c800000 : 0x38800000));
+    const v_u32 huge = (v_u32)((v_i32)a >= 0x47700000);
+    const v_u32 nan = (v_u32)((v_i32)a > (e4m3 ? 0x43e80000 : 0x7f800000));
+    v_u32 h = (tiny & subnormal) | (~tiny & rounded);
+    if (!e4m3)
+        h = (huge & 0x7cu) | (~huge & h);
+    h |= (bits >> 24) & 0x80u;
+    h = (nan & (e4m3 ? 0x7fu : 0x7eu)) | (~nan & h);
+    return (raw_quarter) __builtin_convertvector(h, raw_quarter);
 }
 
 /* Loads and stores of vectors, whole (lanes == LANES) or partial. */

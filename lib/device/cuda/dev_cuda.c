@@ -126,7 +126,8 @@ static void read_cpus(const char *bus, char *out, size_t out_bytes)
 static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 {
     struct cudaDeviceProp p;
-    struct ddp_device_info info = {.memory_bytes = -1, .multiprocessors = -1, .l2_bytes = -1};
+    struct ddp_device_info info = {
+        .memory_bytes = -1, .multiprocessors = -1, .l2_bytes = -1, .capability = -1};
     int runtime = 0, driver = 0;
     char a[16], b[16];
     DDP_TRY(cuda_probe(err));
@@ -146,6 +147,7 @@ static int cuda_info(int index, struct ddp_device_info *out, struct ddp_err *err
     info.memory_bytes = (int64_t)p.totalGlobalMem;
     info.multiprocessors = p.multiProcessorCount;
     info.l2_bytes = p.l2CacheSize;
+    info.capability = 10 * p.major + p.minor;
     *out = info;
     return 0;
 }

@@ -32,13 +32,14 @@ static __device__ double combine(double a, double b, ddp_op op)
 {
     return ddp_combine_f64(a, b, op);
 }
-static __device__ uint32_t combine(uint32_t a, uint32_t b, ddp_op op)
+/* Combines integers. Sums and products wrap around. */
+template <class Raw> static __device__ Raw combine(Raw a, Raw b, ddp_op op)
 {
-    return ddp_combine_i32(a, b, op);
-}
-static __device__ uint8_t combine(uint8_t a, uint8_t b, ddp_op op)
-{
-    return ddp_combine_u8(a, b, op);
+    if (op == DDP_MIN)
+        return a < b ? a : b;
+    if (op == DDP_MAX)
+        return a > b ? a : b;
+    return (Raw)(op == DDP_PROD ? (uint64_t)a * (uint64_t)b : (uint64_t)a + (uint64_t)b);
 }
 
 /* An element has type Raw in memory and type Sum in the accumulator. Sum can represent every Raw.
@@ -56,8 +57,7 @@ template <class Raw, class Sum> struct type_exact {
     }
 };
 
-typedef type_exact<uint32_t, uint32_t> type_i32;
-typedef type_exact<uint8_t, uint8_t> type_u8;
+template <class Raw> using type_integer = type_exact<Raw, Raw>;
 
 struct type_f32 : type_exact<float, float> {
     static __device__ raw finish(sum a, const reduce_args &r)
@@ -86,19 +86,40 @@ template <ddp_dtype TYPE> struct type_half {
     }
 };
 
-/* Averages of integers. The sum is computed and divided in a floating-point type that holds the sum
- * exactly. The quotient is then truncated. */
-struct type_i32_mean : type_exact<int32_t, double> {
+template <ddp_dtype TYPE> struct type_fp8 {
+    typedef uint8_t raw;
+    typedef float sum;
+    static __device__ sum widen(raw x)
+    {
+        return ddp_fp8_widen(x, TYPE);
+    }
     static __device__ raw finish(sum a, const reduce_args &r)
     {
-        return (int32_t)ddp_finish_f64(a, r.finish);
+        return ddp_fp8_result(type_f32::finish(a, r), TYPE);
     }
 };
 
-struct type_u8_mean : type_exact<uint8_t, float> {
-    static __device__ raw finish(sum a, const reduce_args &r)
+/* Averages of integers. The sum is computed and divided in a floating-point type that holds the sum
+ * exactly. The quotient is then truncated. */
+template <class Raw> struct type_mean : type_exact<Raw, double> {
+    static __device__ Raw finish(double a, const reduce_args &r)
     {
-        return (uint8_t)(int32_t)ddp_finish_f32(a, r.finish);
+        return (Raw)ddp_finish_f64(a, r.finish);
+    }
+};
+
+template <class Raw> struct type_small_mean : type_exact<Raw, float> {
+    static __device__ Raw finish(float a, const reduce_args &r)
+    {
+        return (Raw)(int32_t)ddp_finish_f32(a, r.finish);
+    }
+};
+
+/* The sums of 64-bit integers wrap around. */
+template <class Raw> struct type_wrapped_mean : type_integer<Raw> {
+    static __device__ Raw finish(Raw a, const reduce_args &r)
+    {
+        return a / (Raw)r.finish.divisor;
     }
 };
 
@@ -186,6 +207,46 @@ template <class Type> static void reduce(struct ddp_stream *s, const reduce_args
     reduce_range<Type, 1>(s, r, whole, r.count);
 }
 
+/* Calls the kernel for integers: Mean if there is a division. */
+template <class Raw, class Mean>
+static void reduce_integer(struct ddp_stream *s, const reduce_args &r, bool aligned)
+{
+    if (r.finish.divisor > 1)
+        reduce<Mean>(s, r, aligned);
+    else
+        reduce<type_integer<Raw>>(s, r, aligned);
+}
+
+static void dispatch(struct ddp_stream *s, const reduce_args &r, ddp_dtype dtype, bool aligned)
+{
+    switch (dtype) {
+    case DDP_F16:
+        return reduce<type_half<DDP_F16>>(s, r, aligned);
+    case DDP_BF16:
+        return reduce<type_half<DDP_BF16>>(s, r, aligned);
+    case DDP_F64:
+        return reduce<type_f64>(s, r, aligned);
+    case DDP_I32:
+        return reduce_integer<int32_t, type_mean<int32_t>>(s, r, aligned);
+    case DDP_U32:
+        return reduce_integer<uint32_t, type_mean<uint32_t>>(s, r, aligned);
+    case DDP_I8:
+        return reduce_integer<int8_t, type_small_mean<int8_t>>(s, r, aligned);
+    case DDP_U8:
+        return reduce_integer<uint8_t, type_small_mean<uint8_t>>(s, r, aligned);
+    case DDP_I64:
+        return reduce_integer<int64_t, type_wrapped_mean<int64_t>>(s, r, aligned);
+    case DDP_U64:
+        return reduce_integer<uint64_t, type_wrapped_mean<uint64_t>>(s, r, aligned);
+    case DDP_FP8_E4M3:
+        return reduce<type_fp8<DDP_FP8_E4M3>>(s, r, aligned);
+    case DDP_FP8_E5M2:
+        return reduce<type_fp8<DDP_FP8_E5M2>>(s, r, aligned);
+    default:
+        return reduce<type_f32>(s, r, aligned);
+    }
+}
+
 extern "C" void ddp_cuda_reduce(struct ddp_stream *s, const struct ddp_reduce *r)
 {
     reduce_args args = {};
@@ -201,21 +262,5 @@ extern "C" void ddp_cuda_reduce(struct ddp_stream *s, const struct ddp_reduce *r
     args.op = r->op == DDP_AVG ? DDP_SUM : r->op;
     args.finish = ddp_finish_of(r->divisor);
     args.count = r->count;
-    const bool aligned = all % 16 == 0;
-    if (r->divisor > 1 && r->dtype == DDP_I32)
-        reduce<type_i32_mean>(s, args, aligned);
-    else if (r->divisor > 1 && r->dtype == DDP_U8)
-        reduce<type_u8_mean>(s, args, aligned);
-    else if (r->dtype == DDP_F32)
-        reduce<type_f32>(s, args, aligned);
-    else if (r->dtype == DDP_F16)
-        reduce<type_half<DDP_F16>>(s, args, aligned);
-    else if (r->dtype == DDP_BF16)
-        reduce<type_half<DDP_BF16>>(s, args, aligned);
-    else if (r->dtype == DDP_F64)
-        reduce<type_f64>(s, args, aligned);
-    else if (r->dtype == DDP_I32)
-        reduce<type_i32>(s, args, aligned);
-    else
-        reduce<type_u8>(s, args, aligned);
+    dispatch(s, args, r->dtype, all % 16 == 0);
 }
