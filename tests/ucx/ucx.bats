@@ -127,7 +127,7 @@ begin() {
     DDPBENCH_MODULE_DIR=$PWD/none refused 69 ddpbench-ucx.so -- allreduce --backend ucx --size 4
     hint_names libucx-dev UCX=1
     DDPBENCH_MODULE_DIR=$PWD/none ok list backend
-    says 'ucx' "$PWD/none/ddpbench-ucx.so"
+    says ucx ddpbench-ucx.so "$PWD/none"
     cp "$modules/ddpbench-mpi-openmpi.so" none/ddpbench-ucx.so 2>/dev/null || skip "no module of another kind"
     DDPBENCH_MODULE_DIR=$PWD/none refused 76 ddpbench-ucx.so -- allreduce --backend ucx --size 4
 }
