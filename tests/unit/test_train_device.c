@@ -219,6 +219,11 @@ static int witness_finish(struct ddp_sync *s, struct ddp_err *err)
     return dense->finish_backward(witness_of(s)->dense, err);
 }
 
+static int witness_settle(struct ddp_sync *s, struct ddp_err *err)
+{
+    return dense->settle(witness_of(s)->dense, err);
+}
+
 static void witness_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
     dense->counters(witness_of(s)->dense, out);
@@ -240,6 +245,7 @@ static void told_inside_backward(void **state)
         witness.begin_step = witness_begin;
         witness.on_grad_ready = witness_ready;
         witness.finish_backward = witness_finish;
+        witness.settle = witness_settle;
         witness.counters = witness_counters;
         r.o.sync.cls = &witness;
         on_streams(&r);
