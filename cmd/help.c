@@ -161,11 +161,10 @@ static void print_environment(FILE *out)
     for (int i = 0; i < DDP_CONF_COUNT; i++)
         add_entry(&text, conf[i].variable, 26, conf[i].help);
     add_entry(&text, "NO_COLOR", 26, "no colours on a terminal");
-    ddp_strbuf_add(
-        &text,
-        "\n"
-        "A launcher (mpiexec, srun, torchrun, ...) tells each rank its number by variables;\n"
-        "`ddpbench doctor` shows those that are set.\n");
+    ddp_strbuf_add(&text,
+                   "\n"
+                   "A launcher (mpiexec, srun, torchrun, ...) tells each rank its number by\n"
+                   "variables; `ddpbench doctor` shows those that are set.\n");
     print_strbuf(&text, out);
 }
 

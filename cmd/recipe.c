@@ -130,9 +130,9 @@ const struct ddp_cmd ddp_cmd_recipe = {
     .name = "recipe",
     .summary = "print a file that starts ddpbench on a cluster",
     .operands = "RECIPE",
-    .details =
-        "Recipes: slurm (a script for sbatch), k8s-indexed (a manifest for an Indexed Job of\n"
-        "Kubernetes), torchrun (a script for each node), ssh (a script for --hosts).\n",
+    .details = "Recipes: slurm (a script for sbatch), k8s-indexed (a manifest for an Indexed\n"
+               "Job of Kubernetes), torchrun (a script for each node), ssh (a script for\n"
+               "--hosts).\n",
     .examples = "  ddpbench recipe slurm >job.sh && sbatch job.sh\n"
                 "  ddpbench recipe ssh >job.sh && bash job.sh node1 node2\n",
     .rows = ddp_plain_rows,

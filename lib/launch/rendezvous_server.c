@@ -326,9 +326,8 @@ static int report_missing(const struct server *h, struct ddp_err *err)
                         "DDPBENCH_SECRET the same on all ranks?",
                         h->unproven);
     if (h->job->unreachable)
-        return ddp_hint(err, "without DDPBENCH_SECRET rank 0 listens only on the address of "
-                             "MASTER_ADDR, which other hosts cannot reach here (loopback): set "
-                             "DDPBENCH_SECRET on all ranks, or MASTER_ADDR to a network address");
+        return ddp_hint(err, "other hosts cannot reach the loopback address in MASTER_ADDR: set it "
+                             "to a network address of rank 0 if there are other hosts");
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 

@@ -35,16 +35,17 @@ struct rendezvous_client {
 };
 
 /* Opens this rank's listener for later groups. It listens only on this rank's address of the
- * connection `fd` in two cases: (1) the job has no secret, (2) the job's host is "localhost" or a
- * loopback address. Another host name that resolves to 127.0.1.1 does not count in (2), because
- * ranks on other hosts may need to connect. */
+ * connection `fd` in two cases: (1) the job's host is "localhost" or a loopback address, (2) the
+ * job has no secret, and the rank's address is no loopback address. Another host name that resolves
+ * to 127.0.1.1 does not count in (1), because ranks on other hosts may need to connect. */
 static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
     if (s->listener->fd >= 0)
         return 0;
-    const bool only = (!s->job->key.has_secret || s->job->inside) &&
-                      getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0;
+    const bool known = getsockname(fd, (struct sockaddr *)&own.at, &own.bytes) == 0;
+    const bool only = known && (s->job->inside ||
+                                (!s->job->key.has_secret && !ddp_tcp_address_is_loopback(&own.at)));
     const int rc = ddp_tcp_listen(only ? &own : NULL, 0, &s->listener->fd, &s->listener->port);
     return rc == 0 ? 0 : ddp_fail_errno(err, DDP_EUNAVAIL, rc, "cannot listen on any port");
 }
@@ -248,40 +249,45 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
     }
 }
 
-/* Listens on one port. If `only` is true, listens on the first of the addresses that belongs to
- * this host, but rather on a network address than on a loopback address. Sets *inside to whether it
- * listens on a loopback address. Returns 0 or an errno value. */
-static int listen_on_port(const struct ddp_tcp_address *address, int count, bool only, int port,
-                          struct ddp_listener *listener, bool *inside)
+/* Listens on one port of the first of the addresses that belongs to this host. Returns 0 or an
+ * errno value. */
+static int listen_on_first(const struct ddp_tcp_address *address, int count, int port,
+                           struct ddp_listener *listener)
 {
     int rc = EADDRNOTAVAIL;
-    *inside = false;
-    if (!only)
-        return ddp_tcp_listen(NULL, port, &listener->fd, &listener->port);
-    for (int loopback = 0; loopback < 2; loopback++) {
-        for (int a = 0; a < count; a++) {
-            if (ddp_tcp_address_is_loopback(&address[a].at) != (loopback == 1))
-                continue;
-            const int error = ddp_tcp_listen(&address[a], port, &listener->fd, &listener->port);
-            *inside = loopback == 1;
-            if (error == 0)
-                return 0;
-            rc = error == EADDRNOTAVAIL ? rc : error;
-        }
+    for (int a = 0; a < count; a++) {
+        const int error = ddp_tcp_listen(&address[a], port, &listener->fd, &listener->port);
+        if (error == 0)
+            return 0;
+        rc = error == EADDRNOTAVAIL ? rc : error;
     }
     return rc;
 }
 
-/* Listens on the first free port of the rendezvous. Without a secret, or if the configured host is
- * "localhost" or a loopback address, listens only on the addresses of the configured host. */
+/* Returns whether rank 0 listens only on the addresses of the configured host. It does so if the
+ * host is "localhost" or a loopback address, or if there is no secret and one of the addresses is a
+ * network address. Debian's installer makes the name of a host resolve to 127.0.1.1 on the host
+ * itself. The network address of such a host is not known here. */
+static bool is_bound(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
+                     int count)
+{
+    bool network = false;
+    for (int a = 0; a < count; a++)
+        network = network || !ddp_tcp_address_is_loopback(&address[a].at);
+    return ddp_tcp_is_loopback(m->host) || (!m->key.has_secret && network);
+}
+
+/* Listens on the first free port of the rendezvous. */
 static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
                        int count, struct ddp_listener *listener, bool *unreachable,
                        struct ddp_err *err)
 {
-    const bool only = !m->key.has_secret || ddp_tcp_is_loopback(m->host);
+    const bool only = is_bound(m, address, count);
     int rc = EADDRINUSE;
+    *unreachable = ddp_tcp_is_loopback(m->host);
     for (int i = 0; i < m->ports && (rc == EADDRINUSE || rc == EACCES); i++)
-        rc = listen_on_port(address, count, only, m->port + i, listener, unreachable);
+        rc = only ? listen_on_first(address, count, m->port + i, listener)
+                  : ddp_tcp_listen(NULL, m->port + i, &listener->fd, &listener->port);
     if (rc == 0)
         return 0;
     if (rc == EADDRNOTAVAIL && only) {

@@ -282,9 +282,11 @@ static void warn_open_rendezvous(const struct ddp_world *w)
     const struct ddp_launcher *l = &w->app->launcher;
     if (l->over_tcp && l->rank_info.rank == 0 && l->rank_info.size > 1 &&
         ddp_conf_get(DDP_CONF_SECRET) == NULL)
-        ddp_logf(&w->app->log, DDP_LOG_NOTE,
-                 "there is no DDPBENCH_SECRET: rank 0 listens only on its address in MASTER_ADDR, "
-                 "and any process that reaches it can join the job");
+        ddp_logf(
+            &w->app->log, DDP_LOG_NOTE,
+            "there is no DDPBENCH_SECRET: rank 0 listens on its address in MASTER_ADDR (on all "
+            "its addresses, if that is a host name for a loopback address there), and any "
+            "process that reaches it can join the job");
 }
 
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)

@@ -60,7 +60,7 @@ correct() {
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
 loses() {
     hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -n 300 -T "$3"
+    begin 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
     lose "$1" "$2"
     [ "$codes" = "13 13 13 " ]
 }

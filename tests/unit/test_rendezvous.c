@@ -107,20 +107,19 @@ static int is_open(struct ddp_comm *comm, struct ddp_err *err)
 
 /* 127.1 stands for a host's own name, which often means a loopback address on that host. Ranks
  * of other hosts reach the host under another address, so a group's leader listens on all
- * addresses if the job has a secret. Without a secret it listens only on the address of
- * MASTER_ADDR. */
+ * addresses, with and without a secret. For 127.0.0.1 it listens only on this address. */
 static void test_listeners(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
         const int port = free_port();
-        const bool open = i == 2;
+        const bool open = i > 0;
         for (int r = 0; r < 2; r++)
             start(r, (struct process){.host = i > 0 ? "127.1" : "127.0.0.1",
                                       .port = port,
                                       .rank = r,
                                       .size = 2,
-                                      .secret = open ? "0123456789abcdef" : NULL,
+                                      .secret = i == 2 ? "0123456789abcdef" : NULL,
                                       .body = open ? is_open : is_inside});
         for (int r = 0; r < 2; r++)
             finish(r);
