@@ -11,6 +11,7 @@
 #include "base/conf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sysinfo.h"
 #include "base/terminal.h"
 #include "cmd.h"
 #include "nccl_flags.h"
@@ -54,19 +55,6 @@ static const char *program_option(const void *ctx, int i)
     static const char *const names[] = {"--help", "--version", NULL};
     (void)ctx;
     return names[i];
-}
-
-static void find_binary_dir(char *out, size_t out_bytes)
-{
-    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
-    if (n <= 0) {
-        out[0] = '\0';
-        return;
-    }
-    out[n] = '\0';
-    char *slash = strrchr(out, '/');
-    if (slash)
-        *slash = '\0';
 }
 
 static int unknown_command(const char *name, struct ddp_err *err)
@@ -267,7 +255,7 @@ __attribute__((noinline)) static int run_program(int argc, char **argv)
     /* Ignore SIGXFSZ, so that a write beyond the file size limit (ulimit -f) returns an error,
      * too. */
     signal(SIGXFSZ, SIG_IGN);
-    find_binary_dir(app.binary_dir, sizeof app.binary_dir);
+    (void)ddp_own_folder(app.binary_dir, sizeof app.binary_dir);
     int rc = dispatch(&app, &err);
     rc = flush_stdout(rc, &err);
     if (err.code != 0)

@@ -401,6 +401,23 @@ static void read_choice(const char *path, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.*s", (int)n, open ? open + 1 : "");
 }
 
+bool ddp_own_path(char *out, size_t out_bytes)
+{
+    const ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
+    out[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+bool ddp_own_folder(char *out, size_t out_bytes)
+{
+    char *slash = ddp_own_path(out, out_bytes) ? strrchr(out, '/') : NULL;
+    if (slash == NULL)
+        out[0] = '\0';
+    else
+        *slash = '\0';
+    return slash != NULL;
+}
+
 void ddp_sysinfo_read(struct ddp_sysinfo *out)
 {
     *out = (struct ddp_sysinfo){.memory_bytes = -1, .available_bytes = -1, .load = NAN};

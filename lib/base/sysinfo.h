@@ -3,6 +3,7 @@
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,10 @@ struct ddp_sysinfo {
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
+/* Write the path of this program's file, or of its folder, to out [out_bytes]. A longer path is
+ * cut. Return false, with an empty text, if Linux does not know the path. */
+bool ddp_own_path(char *out, size_t out_bytes);
+bool ddp_own_folder(char *out, size_t out_bytes);
 /* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
  * owns the text. */
 const char *ddp_sysinfo_environment(size_t i);

@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/sysinfo.h"
+
 #define DDP_BACKEND(symbol) extern const struct ddp_backend ddp_backend_##symbol;
 #include "comm/backend_list.h"
 #undef DDP_BACKEND
@@ -59,10 +61,5 @@ int ddp_backend_module_dir(const char *given, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", given);
         return 0;
     }
-    ssize_t n = readlink("/proc/self/exe", out, out_bytes - 1);
-    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
-    if (slash == NULL)
-        return DDP_EUNAVAIL;
-    *slash = '\0';
-    return 0;
+    return ddp_own_folder(out, out_bytes) ? 0 : DDP_EUNAVAIL;
 }

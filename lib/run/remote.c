@@ -278,8 +278,8 @@ static int run(struct head *h, struct ddp_err *err)
 {
     sigset_t watched;
     struct ddp_err first = DDP_ERR_INIT;
-    const ssize_t n = readlink("/proc/self/exe", h->binary, sizeof h->binary - 1);
-    h->binary[n > 0 ? n : 0] = '\0';
+    if (!ddp_own_path(h->binary, sizeof h->binary))
+        return ddp_fail(err, DDP_EUNAVAIL, "--hosts: cannot find the file of this program");
     (void)gethostname(h->own_name, sizeof h->own_name - 1);
     DDP_TRY(choose_rendezvous(h, err));
     DDP_TRY(DDP_NEW(&h->pid, (size_t)h->hosts.count, err));

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/sysinfo.h"
 #include "base/unit.h"
 #include "record/provenance.h"
 #include "run/gate_launch.h"
@@ -516,11 +517,9 @@ bool ddp_selftest_holds(const struct ddp_noise *noise)
 static int own_command(char *out, size_t bytes, struct ddp_err *err)
 {
     char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0)
+    if (!ddp_own_path(path, sizeof path))
         return ddp_fail(err, DDP_EUNAVAIL,
                         "cannot find the file of this program; name a command with --base");
-    path[n] = '\0';
     if (strchr(path, '\'') || (size_t)snprintf(out, bytes, "'%s' " CELLS, path) >= bytes)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "cannot quote '%s' in a command; name a command with --base", path);

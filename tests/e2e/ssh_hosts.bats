@@ -83,12 +83,7 @@ begin() {
     : >0.out
     head "$ddpbench" "${long[@]}" --hosts "$(list "$1" 1)" -n "${iterations:-3000}" --label "$label" -T 20 >0.out 2>&1 3>&- &
     job=$!
-    for _ in {1..300}; do
-        ! grep -q ' 65536 ' 0.out || return 0
-        sleep 0.1
-    done
-    cat 0.out
-    false
+    await_second_point
 }
 
 # rank_on HOST: prints the process of the rank on this host.

@@ -52,12 +52,7 @@ begin() {
     : >0.out
     "$ddpbench" "${long[@]}" --hosts 127.1,b -n 3000 --label "$label" -T 20 >0.out 2>&1 3>&- &
     job=$!
-    for _ in {1..300}; do
-        ! grep -q ' 65536 ' 0.out || return 0
-        sleep 0.1
-    done
-    cat 0.out
-    false
+    await_second_point
 }
 
 @test "ranks on two hosts: right results, one ssh per host, and the secret is on no command line" {

@@ -46,17 +46,23 @@ all_zero() {
     [ "$(torchrun "$@")" = "$(printf '0 %.0s' $(seq "$1"))" ] || { tail ./*.out && false; }
 }
 
+# await_second_point: waits until rank 0 of a job with the options `long` has printed its second point.
+await_second_point() {
+    for _ in {1..300}; do
+        ! grep -q ' 65536 ' 0.out || return 0
+        sleep 0.1
+    done
+    tail ./*.out
+    false
+}
+
 # lose VICTIM SIGNAL: sends the signal to the process of rank VICTIM once rank 0 has printed its second
 # point. Waits for the other ranks, and sets `codes` to all exit codes and `ended_ms` to their time. The
 # job is `long`, on the ranks that `start` has started. Each writes its process id to R.pid.
 long=(allreduce --backend ucx --algorithm ring --size 4,64K,4M --order given --placement in -w 1 --json out.json)
 lose() {
     local began r victim=$1
-    for _ in {1..300}; do
-        ! grep -q ' 65536 ' 0.out || break
-        sleep 0.1
-    done
-    grep -q ' 65536 ' 0.out || { tail ./*.out && false; }
+    await_second_point
     began=$(date +%s%N)
     kill -s "$2" "$(cat "$victim.pid")"
     codes=

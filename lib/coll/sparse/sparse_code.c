@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "device/element_ops.h"
 
 enum coding { CODE_INDEX, CODE_BITMAP, CODE_FULL };
 
@@ -143,15 +144,5 @@ int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span
 
 size_t ddp_sparse_lower_bound(const uint32_t *index, size_t count, size_t at)
 {
-    size_t low = 0;
-    while (count > 0) {
-        const size_t half = count / 2;
-        if (index[low + half] < at) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
-    return low;
+    return at > UINT32_MAX ? count : ddp_lower_bound(index, (uint32_t)count, (uint32_t)at);
 }

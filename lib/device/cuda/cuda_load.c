@@ -8,6 +8,7 @@
 
 #include "base/conf.h"
 #include "base/strbuf.h"
+#include "base/sysinfo.h"
 #include "device/cuda/cuda_module.h"
 
 #define PATH_BYTES 4400
@@ -19,11 +20,7 @@ static const struct ddp_cuda_module *loaded; /* set once, under the lock; never 
 static void find_module(char *path, size_t path_bytes, char *dir, size_t dir_bytes)
 {
     char own[4096];
-    const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    own[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(own, '/');
-    if (slash != NULL)
-        *slash = '\0';
+    (void)ddp_own_folder(own, sizeof own);
     ddp_conf_module_dir(own, dir, dir_bytes);
     snprintf(path, path_bytes, "%s/" DDP_CUDA_MODULE_NAME, dir);
 }
