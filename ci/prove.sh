@@ -21,7 +21,7 @@ export HARNESS_RULESFILE=$here/prove_rules.yml
 # OpenBLAS uses its oldest kernels on processors that it does not know. With this setting it uses the
 # same kernels on all processors with AVX2.
 ! grep -qw avx2 /proc/cpuinfo 2>/dev/null || export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-Haswell}
-# Open MPI then loads no other library for messages, which halves the time that it needs to start.
+# Open MPI then tries no other library for messages, which saves a third of the time that it needs to start.
 export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1}
 TAP_DIR=$(dirname "$(readlink -m "$DDPBENCH")")/tap
 export TAP_DIR

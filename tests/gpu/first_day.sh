@@ -6,10 +6,14 @@
 #        first_day.sh CALL FOLDER         runs call 1, 2 or 3
 #
 # `make gpu-pack` packs into build/carry; NCCL_TESTS names an all_reduce_perf to add. The folder has less
-# than 64 MiB; carry it with the sources to the machine with the GPU. SUMMARY: the file to which each call adds its part (default $OUT/gpu-first-day.md; other
-# results go to its folder). GPU_PYTHON: a python3 with PyTorch, whose folder also has NCCL, cuBLAS and
-# cuDNN. LIMIT: seconds of a call (default 470). STEPS: a regular expression; only steps whose names it
-# matches run. MOST: the largest size beside nccl-tests (default 256M). GPUS: the number of GPUs, if nvidia-smi does not know it.
+# than 64 MiB. Carry it with the sources to the machine with the GPU. Variables:
+#   SUMMARY     the file to which each call adds its part (default $OUT/gpu-first-day.md). Other results
+#               go to its folder.
+#   GPU_PYTHON  a python3 with PyTorch, whose folder also has NCCL, cuBLAS and cuDNN
+#   LIMIT       seconds of a call (default 470)
+#   STEPS       a regular expression; only steps whose names match it run
+#   MOST        the largest size beside nccl-tests (default 256M)
+#   GPUS        the number of GPUs, if nvidia-smi does not know it
 #
 # Call 1: facts, kernels, compute-sanitizer, NCCL with one rank. Call 2: several ranks on one GPU, lost
 # ranks, layers and training. Call 3: kernels, layers and NCCL beside PyTorch and nccl-tests, overlap,
