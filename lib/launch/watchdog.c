@@ -68,16 +68,16 @@ static void describe_working(const struct ddp_watchdog *dog, char *out, size_t o
     }
 }
 
-/* Reports that there was no progress for `limit_ns`, and ends the process. `working` is the number
+/* Reports that there was no progress for the timeout, and ends the process. `working` is the number
  * of working ranks if this rank is idle, else 0. */
-_Noreturn static void expire(const struct ddp_watchdog *dog, int64_t limit_ns, int working)
+_Noreturn static void expire(const struct ddp_watchdog *dog, int working)
 {
     char where[384], time[32], report_text[512];
     if (working > 0)
         describe_working(dog, where, sizeof where);
     else
         ddp_flight_describe(dog->flight, where, sizeof where);
-    ddp_format_ns((double)limit_ns, time, sizeof time);
+    ddp_format_ns((double)dog->timeout_ns, time, sizeof time);
     snprintf(report_text, sizeof report_text,
              working > 0 ? "no progress of the working ranks for %s: %s"
                          : "no progress for %s in %s",
@@ -120,14 +120,14 @@ struct state {
 static struct state read_state(const struct ddp_watchdog *dog)
 {
     const struct ddp_flight *f = dog->flight;
-    struct state s = {.limit_ns = dog->timeout_ns};
+    struct state s = {.limit_ns = dog->timeout_ns + dog->timeout_ns / 4};
     const bool busy = ddp_flight_busy(f, &s.seq);
     const int working = atomic_load_explicit(&f->working, memory_order_acquire);
     if (busy && working == 0) {
         s.work = WORK_OPERATION;
         return s;
     }
-    s.limit_ns += DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
+    s.limit_ns = dog->timeout_ns + DDP_MAX(IDLE_GRACE_NS, dog->timeout_ns / 2);
     if (busy) {
         s.work = working_progress(dog, &s.seq) ? WORK_IDLE : WORK_NONE;
         s.working = working;
@@ -157,7 +157,7 @@ static void *watch(void *arg)
                  s.working != seen.working)
             since = now;
         else if (now - since > s.limit_ns)
-            expire(dog, s.limit_ns, s.working);
+            expire(dog, s.working);
         seen = s;
     }
     return NULL;

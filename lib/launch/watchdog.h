@@ -1,8 +1,10 @@
 /* The watchdog: a sleeping thread that ends this process if the process makes no progress. It is
  * needed for calls that block inside a library and cannot check a deadline, such as MPI's
  * collectives. The watchdog reads the flight recorder 8 times per timeout. It acts if the newest
- * operation has been in state ENTERED, with the same index, for longer than the timeout. To act
- * means to call `on_expire` with a report and then _exit.
+ * operation has been in state ENTERED, with the same index, for longer than the timeout and a
+ * quarter of it. To act means to call `on_expire` with a report and then _exit. A wait that checks
+ * the timeout itself begins after its operation did. The quarter lets it report first, because it
+ * knows the rank that it waits for.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of these ranks has entered an operation, set a phase or called
