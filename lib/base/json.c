@@ -99,6 +99,16 @@ cJSON *ddp_json_append(cJSON *arr)
     return added(arr, item);
 }
 
+void ddp_json_append_printed(cJSON *arr, const char *text)
+{
+    cJSON *item = added(arr, cJSON_CreateStringReference(text));
+    if (!item)
+        return;
+    item->type = cJSON_Raw | cJSON_IsReference;
+    item->valueint = DDP_JSON_PRINTED;
+    cJSON_AddItemToArray(arr, item);
+}
+
 /* The value of `indent` that prints a document on one line. */
 #define ONE_LINE SIZE_MAX
 
@@ -163,7 +173,7 @@ static void print_string(const char *s, struct ddp_strbuf *out)
 static bool all_plain(const cJSON *array)
 {
     for (const cJSON *c = array->child; c; c = c->next)
-        if (cJSON_IsObject(c) || cJSON_IsArray(c))
+        if (cJSON_IsObject(c) || cJSON_IsArray(c) || ddp_json_is_printed(c))
             return false;
     return true;
 }
@@ -205,7 +215,8 @@ static bool print_item(const cJSON *item, size_t indent, struct ddp_strbuf *out)
         return print_members(item, indent, out);
     if (cJSON_IsNumber(item))
         print_number(item->valuedouble, out);
-    else if (cJSON_IsRaw(item)) /* a number that the caller formatted */
+    else if (cJSON_IsRaw(
+                 item)) /* text of ddp_json_preprint, or a number that the caller formatted */
         ddp_strbuf_add(out, item->valuestring);
     else if (cJSON_IsString(item))
         print_string(item->valuestring, out);
@@ -236,6 +247,20 @@ int ddp_json_print(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err
 int ddp_json_print_line(const cJSON *doc, struct ddp_strbuf *out, struct ddp_err *err)
 {
     return print_document(doc, ONE_LINE, out, err);
+}
+
+int ddp_json_preprint(const cJSON *item, size_t indent, char **out, struct ddp_err *err)
+{
+    struct ddp_strbuf text = DDP_STRBUF_INIT;
+    const bool whole = print_item(item, indent, &text);
+    ddp_strbuf_add_n(&text, "", 1);
+    const int rc = ddp_json_canonical(item, NULL, &text, err);
+    if (rc != 0 || !whole || text.failed) {
+        ddp_strbuf_release(&text);
+        return rc != 0 ? rc : ddp_fail(err, DDP_ENOMEM, "no memory to print a JSON value");
+    }
+    *out = text.text;
+    return DDP_OK;
 }
 
 struct scan {

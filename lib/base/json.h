@@ -42,6 +42,14 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key);
 /* Appends a new object to array `arr` and returns it. */
 cJSON *ddp_json_append(cJSON *arr);
 
+/* Sets *out to the text of `item` for a document that contains the item `indent` spaces from the
+ * left, and to its canonical form. A document that is printed several times can then contain the
+ * text instead of the item. The caller frees *out. */
+int ddp_json_preprint(const cJSON *item, size_t indent, char **out,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+/* Appends the text of ddp_json_preprint to array `arr`. The text must outlive the document. */
+void ddp_json_append_printed(cJSON *arr, const char *text);
+
 /* Parses a whole document. The caller releases *out with cJSON_Delete. Returns DDP_EINPUT if the
  * text is not legal JSON or exceeds a limit. The message contains `name`. */
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,

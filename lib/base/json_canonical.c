@@ -179,6 +179,8 @@ static int add_item(const cJSON *item, struct ddp_strbuf *out, struct ddp_err *e
         return add_array(item, out, err);
     if (cJSON_IsString(item)) {
         add_string(item->valuestring, out);
+    } else if (ddp_json_is_printed(item)) {
+        ddp_strbuf_add(out, item->valuestring + strlen(item->valuestring) + 1);
     } else if (cJSON_IsNumber(item) || cJSON_IsRaw(item)) {
         ddp_json_shortest(cJSON_IsRaw(item) ? strtod(item->valuestring, NULL) : item->valuedouble,
                           number);

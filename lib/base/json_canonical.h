@@ -5,6 +5,7 @@
 #define DDP_BASE_JSON_CANONICAL_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -15,6 +16,14 @@ extern "C" {
 
 /* Bytes that suffice for the text of a number, with its NUL. */
 #define DDP_JSON_NUMBER_BYTES 32
+
+/* The value of `valueint` that marks a raw item which ddp_json_append_printed added. Its text is
+ * followed by a NUL and by its canonical form. */
+#define DDP_JSON_PRINTED (-2)
+static inline bool ddp_json_is_printed(const cJSON *item)
+{
+    return cJSON_IsRaw(item) && item->valueint == DDP_JSON_PRINTED;
+}
 
 /* Writes a number in the form of ECMAScript: the shortest decimal number that reads back as the
  * same double. If there are several such numbers, it writes the one that is closest to the double.

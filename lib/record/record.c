@@ -153,12 +153,15 @@ void ddp_record_init(struct ddp_record *record)
 
 void ddp_record_release(struct ddp_record *record)
 {
-    for (int i = 0; i < record->point_count; i++)
+    for (int i = 0; i < record->point_count; i++) {
         free(record->samples[i]);
+        free(record->texts[i]);
+    }
     for (int i = 0; i < record->train_count; i++)
         free(record->train[i].epochs);
     free(record->points);
     free(record->samples);
+    free(record->texts);
     free(record->train);
     free(record->controls);
     free(record->left_out);
@@ -168,7 +171,7 @@ void ddp_record_release(struct ddp_record *record)
     ddp_record_init(record);
 }
 
-/* Makes room for one more point in both parallel arrays. */
+/* Makes room for one more point in the three parallel arrays. */
 static int grow_points(struct ddp_record *record, struct ddp_err *err)
 {
     if (record->point_count < record->point_capacity)
@@ -176,6 +179,7 @@ static int grow_points(struct ddp_record *record, struct ddp_err *err)
     int capacity = record->point_capacity ? record->point_capacity * 2 : 16;
     DDP_TRY(DDP_RESIZE(&record->points, (size_t)capacity, err));
     DDP_TRY(DDP_RESIZE(&record->samples, (size_t)capacity, err));
+    DDP_TRY(DDP_RESIZE(&record->texts, (size_t)capacity, err));
     record->point_capacity = capacity;
     return 0;
 }
@@ -234,10 +238,12 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
     const size_t behind = (size_t)(record->point_count - at);
     memmove(&record->points[at + 1], &record->points[at], behind * sizeof *record->points);
     memmove(&record->samples[at + 1], &record->samples[at], behind * sizeof *record->samples);
+    memmove(&record->texts[at + 1], &record->texts[at], behind * sizeof *record->texts);
     record->points[at] = *p;
     record->points[at].quality = quality;
     ddp_fields_printable(&ddp_point_fields, &record->points[at]);
     record->samples[at] = copy;
+    record->texts[at] = NULL;
     record->newest = at;
     record->point_count++;
     return 0;

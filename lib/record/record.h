@@ -348,6 +348,9 @@ struct ddp_record {
     double comm_destroy_ns; /* Rank 0's time to close its communicator. */
     struct ddp_point *points;
     double **samples; /* [point_count]; samples[i] is NULL or [points[i].sample_count], in ns. */
+    /* [point_count]; texts[i] is NULL or what ddp_json_preprint made of points[i]. A reporter may
+     * keep such a text here, because a point does not change. The record frees it. */
+    char **texts;
     int point_count, point_capacity;
     int launch_first; /* Points are no longer inserted before this index. */
     int newest;       /* Index of the point that was added last. */

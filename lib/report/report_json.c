@@ -140,6 +140,24 @@ static void add_point(cJSON *point, const struct ddp_point *p, const double *sam
         cJSON_AddItemToArray(list, cJSON_CreateNumber(samples[i] / 1e3));
 }
 
+/* Appends a point to the array "points" of a document. The document is written again after each
+ * point, so the text of a point is made once and kept, unless its times make it large. */
+static int append_point(cJSON *points, const struct ddp_record *r, int index, struct ddp_err *err)
+{
+    enum { INDENT = 4, KEPT_SAMPLES = 1000 };
+    if (r->texts[index] == NULL) {
+        cJSON *point = ddp_json_append(points);
+        add_point(point, &r->points[index], r->samples[index]);
+        if (r->points[index].sample_count > KEPT_SAMPLES)
+            return 0;
+        const int rc = ddp_json_preprint(point, INDENT, &r->texts[index], err);
+        cJSON_Delete(cJSON_DetachItemViaPointer(points, point));
+        DDP_TRY(rc);
+    }
+    ddp_json_append_printed(points, r->texts[index]);
+    return 0;
+}
+
 /* Adds the members of a training run. */
 static void add_train(cJSON *train, const struct ddp_train_run *r)
 {
@@ -331,13 +349,15 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
     add_head(doc, record);
     add_controls(doc, record);
     cJSON *points = ddp_json_arr(doc, "points");
-    for (int i = 0; i < record->point_count; i++)
-        add_point(ddp_json_append(points), &record->points[i], record->samples[i]);
+    int rc = 0;
+    for (int i = 0; i < record->point_count && rc == 0; i++)
+        rc = append_point(points, record, i, err);
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < record->train_count; i++)
         add_train(ddp_json_append(train), &record->train[i]);
     add_left_out(doc, record);
-    int rc = add_comparison(doc, record, err);
+    if (rc == 0)
+        rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);

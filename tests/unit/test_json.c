@@ -76,6 +76,44 @@ static void test_build_and_print(void **state)
     cJSON_Delete(doc);
 }
 
+/* Adds a value with nested members and a number that equals the mark of printed text. */
+static cJSON *add_nested(cJSON *arr)
+{
+    cJSON *item = ddp_json_append(arr);
+    ddp_json_num(item, "z", 0.1);
+    ddp_json_str(item, "a", "\"<\n");
+    cJSON *inner = ddp_json_arr(ddp_json_obj(item, "object"), "list");
+    cJSON_AddItemToArray(inner, cJSON_CreateNumber(-2));
+    cJSON_AddItemToArray(inner, cJSON_CreateNumber(3));
+    return item;
+}
+
+/* A document with printed values has the same text and digest as one with the values. */
+static void test_printed(void **state)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_strbuf out[2] = {DDP_STRBUF_INIT, DDP_STRBUF_INIT};
+    char *text = NULL;
+    for (int printed = 0; printed < 2; printed++) {
+        cJSON *doc = cJSON_CreateObject(), *list = ddp_json_arr(doc, "points");
+        cJSON *item = add_nested(list);
+        add_nested(list);
+        if (printed) {
+            assert_int_equal(ddp_json_preprint(item, 4, &text, &err), 0);
+            while (cJSON_GetArraySize(list) > 0)
+                cJSON_DeleteItemFromArray(list, 0);
+            ddp_json_append_printed(list, text);
+            ddp_json_append_printed(list, text);
+        }
+        assert_int_equal(ddp_json_print_digest(doc, &out[printed], &err), 0);
+        cJSON_Delete(doc);
+    }
+    assert_string_equal(out[1].text, out[0].text);
+    free(text);
+    for (int i = 0; i < 2; i++)
+        ddp_strbuf_release(&out[i]);
+}
+
 static void test_numbers_come_back(void **state)
 {
     static const double values[] = {1e300,
@@ -389,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_build_and_print),
+        cmocka_unit_test(test_printed),
         cmocka_unit_test(test_numbers_come_back),
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_accepted),

@@ -224,9 +224,8 @@ static void test_false_server(void **state)
         .magic = DDP_ANSWER_MAGIC, .verdict = DDP_ANSWER_REFUSED, .code = DDP_ENOMEM, .text = "no"};
     int count, fd, listener, bound;
     start(0, (struct process){.secret = SECRET, .port = port, .rank = 0, .size = 2});
-    const int recorded = join_and_record(port, &recording);
+    close(join_and_record(port, &recording));
     finish(0);
-    close(recorded);
     /* The rank starts first, so that it does not inherit the listener. */
     start(1, (struct process){.secret = SECRET,
                               .port = port,
