@@ -23,7 +23,7 @@ include ci/libddp.mk
 # Flags of one source file. Files ending in _avx2 and _avx512 are compiled for those SIMD levels and
 # called only after a check at run time. Only FACTS_SRC include build_facts.h. With -O3 and a
 # sanitizer of memory or undefined behaviour, the compiler takes minutes for each file of SAN_SLOW.
-# The files of tests compile faster with -O1.
+# The C tests compile faster with -O1.
 SAN_SLOW := lib/device/cpu/kernels_%.c
 FACTS_SRC := lib/base/conf.c lib/record/provenance.c lib/comm/handshake.c lib/device/cuda/dev_cuda_module.c
 AVX2 := -mavx2 -mfma -mf16c
@@ -32,7 +32,7 @@ source_flags = $(if $(filter %_avx2.c,$1),$(AVX2))$(if $(filter %_avx512.c,$1),$
   $(if $(call cuda_named,$1)$(call nccl_named,$1)$(filter tests/nccl/fake_cu%,$1),$(CUDA_INCLUDE)) \
   $(if $(filter %/layers_cuda_cudnn.c,$1),-DDDP_CUDNN=$(HAVE_CUDNN)) \
   $(if $(and $(CUDA_VERSION),$(filter lib/device/cuda/cuda_load.c,$1)),-DDDP_CUDA_VERSION='"$(CUDA_VERSION)"') \
-  $(if $(filter tests/%,$1)$(if $(filter address undefined,$(SAN)),$(filter $(SAN_SLOW),$1)),-O1) \
+  $(if $(filter tests/unit/% tests/grid/%,$1)$(if $(filter address undefined,$(SAN)),$(filter $(SAN_SLOW),$1)),-O1) \
   $(if $(filter $(FACTS_SRC),$1),-I$(O)) $(if $(filter tests/%,$1),-Itests -Icmd,-include base/banned.h)
 compile = $(CC) $(BASE_CFLAGS) $(strip $(call source_flags,$1)) $(CFLAGS) -c -o $(O)/$(1:%.c=%.o) $1
 
