@@ -18,25 +18,11 @@ teardown() {
     hosts_down
 }
 
-# begin EACH COMMAND...: starts EACH ranks on each host.
-# shellcheck disable=SC2016 # the inner shell's
-begin() {
-    local each=$1 h i rank=0
-    shift
-    pids=()
-    for h in "${hosts[@]}"; do
-        for ((i = 0; i < each; i++, rank++)); do
-            prefix=(ip netns exec "$h" unshare --uts sh -c 'hostname "$0"; echo $$ >"$RANK.pid"; exec "$@"' "$h")
-            start "$rank" $((each * ${#hosts[@]})) "$i" "$each" "$@"
-        done
-    done
-}
-
 # correct EACH ARGUMENT...: all ranks succeed with right results, and the document names hosts and devices.
 correct() {
     local zeros
     zeros=$(printf '0 %.0s' $(seq $(($1 * ${#hosts[@]}))))
-    begin "$1" "$ddpbench" "${@:2}" -T 20 -q --json out.json
+    on_hosts "$1" "$ddpbench" "${@:2}" -T 20 -q --json out.json
     finish >codes
     [ "$(cat codes)" = "$zeros" ] || { tail ./*.out && false; }
     holds out.json "d['status'] == 'complete' and sum(q['check']['wrong'] for q in p) == 0"
@@ -60,7 +46,7 @@ correct() {
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
 loses() {
     hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
+    on_hosts 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
     lose "$1" "$2"
     [ "$codes" = "13 13 13 " ]
 }
