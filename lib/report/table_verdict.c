@@ -213,7 +213,7 @@ bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_ve
 {
     if (i < v->count) {
         *cell = v->cells[i];
-        snprintf(state, 64, "%s", ddp_cell_state_name(cell->cell.state));
+        snprintf(state, 64, "%s", ddp_cell_state_text(cell->cell.state));
         return true;
     }
     if (i - v->count >= v->unjudged.count)
