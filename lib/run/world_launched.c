@@ -71,7 +71,9 @@ static void on_expire(void *arg, const char *report_text)
         ddp_sleep_ns(DDP_HOST_WATCH_NS + 2 * CLOSE_TIMEOUT_NS);
     w->no_fsync = true;
     close_from_other_thread(w, DDP_ELOST, whole, &err);
-    if (is_silent && w->app->launcher.rank_info.rank == 0)
+    if (is_silent && w->app->launcher.rank_info.rank == 0 &&
+        (w->app->launcher.kind == DDP_LAUNCHER_OPENMPI ||
+         w->app->launcher.kind == DDP_LAUNCHER_HYDRA))
         ddp_launch_end_mpiexec(MPIEXEC_GRACE_NS);
 }
 
