@@ -80,7 +80,9 @@ static void host(const struct ddp_stored *s, struct ddp_strbuf *out)
             ddp_strbuf_addf(out, ", load %.2f", h->load);
         ddp_nic_text(&h->network.nic, nic, sizeof nic);
         if (nic[0])
-            ddp_strbuf_addf(out, ", NIC %s, %s", nic, h->network.congestion_control);
+            ddp_strbuf_addf(out, ", NIC %s%s%s", nic,
+                            h->network.congestion_control[0] ? ", TCP " : "",
+                            h->network.congestion_control);
         for (int g = 0; g < h->gpu_count; g++)
             ddp_strbuf_addf(out, ", %s (driver %s)", h->gpus[g].name, h->gpus[g].driver);
     }

@@ -206,7 +206,9 @@ void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
                             h->gpus[0].name);
         ddp_nic_text(&h->network.nic, nic, sizeof nic);
         if (r->host_count > 1 && nic[0])
-            ddp_strbuf_addf(out, ", NIC %s, %s", nic, h->network.congestion_control);
+            ddp_strbuf_addf(out, ", NIC %s%s%s", nic,
+                            h->network.congestion_control[0] ? ", TCP " : "",
+                            h->network.congestion_control);
         ddp_strbuf_addf(out, ", %d rank%s\n", h->ranks, h->ranks == 1 ? "" : "s");
     }
     if (isfinite(r->timer_cost_ns))
