@@ -8,7 +8,7 @@
 #define DDP_BENCH_PAIR_MATRIX_H
 
 #include "comm/comm.h"
-#include "record/matrix.h"
+#include "record/matrix_record.h"
 
 #ifdef __cplusplus
 extern "C" {

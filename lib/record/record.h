@@ -15,7 +15,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/sysinfo.h"
-#include "record/matrix.h"
+#include "record/matrix_record.h"
 #include "stats/series.h"
 #include "stats/summary.h"
 

@@ -1,4 +1,5 @@
-/* The matrix of pairs (record/matrix.h) as lines of text, and as a heat map on a terminal. */
+/* The matrix of pairs (record/matrix_record.h) as lines of text, and as a heat map on a terminal.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -86,7 +86,7 @@ enum ddp_message {
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM,      /* struct ddp_comm_times */
     DDP_MESSAGE_RANKS,     /* a struct ddp_rank_device for each rank */
-    DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix.h) */
+    DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix_record.h) */
 };
 
 /* Times of opening, splitting and closing the communicator, and its transports, as in struct

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "bench/pair_matrix.h"
-#include "record/matrix.h"
+#include "record/matrix_record.h"
 
 /* Every pair meets exactly once, and each end has at most one partner in a round. */
 static void test_tournament(void **state)

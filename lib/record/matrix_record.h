@@ -1,6 +1,6 @@
 /* The latency and bandwidth between every pair of ranks, or of hosts (`ddpbench matrix`). */
-#ifndef DDP_RECORD_MATRIX_H
-#define DDP_RECORD_MATRIX_H
+#ifndef DDP_RECORD_MATRIX_RECORD_H
+#define DDP_RECORD_MATRIX_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "record/matrix.h"
+#include "record/matrix_record.h"
 
 #include <math.h>
 #include <stdlib.h>
