@@ -158,16 +158,16 @@ const struct ddp_cmd ddp_cmd_matrix = {
     .help_offset = AT(world.help),
     .check = check,
     .job = &job,
-    .details =
-        "Ranks meet in the rounds of a tournament. In a round a rank has one partner, so no\n"
-        "pair disturbs another. A pair is measured in this order: the latency (half the\n"
-        "round trip of 8 bytes), one direction, the other direction, and both directions\n"
-        "at the same time. A bandwidth is the median over repetitions of 4 messages, from\n"
-        "the first one until the sender knows that the last one has arrived, without the\n"
-        "latency of this answer. The last message of each direction is verified.\n"
-        "\n"
-        "On a terminal, directions below 80 % of the median are yellow, and those below\n"
-        "50 % are red.\n",
+    .details = "Ranks meet in the rounds of a tournament. In a round a rank has one partner, so\n"
+               "no pair disturbs another. A pair is measured in this order: the latency (half\n"
+               "the round trip of 8 bytes), one direction, the other direction, and both\n"
+               "directions at the same time. A bandwidth is the median over repetitions of 4\n"
+               "messages, from the first one until the sender knows that the last one has\n"
+               "arrived, without the latency of this answer. The last message of each direction\n"
+               "is verified.\n"
+               "\n"
+               "On a terminal, directions below 80 % of the median are yellow, and those below\n"
+               "50 % are red.\n",
     .examples = "  ddpbench matrix --hosts a,b,c --by host\n"
                 "  mpiexec -n 16 ddpbench matrix --json matrix.json\n",
 };
