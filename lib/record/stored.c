@@ -379,8 +379,10 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
     m->bytes = (uint64_t)ddp_stored_count(matrix, "message_bytes", 0x1p53, 0);
     m->rounds = (int)ddp_stored_count(matrix, "rounds", INT_MAX, 0);
     m->all_rounds = (int)ddp_stored_count(matrix, "all_rounds", INT_MAX, 0);
-    cJSON_ArrayForEach(end, ddp_field_item(matrix, "ends")) m->rank[i++] =
-        (int32_t)ddp_stored_count(end, "rank", INT_MAX, -1);
+    cJSON_ArrayForEach(end, ddp_field_item(matrix, "ends"))
+    {
+        m->rank[i++] = (int32_t)ddp_stored_count(end, "rank", INT_MAX, -1);
+    }
     DDP_TRY(read_figures(m, matrix, "latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3,
                          file, err));
     DDP_TRY(read_figures(m, matrix, "GBps", offsetof(struct ddp_matrix_cell, GBps), 1, file, err));
