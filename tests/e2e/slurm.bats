@@ -15,30 +15,20 @@ setup() {
 }
 
 teardown() {
-    local pid h
+    local pid
     for pid in "${daemons[@]}" $(cat ./*.pid 2>/dev/null); do
         kill "$pid" 2>/dev/null || true
     done
-    for h in "${hosts[@]}"; do rm -rf "/etc/netns/$h"; done
     hosts_down
     sleep 0.2 # the daemons write their last files
     [ -z "${work:-}" ] || rm -rf "$work"
-}
-
-# on HOST COMMAND...: runs the command on a host, with its name.
-# shellcheck disable=SC2016 # the inner shell's
-on() {
-    ip netns exec "$1" unshare --uts sh -c 'hostname "$0"; exec "$@"' "$@"
 }
 
 # slurm_up: starts a cluster of two nodes with 2 CPUs each.
 slurm_up() {
     local h i
     hosts_up 2
-    for h in "${hosts[@]}"; do # the names of the hosts, as ip netns exec shows them
-        mkdir -p "/etc/netns/$h"
-        printf '127.0.0.1 localhost\n10.77.9.1 %s\n10.77.9.2 %s\n' "${hosts[@]}" >"/etc/netns/$h/hosts"
-    done
+    names_up
     work=$(mktemp -d) # the paths of sockets must be short
     dd if=/dev/urandom of="$work/key" bs=64 count=1 2>/dev/null
     chmod 400 "$work/key"
