@@ -12,7 +12,7 @@
 
 #define CGROUP_MEMBERSHIP "/proc/self/cgroup"
 #define CGROUP_MOUNT      "/sys/fs/cgroup"
-#define CPU_SLACK_NS      250000000
+#define CPU_SLACK_NS      500000000
 #define CPU_SLACK_SHARE   16 /* 1/16 of the limit; see used_up_cpu_time */
 
 int64_t ddp_launch_oom_kills(void)
@@ -64,7 +64,7 @@ static void report_no_memory(const struct ddp_launch_run *run, struct ddp_launch
 /* Returns whether the kernel probably killed the rank because it reached the limit of its processor
  * time (RLIMIT_CPU). *seconds becomes this limit. The kernel counts the processor time in clock
  * ticks, and charges each tick to the process that runs when the tick ends. The counted time may
- * therefore be larger than the used time in cause->cpu_ns, so this function accepts times slightly
+ * therefore be larger than the used time in cause->cpu_ns, so this function accepts times somewhat
  * below the limit. */
 static bool used_up_cpu_time(const struct ddp_cause *cause, long long *seconds)
 {
