@@ -48,7 +48,7 @@ static void explain_busbw(FILE *out)
           "\n"
           "S is the buffer each rank holds (allreduce, broadcast, reduce, send-recv), or n\n"
           "times the chunk of one rank (reduce-scatter, all-gather, all-to-all, gather,\n"
-          "scatter).\n"
+          "scatter), or the mean size of what a rank sends (all-to-all-v).\n"
           "\n"
           "Why 2(n-1)/n for allreduce: to sum one element, the values of n-1 ranks must be\n"
           "sent somewhere, and the sum must then be sent to n-1 ranks. That is 2(n-1)\n"
@@ -56,6 +56,14 @@ static void explain_busbw(FILE *out)
           "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of\n"
           "them needs no transfer for its own chunk. Why 1: all of S crosses the busiest\n"
           "link once.\n"
+          "\n"
+          "In an all-to-all-v ranks may send and receive different numbers of bytes\n"
+          "(--split). B is the largest number of bytes that any rank sends to other ranks,\n"
+          "or receives from them. busbw is B / t, so it counts the bytes that were moved.\n"
+          "The imbalance is B divided by the mean number of bytes that a rank sends to\n"
+          "other ranks. If all parts are equal, the imbalance is 1, and busbw is algbw *\n"
+          "(n-1)/n. With --split zipf:S each rank has a random order of the receivers, which\n"
+          "depends on --seed, and the k-th receiver gets a share proportional to 1/k^S.\n"
           "\n",
           out);
     fprintf(out,

@@ -5,11 +5,17 @@
 #include <string.h>
 
 const char *const ddp_coll_names[] = {
-    [DDP_ALLREDUCE] = "allreduce",   [DDP_REDUCE_SCATTER] = "reduce-scatter",
-    [DDP_ALL_GATHER] = "all-gather", [DDP_BROADCAST] = "broadcast",
-    [DDP_REDUCE] = "reduce",         [DDP_ALL_TO_ALL] = "all-to-all",
-    [DDP_GATHER] = "gather",         [DDP_SCATTER] = "scatter",
-    [DDP_SEND_RECV] = "send-recv",   [DDP_BARRIER] = "barrier",
+    [DDP_ALLREDUCE] = "allreduce",
+    [DDP_REDUCE_SCATTER] = "reduce-scatter",
+    [DDP_ALL_GATHER] = "all-gather",
+    [DDP_BROADCAST] = "broadcast",
+    [DDP_REDUCE] = "reduce",
+    [DDP_ALL_TO_ALL] = "all-to-all",
+    [DDP_ALL_TO_ALL_V] = "all-to-all-v",
+    [DDP_GATHER] = "gather",
+    [DDP_SCATTER] = "scatter",
+    [DDP_SEND_RECV] = "send-recv",
+    [DDP_BARRIER] = "barrier",
     [DDP_COLL_COUNT] = NULL,
 };
 
@@ -24,6 +30,7 @@ static const struct {
     [DDP_BROADCAST] = {.whole = 1, .has_root = true},
     [DDP_REDUCE] = {.whole = 1, .reduces = true, .has_root = true},
     [DDP_ALL_TO_ALL] = {.shards = 1},
+    [DDP_ALL_TO_ALL_V] = {.shards = 1, .no_in_place = true},
     [DDP_GATHER] = {.shards = 1, .has_root = true},
     [DDP_SCATTER] = {.shards = 1, .has_root = true},
     [DDP_SEND_RECV] = {.whole = 1, .no_in_place = true},
@@ -61,6 +68,8 @@ int ddp_coll_parse(const char *name)
     for (int i = 0; i < DDP_COLL_COUNT; i++)
         if (same_letters(name, ddp_coll_names[i]))
             return i;
+    if (strcmp(name, "MPI_Alltoallv") == 0)
+        return DDP_ALL_TO_ALL_V;
     return strcmp(name, "bcast") == 0 ? DDP_BROADCAST : -1;
 }
 

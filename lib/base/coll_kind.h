@@ -10,7 +10,13 @@
  *   allreduce                    2(n-1)/n: every rank sends this multiple of S
  *   reduce-scatter, all-gather,
  *   all-to-all, gather, scatter  (n-1)/n: the busiest rank sends or receives this share of S
- *   broadcast, reduce, send-recv 1 */
+ *   broadcast, reduce, send-recv 1
+ *
+ * In an all-to-all-v a rank may send a different number of bytes to each rank. S is the mean size
+ * of the send buffers of the ranks. The busiest rank exchanges B bytes with other ranks: B is the
+ * largest number of bytes that any rank sends to other ranks, or receives from them. busbw is
+ * B / t, so it counts the bytes that were really moved. If all parts are equal, B / t is algbw *
+ * (n-1)/n, as for all-to-all. */
 #ifndef DDP_BASE_COLL_KIND_H
 #define DDP_BASE_COLL_KIND_H
 
@@ -27,6 +33,7 @@ enum ddp_coll {
     DDP_BROADCAST,
     DDP_REDUCE,
     DDP_ALL_TO_ALL,
+    DDP_ALL_TO_ALL_V,
     DDP_GATHER,
     DDP_SCATTER,
     DDP_SEND_RECV,
@@ -46,7 +53,8 @@ bool ddp_coll_reduces(enum ddp_coll coll);
 bool ddp_coll_has_root(enum ddp_coll coll);
 /* Returns whether the collective has an in-place form (coll/coll.h). */
 bool ddp_coll_has_in_place(enum ddp_coll coll);
-/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. */
+/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. For all-to-all-v the
+ * factor holds if all parts are equal. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 
 #ifdef __cplusplus

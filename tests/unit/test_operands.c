@@ -81,7 +81,9 @@ static void run_naively(struct ranks *r, enum ddp_coll coll, int root)
             break;
         default:
             for (int j = 0; j < RANKS && (coll != DDP_GATHER || me == root); j++)
-                memcpy(recv + (size_t)j * part, r->sent[j] + (coll == DDP_ALL_TO_ALL ? own * 4 : 0),
+                memcpy(recv + (size_t)j * part,
+                       r->sent[j] +
+                           (coll == DDP_ALL_TO_ALL || coll == DDP_ALL_TO_ALL_V ? own * 4 : 0),
                        part * 4);
         }
     }
