@@ -8,6 +8,8 @@
 #include "device/stream_kernels.h"
 
 #define POISON 0xA5 /* fills the result buffer before an operation */
+/* Bytes that are checked behind the received data. */
+#define GUARD_BYTES ((size_t)64)
 
 static unsigned char *at_element(void *buffer, const struct ddp_operands *o, size_t element)
 {
@@ -306,11 +308,14 @@ static void find_result(const struct ddp_operands *o, size_t *first, int *src)
 /* Checks the bytes behind the data that this rank received in an all-to-all-v. */
 static int check_guard(const struct ddp_operands *o, size_t received, struct ddp_err *err)
 {
-    unsigned char guard[DDP_CACHE_LINE];
     const size_t end = received * ddp_dtype_size(o->args.dtype);
-    const size_t bytes = DDP_MIN(sizeof guard, o->full_bytes - end);
+    const size_t bytes = DDP_MIN(GUARD_BYTES, o->full_bytes - end);
+    const unsigned char *guard = (const unsigned char *)o->args.recv + end;
 
-    copy(o, guard, (const unsigned char *)o->args.recv + end, bytes);
+    if (o->on) {
+        o->on->device->copy(o->on->stage, guard, bytes);
+        guard = o->on->stage;
+    }
     for (size_t i = 0; i < bytes; i++)
         if (guard[i] != POISON)
             return ddp_fail(err, DDP_EDATA,

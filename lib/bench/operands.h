@@ -72,7 +72,8 @@ void ddp_operands_restore(const struct ddp_operands *o);
  * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
 /* Compares this rank's result with the expected one, in the blocks that o->stride selects. In an
- * all-to-all-v, also checks that the bytes behind the received data still have the poison value.
+ * all-to-all-v, also checks that the 64 bytes behind the received data still have the poison value,
+ * as far as the buffer reaches.
  * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong is
  * then the number of wrong elements in the first array or chunk that is wrong. If o->stride is
  * above 1, it is the number in the first block that is wrong. On a device it may be the number in
