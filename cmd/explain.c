@@ -62,8 +62,8 @@ static void explain_busbw(FILE *out)
           "or receives from them. busbw is B / t, so it counts the bytes that were moved.\n"
           "The imbalance is B divided by the mean number of bytes that a rank sends to\n"
           "other ranks. If all parts are equal, the imbalance is 1, and busbw is algbw *\n"
-          "(n-1)/n. With --split zipf:S each rank has a random order of the receivers, which\n"
-          "depends on --seed, and the k-th receiver gets a share proportional to 1/k^S.\n"
+          "(n-1)/n. With --split zipf:S each rank has a random order of the receivers,\n"
+          "which depends on --seed. The k-th receiver gets a share proportional to 1/k^S.\n"
           "\n",
           out);
     fprintf(out,
