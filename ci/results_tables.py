@@ -195,7 +195,7 @@ def spread_text(spread, form):
 def strategies(doc, _options):
     if not doc["comparison"]:
         raise Wrong("the document compares no strategies: it has fewer than two training runs")
-    head = ["strategy", "runs", "accuracy (least to most)", "less reference", "images/s", "times as fast", "sent per rank and step (MB)", "entries sent (%)"]
+    head = ["strategy", "runs", "accuracy (least to most)", "minus reference", "images/s", "times as fast", "sent per rank and step (MB)", "entries sent (%)"]
     rows = []
     for row in doc["comparison"]:
         density = row["achieved_density"]
@@ -243,7 +243,7 @@ def peers(doc, options):
         times = [row["us"].get(name) for name in ("ddpbench registered", "Open MPI default", "MPICH default")]
         rows.append([size_text(size)] + [time_text(us) if us is not None else DASH for us in times] +
                     [ratio_text(row["registered"]), ratio_text(row["private"]), row["best_peer"], "; ".join(row["missed"]) or DASH])
-    head = [f"{found['collective']} of", "ddpbench", "Open MPI, default", "MPICH, default", "times the best peer", "in private memory", "best peer", "falls short"]
+    head = [f"{found['collective']} of", "ddpbench", "Open MPI, default", "MPICH, default", "best peer / ddpbench", "the same, private memory", "best peer", "misses its goal"]
     return [f"{where_text(doc)}; {found['ranks']} ranks, {found['rounds']} rounds.", ""] + grid(head, rows)
 
 
@@ -256,7 +256,7 @@ def peer_ratios(doc, _options):
         rows.append([found["collective"], str(found["ranks"]), str(found["rounds"]), str(len(ratios)), number(mean.get("registered"), 2),
                      number(mean.get("private"), 2), f"{ratio_text(least[1]['registered'])} at {size_text(least[1]['bytes'])}" if least else DASH,
                      str(len(found["short"]))])
-    head = ["collective", "ranks", "rounds", "sizes", "times the best peer, geometric mean", "in private memory", "least ratio", "entries of `short`"]
+    head = ["collective", "ranks", "rounds", "sizes", "best peer / ddpbench, geometric mean", "the same, private memory", "least ratio", "missed goals"]
     return [f"{where_text(doc)}.", ""] + grid(head, rows)
 
 
@@ -268,7 +268,7 @@ def train_peers(doc, _options):
         low, high = ratio["ci95"]
         rows.append([ranks, number(medians[f"ddpbench {ranks}"], 0), number(max(medians[f"PyTorch {ranks}"], medians[f"PyTorch tuned {ranks}"]), 0),
                      f"{ratio['value']:.2f} ({low:.2f} to {high:.2f})"])
-    head = [f"singa-cnn, batch {doc['batch']} per rank", "images/s", f"PyTorch {doc['torch']}, the better of two ways", "times"]
+    head = [f"singa-cnn, batch {doc['batch']} per rank", "images/s", f"PyTorch {doc['torch']}, the faster of tuned and default settings", "ddpbench / PyTorch"]
     return [f"{where_text(doc)}; {len(doc['rounds'])} rounds.", ""] + grid(head, rows)
 
 

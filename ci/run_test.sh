@@ -16,14 +16,22 @@ case $test in
 *) command=("./$test") ;;
 esac
 
-# Scripts that are named in prove_rules.yml without jobs run in parallel, each bound to one core, because
-# the spinning ranks of two launches on the same cores would slow each other down. With more ranks than
-# cores our ranks yield; Open MPI must be told to.
+# Scripts that are named in prove_rules.yml without jobs, and C tests that are not in its first group,
+# run in parallel. Each is bound to one core, because the spinning ranks of two launches on the same cores
+# would slow each other down. With more ranks than cores our ranks yield; Open MPI must be told to.
+may_share_core() {
+    local pattern
+    [[ $test == */tests/* ]] || { grep -qsF -- "- '$test'" "$HARNESS_RULESFILE"; return; }
+    while read -r pattern; do
+        # shellcheck disable=SC2053 # a pattern
+        [[ $test != $pattern ]] || return 1
+    done < <(sed -n "/^  - par:/q; s/^ *- '\(.*\)'$/\1/p" "$HARNESS_RULESFILE")
+}
 cores() {
     sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '\n' |
         while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
 }
-if [ -z "${jobs:-}" ] && [ -n "${TAP_DIR:-}" ] && grep -qsF -- "- '$test'" "${HARNESS_RULESFILE:-}" &&
+if [ -z "${jobs:-}" ] && [ -n "${TAP_DIR:-}" ] && [ -n "${HARNESS_RULESFILE:-}" ] && may_share_core &&
     command -v taskset >/dev/null && command -v flock >/dev/null; then
     export OMPI_MCA_mpi_yield_when_idle=1
     until [ "${command[0]}" = taskset ]; do

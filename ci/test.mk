@@ -71,7 +71,7 @@ check: ## lint, build and run every test
 	+$(Q)$(SUBMAKE) lint
 	+$(Q)$(SUBMAKE) all unit faults
 	$(Q)$(PROVE) $(UNIT_BIN) $(SCRIPTS)
-	+$(if $(CI),$(Q)$(SUBMAKE) fuzz-together)
+	+$(if $(CI),$(Q)$(SUBMAKE) fuzz-together FUZZ_SECONDS=20)
 
 # The complete grids, and messages beyond 2^31 bytes, which need 9 GB of memory.
 GRID_BIN = $(filter %/test_coll_grid %/test_split_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))

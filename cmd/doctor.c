@@ -89,7 +89,7 @@ static void find_no_device(struct doctor *d, const struct ddp_backend *b, const 
     struct ddp_err absent = DDP_ERR_INIT;
     const char *library = b->library ? b->library() : NULL;
     const char *advice = needed ? why->hint : "";
-    enum ddp_doctor_verdict verdict = needed ? DDP_DOCTOR_FAIL : DDP_DOCTOR_FINE;
+    enum ddp_doctor_verdict verdict = needed ? DDP_DOCTOR_FAIL : DDP_DOCTOR_NOTE;
     if (!library && b->load && b->load(&absent) != 0 && ddp_conf_get(DDP_CONF_NCCL_LIB)) {
         advice = "correct DDPBENCH_NCCL_LIB, or unset it";
         verdict = needed ? DDP_DOCTOR_FAIL : DDP_DOCTOR_WARN;
@@ -125,7 +125,7 @@ static void check_backends(struct doctor *d)
         else if ((*b)->caps & DDP_CAP_DEVICE)
             find_no_device(d, *b, subject, &why, over_tcp && !has_ucx);
         else if (*b == ucx) /* not a failure, because other backends can do the same */
-            find(d, DDP_DOCTOR_FINE, subject, "", "not usable: %s", why.text);
+            find(d, DDP_DOCTOR_NOTE, subject, "", "not usable: %s", why.text);
         else if (needs_launcher || !launched)
             find(d, DDP_DOCTOR_FAIL, subject, why.hint, "%s", why.text);
     }
@@ -182,7 +182,7 @@ static void check_mpi(struct doctor *d)
                  "module ddpbench-mpi-%s.so and its mpiexec are installed", known[i].flavour);
     }
     if (!any)
-        find(d, DDP_DOCTOR_FINE, "MPI", "",
+        find(d, DDP_DOCTOR_NOTE, "MPI", "",
              "neither Open MPI nor MPICH was found on the PATH; ranks of one host need no MPI");
 }
 
@@ -215,7 +215,7 @@ static void check_gpus(struct doctor *d)
         if (strcmp((*device)->name, "cuda") != 0)
             continue;
         if ((*device)->probe(&why) != 0) {
-            find(d, DDP_DOCTOR_FINE, "gpu", why.hint, "%s", why.text);
+            find(d, DDP_DOCTOR_NOTE, "gpu", why.hint, "%s", why.text);
             continue;
         }
         for (int i = 0; i < (*device)->count(); i++) {
@@ -237,7 +237,7 @@ static void check_kernels(struct doctor *d)
     if (ddp_kernels_find(d->app, path, sizeof path, &why) == 0)
         find(d, DDP_DOCTOR_FINE, "kernels", "", "`ddpbench kernels` can run: %s", path);
     else
-        find(d, DDP_GBENCH ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "kernels", why.hint, "%s",
+        find(d, DDP_GBENCH ? DDP_DOCTOR_WARN : DDP_DOCTOR_NOTE, "kernels", why.hint, "%s",
              why.text);
 }
 
@@ -411,7 +411,7 @@ static void check_training(struct doctor *d)
         if (dir)
             find(d, DDP_DOCTOR_FINE, subject, "", "in %s", dir);
         else
-            find(d, any || !(*r)->package ? DDP_DOCTOR_FINE : DDP_DOCTOR_WARN, subject, advice,
+            find(d, any || !(*r)->package ? DDP_DOCTOR_NOTE : DDP_DOCTOR_WARN, subject, advice,
                  "not found");
     }
     const bool readable = given && access(given, R_OK | X_OK) == 0;

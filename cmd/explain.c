@@ -159,6 +159,31 @@ static void explain_bound(FILE *out)
           out);
 }
 
+static void explain_gate(FILE *out)
+{
+    fputs("`ddpbench gate` runs the commands base and new in pairs, one after the other,\n"
+          "and compares their times. A cell is one size, algorithm and so on. Its ratio is\n"
+          "the time of new divided by that of base: 1.10 means that new takes 10 % longer.\n"
+          "The bounds (lower, upper) say how sure that is. Each is wrong in at most 5 % of\n"
+          "all gates.\n"
+          "\n"
+          "slower      The lower bound is above 1 + --min-effect, and the difference is\n"
+          "            significant after the correction for the number of cells (Holm).\n"
+          "not slower  The upper bound is below 1 + --min-effect. The ratio may be far\n"
+          "            below 1.\n"
+          "faster      The upper bound is below 1 / (1 + --min-effect).\n"
+          "uncertain   The upper bound is above 1 + --min-effect: the pairs do not exclude\n"
+          "            a slow-down that counts.\n"
+          "\n"
+          "FAIL (exit code 10): a cell is slower. PASS (0): every cell is not slower or\n"
+          "faster. INCONCLUSIVE (12): anything else. More pairs narrow the bounds\n"
+          "(--max-pairs, or --pairs for a fixed number). So does a machine on which nothing\n"
+          "else runs: `ddpbench doctor` shows its load. `ddpbench gate --selftest` measures\n"
+          "the noise floor, which is the smallest --min-effect that this machine can judge.\n"
+          "After Ctrl-C a gate shows the ratios of its finished pairs, without a verdict.\n",
+          out);
+}
+
 /* Prints a text in lines of at most 80 columns, indented by `indent`. */
 static void print_wrapped(const char *text, int indent, FILE *out)
 {
@@ -177,6 +202,13 @@ static void print_wrapped(const char *text, int indent, FILE *out)
     fputc('\n', out);
 }
 
+static void print_quality(enum ddp_quality code, FILE *out)
+{
+    fprintf(out, "%s\n", ddp_quality_names[code]);
+    print_wrapped(ddp_quality_meaning(code), 4, out);
+    print_wrapped(ddp_quality_advice(code), 4, out);
+}
+
 static void explain_quality(FILE *out)
 {
     fputs("The quality of a point is a list of codes. Each code names something that makes\n"
@@ -187,9 +219,8 @@ static void explain_quality(FILE *out)
           "have no code, because they end the run with an error.\n",
           out);
     for (int c = 0; c < DDP_QUALITY_COUNT; c++) {
-        fprintf(out, "\n%s\n", ddp_quality_names[c]);
-        print_wrapped(ddp_quality_meaning((enum ddp_quality)c), 4, out);
-        print_wrapped(ddp_quality_advice((enum ddp_quality)c), 4, out);
+        fputc('\n', out);
+        print_quality((enum ddp_quality)c, out);
     }
     fputs("\nA point is compared only with points that were measured before it in the same\n"
           "run, so its codes do not change later.\n",
@@ -435,7 +466,8 @@ static const struct ddp_topic topics[] = {
     {"columns", explain_columns},     {"cell", explain_cell},
     {"baseline", explain_baseline},   {"exposed", explain_exposed},
     {"auto", explain_auto},           {"sync", explain_sync},
-    {"topk", explain_topk},           {"exit-codes", ddp_exit_print},
+    {"topk", explain_topk},           {"gate", explain_gate},
+    {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -451,6 +483,11 @@ static int run(struct ddp_app *app, void *values, const struct ddp_opt_result *p
     DDP_TRY(ddp_check_operands(app, parsed, 1, "one topic", err));
     if (ddp_topic_print(topics, DDP_COUNT_OF(topics), parsed->operands[0], app->out))
         return 0;
+    for (int c = 0; c < DDP_QUALITY_COUNT; c++)
+        if (strcmp(parsed->operands[0], ddp_quality_names[c]) == 0) {
+            print_quality((enum ddp_quality)c, app->out);
+            return 0;
+        }
     return ddp_refuse_operand("topic", parsed->operands[0], ddp_explain_topic, NULL, err);
 }
 
@@ -459,7 +496,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
-               "columns, cell, baseline, exposed, auto, sync, topk, exit-codes.\n",
+               "columns, cell, baseline, exposed, auto, sync, topk, gate, exit-codes. The name\n"
+               "of a quality code, such as busy, is a topic, too.\n",
     .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),

@@ -96,6 +96,11 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
         ddp_fail(err, DDP_EUSAGE, "gate needs --new 'CMD' or --new-env K=V");
         return ddp_hint(err, "--selftest compares a command with itself");
     }
+    if (v->pairs > 0 && ddp_opt_given(app->cmd->rows, parsed, "max-pairs"))
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--pairs %lld cannot be combined with --max-pairs, because it sets the "
+                        "number of pairs",
+                        (long long)v->pairs);
     if (v->selftest && v->gates.v[0] < 1)
         return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs at least one A/A gate");
     return 0;
@@ -124,8 +129,8 @@ const struct ddp_cmd ddp_cmd_gate = {
                "  FAIL (10)          a cell is significant, and its lower bound is above\n"
                "                     --min-effect\n"
                "  PASS (0)           every upper bound is below --min-effect\n"
-               "  INCONCLUSIVE (12)  anything else: use a larger --max-pairs, or a quieter\n"
-               "                     machine\n"
+               "  INCONCLUSIVE (12)  anything else: use a larger --max-pairs (or --pairs), or a\n"
+               "                     quieter machine\n"
                "A FAIL becomes INCONCLUSIVE if the ping-pong or the memory copy was slower for\n"
                "new, too, and a PASS if one of them was faster for new. There is no PASS if a\n"
                "cell or a training run of base was not judged. Cells that only new has are\n"

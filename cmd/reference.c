@@ -235,13 +235,18 @@ static const struct format markdown = {.heading = md_heading,
                                        .entry = md_entry,
                                        .list_end = md_list_end};
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 /* Returns the first command that has the same row, or `cmd` if no earlier command has it. */
 static const struct ddp_cmd *owner_of(const struct ddp_cmd *cmd, const struct ddp_opt *row)
 {
     struct ddp_opt other;
     for (const struct ddp_cmd *const *c = ddp_commands(); *c != cmd; c++)
-        if (ddp_opt_find((*c)->rows, row->name, &other) && other.help == row->help &&
-            other.initial == row->initial && other.value == row->value)
+        if (ddp_opt_find((*c)->rows, row->name, &other) && same_text(other.help, row->help) &&
+            same_text(other.initial, row->initial) && same_text(other.value, row->value))
             return *c;
     return cmd;
 }

@@ -204,7 +204,8 @@ static void take_signals(struct ddp_launch_run *run)
         run->signals |= UINT64_C(1) << signal;
         run->signalled_at = now;
         if (again) {
-            event(run, "signal %d (%s) again: killing the ranks", signal, sigdescr_np(signal));
+            event(run, "signal %d (%s)%s: killing the ranks", signal, sigdescr_np(signal),
+                  known ? " again" : "");
             run->end_at = now;
             continue;
         }

@@ -146,13 +146,15 @@ static int open_handle(struct ddp_layers_context *c, struct library *l, struct d
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasCreate", err);
     rc = api->cublasSetStream_v2(l->handle, ddp_cuda_layers_stream(c));
-    if (rc == CUBLAS_STATUS_SUCCESS)
-        rc = api->cublasSetWorkspace_v2(l->handle, l->workspace, WORKSPACE_BYTES);
-    if (rc == CUBLAS_STATUS_SUCCESS)
-        rc = api->cublasSetMathMode(l->handle,
-                                    c->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
     if (rc != CUBLAS_STATUS_SUCCESS)
         return fail(l, rc, "cublasSetStream", err);
+    rc = api->cublasSetWorkspace_v2(l->handle, l->workspace, WORKSPACE_BYTES);
+    if (rc != CUBLAS_STATUS_SUCCESS)
+        return fail(l, rc, "cublasSetWorkspace", err);
+    rc = api->cublasSetMathMode(l->handle,
+                                c->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
+    if (rc != CUBLAS_STATUS_SUCCESS)
+        return fail(l, rc, "cublasSetMathMode", err);
     if (api->cublasGetVersion_v2(l->handle, &version) == CUBLAS_STATUS_SUCCESS)
         ddp_cuda_library_note("cuBLAS %d.%d.%d", version / 10000, version / 100 % 100,
                               version % 100);

@@ -6,13 +6,14 @@
 
 #include "base/strbuf.h"
 #include "base/unit.h"
+#include "record/quality.h"
 
 /* Times that differ by a smaller fraction count as equal. */
 #define ALIKE 0.05
 
 const char *ddp_baseline_name(enum ddp_baseline baseline)
 {
-    return baseline == DDP_BASELINE_F16 ? "fp16" : "dense f32";
+    return baseline == DDP_BASELINE_F16 ? "dense fp16" : "dense f32";
 }
 
 static bool is_alike(double speedup)
@@ -67,7 +68,10 @@ void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *o
         return;
     }
     ddp_format_GBps(pays_below_GBps, speed, sizeof speed);
-    ddp_text_append(out, out_bytes, "; it would pay on links below about %s per rank", speed);
+    ddp_text_append(out, out_bytes, "; it would pay on links below about %s (", speed);
+    const double Gbps = pays_below_GBps * 8;
+    ddp_text_append(out, out_bytes, Gbps < 9.95 ? "%.2g Gbit/s) per rank" : "%.0f Gbit/s) per rank",
+                    Gbps);
 }
 
 /* Adds whether the exchange is faster than dense f32 here. If it is not, adds on which links it
@@ -79,7 +83,7 @@ static void add_conclusion(const struct ddp_point *p, char *out, size_t out_byte
     char ring[48];
     if (f32 >= 1 + ALIKE) {
         ddp_text_append(out, out_bytes,
-                        f16 <= 1 - ALIKE ? ": fp16 pays more here" : ": it pays here");
+                        f16 <= 1 - ALIKE ? ": dense fp16 pays more here" : ": it pays here");
         return;
     }
     ddp_text_append(out, out_bytes,
@@ -101,6 +105,11 @@ void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_b
         add_ratio(p, DDP_BASELINE_F16, out, out_bytes);
     }
     add_conclusion(p, out, out_bytes);
+    if (p->quality != 0) {
+        char codes[160];
+        ddp_quality_list(p->quality, ", ", codes, sizeof codes);
+        ddp_text_append(out, out_bytes, "; doubtful: %s", codes);
+    }
 }
 
 static bool same_method(const struct ddp_point_spec *a, const struct ddp_point_spec *b)

@@ -9,12 +9,13 @@
 extern "C" {
 #endif
 
-/* The name of a baseline in sentences: "dense f32" or "fp16". */
+/* The name of a baseline in sentences: "dense f32" or "dense fp16". */
 const char *ddp_baseline_name(enum ddp_baseline baseline);
 /* Writes one sentence without a full stop, for example "topk:0.01, 16 MiB on 2 ranks: 6.0x slower
  * than dense f32 (4.35 ms against 726 us by direct): it does not pay here; it would pay on links
- * below about 4.5 GB/s per rank". Writes "" for dense exchanges, if ranks shared a GPU, and if no
- * time of dense f32 was measured. out_bytes >= 512. */
+ * below about 4.5 GB/s (36 Gbit/s) per rank". If the point has quality codes, the sentence ends
+ * with them. Writes "" for dense exchanges, if ranks shared a GPU, and if no time of dense f32 was
+ * measured. out_bytes >= 512. */
 void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_bytes);
 /* True if a summary of the record shows the verdict of this point. For each combination of
  * compressor, chunks, algorithm, operation, ranks and groups, a summary shows only the verdict of

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/field.h"
+#include "record/quality.h"
 #include "record/record.h"
 #include "record/result_machine.h"
 #include "record/result_runs.h"
@@ -345,6 +346,19 @@ int ddp_result_fold(struct ddp_result *r, const char *name, struct ddp_err *err)
     return rc;
 }
 
+/* Returns whether the point has the quality code "busy". Older documents have no codes. */
+static bool is_busy(const cJSON *point)
+{
+    const cJSON *codes = cJSON_GetObjectItemCaseSensitive(point, "quality"), *code;
+    cJSON_ArrayForEach(code, codes)
+    {
+        if (cJSON_IsString(code) &&
+            strcmp(code->valuestring, ddp_quality_names[DDP_QUALITY_BUSY]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int read_points(const cJSON *doc, const char *name, struct ddp_result *out,
                        struct ddp_err *err)
 {
@@ -357,7 +371,10 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
                         count, DDP_RESULT_MAX_POINTS);
     DDP_TRY(DDP_NEW(&out->points, count, err));
     cJSON_ArrayForEach(item, points)
+    {
         DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
+        out->busy |= is_busy(item);
+    }
     return 0;
 }
 

@@ -82,6 +82,7 @@ struct ddp_result {
      * are the status "failed", a point with wrong data, and a point without valid iterations. */
     char flaw[512];
     bool wrong_data; /* A collective delivered wrong data. */
+    bool busy;       /* A point has the quality code "busy": other programs ran. */
     char cpu[96];    /* Processor and cores of the hosts. "" and -1 if the hosts differ. */
     int cores;
     /* Geometric mean of the copy speeds in the document (struct ddp_control). NaN: none. */

@@ -289,6 +289,7 @@ static int read_points(struct ddp_stored *s, unsigned vary, const char *file, st
     struct ddp_record *r = &s->record;
     DDP_TRY(DDP_NEW(&r->points, count, err));
     DDP_TRY(DDP_NEW(&r->samples, count, err));
+    DDP_TRY(DDP_NEW(&r->texts, count, err));
     DDP_TRY(DDP_NEW(&s->merged, count, err));
     r->point_capacity = (int)count;
     cJSON_ArrayForEach(item, list)

@@ -77,7 +77,7 @@ static int plot_ratios(struct ddp_page *page, const struct ddp_verdict_record *v
         ddp_plot_add_mark(plot, true, 1 + v->min_effect, mark);
     for (size_t k = 0; k < DDP_COUNT_OF(state_order); k++) {
         const enum ddp_cell_state state = state_order[k];
-        if (!ddp_plot_add_series(plot, ddp_cell_state_name(state), colors[state], colors[state],
+        if (!ddp_plot_add_series(plot, ddp_cell_state_text(state), colors[state], colors[state],
                                  page->err))
             return DDP_ENOMEM;
         for (size_t i = 0; i < v->count && plot->row_count < ROWS_MAX; i++) {

@@ -69,11 +69,10 @@ static void head(const struct ddp_verdict_record *v, struct ddp_strbuf *out)
                         v->pairs, v->max_pairs, v->runs, v->runs == 1 ? "" : "s",
                         (1 - v->level) * 100, v->count, v->level, 1 + v->min_effect);
     else
-        ddp_strbuf_addf(
-            out,
-            "# STORED RESULTS of one launch each, measured at different times: weaker than "
-            "`ddpbench gate`. A cell is slower if its interval is above %.3f\n",
-            1 + v->min_effect);
+        ddp_strbuf_addf(out,
+                        "# STORED RESULTS, measured at different times: weaker than "
+                        "`ddpbench gate`. A cell is slower if its interval is above %.3f\n",
+                        1 + v->min_effect);
     if (v->effect_from[0]) {
         ddp_strbuf_addf(out, "# %.3g %%: ", v->min_effect * 100);
         text_line("", v->effect_from, out);
@@ -213,7 +212,7 @@ bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_ve
 {
     if (i < v->count) {
         *cell = v->cells[i];
-        snprintf(state, 64, "%s", ddp_cell_state_name(cell->cell.state));
+        snprintf(state, 64, "%s", ddp_cell_state_text(cell->cell.state));
         return true;
     }
     if (i - v->count >= v->unjudged.count)

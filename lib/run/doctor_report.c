@@ -44,11 +44,12 @@ struct job {
     int count;
 };
 
-const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS] = {"FAIL", "WARN", "OK"};
+const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS] = {"FAIL", "WARN", "NOTE", "OK"};
 
 void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 {
-    static const char *const styles[DDP_DOCTOR_VERDICTS] = {DDP_RED, DDP_YELLOW, DDP_GREEN};
+    static const char *const styles[DDP_DOCTOR_VERDICTS] = {DDP_RED, DDP_YELLOW, DDP_DIM,
+                                                            DDP_GREEN};
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_strbuf_addf(&text, "%s%s: %s%s%s", where, f->subject, f->fact, f->advice[0] ? "; " : "",
                     f->advice);

@@ -7,10 +7,17 @@
 #include "comm/comm.h"
 #include "run/command.h"
 
-/* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. The
- * enum begins with the worst verdict. */
-enum ddp_doctor_verdict { DDP_DOCTOR_FAIL, DDP_DOCTOR_WARN, DDP_DOCTOR_FINE, DDP_DOCTOR_VERDICTS };
-extern const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS]; /* "FAIL", "WARN", "OK" */
+/* FAIL: ddpbench cannot work here. WARN: ddpbench works, but measurements or features suffer. NOTE:
+ * something is not available that most users do not need. The enum begins with the worst
+ * verdict. */
+enum ddp_doctor_verdict {
+    DDP_DOCTOR_FAIL,
+    DDP_DOCTOR_WARN,
+    DDP_DOCTOR_NOTE,
+    DDP_DOCTOR_FINE,
+    DDP_DOCTOR_VERDICTS
+};
+extern const char *const ddp_doctor_words[DDP_DOCTOR_VERDICTS]; /* "FAIL", "WARN", "NOTE", "OK" */
 
 struct ddp_finding {
     enum ddp_doctor_verdict verdict;

@@ -31,7 +31,7 @@
 
 int ddp_gate_plan_looks(int max_pairs, bool fixed, struct ddp_gate_looks *out, struct ddp_err *err)
 {
-    struct ddp_gate_looks looks = {.count = 0};
+    struct ddp_gate_looks looks = {.count = 0, .fixed = fixed};
     for (int n = FIRST_LOOK; n < max_pairs && !fixed; n += NEXT_LOOK)
         looks.pairs[looks.count++] = n;
     looks.pairs[looks.count++] = max_pairs;
@@ -297,6 +297,7 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side, const st
         const struct ddp_result *result = &p->run[side][i];
         DDP_TRY(check_machine(&setup->side[side], result, data, err));
         memcpy(data->build[side], result->build, sizeof data->build[side]);
+        data->busy += result->busy;
         if (result->run_count > 0)
             snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
         DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
@@ -325,6 +326,20 @@ static int may_stop(const struct ddp_gate_setup *setup, const struct ddp_gate_da
     return 0;
 }
 
+/* Returns the largest ratio new/base of a cell, each ratio being the median over the pairs. */
+static double worst_ratio(const struct ddp_gate_data *data)
+{
+    double worst = NAN, all[DDP_SIGNFLIP_MAX];
+    for (size_t c = 0; c < data->count; c++) {
+        for (int pair = 0; pair < data->pairs; pair++) {
+            const size_t at = (size_t)pair * data->count + c;
+            all[pair] = data->median[DDP_NEXT][at] / data->median[DDP_BASE][at];
+        }
+        worst = fmax(worst, median_of(all, (size_t)data->pairs));
+    }
+    return worst;
+}
+
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err)
 {
@@ -344,11 +359,14 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
             rc = keep(setup, pair, side, &p, &data, err);
         ddp_unjudged_merge(&data.unjudged); /* after every pair, so that the list stays small */
         release_pair(&p);
-        data.pairs = pair + 1;
-        if (rc == 0)
+        if (rc == 0) {
+            data.pairs = pair + 1;
+            if (setup->on_pair)
+                setup->on_pair(setup->arg, worst_ratio(&data));
             rc = may_stop(setup, &data, &stop, err);
+        }
     }
-    if (rc != 0)
+    if (rc != 0 && !ddp_code_is_signal(rc))
         ddp_gate_release(&data);
     else
         *out = data;
@@ -419,8 +437,11 @@ static void check_drift(const char *what, double ratio, double p, struct ddp_ver
              (ratio - 1) * 100);
 }
 
-static void name_reason(const struct ddp_verdict_record *v, char *out, size_t bytes)
+static void name_reason(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                        struct ddp_verdict_record *v)
 {
+    char *out = v->reason;
+    const size_t bytes = sizeof v->reason;
     size_t states[DDP_CELL_MISSING + 1];
     ddp_verdict_count_states(v, states);
     if (v->outcome == DDP_VERDICT_FAIL)
@@ -432,8 +453,12 @@ static void name_reason(const struct ddp_verdict_record *v, char *out, size_t by
         snprintf(out, bytes, "no cell is slower by %.3g %% or more", v->min_effect * 100);
     else
         snprintf(out, bytes,
-                 "%zu of %zu cells may or may not be slower by %.3g %%; use a larger --max-pairs",
-                 states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100);
+                 "%zu of %zu cells may or may not be slower by %.3g %%; use a larger --%spairs",
+                 states[DDP_CELL_UNCERTAIN], v->count, v->min_effect * 100,
+                 setup->looks.fixed ? "" : "max-");
+    if (data->busy > 0 && v->outcome != DDP_VERDICT_PASS)
+        ddp_text_append(out, bytes, "; other programs ran during %d of %d runs (busy)", data->busy,
+                        2 * data->runs * data->pairs);
 }
 
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
@@ -480,7 +505,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
         err_cells);
     DDP_TRY_GOTO(judge_covariate(data->memory, data->pairs, &v.memory_ratio, &v.memory_p, err),
                  err_cells);
-    name_reason(&v, v.reason, sizeof v.reason);
+    name_reason(setup, data, &v);
     check_drift("ping-pong time", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
     DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, &v, err), err_cells);
@@ -498,4 +523,20 @@ err_cells:
     ddp_verdict_record_release(&v);
     free(cells);
     return rc;
+}
+
+int ddp_gate_judge_partial(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                           struct ddp_verdict_record *out, struct ddp_err *err)
+{
+    DDP_TRY(ddp_gate_judge(setup, data, out, err));
+    out->outcome = DDP_VERDICT_NONE;
+    snprintf(out->reason, sizeof out->reason,
+             "partial: the ratios are those of the %d finished pairs, of at most %d", out->pairs,
+             out->max_pairs);
+    for (size_t i = 0; i < out->count; i++)
+        if (out->cells[i].cell.state != DDP_CELL_MISSING)
+            out->cells[i].cell.state = DDP_CELL_UNCERTAIN;
+    for (size_t i = 0; i < out->accuracy_count; i++)
+        out->accuracy[i].test.state = DDP_ACCURACY_UNCERTAIN;
+    return 0;
 }

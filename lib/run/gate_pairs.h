@@ -51,6 +51,7 @@ enum { DDP_BASE, DDP_NEXT };
  * also stops at the last look. */
 struct ddp_gate_looks {
     int count;
+    bool fixed;                       /* --pairs has set the number of pairs */
     int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */
     double level[DDP_SEQUENTIAL_MAX]; /* significance level of each look */
 };
@@ -75,6 +76,9 @@ struct ddp_gate_setup {
     void (*on_child)(void *arg, int pair, int pairs, int side);
     /* Optional: called about once per second while a child process runs. */
     void (*on_wait)(void *arg);
+    /* Optional: called after each pair. worst: the ratio new/base of the cell whose ratio is the
+     * largest, as the median over the pairs so far; NaN if no cell was measured on both sides. */
+    void (*on_pair)(void *arg, double worst);
     void *arg;
     struct ddp_log *log; /* receives warnings; NULL: no warnings */
     /* Optional: called after the first pair, when the cells are known. An error ends the gate. */
@@ -99,6 +103,7 @@ struct ddp_gate_data {
     /* pairs: pairs measured. runs: runs of each command in a pair. rerun: how often a pair was run
      * again. mixed: pairs that were kept although the ping-pong classes of their sides differ. */
     int pairs, runs, rerun, mixed;
+    int busy; /* runs of kept pairs during which other programs ran (struct ddp_result) */
     /* Medians in ns by side, [pair][cell]. NaN: all runs of the side in this pair lack the cell. */
     double *median[2];
     /* Covariates by side, [pair]. Covariates are times that a change of the measured program does
@@ -123,7 +128,8 @@ struct ddp_verdict_rule ddp_gate_rule(const struct ddp_gate_setup *setup, int pa
  * into the timeout. If a child exits with one of ddpbench's exit codes for errors, returns this
  * error. Returns the errors of ddp_result_read, DDP_EDATA if a document reports wrong data, and
  * DDP_EINPUT if it has no point. Returns DDP_EUNAVAIL if a child cannot be started or judged for
- * another reason. Returns -(128 + n) after signal n. */
+ * another reason. Returns -(128 + n) after signal n. *out then has the pairs that finished before
+ * the signal, and the caller releases it. After any other error, *out is unchanged. */
 int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Decides the verdict on the times and on the accuracies (record/accuracy.h). Release *out with
@@ -136,6 +142,10 @@ int ddp_gate_measure(const struct ddp_gate_setup *setup, struct ddp_gate_data *o
  * all pairs deviate in the same direction. */
 int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                    struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills *out like ddp_gate_judge for a gate that a signal ended after at least one pair, but
+ * without a verdict: the outcome is DDP_VERDICT_NONE, and no cell or accuracy is judged. */
+int ddp_gate_judge_partial(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
+                           struct ddp_verdict_record *out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_gate_release(struct ddp_gate_data *data);
 
 /* Returns which command runs first in a pair: DDP_BASE or DDP_NEXT. */

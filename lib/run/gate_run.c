@@ -178,6 +178,7 @@ struct progress {
     bool quiet;
     int pair, pairs, side;     /* pair: index of the pair that runs */
     int64_t since_ns, pair_ns; /* when the gate and the pair began */
+    double worst;              /* the largest ratio of a cell so far; NaN: unknown */
 };
 
 static void on_wait(void *arg)
@@ -192,6 +193,8 @@ static void on_wait(void *arg)
         return;
     ddp_text_append(text, sizeof text, "gate: pair %d of at most %d, %s", p->pair + 1, p->pairs,
                     p->side == DDP_BASE ? "base" : "new");
+    if (isfinite(p->worst))
+        ddp_text_append(text, sizeof text, ", ratio up to %.3g", p->worst);
     ddp_log_progress_times(text, sizeof text, before_s + in_pair_s, "at most", left_s);
     ddp_log_progress(p->log, "%s", text);
 }
@@ -205,6 +208,12 @@ static void on_child(void *arg, int pair, int pairs, int side)
     p->pairs = pairs;
     p->side = side;
     on_wait(p);
+}
+
+static void on_pair(void *arg, double worst)
+{
+    struct progress *p = arg;
+    p->worst = worst;
 }
 
 static int make_env(const struct ddp_string_list *list, const char **env, struct ddp_err *err)
@@ -242,7 +251,7 @@ static int enough_pairs(const struct ddp_gate_setup *setup, const struct ddp_gat
     ddp_fail(err, DDP_EUSAGE, "%d pairs can never show a slow-down of one of %zu cells",
              ddp_gate_max_pairs(setup), data->count);
     return ddp_hint(err, "use %s %zu or more: 2^-pairs x cells must not exceed %.3g",
-                    looks->count > 1 ? "--max-pairs" : "--pairs", least, level);
+                    looks->fixed ? "--pairs" : "--max-pairs", least, level);
 }
 
 static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
@@ -253,17 +262,23 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     struct ddp_gate_data data = {.count = 0};
     const int64_t now_ns = ddp_now_ns();
     struct progress progress = {
-        .log = &app->log, .quiet = v->quiet, .since_ns = now_ns, .pair_ns = now_ns};
+        .log = &app->log, .quiet = v->quiet, .since_ns = now_ns, .pair_ns = now_ns, .worst = NAN};
     setup.on_child = on_child;
     setup.on_wait = on_wait;
+    setup.on_pair = on_pair;
     setup.arg = &progress;
     int rc = ddp_gate_measure(&setup, &data, err);
     ddp_log_clear_progress(&app->log);
     if (ddp_code_is_signal(rc))
         ddp_text_append(err->text, sizeof err->text, "; %d of at most %d pairs done", progress.pair,
                         progress.pairs);
-    DDP_TRY(rc);
-    rc = ddp_gate_judge(&setup, &data, verdict, err);
+    if (rc == 0) {
+        rc = ddp_gate_judge(&setup, &data, verdict, err);
+    } else if (ddp_code_is_signal(rc) && data.pairs > 0) {
+        struct ddp_err ignored = DDP_ERR_INIT; /* without memory there are no ratios */
+        if (ddp_gate_judge_partial(&setup, &data, verdict, &ignored) != 0)
+            ddp_verdict_record_init(verdict);
+    }
     ddp_gate_release(&data);
     return rc;
 }
@@ -318,7 +333,7 @@ static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, 
     else
         rc = measure(app, v, &w->setup, &w->verdict, err);
     remove_folder(&folder);
-    if (rc == 0 && !v->selftest) {
+    if (w->verdict.kind && !v->selftest) {
         w->verdict.noise_floor = w->min_effect.noise_floor;
         memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);
     }
@@ -342,7 +357,8 @@ int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v, struct dd
         ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
         out);
     rc = work_in_folder(app, v, w, err);
-    rc = ddp_verdict_finish(&record, reports, rc == 0 ? &w->verdict : NULL, rc, err);
+    rc = ddp_verdict_finish(&record, reports, rc == 0 || w->verdict.kind ? &w->verdict : NULL, rc,
+                            err);
 out:
     ddp_verdict_record_release(&w->verdict);
     free(w->argv);

@@ -47,9 +47,9 @@ int ddp_verdict_begin(struct ddp_app *app, const struct ddp_verdict_outputs *out
                       const char *const *protected_paths, struct ddp_record *record,
                       struct ddp_report_set **reports, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the last documents and releases record and reports. rc: the outcome of the command. If rc
- * is an error, verdict must be NULL, and rc is returned. Otherwise returns the error of a failed
- * write or, by the verdict, 0 (PASS, or nothing was judged), DDP_EREGRESSION or
- * DDP_EINCONCLUSIVE. */
+ * is an error, verdict is NULL or an interrupted gate without an outcome, and rc is returned.
+ * Otherwise returns the error of a failed write or, by the verdict, 0 (PASS, or nothing was
+ * judged), DDP_EREGRESSION or DDP_EINCONCLUSIVE. */
 int ddp_verdict_finish(struct ddp_record *record, struct ddp_report_set *reports,
                        const struct ddp_verdict_record *verdict, int rc, struct ddp_err *err);
 

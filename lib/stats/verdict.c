@@ -11,6 +11,11 @@ const char *ddp_verdict_name(enum ddp_verdict v)
     return names[v];
 }
 
+const char *ddp_cell_state_text(enum ddp_cell_state state)
+{
+    return state == DDP_CELL_SAME ? "not slower" : ddp_cell_state_name(state);
+}
+
 const char *ddp_cell_state_name(enum ddp_cell_state state)
 {
     static const char *const names[] = {"same", "faster", "slower", "uncertain", "missing"};

@@ -30,6 +30,8 @@ enum ddp_cell_state {
 };
 const char *ddp_verdict_name(enum ddp_verdict v); /* "PASS", "FAIL", "INCONCLUSIVE", "no verdict" */
 const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
+/* For people: like ddp_cell_state_name, but "not slower" for DDP_CELL_SAME. */
+const char *ddp_cell_state_text(enum ddp_cell_state state);
 
 struct ddp_cell {
     size_t pairs;        /* pairs in which both commands measured the cell */

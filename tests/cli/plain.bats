@@ -228,9 +228,9 @@ PY
 @test "doctor: worst first, exit 0 without a FAIL" {
     "$ddpbench" doctor >text
     cut -c1-4 text >verdicts
-    run grep -vxE 'FAIL|WARN|OK  ' verdicts
+    run grep -vxE 'FAIL|WARN|NOTE|OK  ' verdicts
     [ -z "$output" ]
-    sed 's/FAIL/1/; s/WARN/2/; s/OK/3/' verdicts >order
+    sed 's/FAIL/1/; s/WARN/2/; s/NOTE/3/; s/OK/4/' verdicts >order
     sort -c order
     for subject in launcher cores memory 'shared memory' /dev/shm load BLAS data; do
         grep -q "  $subject" text
@@ -268,7 +268,7 @@ PY
 import json
 doc = json.load(open("doctor.json"))
 verdicts = [f["verdict"] for f in doc["findings"]]
-assert verdicts == sorted(verdicts, key=["FAIL", "WARN", "OK"].index) and len(verdicts) > 8
+assert verdicts == sorted(verdicts, key=["FAIL", "WARN", "NOTE", "OK"].index) and len(verdicts) > 8
 assert doc["failures"] == verdicts.count("FAIL") == 0
 assert doc["warnings"] == verdicts.count("WARN")
 PY

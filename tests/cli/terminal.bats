@@ -210,7 +210,7 @@ progress_of() {
     export XDG_STATE_HOME=$PWD/state
     progress_of 'strategy fp16, seed 2 of 2, epoch 1 of 2, [0-9]+ s, about [0-9]+ s left' \
         train --ranks 2 --dataset synthetic --images 512 --batch 16 --epochs 2 --compare dense,fp16 --seeds 1,2
-    progress_of 'gate: pair 2 of at most 8, (base|new), [0-9]+ s, at most [0-9]+ s left' \
+    progress_of 'gate: pair 2 of at most 8, (base|new), ratio up to [0-9.]+, [0-9]+ s, at most [0-9]+ s left' \
         gate --metric wall --base 'sleep 0.01' --new 'sleep 0.01' --runs 1 --pairs 8 --min-effect 1000
     terminal_code=12
     progress_of 'self-test: gate 2 of 2 \(delay injected\), pair 1 of 6, [0-9]+ s, about [0-9]+ s left' \

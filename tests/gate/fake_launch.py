@@ -2,14 +2,14 @@
 """Replaces a measuring command of the gate: writes a result document with the given times.
 
 usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
-                      [--status WORD [--reason TEXT]] [--wrong N] [--iterations N] [--train LR[,LR...]]
+                      [--status WORD [--reason TEXT]] [--wrong N] [--busy] [--iterations N] [--train LR[,LR...]]
                       [--ranks N] [--backend NAME] [--cpu MODEL] [--usable-cores N] [--kernel RELEASE] [--mpi NAME]
                       [--seeds SEED=ACCURACY[,...] [--sync NAME] [--lr LR] [--step US] [--epochs N]] [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
 --train: training runs without epochs, with these learning rates. --seeds: a training run per seed, each with this
 accuracy in its last 3 epochs (nan: it diverges, diverged runs still have an accuracy). --late: a point that the first call leaves out.
 --state FILE: counts the calls, so that each has other, but reproducible, noise. --copy: of the memory control; without
 it the document has none. --ranks: of the world; points have 2. Without --usable-cores, --kernel or --mpi the document
-lacks the value. --wrong, --iterations: of the first point. --inject-delay: the point ID takes so much longer.
+lacks the value. --wrong, --iterations, --busy (a quality code): of the first point. --inject-delay: the point ID takes so much longer.
 """
 # Tests start this a thousand times, so it imports no module that is slow to load (argparse, json, random).
 import math
@@ -22,7 +22,7 @@ OPTIONS = {
     "ranks": (int, 2), "backend": (str, "shm"), "cpu": (str, "x"), "usable_cores": (int, None), "kernel": (str, None), "mpi": (str, None),
     "status": (str, "complete"), "reason": (str, None), "wrong": (int, None), "iterations": (int, 20), "train": (str, None),
     "seeds": (str, ""), "sync": (str, "dense"), "lr": (float, 0.05), "step": (float, 1000.0), "epochs": (int, 7),
-    "eval_images": (int, 10000), "no_points": (None, False), "late": (str, None), "label": (str, None), "inject_delay": (str, None),
+    "eval_images": (int, 10000), "no_points": (None, False), "busy": (None, False), "late": (str, None), "label": (str, None), "inject_delay": (str, None),
     "exit": (int, 0), "exit_after": (int, None), "state": (str, None), "json": (str, None),
 }
 
@@ -121,6 +121,8 @@ def main():
             us *= 1 + injected / 100
         points.append(point(name, us, a.pingpong) | {"injected_percent": injected})
     points[0]["iterations"] = a.iterations
+    if a.busy:
+        points[0]["quality"] = ["drifting", "busy"]
     if a.wrong is not None:
         points[0]["check"] = {"mode": "once", "elements": 1000, "wrong": a.wrong}
     doc = {

@@ -47,7 +47,10 @@ gate() {
 @test "too noisy to say: INCONCLUSIVE, exit 12" {
     gate --base "$fake --points a=10 --noise 25" --new "$fake --points a=10 --noise 25"
     [ "$status" = 12 ]
-    [[ "$output" == *"INCONCLUSIVE"* ]]
+    [[ "$output" == *"INCONCLUSIVE"* && "$output" != *busy* ]]
+    gate --base "$fake --points a=10 --noise 25 --busy" --new "$fake --points a=10 --noise 25"
+    [ "$status" = 12 ]
+    grep -Eq '^INCONCLUSIVE: .* ([0-9]+) of [0-9]+ runs \(busy\)' <<<"$output"
 }
 
 @test "a cell that is missing in new is inconclusive, never a PASS" {
@@ -284,6 +287,39 @@ END
     ! kill -0 "$(cat launch.pid)" 2>/dev/null
 }
 
+@test "SIGINT after finished pairs: their ratios, without a verdict, in the table and in the document" {
+    # the fifth run, which belongs to the third pair, waits for the signal
+    cat >runs.sh <<'END'
+#!/bin/sh
+[ "$(wc -c 2>/dev/null <count)" != 4 ] || { echo waits >waits; exec sleep 60; }
+exec "$@"
+END
+    chmod +x runs.sh
+    (trap - INT; exec "$PYTHON" -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$ddpbench" gate -q --runs 1 --base "./runs.sh $fake" --new "./runs.sh $fake" \
+        --json gate.json >out 2>err 3>&-) &
+    gate=$!
+    there waits
+    kill -INT "$gate"
+    rc=0
+    wait "$gate" || rc=$?
+    [ "$rc" = 130 ]
+    grep -Eq '^a .* uncertain$' out
+    file_says out partial "2 finished pairs"
+    run ! grep -E 'PASS|FAIL|INCONCLUSIVE' out
+    [ "$(json gate.json 'v["outcome"], v["pairs"], len(v["cells"]), v["cells"][0]["ratio"] > 0')" = "(None, 2, 1, True)" ]
+}
+
+@test "the advice names the option that was given; --pairs and --max-pairs contradict each other: 64" {
+    gate --base "$fake --noise 25" --new "$fake --noise 25" --pairs 5
+    [ "$status" = 12 ]
+    says "larger --pairs"
+    gate --base "$fake" --new "$fake" --pairs 6 --max-pairs 40
+    [ "$status" = 64 ]
+    error_names --pairs --max-pairs
+}
+
 @test "SIGKILL of the gate ends the launch, with its ranks, too; the next gate removes the folder it left" {
     mkdir mine
     cat >launch.sh <<'END'
@@ -364,7 +400,7 @@ END
     [ "$status" = 0 ]
     [[ "$output" == *"STORED RESULTS"* ]]
     [[ "$output" != *nan* ]]
-    [ "$(grep -Ec '^[ab] .* - +- same$' <<<"$output")" = 2 ]
+    [ "$(grep -Ec '^[ab] .* - +- not slower$' <<<"$output")" = 2 ]
     run "$ddpbench" compare base.json slow.json
     [ "$status" = 10 ]
     run "$ddpbench" compare base.json other.json

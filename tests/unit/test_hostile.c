@@ -47,6 +47,7 @@ static void make_hostile_hosts(struct ddp_record *r)
     host.ranks = host.cores = 2;
     host.memory_bytes = 1 << 30;
     assert_int_equal(ddp_record_add_host(r, &host, &err), 0);
+    free(r->environment);
     r->environment = calloc(1, sizeof *r->environment);
     assert_non_null(r->environment);
     r->environment_count = 1;
