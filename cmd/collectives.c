@@ -206,6 +206,18 @@ static const struct ddp_opt split_rows[] = {
     DDP_OPT_END,
 };
 
+static const struct ddp_opt parts_rows[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_HEADING("Operation"),
+    DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
+            "sizes of the ranks' parts: even; zipf:S, where the k-th rank in a random order (see "
+            "--seed) has a share proportional to 1/k^S; or a FILE with one row of the weights of "
+            "the ranks",
+            .brief = "sizes of the parts: even, zipf:S, or a FILE"),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
+    DDP_OPT_END,
+};
+
 static const struct ddp_opt with_op[] = {
     DDP_OPT_INCLUDE(data_rows, 0),
     DDP_OPT_INCLUDE(op_rows, 0),
@@ -638,6 +650,18 @@ COLLECTIVE(all_to_all_v, "all-to-all-v", "every rank sends parts of different si
            "does not work in place.\n" VERIFIED,
            .examples = "  ddpbench all-to-all-v --size 64M --split zipf:1.2\n"
                        "  ddpbench all-to-all-v --ranks 4 --split tokens.txt --json out.json\n");
+
+COLLECTIVE(all_gather_v, "all-gather-v",
+           "every rank receives parts of different sizes of all ranks", parts_rows,
+           NAMES("all_gather_v", "allgatherv", "MPI_Allgatherv"),
+           .details = ITERATION
+           "A size is that of all parts together. It is rounded down to whole chunks of the\n"
+           "even split. The numbers in a FILE are weights, and 0 makes an empty part. The\n"
+           "bus bandwidth counts the bytes of the rank that receives most, and `imbalance`\n"
+           "in the record is their ratio to the mean of the ranks. All-gather-v does not\n"
+           "work in place.\n" VERIFIED,
+           .examples = "  ddpbench all-gather-v --size 64M --split zipf:1.2\n"
+                       "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
            .details = ITERATION SIZE_OF_CHUNKS VERIFIED,

@@ -57,13 +57,15 @@ static void explain_busbw(FILE *out)
           "them needs no transfer for its own chunk. Why 1: all of S crosses the busiest\n"
           "link once.\n"
           "\n"
-          "In an all-to-all-v ranks may send and receive different numbers of bytes\n"
-          "(--split). B is the largest number of bytes that any rank sends to other ranks,\n"
-          "or receives from them. busbw is B / t, so it counts the bytes that were moved.\n"
-          "The imbalance is B divided by the mean number of bytes that a rank sends to\n"
-          "other ranks. If all parts are equal, the imbalance is 1, and busbw is algbw *\n"
-          "(n-1)/n. With --split zipf:S each rank has a random order of the receivers,\n"
-          "which depends on --seed. The k-th receiver gets a share proportional to 1/k^S.\n"
+          "In all-to-all-v and all-gather-v parts may have different sizes (--split). B is\n"
+          "the largest number of bytes that any rank receives from other ranks or, only in\n"
+          "an all-to-all-v, sends to them. busbw is B / t, so it counts the bytes that were\n"
+          "moved. The imbalance is B divided by the mean number of bytes that a rank\n"
+          "receives from other ranks. If all parts are equal, the imbalance is 1, and busbw\n"
+          "is algbw * (n-1)/n. With --split zipf:S a rank of an all-to-all-v has a random\n"
+          "order of the receivers, which depends on --seed. The k-th receiver gets a share\n"
+          "proportional to 1/k^S. In an all-gather-v the k-th rank in a random order has\n"
+          "such a share.\n"
           "\n",
           out);
     fprintf(out,

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "bench/operands.h"
 #include "bench/split_table.h"
+#include "coll/coll_split.h"
 #include "comm/backend.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
@@ -36,7 +37,7 @@ static void find_input(struct ddp_operands *o, size_t count)
     if (coll == DDP_BARRIER || (!is_root && (coll == DDP_BROADCAST || coll == DDP_SCATTER)))
         return;
     o->input_first = sends_part(coll) ? (size_t)o->rank * o->part : 0;
-    o->input_count = sends_part(coll) ? o->part : count;
+    o->input_count = sends_part(coll) || coll == DDP_ALL_GATHER_V ? o->part : count;
 }
 
 static bool averages_first(const struct ddp_point_spec *spec)
@@ -68,17 +69,7 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     find_input(o, (size_t)spec->count);
 }
 
-/* Returns the number of elements that rank `from` sends in an all-to-all-v before its part for rank
- * `to`, or that it sends in all for to == ranks. */
-static size_t split_before(const struct ddp_operands *o, int from, int to)
-{
-    size_t sum = 0;
-    for (int r = 0; r < to; r++)
-        sum += ddp_split_part(&o->args, o->ranks, from, r);
-    return sum;
-}
-
-/* Returns the number of elements that this rank receives in an all-to-all-v. */
+/* Returns the number of elements that this rank receives if there is a split. */
 static size_t split_received(const struct ddp_operands *o)
 {
     size_t sum = 0;
@@ -90,9 +81,9 @@ static size_t split_received(const struct ddp_operands *o)
 void ddp_operands_split(struct ddp_operands *o, const size_t *split)
 {
     struct ddp_split_load load;
-    ddp_split_loads(split, o->ranks, &load);
+    ddp_split_loads(o->args.coll, split, o->ranks, &load);
     o->args.split = split;
-    o->input_count = split_before(o, o->rank, o->ranks);
+    o->input_count = ddp_split_send_at(&o->args, o->ranks, o->rank, o->ranks);
     o->full_bytes = load.largest * ddp_dtype_size(o->args.dtype);
 }
 
@@ -188,12 +179,12 @@ static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, s
     return *at < end ? DDP_MIN(end - *at, DDP_VERIFY_BLOCK - *at % DDP_VERIFY_BLOCK) : 0;
 }
 
-/* Returns the number of the last block of the full buffer. In an all-to-all-v, this is the send
+/* Returns the number of the last block of the full buffer. If there is a split, this is the send
  * array of rank `src`. */
 static size_t last_block(const struct ddp_operands *o, int src)
 {
-    const size_t count = o->args.coll == DDP_ALL_TO_ALL_V
-                             ? split_before(o, src, o->ranks)
+    const size_t count = ddp_coll_has_split(o->args.coll)
+                             ? ddp_split_send_at(&o->args, o->ranks, src, o->ranks)
                              : o->full_bytes / ddp_dtype_size(o->args.dtype);
     return count > 0 ? (count - 1) / DDP_VERIFY_BLOCK : 0;
 }
@@ -305,7 +296,7 @@ static void find_result(const struct ddp_operands *o, size_t *first, int *src)
                                            : o->args.root;
 }
 
-/* Checks the bytes behind the data that this rank received in an all-to-all-v. */
+/* Checks the bytes behind the data that this rank received. */
 static int check_guard(const struct ddp_operands *o, size_t received, struct ddp_err *err)
 {
     const size_t end = received * ddp_dtype_size(o->args.dtype);
@@ -323,13 +314,13 @@ static int check_guard(const struct ddp_operands *o, size_t received, struct ddp
     return 0;
 }
 
-/* Compares the parts that this rank receives in an all-to-all-v. */
+/* Compares the parts that this rank receives in an all-to-all-v or an all-gather-v. */
 static int verify_split(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err)
 {
     struct comparison c = {.o = o, .recv = o->args.recv, .round = round};
     for (c.src = 0; c.src < o->ranks; c.src++) {
-        c.first = split_before(o, c.src, o->rank);
+        c.first = ddp_split_send_at(&o->args, o->ranks, c.src, o->rank);
         c.count = ddp_split_part(&o->args, o->ranks, c.src, o->rank);
         c.last = last_block(o, c.src);
         DDP_TRY(compare(&c, elements, wrong, err));
@@ -349,7 +340,7 @@ int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *e
     if (coll == DDP_BARRIER ||
         ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != o->args.root))
         return 0;
-    if (coll == DDP_ALL_TO_ALL_V)
+    if (ddp_coll_has_split(coll))
         return verify_split(o, round, elements, wrong, err);
     struct comparison c = {.o = o,
                            .recv = o->args.recv,

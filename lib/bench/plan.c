@@ -448,7 +448,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->memory = plan->memory;
     s->overlap = o->overlap;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
-    if (o->coll == DDP_ALL_TO_ALL_V)
+    if (ddp_coll_has_split(o->coll))
         snprintf(s->split, sizeof s->split, "%s", o->split.name);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
@@ -469,10 +469,11 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     describe_rounding(o, &rounding, ranks, plan);
 }
 
-/* All-to-all-v: checks that the split fits the ranks. least: ranks in the smallest group. */
+/* Checks that the split, if the collective has one, fits the ranks. least: ranks in the smallest
+ * group. */
 static int check_split(const struct ddp_bench_options *o, int ranks, int least, struct ddp_err *err)
 {
-    if (o->coll != DDP_ALL_TO_ALL_V)
+    if (!ddp_coll_has_split(o->coll))
         return 0;
     if (o->split.kind != DDP_SPLIT_EVEN && least != ranks)
         return ddp_fail(err, DDP_EUSAGE,
@@ -481,20 +482,22 @@ static int check_split(const struct ddp_bench_options *o, int ranks, int least, 
     return ddp_split_check_ranks(&o->split, ranks, err);
 }
 
-/* All-to-all-v: sets the loads of all points, and the size of the largest array. */
+/* If the collective has a split, sets the loads of all points, and the size of the largest
+ * array. */
 static int add_split_loads(const struct ddp_bench_options *o, int ranks,
                            struct ddp_bench_plan *plan, struct ddp_err *err)
 {
     size_t *table;
-    if (o->coll != DDP_ALL_TO_ALL_V)
+    if (!ddp_coll_has_split(o->coll))
         return 0;
     DDP_TRY(DDP_NEW(&table, (size_t)ranks * (size_t)ranks, err));
     for (int i = 0; i < plan->count; i++) {
         struct ddp_point_spec *s = &plan->points[i];
         const uint64_t elem = ddp_dtype_size(s->dtype);
         struct ddp_split_load load;
-        ddp_split_fill(&o->split, (uint64_t)o->seed, ranks, s->count / (size_t)ranks, table);
-        ddp_split_loads(table, ranks, &load);
+        ddp_split_fill(&o->split, o->coll, (uint64_t)o->seed, ranks, s->count / (size_t)ranks,
+                       table);
+        ddp_split_loads(o->coll, table, ranks, &load);
         s->busiest_bytes = load.busiest * elem;
         s->imbalance = load.mean > 0 ? (double)load.busiest / load.mean : NAN;
         plan->buffer_bytes = DDP_MAX(plan->buffer_bytes, load.largest * elem);

@@ -79,7 +79,7 @@ struct ddp_bench_options {
      * data is not cut into chunks. */
     struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
-    struct ddp_split split;          /* all-to-all-v: --split */
+    struct ddp_split split;          /* --split of collectives that have it */
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };
 

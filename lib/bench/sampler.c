@@ -50,7 +50,7 @@ struct ddp_sampler {
     int measured;
     /* Scratch: duration [iters] for overlap, chunk [size][DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;
-    size_t *split;      /* [size][size]: the table of the current point of an all-to-all-v */
+    size_t *split;      /* [size][size]: part sizes of the current point (bench/split_table.h) */
     int64_t page_bytes; /* page size of buffer a; -1: not known */
     struct ddp_iterations *iterations;
     struct ddp_bound *bound;
@@ -83,7 +83,7 @@ static struct ddp_comm *operation_comm(const struct ddp_sampler *s)
     return s->async ? ddp_async_comm(s->async) : s->group;
 }
 
-/* Sets *out to the arrays of a point. The table of an all-to-all-v stays valid until the next
+/* Sets *out to the arrays of a point. The table of part sizes stays valid until the next
  * call. */
 static void point_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                            struct ddp_operands *out)
@@ -91,9 +91,9 @@ static void point_operands(const struct ddp_sampler *s, const struct ddp_point_s
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
     if (s->device)
         ddp_operands_on(out, &s->on);
-    if (spec->coll == DDP_ALL_TO_ALL_V) {
-        ddp_split_fill(&s->options->split, (uint64_t)s->options->seed, s->group->size, out->part,
-                       s->split);
+    if (ddp_coll_has_split(spec->coll)) {
+        ddp_split_fill(&s->options->split, spec->coll, (uint64_t)s->options->seed, s->group->size,
+                       out->part, s->split);
         ddp_operands_split(out, s->split);
     }
 }
@@ -199,7 +199,7 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     DDP_TRY(DDP_NEW(&s->skip, points, err));
     DDP_TRY(DDP_NEW(&s->order, points, err));
     DDP_TRY(DDP_NEW(&s->plan_position, points, err));
-    if (s->options->coll == DDP_ALL_TO_ALL_V)
+    if (ddp_coll_has_split(s->options->coll))
         DDP_TRY(DDP_NEW(&s->split, size * size, err));
     return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
 }

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,15 @@ struct reader {
     int line;       /* number of the current line, from 1 */
     int first_line; /* number of the line with the first row */
     int columns;    /* numbers in the first row */
+    int rows;       /* rows that were read */
+    bool one_row;   /* the file has one row, and not one per rank */
 };
+
+/* Returns the number of rows that the file must have. */
+static int rows_wanted(const struct reader *r)
+{
+    return r->one_row ? 1 : r->columns;
+}
 
 /* Parses a number, and ends the text behind it. */
 static int read_number(const struct reader *r, char *text, size_t length, double *out,
@@ -85,7 +94,7 @@ static int begin_table(struct reader *r, const char *line, struct ddp_err *err)
                         r->line, columns, DDP_SPLIT_ROWS_MAX);
     r->columns = columns;
     r->first_line = r->line;
-    return DDP_NEW(&r->split->weight, (size_t)columns * (size_t)columns, err);
+    return DDP_NEW(&r->split->weight, (size_t)columns * (size_t)rows_wanted(r), err);
 }
 
 /* Reads a line, which ends with '\0'. */
@@ -100,30 +109,30 @@ static int read_row(struct reader *r, char *line, struct ddp_err *err)
         return 0;
     if (s->weight == NULL)
         DDP_TRY(begin_table(r, line, err));
-    if (s->rows == r->columns)
-        return ddp_fail(err, DDP_EINPUT, "'%s', line %d: a row too many, because rows have %d %s",
-                        r->path, r->line, r->columns, r->columns == 1 ? "number" : "numbers");
+    if (r->rows == rows_wanted(r))
+        return ddp_fail(err, DDP_EINPUT, "'%s', line %d: a row too many: %d row%s of %d expected",
+                        r->path, r->line, r->rows, r->rows == 1 ? "" : "s", r->columns);
     for (; *line != '\0'; column++) {
         const size_t length = strcspn(line, SEPARATORS);
         char *const next = line + length + (line[length] != '\0');
         double weight;
         DDP_TRY(read_number(r, line, length, &weight, err));
         if (column < r->columns)
-            s->weight[s->rows * r->columns + column] = weight;
+            s->weight[r->rows * r->columns + column] = weight;
         line = next + strspn(next, SEPARATORS);
     }
     if (column != r->columns)
         return ddp_fail(err, DDP_EINPUT, "'%s', line %d has %d numbers, but line %d has %d",
                         r->path, r->line, column, r->first_line, r->columns);
-    s->rows++;
+    r->rows++;
     return 0;
 }
 
 /* Sets the name: the name of the file without folders, and a hash of the weights. */
-static void name_file(struct ddp_split *s)
+static void name_file(struct ddp_split *s, size_t weights)
 {
     const char *slash = strrchr(s->path, '/');
-    const size_t bytes = (size_t)s->rows * (size_t)s->rows * sizeof *s->weight;
+    const size_t bytes = weights * sizeof *s->weight;
     const uint64_t hash = ddp_fnv1a(DDP_FNV_INIT, s->weight, bytes);
     char base[25];
 
@@ -136,7 +145,7 @@ static void name_file(struct ddp_split *s)
 
 static int read_table(struct reader *r, char *text, struct ddp_err *err)
 {
-    const struct ddp_split *s = r->split;
+    struct ddp_split *s = r->split;
     double sum = 0;
 
     for (char *line = text; line != NULL; r->line++) {
@@ -146,19 +155,24 @@ static int read_table(struct reader *r, char *text, struct ddp_err *err)
         DDP_TRY(read_row(r, line, err));
         line = end != NULL ? end + 1 : NULL;
     }
-    if (s->rows == 0)
+    if (r->rows == 0)
         return ddp_fail(err, DDP_EINPUT, "'%s' has no numbers", r->path);
-    if (s->rows != r->columns)
+    if (r->rows != rows_wanted(r))
         return ddp_fail(err, DDP_EINPUT, "'%s' has %d row%s of %d numbers; it needs a row per rank",
-                        r->path, s->rows, s->rows == 1 ? "" : "s", r->columns);
-    for (int i = 0; i < s->rows * s->rows; i++)
+                        r->path, r->rows, r->rows == 1 ? "" : "s", r->columns);
+    for (int i = 0; i < r->rows * r->columns; i++)
         sum += s->weight[i];
-    return sum > 0 ? 0 : ddp_fail(err, DDP_EINPUT, "'%s': all numbers are 0", r->path);
+    if (!(sum > 0))
+        return ddp_fail(err, DDP_EINPUT, "'%s': all numbers are 0", r->path);
+    s->columns = r->columns;
+    name_file(s, (size_t)r->rows * (size_t)r->columns);
+    return 0;
 }
 
-int ddp_split_load(struct ddp_split *split, struct ddp_err *err)
+int ddp_split_load(struct ddp_split *split, enum ddp_coll coll, struct ddp_err *err)
 {
-    struct reader reader = {.path = split->path, .split = split, .line = 1};
+    struct reader reader = {
+        .path = split->path, .split = split, .line = 1, .one_row = coll == DDP_ALL_GATHER_V};
     char *text = NULL;
     size_t bytes;
     int rc;
@@ -174,9 +188,7 @@ int ddp_split_load(struct ddp_split *split, struct ddp_err *err)
     if (rc == 0)
         rc = read_table(&reader, text, err);
     free(text);
-    if (rc == 0)
-        name_file(split);
-    else
+    if (rc != 0)
         ddp_split_release(split);
     return rc;
 }
@@ -185,16 +197,15 @@ void ddp_split_release(struct ddp_split *split)
 {
     free(split->weight);
     split->weight = NULL;
-    split->rows = 0;
+    split->columns = 0;
 }
 
 int ddp_split_check_ranks(const struct ddp_split *split, int ranks, struct ddp_err *err)
 {
-    if (split->kind != DDP_SPLIT_FILE || split->rows == ranks)
+    if (split->kind != DDP_SPLIT_FILE || split->columns == ranks)
         return 0;
-    return ddp_fail(err, DDP_EUSAGE, "--split '%s' has %d row%s, but the operation has %d rank%s",
-                    split->path, split->rows, split->rows == 1 ? "" : "s", ranks,
-                    ranks == 1 ? "" : "s");
+    return ddp_fail(err, DDP_EUSAGE, "--split '%s' is for %d rank%s, but the operation has %d",
+                    split->path, split->columns, split->columns == 1 ? "" : "s", ranks);
 }
 
 /* Returns the weight of the part from rank `from` to rank `to`. preference: the place of `to` in
@@ -259,13 +270,18 @@ static double row_weight(const struct ddp_split *split, int ranks, int from)
     return split->kind == DDP_SPLIT_FILE ? sum : 1;
 }
 
-void ddp_split_fill(const struct ddp_split *split, uint64_t seed, int ranks, size_t count,
-                    size_t *table)
+void ddp_split_fill(const struct ddp_split *split, enum ddp_coll coll, uint64_t seed, int ranks,
+                    size_t count, size_t *table)
 {
     const size_t n = (size_t)ranks, all = n * n * count;
     double whole = 0, sum = 0;
     size_t begin = 0;
 
+    if (coll == DDP_ALL_GATHER_V) {
+        shuffle(seed, 0, ranks, table);
+        fill_row(split, ranks, 0, n * count, table);
+        return;
+    }
     for (int from = 0; from < ranks; from++)
         whole += row_weight(split, ranks, from);
     for (int from = 0; from < ranks; from++) {
@@ -277,11 +293,28 @@ void ddp_split_fill(const struct ddp_split *split, uint64_t seed, int ranks, siz
     }
 }
 
-void ddp_split_loads(const size_t *table, int ranks, struct ddp_split_load *out)
+/* Computes the loads of an all-gather-v. */
+static void gather_loads(const size_t *parts, int ranks, struct ddp_split_load *out)
+{
+    size_t least = SIZE_MAX;
+
+    for (int r = 0; r < ranks; r++) {
+        out->largest += parts[r];
+        least = DDP_MIN(least, parts[r]);
+    }
+    out->busiest = out->largest - least;
+    out->mean = (double)out->largest / ranks * (ranks - 1);
+}
+
+void ddp_split_loads(enum ddp_coll coll, const size_t *table, int ranks, struct ddp_split_load *out)
 {
     const size_t n = (size_t)ranks;
 
     *out = (struct ddp_split_load){0};
+    if (coll == DDP_ALL_GATHER_V) {
+        gather_loads(table, ranks, out);
+        return;
+    }
     for (size_t r = 0; r < n; r++) {
         size_t sent = 0, received = 0;
         for (size_t other = 0; other < n; other++) {

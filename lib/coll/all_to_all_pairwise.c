@@ -1,5 +1,6 @@
-/* All-to-all and all-to-all-v "pairwise": in each step a rank sends to at most one rank and
- * receives from at most one rank. After all steps the rank has exchanged data with all ranks.
+/* All-to-all, all-to-all-v and all-gather-v "pairwise": in each step a rank sends to at most one
+ * rank and receives from at most one rank. After all steps the rank has exchanged data with all
+ * ranks.
  *
  * Out of place, in step s rank r sends one chunk to rank r + s and receives one chunk from rank r -
  * s (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
@@ -12,7 +13,8 @@
  * Out of place, each rank also copies its own chunk. In place, each rank copies every chunk that it
  * sends.
  *
- * All-to-all-v runs out of place, with one message for each part that is not empty. */
+ * All-to-all-v and all-gather-v run out of place, with one message for each part that is not empty.
+ * All-gather-v needs no ring, because every rank can send its part to all ranks. */
 #include <stdlib.h>
 
 #include "coll/coll_p2p.h"
@@ -94,13 +96,15 @@ const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
     .path = pairwise_path,
 };
 
-/* Runs all-to-all-v. The offsets are updated from step to step, so a call takes no scratch. */
+/* Runs all-to-all-v and all-gather-v. The offsets are updated from step to step, so a call takes no
+ * scratch. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
 {
     (void)scratch;
     const int n = comm->size, me = comm->rank;
     const size_t elem = ddp_dtype_size(args->dtype);
+    const bool is_shared = args->coll == DDP_ALL_GATHER_V; /* all ranks get the same part */
     size_t send_at = ddp_split_send_at(args, n, me, me), recv_at = 0, received = 0;
 
     for (int r = 0; r < n; r++) {
@@ -112,7 +116,7 @@ static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, vo
     for (int step = 1; step < n; step++) {
         const int after = ddp_rank_at(me, step, n), before = ddp_rank_at(me, -step, n);
         const size_t in = ddp_split_part(args, n, before, me);
-        send_at = after == 0 ? 0 : send_at + ddp_split_part(args, n, me, after - 1);
+        send_at = after == 0 || is_shared ? 0 : send_at + ddp_split_part(args, n, me, after - 1);
         recv_at = (before == n - 1 ? received : recv_at) - in;
         const struct ddp_p2p_move move = {
             .dst = after,
@@ -157,8 +161,7 @@ static double split_path_bytes(int ranks, const struct ddp_coll_args *args, doub
 /* If memory is exhausted, path_bytes stays 0, which means sent_bytes. */
 static void split_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
-    const struct ddp_coll_args args = {
-        .count = shape->count, .dtype = shape->dtype, .split = shape->split};
+    const struct ddp_coll_args args = ddp_split_args(shape);
     double *end = shape->split != NULL ? ddp_calloc(2 * (size_t)ranks, sizeof *end) : NULL;
 
     cost->steps = ranks - 1;
@@ -167,11 +170,14 @@ static void split_path(int ranks, const struct ddp_coll_shape *shape, struct ddp
     free(end);
 }
 
-const struct ddp_coll_alg ddp_alg_all_to_all_v_pairwise = {
-    .name = "pairwise",
-    .coll = DDP_ALL_TO_ALL_V,
-    .summary = "messages, one target rank in each step: n-1 steps, any memory",
-    .needs = DDP_NEEDS_MESSAGES,
-    .run = split_run,
-    .path = split_path,
-};
+#define PAIRWISE_V(symbol, kind)                                                                   \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "pairwise",                                                                        \
+        .coll = kind,                                                                              \
+        .summary = "messages, one target rank in each step: n-1 steps, any memory",                \
+        .needs = DDP_NEEDS_MESSAGES,                                                               \
+        .run = split_run,                                                                          \
+        .path = split_path,                                                                        \
+    }
+PAIRWISE_V(all_to_all_v_pairwise, DDP_ALL_TO_ALL_V);
+PAIRWISE_V(all_gather_v_pairwise, DDP_ALL_GATHER_V);

@@ -48,8 +48,8 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* In place, send-recv and all-to-all-v work only with algorithm "self", which is for one rank.
-     * "self" is their only algorithm whose `needs` is 0. A barrier has no elements. */
+    /* In place, these collectives work only with algorithm "self", which is for one rank. "self" is
+     * their only algorithm whose `needs` is 0. A barrier has no elements. */
     if (!ddp_coll_has_in_place(shape->coll) && shape->in_place && shape->count != 0 &&
         alg->needs != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "%s does not work in place", ddp_coll_name(shape->coll));
@@ -90,6 +90,7 @@ static size_t full_chunks(enum ddp_coll coll, int ranks)
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
     case DDP_ALL_TO_ALL_V:
+    case DDP_ALL_GATHER_V:
     case DDP_GATHER:
     case DDP_SCATTER:
         return (size_t)ranks;
@@ -120,7 +121,7 @@ static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args 
     const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     const size_t full = chunk * (size_t)comm->size;
 
-    if (args->coll == DDP_ALL_TO_ALL_V) {
+    if (ddp_coll_has_split(args->coll)) {
         ddp_split_array_bytes(args, comm->size, comm->rank, send, recv);
         return;
     }
@@ -156,6 +157,7 @@ static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args 
     case DDP_GATHER:
         return send == recv + chunk;
     case DDP_ALL_TO_ALL_V: /* both arrays of a rank may be empty */
+    case DDP_ALL_GATHER_V:
         return send == recv && send != NULL;
     default:
         return send == recv;
@@ -199,9 +201,9 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     struct ddp_coll_plan made = {.alg = alg, .args = *args};
     size_t bytes;
 
-    if (args->coll == DDP_ALL_TO_ALL_V && args->split != NULL &&
-        !ddp_split_chunk(args->split, comm->size, &made.args.count))
-        return ddp_fail(err, DDP_EUSAGE, "the parts of an all-to-all-v exceed the address space");
+    if (args->split != NULL && !ddp_split_chunk(args, comm->size, &made.args.count))
+        return ddp_fail(err, DDP_EUSAGE, "the parts of an %s exceed the address space",
+                        ddp_coll_name(args->coll));
     args = &made.args;
     if (!ddp_mul_size(args->count, ddp_dtype_size(args->dtype) * (size_t)comm->size, &bytes))
         return ddp_fail(err, DDP_EUSAGE, "%zu elements on %d ranks exceed the address space",

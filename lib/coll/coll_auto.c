@@ -131,6 +131,8 @@ static const struct rule rules[] = {
     LAST(DDP_ALL_TO_ALL, all_to_all_pairwise),
     SHM_ROWS(DDP_ALL_TO_ALL_V, all_to_all_v, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_TO_ALL_V, all_to_all_v_pairwise),
+    SHM_ROWS(DDP_ALL_GATHER_V, all_gather_v, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
+    LAST(DDP_ALL_GATHER_V, all_gather_v_pairwise),
     SHM_ROWS(DDP_GATHER, gather, 128, DDP_SHM_SLOT_BYTES, 128),
     LAST(DDP_GATHER, gather_binomial),
     SHM_ROWS(DDP_SCATTER, scatter, 128, DDP_SHM_SLOT_BYTES, 128),

@@ -93,6 +93,7 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
     case DDP_ALL_TO_ALL_V: /* if all parts are equal */
+    case DDP_ALL_GATHER_V:
         return 2 * n * (n - 1 + own);
     case DDP_BROADCAST:
     case DDP_GATHER:
@@ -117,17 +118,18 @@ static double chunks_published(enum ddp_coll coll, double n, bool own)
     return (personal ? n - !own : 1) * sources;
 }
 
-/* Returns the bytes that all ranks read and write in an all-to-all-v with a table. Every part is
- * copied once. With "flat" all parts, and with "staged" the parts for other ranks, are also copied
- * to shared memory. */
+/* Returns the bytes that all ranks read and write in a call with a table of part sizes. Every part
+ * is copied once for each rank that receives it. With "flat" all parts, and with "staged" the parts
+ * for other ranks, are also copied to shared memory. */
 static double split_memory_bytes(enum ddp_cost_model model, int ranks,
                                  const struct ddp_coll_shape *shape)
 {
-    double all, own;
-    ddp_split_sum(shape->split, ranks, &all, &own);
-    const double published = model == DDP_COST_FLAT     ? all
-                             : model == DDP_COST_STAGED ? all - own
-                                                        : 0;
+    double all, own, published = 0;
+    ddp_split_sum(shape, ranks, &all, &own);
+    if (shape->coll == DDP_ALL_GATHER_V) /* one copy serves all ranks */
+        published = model == DDP_COST_FLAT || model == DDP_COST_STAGED ? own : 0;
+    else if (model == DDP_COST_FLAT || model == DDP_COST_STAGED)
+        published = model == DDP_COST_FLAT ? all : all - own;
     return 2 * (all + published) * (double)ddp_dtype_size(shape->dtype);
 }
 

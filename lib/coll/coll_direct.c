@@ -165,8 +165,8 @@ static void take_part(struct ddp_comm *comm, const struct ddp_coll_args *args,
                   ddp_coll_past_cache(comm, part->recv_bytes, map->touched));
 }
 
-/* Runs all-to-all-v. Each rank copies its parts of all ranks' send buffers. It does not wait for
- * ranks that have no part for it. */
+/* Runs all-to-all-v and all-gather-v. Each rank copies its parts of all ranks' send buffers. It
+ * does not wait for ranks that have no part for it. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
 {
@@ -411,6 +411,8 @@ DIRECT(all_to_all_direct, DDP_ALL_TO_ALL, exchange_run,
        "copies its chunk of all ranks' send buffers");
 DIRECT(all_to_all_v_direct, DDP_ALL_TO_ALL_V, split_run,
        "copies its part of all ranks' send buffers", .scratch_bytes = ddp_split_map_bytes);
+DIRECT(all_gather_v_direct, DDP_ALL_GATHER_V, split_run, "copies all ranks' send buffers",
+       .scratch_bytes = ddp_split_map_bytes);
 DIRECT(gather_direct, DDP_GATHER, rooted_run, "writes its chunk to the root's recv buffer");
 DIRECT(scatter_direct, DDP_SCATTER, rooted_run, "copies its chunk of the root's send buffer");
 DIRECT(send_recv_direct, DDP_SEND_RECV, send_recv_run, "reads its predecessor's buffer");

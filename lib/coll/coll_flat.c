@@ -41,11 +41,10 @@ static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
     return is_personal(coll) ? chunk * (size_t)ranks : chunk;
 }
 
-/* Returns the size of the largest send array of an all-to-all-v with a table. */
+/* Returns the size of the largest send array of a call with a table. */
 static size_t split_published_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
-    const struct ddp_coll_args args = {
-        .count = shape->count, .dtype = shape->dtype, .split = shape->split};
+    const struct ddp_coll_args args = ddp_split_args(shape);
     size_t most = 0;
     for (int r = 0; r < comm->size; r++)
         most = DDP_MAX(most, ddp_split_send_at(&args, comm->size, r, comm->size));
@@ -169,8 +168,8 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-/* Runs all-to-all-v. The data of all ranks lies beside the flags, or the data of all ranks lies in
- * the data slots. */
+/* Runs all-to-all-v and all-gather-v. The data of all ranks lies beside the flags, or the data of
+ * all ranks lies in the data slots. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
 {
@@ -208,6 +207,8 @@ FLAT(broadcast_flat, DDP_BROADCAST, flat_run, "every rank reads the root's input
 FLAT(reduce_flat, DDP_REDUCE, flat_run, "the root sums all inputs");
 FLAT(all_to_all_flat, DDP_ALL_TO_ALL, flat_run, "each rank reads its chunk of all inputs");
 FLAT(all_to_all_v_flat, DDP_ALL_TO_ALL_V, split_run, "each rank reads its part of all inputs",
+     .scratch_bytes = ddp_split_map_bytes);
+FLAT(all_gather_v_flat, DDP_ALL_GATHER_V, split_run, "every rank reads all inputs",
      .scratch_bytes = ddp_split_map_bytes);
 FLAT(gather_flat, DDP_GATHER, flat_run, "the root reads all inputs");
 FLAT(scatter_flat, DDP_SCATTER, flat_run, "each rank reads its chunk of the root's input");

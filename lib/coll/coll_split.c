@@ -7,44 +7,54 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
 {
     const size_t elem = ddp_dtype_size(args->dtype);
 
-    *send = *recv = 0;
-    for (int r = 0; r < ranks; r++) {
-        *send += ddp_split_part(args, ranks, rank, r) * elem;
+    *send = ddp_split_send_at(args, ranks, rank, ranks) * elem;
+    *recv = 0;
+    for (int r = 0; r < ranks; r++)
         *recv += ddp_split_part(args, ranks, r, rank) * elem;
-    }
 }
 
-bool ddp_split_chunk(const size_t *split, int ranks, size_t *out)
+bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out)
 {
     const size_t n = (size_t)ranks;
     size_t most = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (int i = 0; i < ranks; i++) {
         size_t sent = 0, received = 0;
-        for (size_t j = 0; j < n; j++)
-            if (__builtin_add_overflow(sent, split[i * n + j], &sent) ||
-                __builtin_add_overflow(received, split[j * n + i], &received))
+        for (int j = 0; j < ranks; j++)
+            if (__builtin_add_overflow(sent, ddp_split_part(args, ranks, i, j), &sent) ||
+                __builtin_add_overflow(received, ddp_split_part(args, ranks, j, i), &received))
                 return false;
-        most = DDP_MAX(most, DDP_MAX(sent, received));
+        most = DDP_MAX(most, received);
+        if (args->coll != DDP_ALL_GATHER_V)
+            most = DDP_MAX(most, sent);
     }
     *out = most / n + (most % n != 0);
     return true;
 }
 
-void ddp_split_sum(const size_t *split, int ranks, double *all, double *own)
+struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape)
 {
-    const size_t n = (size_t)ranks;
+    return (struct ddp_coll_args){
+        .coll = shape->coll, .count = shape->count, .dtype = shape->dtype, .split = shape->split};
+}
+
+void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own)
+{
+    const struct ddp_coll_args args = ddp_split_args(shape);
 
     *all = *own = 0;
-    for (size_t i = 0; i < n * n; i++) {
-        *all += (double)split[i];
-        *own += i / n == i % n ? (double)split[i] : 0;
+    for (int from = 0; from < ranks; from++) {
+        *own += (double)ddp_split_part(&args, ranks, from, from);
+        for (int to = 0; to < ranks; to++)
+            *all += (double)ddp_split_part(&args, ranks, from, to);
     }
 }
 
 size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, int to)
 {
     size_t at = 0;
+    if (args->coll == DDP_ALL_GATHER_V)
+        return to == ranks ? ddp_split_part(args, ranks, from, from) : 0;
     for (int r = 0; r < to; r++)
         at += ddp_split_part(args, ranks, from, r);
     return at;
@@ -63,21 +73,16 @@ static void make_map(const struct ddp_comm *comm, const struct ddp_coll_args *ar
     const int n = comm->size, me = comm->rank;
     size_t received = 0;
 
+    map->sent = ddp_split_send_at(args, n, me, n) * elem;
     for (int r = 0; r < n; r++) {
         struct ddp_split_peer *peer = &map->peer[r];
-        size_t sent = 0;
-        for (int to = 0; to < n; to++) {
-            const size_t part = ddp_split_part(args, n, r, to) * elem;
-            if (to == me)
-                peer->remote_at = sent;
+        for (int to = 0; to < n; to++)
             if (to != r)
-                map->most_part = DDP_MAX(map->most_part, part);
-            sent += part;
-        }
-        map->most_sent = DDP_MAX(map->most_sent, sent);
-        peer->send_at = map->sent;
+                map->most_part = DDP_MAX(map->most_part, ddp_split_part(args, n, r, to) * elem);
+        map->most_sent = DDP_MAX(map->most_sent, ddp_split_send_at(args, n, r, n) * elem);
+        peer->remote_at = ddp_split_send_at(args, n, r, me) * elem;
+        peer->send_at = ddp_split_send_at(args, n, me, r) * elem;
         peer->send_bytes = ddp_split_part(args, n, me, r) * elem;
-        map->sent += peer->send_bytes;
         peer->recv_at = received;
         peer->recv_bytes = ddp_split_part(args, n, r, me) * elem;
         received += peer->recv_bytes;

@@ -1,5 +1,5 @@
-/* The parts of an all-to-all-v: their sizes and their offsets in the arrays. Only lib/coll and
- * lib/bench use this header. A *split table* is the member `split` of struct ddp_coll_args. */
+/* The parts of an all-to-all-v or an all-gather-v: their sizes and their offsets in the arrays.
+ * Only lib/coll uses this header. A *split table* is the member `split` of struct ddp_coll_args. */
 #ifndef DDP_COLL_COLL_SPLIT_H
 #define DDP_COLL_COLL_SPLIT_H
 
@@ -14,12 +14,15 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
                            size_t *recv);
 /* Sets *out to the number of elements in the largest send or recv array of any rank, divided by
  * `ranks` and rounded up. Returns false if the sum of a row or a column exceeds SIZE_MAX. */
-bool ddp_split_chunk(const size_t *split, int ranks, size_t *out) DDP_MUST_CHECK;
-/* Sets *all to the sum of all parts of the table, and *own to the sum of the parts that ranks have
- * for themselves, in elements. */
-void ddp_split_sum(const size_t *split, int ranks, double *all, double *own);
+bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out) DDP_MUST_CHECK;
+/* Sets *all to the sum over all pairs of ranks of the part that one sends to the other, and *own to
+ * the sum of the parts that ranks have for themselves, in elements. */
+void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own);
+/* Returns the arguments of a call of this shape, without arrays. */
+struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape);
 /* Returns the index of the first element of the part for rank `to` in the send array of rank
- * `from`. For to == ranks it is the number of elements of the array. */
+ * `from`. For to == ranks it is the number of elements of the array. In an all-gather-v, the array
+ * is the part for all ranks. */
 size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, int to);
 
 /* The parts of one rank, in bytes. An algorithm makes the map in its scratch in the first call of a

@@ -4,12 +4,12 @@
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank copies or combines (*takes*) the fragments in the ring buffers of the
  * publishers. A rank may both publish and read. All chunks have the same length and are cut at the
- * same offsets. The chunks of an all-to-all-v may have different lengths, but they are cut at the
- * same offsets, too. A chunk that has ended takes no part in the remaining rounds. In round t every
- * publisher copies fragment t of each of its chunks into its ring buffer and posts its flag IN.
- * Every reader waits for the flag IN of each publisher from which it reads, takes fragment t of
- * each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of DEPTH rounds.
- * A publisher writes a slot again only when all readers are done with it.
+ * same offsets. The chunks of an all-to-all-v or an all-gather-v may have different lengths, but
+ * they are cut at the same offsets, too. A chunk that has ended takes no part in the remaining
+ * rounds. In round t every publisher copies fragment t of each of its chunks into its ring buffer
+ * and posts its flag IN. Every reader waits for the flag IN of each publisher from which it reads,
+ * takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the
+ * slots of DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
  *
  * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
  * The other collectives copy the taken fragments to recv.
@@ -46,6 +46,7 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
     [DDP_REDUCE] = {ALL_TO_ROOT, false, false, true},
     [DDP_ALL_TO_ALL] = {ALL_TO_ALL, true, true, false},
     [DDP_ALL_TO_ALL_V] = {ALL_TO_ALL, true, true, false},
+    [DDP_ALL_GATHER_V] = {ALL_TO_ALL, false, true, false},
     [DDP_GATHER] = {ALL_TO_ROOT, false, true, false},
     [DDP_SCATTER] = {ROOT_TO_ALL, true, false, false},
     [DDP_SEND_RECV] = {RING, false, false, false},
@@ -70,7 +71,7 @@ struct staging_call {
     const struct ddp_coll_args *args;
     const struct staging *stage;
     size_t chunk; /* bytes of a chunk (of the longest one), a multiple of the element size */
-    const struct ddp_split_map *map; /* the chunks of an all-to-all-v; NULL: they are equal */
+    const struct ddp_split_map *map; /* the chunks, if there is a split; NULL: they are equal */
     size_t fragment, rounds;         /* fragment: bytes of a fragment */
     uint64_t in_base, done_base;     /* sequence numbers of the flags IN and DONE before round 0 */
     int chunks;                      /* number of chunks that a publisher publishes */
@@ -104,7 +105,7 @@ static void staging_cut(struct staging_call *call)
     const size_t room = RING_BYTES / (DEPTH * (size_t)DDP_MAX(call->chunks, 1));
     size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 
-    if (bytes == 0) /* an all-to-all-v in which ranks send only to themselves */
+    if (bytes == 0) /* ranks send only to themselves */
         return;
     if (call->stage->flow == ROOT_TO_ALL || call->stage->flow == ALL_TO_ROOT)
         fragment_max =
@@ -176,7 +177,7 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
         DDP_TRY(wait_for_readers(call, call->done_base + t - DEPTH + 1, err));
     if (!stage->personal)
         ddp_coll_copy(comm, slot_of(call, comm->rank, comm->rank, t), fragment,
-                      fragment_bytes(call, t), false);
+                      fragment_of(call, chunk_for(call, comm->rank).bytes, t), false);
     for (int i = 1; stage->personal && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
         const struct place chunk = chunk_for(call, peer);
@@ -282,7 +283,7 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
         .chunks = stage->personal ? comm->size - 1 : 1,
     };
 
-    if (args->coll == DDP_ALL_TO_ALL_V) {
+    if (ddp_coll_has_split(args->coll)) {
         call.map = ddp_split_map_in(comm, args, scratch);
         call.chunk = call.map->most_part;
     }
@@ -326,6 +327,9 @@ STAGED(reduce_staged, DDP_REDUCE,
 STAGED(all_to_all_staged, DDP_ALL_TO_ALL, "every ring buffer carries a chunk for each other rank");
 STAGED(all_to_all_v_staged, DDP_ALL_TO_ALL_V,
        "every ring buffer carries a part for each other rank",
+       .scratch_bytes = ddp_split_map_bytes);
+STAGED(all_gather_v_staged, DDP_ALL_GATHER_V,
+       "each rank's part goes through its ring buffer to all other ranks",
        .scratch_bytes = ddp_split_map_bytes);
 STAGED(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
 STAGED(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");

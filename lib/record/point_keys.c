@@ -37,7 +37,7 @@ static bool applies(const struct ddp_point_spec *s, enum ddp_point_key key)
     case DDP_KEY_PARTIAL:
         return s->partial > 0;
     case DDP_KEY_SPLIT:
-        return s->coll == DDP_ALL_TO_ALL_V;
+        return ddp_coll_has_split(s->coll);
     default:
         return true;
     }
@@ -124,7 +124,7 @@ void ddp_point_range_add(struct ddp_point_range *range, const struct ddp_point_s
             range->varies |= 1u << k;
     }
     range->has_ranks |= spec->ranks > 1;
-    range->has_split |= spec->coll == DDP_ALL_TO_ALL_V;
+    range->has_split |= ddp_coll_has_split(spec->coll);
     range->has_busbw |= spec->ranks > 1 && spec->size_bytes > 0 && spec->coll != DDP_BARRIER &&
                         !ddp_point_is_reduced(spec);
 }

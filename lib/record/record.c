@@ -85,7 +85,7 @@ double ddp_point_algbw_GBps(const struct ddp_point *p, double ns)
 
 double ddp_point_busiest_bytes(const struct ddp_point_spec *spec)
 {
-    if (spec->coll == DDP_ALL_TO_ALL_V && spec->ranks > 1)
+    if (ddp_coll_has_split(spec->coll) && spec->ranks > 1)
         return (double)spec->busiest_bytes;
     return (double)spec->size_bytes * ddp_coll_busbw_factor(spec->coll, spec->ranks);
 }
@@ -93,7 +93,7 @@ double ddp_point_busiest_bytes(const struct ddp_point_spec *spec)
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns)
 {
     const double factor = ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
-    if (p->spec.coll != DDP_ALL_TO_ALL_V)
+    if (!ddp_coll_has_split(p->spec.coll))
         return ddp_point_algbw_GBps(p, ns) * factor;
     if (p->spec.busiest_bytes == 0)
         return NAN;

@@ -61,12 +61,12 @@ struct ddp_point_spec {
     int partial;                                 /* --partial: number of chunks. 0: not partial. */
     bool overlap;                                /* Non-blocking, measured beside computation. */
     bool graph;                                  /* On a GPU: run as a captured graph. */
-    char split[40]; /* --split of an all-to-all-v, such as "zipf:1.2". "": other collectives. */
-    /* All-to-all-v: the largest number of bytes that a rank sends to other ranks, or receives from
-     * them. 0: other collectives. */
+    char split[40]; /* --split, such as "zipf:1.2". "": the collective has no split. */
+    /* If the collective has a split: the bytes of the busiest rank (base/coll_kind.h). 0:
+     * unknown, or nothing is sent. */
     uint64_t busiest_bytes;
-    /* busiest_bytes divided by the mean number of bytes that a rank sends to other ranks. NaN:
-     * other collectives, or nothing is sent. */
+    /* busiest_bytes divided by the mean number of bytes that a rank receives from other ranks. NaN:
+     * the collective has no split, or nothing is sent. */
     double imbalance;
 };
 
@@ -94,7 +94,7 @@ struct ddp_point_range {
     int width[16];   /* By enum ddp_point_key: length of the key's longest text. */
     bool has_ranks;  /* Some point has several ranks. */
     bool has_busbw;  /* Some point has a bus bandwidth. */
-    bool has_split;  /* Some point is an all-to-all-v. */
+    bool has_split;  /* Some point has a split. */
 };
 
 /* Dense exchanges with which a compressed exchange is compared. */

@@ -39,7 +39,6 @@ static const char *const stop_names[] = {"count", "precision", "max-time", "iter
 POINT(bool, has_dtype, p->spec.coll != DDP_BARRIER)
 POINT(bool, has_op, ddp_coll_reduces(p->spec.coll))
 POINT(bool, has_root, ddp_coll_has_root(p->spec.coll))
-POINT(bool, has_split, p->spec.coll == DDP_ALL_TO_ALL_V)
 POINT(bool, has_order, p->of > 0)
 POINT(bool, has_series, !isnan(p->series.trend))
 /* Exchanges that are not sparse have no break-even density. */
@@ -122,7 +121,7 @@ static const struct ddp_field point_fields[] = {
     {P(achieved_density), NUMBER, "compress.achieved_density", "achieved_density"},
     {P(spec.graph), BOOL, "graph", "graph"},
     {P(spec.split), TEXT, "split", "split"},
-    {P(spec.busiest_bytes), COUNT, "busiest_bytes", "busiest_bytes", .applies = has_split},
+    {P(spec.busiest_bytes), COUNT, "busiest_bytes", "busiest_bytes", .from = 1},
     {P(spec.imbalance), NUMBER, "imbalance", "imbalance"},
     {P(spec.partial), COUNT, "partial", "partial", .most = MANY, .from = 1},
     {P(spec.overlap), BOOL},

@@ -241,7 +241,8 @@ static const char *const needed[] = {"collective",       "iterations",  "ranks",
                                      "time_us.ci95",     "time_us.min", "time_us.p25",
                                      "time_us.p75",      "time_us.max", "pingpong_ns.before",
                                      "pingpong_ns.after"};
-static const char *const optional[] = {"check.wrong", "injected_percent", "launch"};
+static const char *const optional[] = {"check.wrong", "injected_percent", "launch",
+                                       "busiest_bytes"};
 
 static int read_point(const cJSON *item, const char *name, struct ddp_result *result,
                       struct ddp_result_point *out, struct ddp_err *err)

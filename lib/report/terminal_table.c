@@ -187,7 +187,7 @@ static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
 }
 
 /* The condition for showing a figure. NOTHING: always. RANKS: a point has several ranks. BUSBW: a
- * point has a bus bandwidth. SPLIT: a point is an all-to-all-v. AUTO: `auto` chose the algorithm,
+ * point has a bus bandwidth. SPLIT: a point has a split. AUTO: `auto` chose the algorithm,
  * or several were requested. */
 enum needs { NOTHING, RANKS, BUSBW, SPLIT, AUTO };
 

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 setup() {
     load ../helpers.bash
     bench_setup
-    moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v gather scatter send-recv"
+    moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v gather scatter send-recv"
 }
 
 @test "every collective, algorithm, placement and memory, verified in every iteration, valid JSON" {
@@ -50,7 +50,7 @@ setup() {
 }
 
 @test "bus bandwidth: the factors of nccl-tests, from size and time" {
-    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 all-to-all-v=.75 gather=.75 scatter=.75 broadcast=1 \
+    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 all-to-all-v=.75 all-gather-v=.75 gather=.75 scatter=.75 broadcast=1 \
         reduce=1 send-recv=1; do
         ok "${pair%=*}" --ranks 4 -n 3 -w 0 --size 4000 --placement out --json r.json
         [ "$(json r.json 'abs(p[0]["busbw_GBps"] / p[0]["algbw_GBps"] / '"${pair#*=}"' - 1) < 1e-9')" = True ]
@@ -101,11 +101,23 @@ setup() {
     [ "$(json r.json 'p[0]["split"], p[0]["imbalance"], p[0]["busiest_bytes"]')" = "(None, None, None)" ]
 }
 
+@test "all-gather-v: uneven parts are verified, and the record has the load of the busiest rank" {
+    echo 1 0 2 >parts.txt
+    ok all-gather-v --ranks 3 -n 2 -w 0 --size 144,300K --split parts.txt --algorithm all --check all --json r.json
+    valid r.json
+    [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
+    # Rank 1 receives all 36 elements, and on average a rank receives 24 from others.
+    [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(144, 1.5)}" ]
+    printf '1 2\n3 4\n' >two.txt
+    refused 65 two.txt "line 2" -- all-gather-v --ranks 2 --split two.txt
+    refused 64 parts.txt 3 2 -- all-gather-v --ranks 2 --split parts.txt
+}
+
 @test "all-to-all-v: a wrong split is refused with the file, the line or the option" {
     printf '1 2\n3 -4\n' >bad.txt
     printf '1 2\n3 4\n' >two.txt
     refused 65 bad.txt "line 2" "'-4'" -- all-to-all-v --ranks 2 --split bad.txt
-    refused 64 two.txt "2 rows" "3 ranks" -- all-to-all-v --ranks 3 --split two.txt
+    refused 64 two.txt "2 ranks" 3 -- all-to-all-v --ranks 3 --split two.txt
     refused 66 zipf1 -- all-to-all-v --ranks 2 --split zipf1
     refused 64 --split zipf:x -- all-to-all-v --ranks 2 --split zipf:x
     refused 64 --split --groups -- all-to-all-v --ranks 3 --groups 0,1:2 --split zipf:1

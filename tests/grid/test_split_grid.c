@@ -1,7 +1,8 @@
-/* The grid of all-to-all-v: random split tables with every algorithm of the registry and with
- * `auto`, in registered and private memory, on 1 to 8 ranks of the shm backend. Many parts, rows
- * and columns of the tables are empty. Every byte of both buffers is checked, and also the bytes
- * behind the received parts. --full: 1,000 tables for each number of ranks (make grid). */
+/* The grid of all-to-all-v and all-gather-v: random split tables with every algorithm of the
+ * registry and with `auto`, in registered and private memory, on 1 to 8 ranks of the shm backend.
+ * Many parts, rows and columns of the tables are empty. Every byte of both buffers is checked, and
+ * also the bytes behind the received parts. --full: 1,000 tables for each number of ranks (make
+ * grid). */
 #include "base/rng.h"
 #include "coll/coll_split.h"
 #include "grid/grid.h"
@@ -15,6 +16,7 @@
 /* One table, as one rank sees it. */
 struct row {
     const struct grid *grid;
+    enum ddp_coll coll;
     int number;
     enum ddp_dtype dtype;
     size_t split[RANKS_MAX * RANKS_MAX];
@@ -61,7 +63,9 @@ static unsigned char value(int rank, size_t i)
 
 static size_t part_bytes(const struct row *row, int from, int to)
 {
-    return row->split[from * row->grid->comm->size + to] * ddp_dtype_size(row->dtype);
+    const int n = row->grid->comm->size;
+    return row->split[row->coll == DDP_ALL_GATHER_V ? from : from * n + to] *
+           ddp_dtype_size(row->dtype);
 }
 
 /* Fills the image with the expected recv buffer of this rank. */
@@ -73,7 +77,7 @@ static void expect(struct row *row)
     memset(row->image, GUARD, row->recv_bytes + GUARD_BYTES);
     for (int from = 0; from < n; from++) {
         size_t first = 0;
-        for (int to = 0; to < me; to++)
+        for (int to = 0; to < me && row->coll != DDP_ALL_GATHER_V; to++)
             first += part_bytes(row, from, to);
         for (size_t i = 0; i < part_bytes(row, from, me); i++)
             *at++ = value(from, first + i);
@@ -83,10 +87,10 @@ static void expect(struct row *row)
 static int report(const struct row *row, const struct ddp_coll_alg *alg, bool registered,
                   const char *what, struct ddp_err *err)
 {
-    return ddp_fail(err, DDP_EDATA, "rank %d of %d: table %d, %s, %s memory, %s: %s",
-                    row->grid->comm->rank, row->grid->comm->size, row->number,
-                    alg != NULL ? alg->name : "auto", registered ? "registered" : "private",
-                    ddp_dtype_name(row->dtype), what);
+    return ddp_fail(err, DDP_EDATA, "rank %d of %d: %s, table %d, %s, %s memory, %s: %s",
+                    row->grid->comm->rank, row->grid->comm->size, ddp_coll_name(row->coll),
+                    row->number, alg != NULL ? alg->name : "auto",
+                    registered ? "registered" : "private", ddp_dtype_name(row->dtype), what);
 }
 
 static int check_point(struct row *row, const struct ddp_coll_alg *alg, bool registered,
@@ -95,7 +99,7 @@ static int check_point(struct row *row, const struct ddp_coll_alg *alg, bool reg
     const struct ddp_comm *comm = row->grid->comm;
     unsigned char *send = row->grid->memory[registered][0];
     unsigned char *recv = row->grid->memory[registered][1];
-    const struct ddp_coll_args args = {.coll = DDP_ALL_TO_ALL_V,
+    const struct ddp_coll_args args = {.coll = row->coll,
                                        .send = send,
                                        .recv = recv,
                                        .count = 1, /* the plan replaces it */
@@ -120,11 +124,10 @@ static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, int 
                            struct ddp_err *err)
 {
     for (int registered = 0; registered < 2; registered++) {
-        struct ddp_coll_shape shape = {.coll = DDP_ALL_TO_ALL_V,
-                                       .dtype = row->dtype,
-                                       .registered = registered,
-                                       .split = row->split};
-        if (!ddp_split_chunk(row->split, row->grid->comm->size, &shape.count))
+        struct ddp_coll_shape shape = {
+            .coll = row->coll, .dtype = row->dtype, .registered = registered, .split = row->split};
+        const struct ddp_coll_args args = ddp_split_args(&shape);
+        if (!ddp_split_chunk(&args, row->grid->comm->size, &shape.count))
             return ddp_fail(err, DDP_EINTERNAL, "the table is too large");
         if (grid_supports(row->grid, alg, &shape)) {
             DDP_TRY(check_point(row, alg, registered, err));
@@ -141,16 +144,16 @@ static int check_table(struct row *row, struct ddp_err *err)
     const int n = row->grid->comm->size;
     int ran = 0;
 
-    random_table(row, n);
     row->send_bytes = row->recv_bytes = 0;
     for (int r = 0; r < n; r++) {
-        row->send_bytes += part_bytes(row, row->grid->comm->rank, r);
+        if (row->coll != DDP_ALL_GATHER_V || r == 0)
+            row->send_bytes += part_bytes(row, row->grid->comm->rank, r);
         row->recv_bytes += part_bytes(row, r, row->grid->comm->rank);
     }
     if (DDP_MAX(row->send_bytes, row->recv_bytes) + GUARD_BYTES > GRID_ARRAY_BYTES)
         return ddp_fail(err, DDP_EINTERNAL, "the grid's buffers are too small");
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++)
-        if ((*a)->coll == DDP_ALL_TO_ALL_V)
+        if ((*a)->coll == row->coll)
             DDP_TRY(check_algorithm(row, *a, &ran, err));
     DDP_TRY(check_algorithm(row, NULL, &ran, err));
     return ran >= 4 ? 0 : ddp_fail(err, DDP_EINTERNAL, "only %d runs of a table", ran);
@@ -161,8 +164,14 @@ static int walk_tables(const struct grid *grid, struct ddp_err *err)
     struct row row = {.grid = grid, .image = malloc(GRID_ARRAY_BYTES)};
     int rc = row.image != NULL ? 0 : ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
 
-    for (; rc == 0 && row.number < (is_full ? TABLES_FULL : TABLES); row.number++)
+    for (; rc == 0 && row.number < (is_full ? TABLES_FULL : TABLES); row.number++) {
+        random_table(&row, grid->comm->size);
+        row.coll = DDP_ALL_TO_ALL_V;
         rc = check_table(&row, err);
+        row.coll = DDP_ALL_GATHER_V; /* its table is the first row */
+        if (rc == 0)
+            rc = check_table(&row, err);
+    }
     free(row.image);
     return rc;
 }

@@ -75,17 +75,17 @@ static bool wanted(const struct sim_options *options, const struct ddp_coll_alg 
                                       : strcmp(alg->name, "native") != 0;
 }
 
-/* Fills the table [size][size] of all-to-all-v. Returns the size of the buffers that all
- * collectives need. */
-static size_t fill_split(const struct sim *sim, size_t *split)
+/* Fills the table [size][size] of all-to-all-v, or [size] of all-gather-v. Returns the size of the
+ * buffers that the collective needs. */
+static size_t fill_split(const struct sim *sim, enum ddp_coll coll, size_t *split)
 {
     const int n = sim->comm->size;
-    const size_t elem = ddp_dtype_size(DDP_F32), bytes = sim->options->bytes;
+    const size_t elem = ddp_dtype_size(DDP_F32);
     struct ddp_split_load load;
 
-    ddp_split_fill(&sim->options->split, 1, n, bytes / elem / (size_t)n, split);
-    ddp_split_loads(split, n, &load);
-    return DDP_MAX(bytes, load.largest * elem);
+    ddp_split_fill(&sim->options->split, coll, 1, n, sim->options->bytes / elem / (size_t)n, split);
+    ddp_split_loads(coll, split, n, &load);
+    return load.largest * elem;
 }
 
 int sim_dense(struct sim *sim, struct ddp_err *err)
@@ -93,7 +93,7 @@ int sim_dense(struct sim *sim, struct ddp_err *err)
     const size_t bytes = sim->options->bytes;
     size_t *split;
     DDP_TRY(DDP_NEW(&split, (size_t)sim->comm->size * (size_t)sim->comm->size, err));
-    const size_t room = fill_split(sim, split);
+    const size_t room = DDP_MAX(bytes, fill_split(sim, DDP_ALL_TO_ALL_V, split));
     void *a = ddp_alloc_pages(room), *b = ddp_alloc_pages(room);
     int rc = 0, ran = 0;
 
@@ -112,8 +112,10 @@ int sim_dense(struct sim *sim, struct ddp_err *err)
         if (!wanted(sim->options, *alg))
             continue;
         ddp_operands_init(&o, &spec, sim->comm->rank, sim->comm->size, a, b);
-        if (spec.coll == DDP_ALL_TO_ALL_V)
+        if (ddp_coll_has_split(spec.coll)) {
+            fill_split(sim, spec.coll, split);
             ddp_operands_split(&o, split);
+        }
         rc = run(sim, *alg, &o, &ran, err);
     }
     if (rc == 0 && ran == 0)

@@ -85,6 +85,8 @@ static void test_collectives(void **state)
         {"alltoallv", DDP_ALL_TO_ALL_V},
         {"all_to_all_v", DDP_ALL_TO_ALL_V},
         {"MPI_Alltoallv", DDP_ALL_TO_ALL_V},
+        {"allgatherv", DDP_ALL_GATHER_V},
+        {"MPI_Allgatherv", DDP_ALL_GATHER_V},
         {"sendrecv", DDP_SEND_RECV},
         {"send_recv", DDP_SEND_RECV},
         {"allreduc", -1},

@@ -46,7 +46,8 @@ static void test_argument(void **state)
 }
 
 /* Writes a file with the text [bytes], and loads it. */
-static int load(const char *text, size_t bytes, struct ddp_split *split, struct ddp_err *err)
+static int load_for(enum ddp_coll coll, const char *text, size_t bytes, struct ddp_split *split,
+                    struct ddp_err *err)
 {
     static char path[64];
     snprintf(path, sizeof path, "/tmp/split-%ld tokens.txt", (long)getpid());
@@ -55,9 +56,14 @@ static int load(const char *text, size_t bytes, struct ddp_split *split, struct 
     assert_int_equal(fwrite(text, 1, bytes, f), bytes);
     fclose(f);
     *split = parsed(path);
-    const int rc = ddp_split_load(split, err);
+    const int rc = ddp_split_load(split, coll, err);
     unlink(path);
     return rc;
+}
+
+static int load(const char *text, size_t bytes, struct ddp_split *split, struct ddp_err *err)
+{
+    return load_for(DDP_ALL_TO_ALL_V, text, bytes, split, err);
 }
 
 static void loads(const char *text, int rows, const double *weights)
@@ -66,7 +72,7 @@ static void loads(const char *text, int rows, const double *weights)
     struct ddp_err err = DDP_ERR_INIT;
     if (load(text, strlen(text), &split, &err) != 0)
         fail_msg("'%s': %s", text, err.text);
-    assert_int_equal(split.rows, rows);
+    assert_int_equal(split.columns, rows);
     for (int i = 0; i < rows * rows; i++)
         assert_true(split.weight[i] == weights[i]);
     ddp_split_release(&split);
@@ -112,7 +118,7 @@ static void test_bad_files(void **state)
     struct ddp_split split = parsed("/nonexistent/tokens.txt");
     struct ddp_err err = DDP_ERR_INIT, other = DDP_ERR_INIT, third = DDP_ERR_INIT;
     (void)state;
-    assert_int_equal(ddp_split_load(&split, &err), DDP_ENOINPUT);
+    assert_int_equal(ddp_split_load(&split, DDP_ALL_TO_ALL_V, &err), DDP_ENOINPUT);
     assert_non_null(strstr(err.text, "/nonexistent/tokens.txt"));
     assert_int_equal(load(binary, sizeof binary - 1, &split, &other), DDP_EINPUT);
 
@@ -160,7 +166,7 @@ static void test_even(void **state)
     (void)state;
     for (int n = 1; n <= RANKS_MAX; n++)
         for (size_t count = 0; count < 2000; count = count * 3 + 1) {
-            ddp_split_fill(n % 2 ? &even : &none, 1, n, count, table);
+            ddp_split_fill(n % 2 ? &even : &none, DDP_ALL_TO_ALL_V, 1, n, count, table);
             for (int i = 0; i < n * n; i++)
                 assert_int_equal(table[i], count);
         }
@@ -181,11 +187,11 @@ static void test_zipf(void **state)
     const struct ddp_split split = parsed("zipf:1");
     int favourites = 0;
     (void)state;
-    ddp_split_fill(&split, 7, N, COUNT, table);
-    ddp_split_fill(&split, 7, N, COUNT, again);
+    ddp_split_fill(&split, DDP_ALL_TO_ALL_V, 7, N, COUNT, table);
+    ddp_split_fill(&split, DDP_ALL_TO_ALL_V, 7, N, COUNT, again);
     assert_memory_equal(table, again, sizeof table);
     for (int seed = 1; seed <= 20; seed++) {
-        ddp_split_fill(&split, (uint64_t)seed, N, COUNT, table);
+        ddp_split_fill(&split, DDP_ALL_TO_ALL_V, (uint64_t)seed, N, COUNT, table);
         for (int row = 0; row < N; row++) {
             size_t *parts = table + row * N;
             assert_int_equal(row_sum(table, N, row), N * COUNT);
@@ -210,19 +216,50 @@ static void test_scaling(void **state)
     (void)state;
     assert_int_equal(load(text, sizeof text - 1, &split, &err), 0);
     for (size_t count = 0; count < 5000; count = count * 2 + 1) {
-        ddp_split_fill(&split, 1, 3, count, table);
+        ddp_split_fill(&split, DDP_ALL_TO_ALL_V, 1, 3, count, table);
         assert_int_equal(row_sum(table, 3, 0) + row_sum(table, 3, 1) + row_sum(table, 3, 2),
                          9 * count);
         assert_int_equal(table[1] + table[2] + table[6] + table[7], 0);
     }
-    ddp_split_fill(&split, 1, 3, 4, table); /* 36 elements for weights with the sum 12 */
+    ddp_split_fill(&split, DDP_ALL_TO_ALL_V, 1, 3, 4,
+                   table); /* 36 elements for weights with the sum 12 */
     const size_t expected[9] = {3, 0, 0, 6, 3, 9, 0, 0, 15};
     assert_memory_equal(table, expected, sizeof table);
-    ddp_split_loads(table, 3, &load_of);
+    ddp_split_loads(DDP_ALL_TO_ALL_V, table, 3, &load_of);
     assert_int_equal(load_of.busiest, 15); /* rank 1 sends 6 + 9 */
     assert_int_equal(load_of.largest, 24); /* rank 2 receives 9 + 15 */
     assert_true(load_of.mean == 5);
     ddp_split_release(&split);
+}
+
+/* The split of an all-gather-v is one row. */
+static void test_parts(void **state)
+{
+    static const size_t expected[3] = {12, 0, 24};
+    size_t parts[RANKS_MAX];
+    struct ddp_split split, two_rows;
+    struct ddp_err err = DDP_ERR_INIT, other = DDP_ERR_INIT;
+    struct ddp_split_load load_of;
+    (void)state;
+    assert_int_equal(load_for(DDP_ALL_GATHER_V, "1 0 2\n", 6, &split, &err), 0);
+    assert_int_equal(ddp_split_check_ranks(&split, 3, &err), 0);
+    ddp_split_fill(&split, DDP_ALL_GATHER_V, 1, 3, 12, parts);
+    assert_memory_equal(parts, expected, sizeof expected);
+    ddp_split_loads(DDP_ALL_GATHER_V, parts, 3, &load_of);
+    assert_int_equal(load_of.busiest, 36); /* rank 1 receives both parts */
+    assert_int_equal(load_of.largest, 36);
+    assert_true(load_of.mean == 24);
+    ddp_split_release(&split);
+    assert_int_equal(load_for(DDP_ALL_GATHER_V, "1 2\n3 4\n", 8, &two_rows, &other), DDP_EINPUT);
+    assert_non_null(strstr(other.text, "line 2"));
+    for (int n = 1; n <= RANKS_MAX; n++) {
+        size_t sum = 0;
+        split = parsed("zipf:1.5");
+        ddp_split_fill(&split, DDP_ALL_GATHER_V, 1, n, 1001, parts);
+        for (int r = 0; r < n; r++)
+            sum += parts[r];
+        assert_int_equal(sum, n * 1001);
+    }
 }
 
 int main(void)
@@ -231,7 +268,7 @@ int main(void)
         cmocka_unit_test(test_argument),  cmocka_unit_test(test_files),
         cmocka_unit_test(test_bad_files), cmocka_unit_test(test_names),
         cmocka_unit_test(test_even),      cmocka_unit_test(test_zipf),
-        cmocka_unit_test(test_scaling),
+        cmocka_unit_test(test_scaling),   cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests_name("split table", tests, NULL, NULL);
 }

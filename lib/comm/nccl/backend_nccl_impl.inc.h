@@ -87,7 +87,7 @@ struct ddp_nccl_registration {
 /* The arguments of an operation. */
 struct ddp_nccl_shape {
     struct ddp_coll_args args; /* the table `split` may have changed */
-    uint64_t split_hash;       /* of this rank's parts in the table; 0: not an all-to-all-v */
+    uint64_t split_hash;       /* of this rank's parts in the table; 0: there is no table */
 };
 
 /* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made

@@ -101,7 +101,7 @@ static ncclResult_t move(const struct call *c, const struct moves *m)
     return taken(rc) ? ended : rc;
 }
 
-/* Runs an all-to-all-v. A part that is empty has no send and no receive. */
+/* Runs an all-to-all-v or an all-gather-v. A part that is empty has no send and no receive. */
 static ncclResult_t move_split(const struct call *c, const struct ddp_coll_args *args)
 {
     const size_t elem = ddp_dtype_size(args->dtype);
@@ -117,7 +117,7 @@ static ncclResult_t move_split(const struct call *c, const struct ddp_coll_args 
             rc = c->api->Send(c->send + sent * elem, out, c->dtype, peer, c->nccl, c->stream);
         if (taken(rc) && in > 0)
             rc = c->api->Recv(c->recv + received * elem, in, c->dtype, peer, c->nccl, c->stream);
-        sent += out;
+        sent += args->coll == DDP_ALL_TO_ALL_V ? out : 0; /* else all ranks get the same part */
         received += in;
     }
     const ncclResult_t ended = c->api->GroupEnd(); /* must also be called after a failure */
@@ -145,6 +145,7 @@ static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)
     case DDP_ALL_TO_ALL:
         return move(c, &(struct moves){true, true, -1, -1, true, true});
     case DDP_ALL_TO_ALL_V:
+    case DDP_ALL_GATHER_V:
         return move_split(c, args);
     case DDP_GATHER:
         return move(c, &(struct moves){true, leads, c->root, -1, false, true});
@@ -182,8 +183,8 @@ static ncclResult_t put_any(void *arg)
     return put(&a->call, &a->todo);
 }
 
-/* Returns a hash of the parts that this rank sends and receives in an all-to-all-v. Two tables at
- * the same address then differ if this rank's parts differ. Returns 0 for other collectives. */
+/* Returns a hash of the parts that this rank sends and receives in a call with a split. Two tables
+ * at the same address then differ if this rank's parts differ. Returns 0 for other collectives. */
 static uint64_t split_hash(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
     uint64_t hash = 0;
