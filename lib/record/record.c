@@ -167,6 +167,11 @@ void ddp_record_init(struct ddp_record *record)
     record->comm_init_ns = record->comm_split_ns = record->comm_destroy_ns = NAN;
 }
 
+const char *ddp_record_host_of(const struct ddp_record *record, int rank)
+{
+    return rank >= 0 && rank < record->rank_count ? record->ranks[rank].host : "";
+}
+
 void ddp_record_release(struct ddp_record *record)
 {
     for (int i = 0; i < record->point_count; i++) {
@@ -184,6 +189,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->hosts);
     free(record->ranks);
     free(record->environment);
+    ddp_matrix_release(&record->matrix);
     ddp_record_init(record);
 }
 

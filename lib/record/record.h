@@ -15,6 +15,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/sysinfo.h"
+#include "record/matrix_record.h"
 #include "stats/series.h"
 #include "stats/summary.h"
 
@@ -376,8 +377,11 @@ struct ddp_record {
     struct ddp_left_out *left_out;
     int left_out_count;
     const struct ddp_verdict_record *verdict; /* Borrowed; NULL: none. */
+    struct ddp_matrix matrix;                 /* ends is 0 if there is none. */
 };
 
+/* Returns the name of the host of a world rank, or "" if it is unknown. */
+const char *ddp_record_host_of(const struct ddp_record *record, int rank);
 /* Initialises an empty record: status partial, all values unknown. */
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);

@@ -1,5 +1,6 @@
 #include "record/stored.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,63 @@ static int read_runs(struct ddp_record *r, const cJSON *doc, const char *file, s
     return 0;
 }
 
+/* Reads the figures of one key of the matrix. `offset` is that of the figure in a cell. */
+static int read_figures(struct ddp_matrix *m, const cJSON *matrix, const char *key, size_t offset,
+                        double unit, const char *file, struct ddp_err *err)
+{
+    const cJSON *rows = ddp_field_item(matrix, key), *row, *item;
+    int from = 0;
+    cJSON_ArrayForEach(row, rows)
+    {
+        int to = 0;
+        cJSON_ArrayForEach(item, row)
+        {
+            const double value = cJSON_IsNumber(item) ? item->valuedouble * unit : NAN;
+            if (from < m->ends && to < m->ends)
+                memcpy((char *)&m->cell[from * m->ends + to] + offset, &value, sizeof value);
+            to++;
+        }
+        if (to != m->ends)
+            return ddp_fail(err, DDP_EINPUT, "'%s': a row of 'matrix.%s' has %d values, not %d",
+                            file, key, to, m->ends);
+        from++;
+    }
+    return from == m->ends ? 0
+                           : ddp_fail(err, DDP_EINPUT, "'%s': 'matrix.%s' has %d rows, not %d",
+                                      file, key, from, m->ends);
+}
+
+static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
+                       struct ddp_err *err)
+{
+    const cJSON *matrix = ddp_field_item(doc, "matrix"), *end;
+    struct ddp_matrix *m = &r->matrix;
+    char by[8];
+    int i = 0;
+    if (!cJSON_IsObject(matrix))
+        return 0;
+    const int ends = cJSON_GetArraySize(ddp_field_item(matrix, "ends"));
+    if (ends < 1 || ends > DDP_MATRIX_MAX)
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'matrix.ends' has %d entries", file, ends);
+    DDP_TRY(ddp_matrix_init(m, ends, err));
+    ddp_stored_text(matrix, "by", by, sizeof by);
+    m->by_host = strcmp(by, "host") == 0;
+    m->bytes = (uint64_t)ddp_stored_count(matrix, "message_bytes", 0x1p53, 0);
+    m->rounds = (int)ddp_stored_count(matrix, "rounds", INT_MAX, 0);
+    m->all_rounds = (int)ddp_stored_count(matrix, "all_rounds", INT_MAX, 0);
+    cJSON_ArrayForEach(end, ddp_field_item(matrix, "ends"))
+    {
+        m->rank[i++] = (int32_t)ddp_stored_count(end, "rank", INT_MAX, -1);
+    }
+    DDP_TRY(read_figures(m, matrix, "latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3,
+                         file, err));
+    DDP_TRY(read_figures(m, matrix, "GBps", offsetof(struct ddp_matrix_cell, GBps), 1, file, err));
+    DDP_TRY(read_figures(m, matrix, "ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction),
+                         0.01, file, err));
+    return read_figures(m, matrix, "both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1,
+                        file, err);
+}
+
 /* Appends a rank count to a list such as "1,2", unless the list has it. */
 static void add_ranks(char *list, size_t bytes, int ranks)
 {
@@ -384,6 +442,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
     DDP_TRY(read_lists(r, doc, file, err));
     DDP_TRY(read_points(s, vary, file, err));
     DDP_TRY(read_runs(r, doc, file, err));
+    DDP_TRY(read_matrix(r, doc, file, err));
     list_rank_counts(r);
     return ddp_stored_read_verdict(s, file, err);
 }

@@ -116,7 +116,8 @@ static void add_header(struct ddp_page *page)
             ddp_strbuf_addf(page->out, " (the first of %d hosts)", r->host_count);
         ddp_strbuf_add(page->out, ", ");
     }
-    if (r->point_count + r->train_count > 0) { /* Commands without ranks have the backend "none". */
+    if (r->point_count + r->train_count + r->matrix.ends >
+        0) { /* Commands without ranks have the backend "none". */
         ddp_strbuf_addf(page->out, "%d rank%s over ", r->world_ranks,
                         r->world_ranks == 1 ? "" : "s");
         ddp_markup_text(page->out, r->world_backend);
@@ -233,9 +234,11 @@ static void add_summary(struct ddp_page *page)
 static void add_links(const char *sections, struct ddp_strbuf *out)
 {
     static const char *const links[][2] = {
-        {"summary", "Summary"},       {"verdicts", "Verdicts"},       {"sizes", "Over size"},
-        {"ranks", "Over ranks"},      {"compression", "Compression"}, {"training", "Training"},
-        {"comparison", "Comparison"}, {"environment", "Environment"}};
+        {"summary", "Summary"},         {"verdicts", "Verdicts"},
+        {"sizes", "Over size"},         {"ranks", "Over ranks"},
+        {"compression", "Compression"}, {"training", "Training"},
+        {"comparison", "Comparison"},   {"matrix", "Between pairs"},
+        {"environment", "Environment"}};
     ddp_strbuf_add(out, "<nav aria-label=\"Sections\"><ul>");
     for (size_t i = 0; i < DDP_COUNT_OF(links); i++) {
         char id[48];
@@ -254,6 +257,7 @@ static int add_sections(struct ddp_page *page)
     DDP_TRY(ddp_page_compressed(page));
     DDP_TRY(ddp_page_training(page));
     DDP_TRY(ddp_page_comparison(page));
+    DDP_TRY(ddp_page_matrix(page));
     return ddp_page_environment(page);
 }
 

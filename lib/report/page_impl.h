@@ -89,6 +89,7 @@ int ddp_page_points(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_compressed(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_training(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_comparison(struct ddp_page *page) DDP_MUST_CHECK;
+int ddp_page_matrix(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_environment(struct ddp_page *page) DDP_MUST_CHECK;
 /* Adds the sentences about all documents, each as an element "li" or, in Markdown, after "- ". */
 void ddp_page_summary(struct ddp_page *page, bool markdown);

@@ -263,6 +263,8 @@ void ddp_page_summary(struct ddp_page *page, bool markdown)
         }
         summarize_points(page, markdown, d);
         summarize_training(page, markdown, d);
+        if (ddp_matrix_sentence(&s->record, text, sizeof text))
+            sentence(page, markdown, d, text);
     }
     for (int d = 1; d < page->count; d++)
         if (page->docs[0]->result.count > 0 && page->docs[d]->result.count > 0)

@@ -25,7 +25,8 @@ enum ddp_record_kind {
     DDP_RECORD_POINTS = 1 << 0,
     DDP_RECORD_TRAINING = 1 << 1,
     DDP_RECORD_VERDICT = 1 << 2,
-    DDP_RECORD_ALL = (1 << 3) - 1
+    DDP_RECORD_MATRIX = 1 << 3,
+    DDP_RECORD_ALL = (1 << 4) - 1
 };
 
 struct ddp_reporter {

@@ -9,7 +9,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "record/across.h"
 #include "record/field.h"
 #include "record/provenance.h"
@@ -341,6 +343,55 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
         add_accuracy(list, &v->accuracy[i], v->accuracy_margin);
 }
 
+static void add_row(cJSON *rows, const struct ddp_matrix *m, int from, size_t offset, double unit)
+{
+    cJSON *row = cJSON_CreateArray();
+    for (int to = 0; to < m->ends; to++) {
+        double value;
+        const struct ddp_matrix_cell *cell = &m->cell[from * m->ends + to];
+        memcpy(&value, (const char *)cell + offset, sizeof value);
+        cJSON_AddItemToArray(row, isfinite(value) ? cJSON_CreateNumber(value / unit)
+                                                  : cJSON_CreateNull());
+    }
+    cJSON_AddItemToArray(rows, row);
+}
+
+/* Sets doc["matrix"] to an object, or to null if there is none. */
+static void add_matrix(cJSON *doc, const struct ddp_record *r)
+{
+    static const struct {
+        const char *key;
+        size_t offset;
+        double unit;
+    } figures[] = {
+        {"latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3},
+        {"GBps", offsetof(struct ddp_matrix_cell, GBps), 1},
+        {"ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction), 0.01},
+        {"both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1},
+    };
+    const struct ddp_matrix *m = &r->matrix;
+    if (m->ends == 0) {
+        ddp_json_null(doc, "matrix");
+        return;
+    }
+    cJSON *matrix = ddp_json_obj(doc, "matrix");
+    ddp_json_str(matrix, "by", m->by_host ? "host" : "rank");
+    ddp_json_count(matrix, "message_bytes", (int64_t)m->bytes);
+    ddp_json_count(matrix, "rounds", m->rounds);
+    ddp_json_count(matrix, "all_rounds", m->all_rounds);
+    cJSON *ends = ddp_json_arr(matrix, "ends");
+    for (int i = 0; i < m->ends; i++) {
+        cJSON *end = ddp_json_append(ends);
+        ddp_json_count(end, "rank", m->rank[i]);
+        ddp_json_str(end, "host", ddp_record_host_of(r, m->rank[i]));
+    }
+    for (size_t f = 0; f < DDP_COUNT_OF(figures); f++) {
+        cJSON *rows = ddp_json_arr(matrix, figures[f].key);
+        for (int i = 0; i < m->ends; i++)
+            add_row(rows, m, i, figures[f].offset, figures[f].unit);
+    }
+}
+
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
@@ -359,6 +410,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
     if (rc == 0)
         rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
+    add_matrix(doc, record);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
@@ -446,6 +498,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     if (add_comparison(doc, r, &ignored) != 0)
         out->failed = true;
     add_verdict(doc, r->verdict);
+    add_matrix(doc, r);
     close_line(doc, out);
 }
 

@@ -207,7 +207,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 const struct ddp_reporter ddp_reporter_junit = {
     .name = "junit",
     .summary = "JUnit XML, which CI systems show as tests",
-    .shows = DDP_RECORD_ALL,
+    .shows = DDP_RECORD_ALL & ~DDP_RECORD_MATRIX,
     .document = true,
     .render = render,
 };

@@ -144,7 +144,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
 const struct ddp_reporter ddp_reporter_markdown = {
     .name = "markdown",
     .summary = "tables for an issue or a wiki; rewritten after every point",
-    .shows = DDP_RECORD_ALL,
+    .shows = DDP_RECORD_ALL & ~DDP_RECORD_MATRIX,
     .joins = true,
     .document = true,
     .render = render,

@@ -34,6 +34,15 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
  * has the same algorithm and backend. `before` is NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
+/* Writes the name of an end of the matrix, such as "rank 3 (host b)", or "host b" if the ends are
+ * hosts. */
+void ddp_matrix_end_name(const struct ddp_record *r, int end, char *out, size_t out_bytes);
+/* Writes a sentence without a full stop about the median and the slowest direction. Returns false
+ * if the record has no measured pair. */
+bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes);
+/* Adds the matrix of a record. On a terminal of `width` columns it is a heat map; if width is 0,
+ * each direction is a line. Adds nothing if the record has no matrix. */
+void ddp_table_matrix(const struct ddp_record *r, int width, struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text. Control characters become '?'. */

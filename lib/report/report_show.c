@@ -11,7 +11,8 @@ static unsigned kinds_of(const struct ddp_record *r)
 {
     const unsigned kinds = (r->point_count > 0 ? DDP_RECORD_POINTS : 0u) |
                            (r->train_count > 0 ? DDP_RECORD_TRAINING : 0u) |
-                           (r->verdict ? DDP_RECORD_VERDICT : 0u);
+                           (r->verdict ? DDP_RECORD_VERDICT : 0u) |
+                           (r->matrix.ends > 0 ? DDP_RECORD_MATRIX : 0u);
     return kinds ? kinds : DDP_RECORD_ALL;
 }
 
@@ -26,6 +27,7 @@ static int check_document(const struct ddp_show_request *request, const char *pa
              request->reporter->name,
              kinds & DDP_RECORD_VERDICT    ? "a verdict"
              : kinds & DDP_RECORD_TRAINING ? "training runs"
+             : kinds & DDP_RECORD_MATRIX   ? "a matrix"
                                            : "points",
              path);
     return ddp_hint(err, "--format table shows every document");

@@ -261,6 +261,9 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
     case DDP_MESSAGE_RANKS:
         return ddp_record_set_ranks(&w->record, payload,
                                     (int)(bytes / sizeof(struct ddp_rank_device)), err);
+    case DDP_MESSAGE_MATRIX:
+        ddp_matrix_release(&w->record.matrix);
+        return ddp_matrix_unpack(payload, bytes, &w->record.matrix, err);
     case DDP_MESSAGE_PROGRESS:
         if (w->show_progress)
             ddp_log_progress(&w->app->log, "%.*s", (int)bytes, (const char *)payload);
@@ -297,6 +300,8 @@ static void describe_done(const struct ddp_world *w, char *out, size_t out_bytes
                  w->sweep->count * (int)w->sweep->launches);
         return;
     }
+    if (!w->job->plan && !w->job->epochs)
+        return;
     for (int i = 0; i < w->count_count; i++)
         all += w->job->plan ? count_points(w, w->counts[i]) : w->job->epochs(w->values);
     for (int i = 0; i < w->record.train_count; i++)
@@ -430,6 +435,18 @@ int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out
                       struct ddp_err *err)
 {
     return emit(rank, DDP_MESSAGE_LEFT_OUT, left_out, sizeof *left_out, err);
+}
+
+int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix, struct ddp_err *err)
+{
+    void *message;
+    size_t bytes;
+    if (rank->comm->rank != 0)
+        return 0;
+    DDP_TRY(ddp_matrix_pack(matrix, &message, &bytes, err));
+    const int rc = emit(rank, DDP_MESSAGE_MATRIX, message, bytes, err);
+    free(message);
+    return rc;
 }
 
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event, struct ddp_err *err)

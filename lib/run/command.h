@@ -85,7 +85,8 @@ enum ddp_message {
     DDP_MESSAGE_PROGRESS,  /* text */
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM,      /* struct ddp_comm_times */
-    DDP_MESSAGE_RANKS      /* a struct ddp_rank_device for each rank */
+    DDP_MESSAGE_RANKS,     /* a struct ddp_rank_device for each rank */
+    DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix_record.h) */
 };
 
 /* Times of opening, splitting and closing the communicator, and its transports, as in struct
@@ -117,6 +118,8 @@ int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
 /* Adds points that cannot be measured to the record, and prints a note about them. */
 int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
                       struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix,
+                    struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,
                    struct ddp_err *err) DDP_MUST_CHECK;

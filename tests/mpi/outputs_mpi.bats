@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Outputs under the mpiexec of each MPI: if rank 0 cannot write one, all ranks end with its exit code.
+# Also the command matrix, which has no other test under mpiexec.
 # shellcheck disable=SC2154 # status: mpi.bash
 bats_require_minimum_version 1.5.0
 
@@ -50,3 +51,14 @@ mistakes() {
 @test "MPICH: mistakes change no file; a pipe that nobody reads is 74, no rank's fault" {
     mistakes mpich
 }
+
+# every_pair FLAVOUR: matrix measures all pairs of three ranks.
+every_pair() {
+    needs "$1"
+    mpi "$1" 3 "$ddpbench" matrix --size 4K -n 3 --max-time 0.01 -q --json m.json
+    "${PYTHON:-python3}" "$root/ci/validate_json.py" m.json
+    holds m.json "[sum(v is None for v in row) for row in d['matrix']['both_GBps']] == [1, 1, 1]"
+}
+
+@test "Open MPI: matrix" { every_pair openmpi; }
+@test "MPICH: matrix" { every_pair mpich; }

@@ -87,3 +87,14 @@ loses() {
     [ "$ended_ms" -lt 4500 ]
     file_says 2.out "rank 2" " 2 s "
 }
+
+@test "matrix: the directions from a host whose link is slow are the slowest, those to it are not" {
+    hosts_up 3
+    tc -n "${hosts[1]}" qdisc replace dev eth0 root tbf rate 20mbit burst 16kb latency 500ms || skip "no tbf here"
+    begin 1 "$ddpbench" matrix --backend ucx --size 64K -n 9 --max-time 0.2 -T 20 -q --json out.json
+    finish >codes
+    [ "$(cat codes)" = "0 0 0 " ] || { tail ./*.out && false; }
+    holds out.json "[e['host'] for e in d['matrix']['ends']] == [h['name'] for h in d['world']['hosts']]"
+    holds out.json "max(d['matrix']['GBps'][1][::2]) < 0.5 * min(v for i in (0, 2) for v in d['matrix']['GBps'][i] if v)"
+    grep -E "^# slowest: rank 1 \(host ${hosts[1]}\) to rank" 0.out
+}

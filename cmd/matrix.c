@@ -1,0 +1,173 @@
+/* The command `matrix`: latency and bandwidth between every pair of ranks or hosts. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "bench/pair_matrix.h"
+#include "cmd.h"
+#include "report/report.h"
+
+struct matrix_values {
+    struct ddp_world_options world; /* must be first */
+    int by;                         /* index in by_names */
+    uint64_t size;
+    int64_t iters, rounds;
+    double max_time_s;
+};
+
+#define AT(member) offsetof(struct matrix_values, member)
+
+enum { BY_RANK, BY_HOST };
+static const char *const by_names[] = {"rank", "host", NULL};
+
+static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Measurement"),
+    DDP_OPT(ENUM, "by", 0, AT(by), "END", "rank",
+            "measure between all ranks, or between the lowest ranks of the hosts",
+            .choices = by_names),
+    DDP_OPT(SIZE, "size", 's', AT(size), "BYTES", "1M", "size of a message", .min = 1,
+            .max = 1 << 30),
+    DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20",
+            "at most N repetitions of a direction, of 4 messages each", .min = 1, .max = 1000),
+    DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "0.3",
+            "end a direction after S seconds (at least 3 repetitions)", .min = 0.001, .max = 86400),
+    DDP_OPT(INT, "rounds", 0, AT(rounds), "N", "0",
+            "measure N rounds, which the seed draws; 0: all rounds, or 16 from 64 ranks on",
+            .max = DDP_MATRIX_MAX),
+    DDP_OPT_INCLUDE(ddp_world_rows, AT(world)),
+    DDP_OPT_END,
+};
+
+/* Memory for the message that a rank sends and for the four that it receives. */
+#define BUFFERS 5
+
+static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
+                   struct ddp_err *err)
+{
+    (void)app;
+    (void)values;
+    if (ranks > 1)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here", backend);
+    return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
+}
+
+static uint64_t heap_bytes(const void *values, int ranks)
+{
+    (void)values;
+    (void)ranks;
+    return 0;
+}
+
+static bool threads(const void *values)
+{
+    (void)values;
+    return false;
+}
+
+static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    (void)values;
+    (void)out;
+    return ddp_fail(err, DDP_EUNAVAIL,
+                    "matrix measures messages between processors, not between GPUs");
+}
+
+static void estimate(const void *values, int ranks, int local, struct ddp_estimate *out)
+{
+    const struct matrix_values *v = values;
+    const int all = ddp_pair_rounds(ranks);
+    const double rounds = v->rounds > 0 ? fmin((double)v->rounds, all) : all;
+    out->seconds = out->most = 0.1 + rounds * 3 * v->max_time_s;
+    out->bytes = v->size * BUFFERS * (uint64_t)local;
+}
+
+static void progress(void *arg, int round, int rounds)
+{
+    ddp_emit_progress(arg, "matrix: round %d of %d", round, rounds);
+}
+
+static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
+{
+    const struct matrix_values *v = values;
+    const struct ddp_pair_options options = {
+        .by_host = v->by == BY_HOST,
+        .bytes = v->size,
+        .iters = v->iters,
+        .max_time_s = v->max_time_s,
+        .rounds = v->rounds,
+        .seed = (uint64_t)v->world.seed,
+    };
+    struct ddp_matrix matrix;
+    int rc = ddp_pair_matrix(rank->comm, &options, progress, rank, &matrix, err);
+    if (rc == 0)
+        rc = ddp_emit_matrix(rank, &matrix, err);
+    ddp_matrix_release(&matrix);
+    return rc;
+}
+
+static void release(void *values)
+{
+    (void)values;
+}
+
+static const struct ddp_job job = {
+    .prepare = prepare,
+    .heap_bytes = heap_bytes,
+    .threads = threads,
+    .gpu = gpu,
+    .estimate = estimate,
+    .rank_main = rank_main,
+    .release = release,
+};
+
+/* Refuses output formats that cannot show a matrix. */
+static int check_formats(const struct ddp_string_list *formats, struct ddp_err *err)
+{
+    for (int i = 0; i < formats->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
+        const struct ddp_reporter *reporter = ddp_reporter_find(name);
+        if (reporter != NULL && !(reporter->shows & DDP_RECORD_MATRIX)) {
+            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show a matrix", name);
+            return ddp_hint(err, "use table, json or jsonl");
+        }
+    }
+    return 0;
+}
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    const struct matrix_values *v = values;
+    DDP_TRY(check_formats(&v->world.formats, err));
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
+    if (v->world.ranks.n > 1)
+        return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");
+    return 0;
+}
+
+const struct ddp_cmd ddp_cmd_matrix = {
+    .name = "matrix",
+    .group = DDP_CMD_MEASURE,
+    .summary = "latency and bandwidth between every pair of ranks or hosts",
+    .operands = "",
+    .rows = rows,
+    .values_bytes = sizeof(struct matrix_values),
+    .help_offset = AT(world.help),
+    .check = check,
+    .job = &job,
+    .details = "Ranks meet in the rounds of a tournament. In a round a rank has one partner, so\n"
+               "no pair disturbs another. A pair is measured in this order: the latency (half\n"
+               "the round trip of 8 bytes), one direction, the other direction, and both\n"
+               "directions at the same time. A bandwidth is the median over repetitions of 4\n"
+               "messages, from the first one until the sender knows that the last one has\n"
+               "arrived, without the latency of this answer. The last message of each direction\n"
+               "is verified.\n"
+               "\n"
+               "On a terminal, directions below 80 % of the median are yellow, and those below\n"
+               "50 % are red.\n",
+    .examples = "  ddpbench matrix --hosts a,b,c --by host\n"
+                "  mpiexec -n 16 ddpbench matrix --json matrix.json\n",
+};

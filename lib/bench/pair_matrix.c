@@ -1,0 +1,290 @@
+#include "bench/pair_matrix.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "comm/backend.h"
+#include "comm/hosts.h"
+#include "stats/summary.h"
+
+/* No algorithm uses these tags. MPI guarantees tags up to 32767. */
+#define TAG_CONTROL 29990
+#define TAG_DATA    29991
+/* Round trips of the latency: the first ones wake both ends, and are not used. */
+#define TRIPS_UNUSED 8
+#define TRIPS        64
+/* Messages that are under way at the same time, so that the link is never idle. */
+#define WINDOW          4
+#define LEAST           3
+#define REPETITIONS_MAX 1000
+
+/* One rank's work on a pair. */
+struct pair {
+    struct ddp_comm *comm;
+    const struct ddp_pair_options *options;
+    int peer;          /* rank of the partner */
+    bool leads;        /* this end has the lower number, and decides when a phase ends */
+    char *send, *recv; /* [options->bytes] */
+    double latency_ns;
+};
+
+static int control(const struct pair *p, bool sends, uint64_t *word, struct ddp_err *err)
+{
+    struct ddp_request request;
+    if (sends)
+        DDP_TRY(ddp_comm_isend(p->comm, p->peer, TAG_CONTROL, word, sizeof *word, &request, err));
+    else
+        DDP_TRY(ddp_comm_irecv(p->comm, p->peer, TAG_CONTROL, word, sizeof *word, &request, err));
+    return ddp_comm_wait(p->comm, &request, 1, err);
+}
+
+/* Measures the latency. Both ends get half the median of the round trips. */
+static int measure_latency(struct pair *p, struct ddp_err *err)
+{
+    double trip[TRIPS];
+    struct ddp_summary s;
+    uint64_t word = 0;
+    for (int i = -TRIPS_UNUSED; i < TRIPS; i++) {
+        const int64_t began = ddp_now_ns();
+        DDP_TRY(control(p, p->leads, &word, err));
+        DDP_TRY(control(p, !p->leads, &word, err));
+        if (i >= 0)
+            trip[i] = (double)(ddp_now_ns() - began);
+    }
+    if (ddp_summarize(trip, TRIPS, &s) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a latency");
+    memcpy(&word, &s.median, sizeof word);
+    DDP_TRY(control(p, p->leads, &word, err)); /* the round trips that began on the leader count */
+    memcpy(&s.median, &word, sizeof word);
+    p->latency_ns = s.median / 2;
+    return 0;
+}
+
+/* Fills the message from world rank `from`, or checks it. Returns the number of wrong bytes. */
+static size_t pattern(char *buffer, size_t bytes, int from, bool fill)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        const char expected = (char)ddp_mix64((uint64_t)from << 32 | i / 8);
+        if (fill)
+            buffer[i] = expected;
+        else
+            wrong += buffer[i] != expected;
+    }
+    return wrong;
+}
+
+/* Moves WINDOW messages. All of them arrive in the same buffer, because only the last one is
+ * checked. `ends` says when: when a short message of the receiver has come. */
+static int move(const struct pair *p, bool sends, bool receives, struct ddp_err *err)
+{
+    struct ddp_request request[2 * WINDOW];
+    const size_t bytes = p->options->bytes;
+    int n = 0;
+    for (int i = 0; i < WINDOW && receives; i++)
+        DDP_TRY(ddp_comm_irecv(p->comm, p->peer, TAG_DATA, p->recv + (size_t)i * bytes, bytes,
+                               &request[n++], err));
+    for (int i = 0; i < WINDOW && sends; i++)
+        DDP_TRY(ddp_comm_isend(p->comm, p->peer, TAG_DATA, p->send, bytes, &request[n++], err));
+    return ddp_comm_wait(p->comm, request, n, err);
+}
+
+/* One repetition. If `both`, both ends send; otherwise the end that `sends`. *ns becomes the time
+ * from the first message until the sender knows that the last one has arrived, without the latency
+ * of that answer. */
+static int repeat(const struct pair *p, bool sends, bool both, double *ns, struct ddp_err *err)
+{
+    uint64_t word = 0;
+    const int64_t began = ddp_now_ns();
+    DDP_TRY(move(p, sends || both, !sends || both, err));
+    if (both) {
+        uint64_t answer = 0;
+        struct ddp_request request[2];
+        DDP_TRY(ddp_comm_irecv(p->comm, p->peer, TAG_CONTROL, &answer, sizeof answer, &request[0],
+                               err));
+        DDP_TRY(
+            ddp_comm_isend(p->comm, p->peer, TAG_CONTROL, &word, sizeof word, &request[1], err));
+        DDP_TRY(ddp_comm_wait(p->comm, request, 2, err));
+    } else {
+        DDP_TRY(control(p, !sends, &word, err));
+    }
+    *ns = fmax((double)(ddp_now_ns() - began) - p->latency_ns, 1);
+    return 0;
+}
+
+/* Measures a direction (sends: from this end) or, if `both`, both. The sender or the leader says
+ * before each repetition whether it takes place. *GBps and *ci95 are set on a sender. */
+static int measure_bandwidth(const struct pair *p, bool sends, bool both, double *GBps,
+                             double *ci95, struct ddp_err *err)
+{
+    const bool decides = both ? p->leads : sends;
+    const double moved = (double)p->options->bytes * WINDOW;
+    const int64_t began = ddp_now_ns();
+    double rate[REPETITIONS_MAX];
+    struct ddp_summary s;
+    int n = 0;
+    for (uint64_t goes_on = 1;; n++) {
+        double ns;
+        const double spent_s = (double)(ddp_now_ns() - began) / 1e9;
+        if (n >= p->options->iters || (n >= LEAST && spent_s > p->options->max_time_s))
+            goes_on = 0;
+        DDP_TRY(control(p, decides, &goes_on, err));
+        if (!goes_on)
+            break;
+        DDP_TRY(repeat(p, sends, both, &ns, err));
+        rate[n] = moved / ns;
+    }
+    if ((!sends || both) && pattern(p->recv + (WINDOW - 1) * p->options->bytes, p->options->bytes,
+                                    p->comm->world_rank[p->peer], false) > 0)
+        return ddp_fail(err, DDP_EDATA,
+                        "a message from rank %d to rank %d arrived with wrong bytes",
+                        p->comm->world_rank[p->peer], p->comm->world_rank[p->comm->rank]);
+    if (ddp_summarize(rate, (size_t)n, &s) != 0)
+        return ddp_fail(err, DDP_ENOMEM, "no memory for a bandwidth");
+    *GBps = s.median;
+    *ci95 = fmax(s.ci95_hi - s.median, s.median - s.ci95_lo) / s.median;
+    return 0;
+}
+
+/* Measures one pair. *cell becomes the direction from this end to the partner. */
+static int measure_pair(struct pair *p, struct ddp_matrix_cell *cell, struct ddp_err *err)
+{
+    double ignored[2];
+    DDP_TRY(measure_latency(p, err));
+    cell->latency_ns = p->latency_ns;
+    for (int direction = 0; direction < 2; direction++) {
+        const bool sends = (direction == 0) == p->leads;
+        DDP_TRY(measure_bandwidth(p, sends, false, sends ? &cell->GBps : &ignored[0],
+                                  sends ? &cell->ci95_fraction : &ignored[1], err));
+    }
+    return measure_bandwidth(p, true, true, &cell->both_GBps, &ignored[0], err);
+}
+
+int ddp_pair_rounds(int ends)
+{
+    return ends < 2 ? 0 : ends % 2 == 0 ? ends - 1 : ends;
+}
+
+/* The circle method. An odd number of ends is completed by an end that does not exist. */
+int ddp_pair_partner(int ends, int round, int end)
+{
+    const int n = ends + ends % 2, turning = n - 1;
+    int partner;
+    if (end == n - 1)
+        partner = round;
+    else if (end == round)
+        partner = n - 1;
+    else
+        partner = ((2 * round - end) % turning + turning) % turning;
+    return partner < ends ? partner : -1;
+}
+
+/* Sets *out [*n] to the ranks that are ends, and *mine to the end of this rank, or -1. */
+static int find_ends(const struct ddp_comm *comm, bool by_host, int **out, int *n, int *mine,
+                     struct ddp_err *err)
+{
+    const bool hosts = by_host && comm->hosts != NULL;
+    *n = hosts ? comm->hosts->count : by_host ? 1 : comm->size;
+    *mine = -1;
+    DDP_TRY(DDP_NEW(out, (size_t)*n, err));
+    for (int i = 0; i < *n; i++) {
+        (*out)[i] = hosts ? comm->hosts->leader[i] : i;
+        if ((*out)[i] == comm->rank)
+            *mine = i;
+    }
+    return 0;
+}
+
+/* Draws `rounds` of `all` rounds, in random order. The same on all ranks. */
+static int draw_rounds(int all, int rounds, uint64_t seed, uint32_t **out, struct ddp_err *err)
+{
+    struct ddp_rng rng;
+    DDP_TRY(DDP_NEW(out, (size_t)all, err));
+    for (int i = 0; i < all; i++)
+        (*out)[i] = (uint32_t)i;
+    ddp_rng_init(&rng, seed, 0);
+    if (rounds < all)
+        ddp_rng_shuffle(&rng, *out, (size_t)all);
+    return 0;
+}
+
+/* Brings the rows of all ends to rank 0. Collective over the world. */
+static int gather(struct ddp_comm *comm, const int *ends, int n, const struct ddp_matrix_cell *row,
+                  struct ddp_matrix *out, struct ddp_err *err)
+{
+    const size_t bytes = (size_t)n * sizeof *row;
+    struct ddp_matrix_cell *all;
+    DDP_TRY(DDP_NEW(&all, (size_t)comm->size * (size_t)n, err));
+    int rc = ddp_comm_allgather_bytes(comm, row, all, bytes, err);
+    if (rc == 0 && comm->rank == 0)
+        rc = ddp_matrix_init(out, n, err);
+    for (int i = 0; rc == 0 && comm->rank == 0 && i < n; i++) {
+        out->rank[i] = comm->world_rank[ends[i]];
+        memcpy(out->cell + (size_t)i * (size_t)n, all + (size_t)ends[i] * (size_t)n, bytes);
+    }
+    free(all);
+    return rc;
+}
+
+static int run_rounds(struct pair *p, const int *ends, int n, int mine, const uint32_t *order,
+                      int rounds, void (*progress)(void *arg, int round, int rounds), void *arg,
+                      struct ddp_matrix_cell *row, struct ddp_err *err)
+{
+    for (int i = 0; i < rounds; i++) {
+        const int partner = mine < 0 ? -1 : ddp_pair_partner(n, (int)order[i], mine);
+        progress(arg, i + 1, rounds);
+        if (partner >= 0) {
+            p->peer = ends[partner];
+            p->leads = mine < partner;
+            DDP_TRY(ddp_comm_abort_if(p->comm, measure_pair(p, &row[partner], err)));
+        }
+        DDP_TRY(ddp_comm_barrier(p->comm, err)); /* keeps the rounds apart */
+    }
+    return 0;
+}
+
+int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *options,
+                    void (*progress)(void *arg, int round, int rounds), void *arg,
+                    struct ddp_matrix *out, struct ddp_err *err)
+{
+    struct pair p = {.comm = comm, .options = options};
+    struct ddp_matrix_cell *row = NULL;
+    uint32_t *order = NULL;
+    int *ends = NULL, n, mine;
+    *out = (struct ddp_matrix){.ends = 0};
+    int rc = find_ends(comm, options->by_host, &ends, &n, &mine, err);
+    const int all = rc == 0 ? ddp_pair_rounds(n) : 0;
+    const int sampled = n < DDP_PAIR_ENDS_ALL ? all : DDP_PAIR_SAMPLE;
+    const int rounds = (int)DDP_MIN(options->rounds > 0 ? options->rounds : sampled, all);
+    if (rc == 0)
+        rc = draw_rounds(all, rounds, options->seed, &order, err);
+    if (rc == 0)
+        rc = DDP_NEW(&row, (size_t)n, err);
+    if (rc == 0)
+        rc = DDP_NEW(&p.send, options->bytes, err);
+    if (rc == 0)
+        rc = DDP_NEW(&p.recv, options->bytes * WINDOW, err);
+    rc = ddp_comm_agree(comm, rc, err);
+    if (rc == 0) {
+        for (int i = 0; i < n; i++)
+            row[i] = (struct ddp_matrix_cell){NAN, NAN, NAN, NAN};
+        (void)pattern(p.send, options->bytes, comm->world_rank[comm->rank], true);
+        rc = run_rounds(&p, ends, n, mine, order, rounds, progress, arg, row, err);
+    }
+    if (rc == 0)
+        rc = gather(comm, ends, n, row, out, err);
+    out->by_host = options->by_host;
+    out->bytes = options->bytes;
+    out->rounds = rounds;
+    out->all_rounds = all;
+    free(p.recv);
+    free(p.send);
+    free(row);
+    free(order);
+    free(ends);
+    return rc;
+}

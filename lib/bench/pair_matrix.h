@@ -1,0 +1,47 @@
+/* Measures the latency and bandwidth between every pair of ranks or hosts.
+ *
+ * The ends (ranks, or the lowest rank of each host) meet in the rounds of a round-robin tournament.
+ * In a round each end has at most one partner, so no pair disturbs another one on a network without
+ * bottlenecks inside. n ends need n - 1 rounds, or n if n is odd. A pair is measured in this order:
+ * latency, one direction, the other direction, both directions at the same time. */
+#ifndef DDP_BENCH_PAIR_MATRIX_H
+#define DDP_BENCH_PAIR_MATRIX_H
+
+#include "comm/comm.h"
+#include "record/matrix_record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From this number of ends on, only DDP_PAIR_SAMPLE rounds are measured unless the caller asks for
+ * a number. They are drawn by the seed. Each end then has that many partners. */
+#define DDP_PAIR_ENDS_ALL 64
+#define DDP_PAIR_SAMPLE   16
+
+struct ddp_pair_options {
+    bool by_host;
+    uint64_t bytes;    /* size of a message of the bandwidth measurement; at least 1 */
+    int64_t iters;     /* the most repetitions of a direction */
+    double max_time_s; /* a direction ends after this time, but not before 3 repetitions */
+    int64_t rounds;    /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
+    uint64_t seed;
+};
+
+/* Returns the partner of end `end` in round `round`, or -1 if the end rests. */
+int ddp_pair_partner(int ends, int round, int end);
+/* Returns the number of rounds in which all pairs of `ends` ends meet. */
+int ddp_pair_rounds(int ends);
+
+/* Measures the matrix. On rank 0, *out becomes the matrix, which the caller releases; on the other
+ * ranks it stays empty. `progress` is called on each rank before each round. Verifies the bytes of
+ * the last message of each direction, and returns DDP_EDATA if one is wrong. Collective over a
+ * world whose backend has DDP_CAP_P2P. */
+int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *options,
+                    void (*progress)(void *arg, int round, int rounds), void *arg,
+                    struct ddp_matrix *out, struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* The latency and bandwidth between every pair of ranks, or of hosts (`ddpbench matrix`). */
+#ifndef DDP_RECORD_MATRIX_RECORD_H
+#define DDP_RECORD_MATRIX_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The largest number of ends of a matrix. */
+#define DDP_MATRIX_MAX 4096
+
+/* The figures of one direction between two ends. NaN: not measured, or not enough repetitions. */
+struct ddp_matrix_cell {
+    double latency_ns;    /* half the round trip of a message of 8 bytes */
+    double GBps;          /* bandwidth from the first end to the second end, alone */
+    double ci95_fraction; /* half the width of the 95 % interval of GBps, as a fraction of it */
+    double both_GBps;     /* the same while the second end also sends to the first end */
+};
+
+/* An end is a rank or, if by_host is true, the lowest rank of a host. */
+struct ddp_matrix {
+    bool by_host;
+    int32_t ends;
+    int32_t rounds, all_rounds; /* rounds measured, and rounds that have all pairs */
+    uint64_t bytes;             /* size of a message of the bandwidth measurement */
+    int32_t *rank;              /* [ends] the world rank of each end */
+    /* [ends * ends]; cell[i * ends + j] is the direction from end i to end j. */
+    struct ddp_matrix_cell *cell;
+};
+
+/* Makes a matrix of `ends` ends without figures. Returns 0 or DDP_ENOMEM. */
+int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_matrix_release(struct ddp_matrix *m);
+
+/* The matrix as one message: ddp_matrix_pack allocates it, and the caller frees *out. */
+int ddp_matrix_pack(const struct ddp_matrix *m, void **out, size_t *bytes,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Makes *m from a message. Returns DDP_EINTERNAL if it has another length than its content says. */
+int ddp_matrix_unpack(const void *message, size_t bytes, struct ddp_matrix *m,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+
+/* The median, the lowest and the highest bandwidth of all measured directions. */
+struct ddp_matrix_summary {
+    int measured; /* directions; 0: all other members are unset */
+    double median_GBps, median_latency_ns;
+    int slowest[2], fastest[2]; /* ends from which and to which the bandwidth is lowest, highest */
+};
+int ddp_matrix_summarize(const struct ddp_matrix *m, struct ddp_matrix_summary *out,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
