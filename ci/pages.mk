@@ -18,11 +18,16 @@ $(VENV)/e2e-packages:
 	$(Q)$(PYTHON) -m venv $(VENV)
 	$(Q)$(VENV)/bin/pip install -q playwright==1.* axe-playwright-python==0.* kubernetes-validate==1.*
 	$(Q)touch $@
-# Needs root and openssh-server; tests that cannot run say why.
+# PyTorch for torchrun.bats, with the libraries of CUDA that its package needs: about 3 GB.
+$(VENV)/torch:
+	$(Q)$(PYTHON) -m venv $(VENV)
+	$(Q)$(VENV)/bin/pip install -q torch==2.* numpy
+	$(Q)touch $@
+# Needs root, openssh-server, slurm-wlm and munge; tests that cannot run say why.
 .PHONY: e2e-net
-e2e-net: all unit ## start ranks over ssh on hosts made of network namespaces, and attack the rendezvous
+e2e-net: all unit $(VENV)/torch ## start ranks by ssh, Slurm and torchrun on hosts made of network namespaces, and attack the rendezvous
 	$(Q)RENDEZVOUS_TRIES=1000 RENDEZVOUS_CLIENTS=4096 $(PROVE) $(O)/tests/unit/test_rendezvous_secret
-	$(Q)$(PROVE) $(wildcard tests/e2e/*.bats)
+	$(Q)TORCHRUN=$(abspath $(VENV)/bin/torchrun) $(PROVE) $(wildcard tests/e2e/*.bats)
 
 # The codecs of 8-bit floats are compared with those of ml-dtypes, also from PyPI.
 $(VENV)/fp8:

@@ -300,8 +300,10 @@ static void describe_done(const struct ddp_world *w, char *out, size_t out_bytes
                  w->sweep->count * (int)w->sweep->launches);
         return;
     }
-    if (!w->job->plan && !w->job->epochs)
+    if (!w->job->plan && !w->job->epochs) {
+        snprintf(out, out_bytes, "nothing is complete");
         return;
+    }
     for (int i = 0; i < w->count_count; i++)
         all += w->job->plan ? count_points(w, w->counts[i]) : w->job->epochs(w->values);
     for (int i = 0; i < w->record.train_count; i++)

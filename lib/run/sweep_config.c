@@ -15,10 +15,11 @@ static const char *const sweep_options[] = {
     "json",    "format",       "progress", "quiet",  "verbose", "help",  "launch",   "timeout",
     "dry-run", "explain-auto", "label",    "subset", "plot",    "hosts", "hostfile", NULL};
 
+/* Returns a command whose results are points or training runs, or NULL. */
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {
     const struct ddp_cmd *cmd = ddp_command_in(app->commands, name);
-    return cmd && cmd->job && cmd->job != &ddp_sweep_job ? cmd : NULL;
+    return cmd && cmd->job && (cmd->job->plan || cmd->job->epochs) ? cmd : NULL;
 }
 
 static const char *command_name(const void *ctx, int i)

@@ -66,5 +66,14 @@ square() {
     refused 64 "2 ranks" -- matrix --ranks 1
     refused 64 "number of ranks" -- matrix --ranks 2,3
     refused 64 extra -- matrix extra
+    echo '{"runs": [{"command": "matrix", "ranks": 2}]}' >sweep.json
+    refused 78 matrix -- sweep sweep.json
     refused 69 -- matrix --backend nccl
+}
+
+@test "Ctrl-C: the document is partial and has no matrix" {
+    run -130 timeout --preserve-status -s INT 1 "$ddpbench" matrix --ranks 3 --max-time 5 -n 1000 --size 16M --json m.json
+    says interrupted m.json
+    valid m.json
+    [ "$(json m.json "d['status'], d['matrix']")" = "('partial', None)" ]
 }

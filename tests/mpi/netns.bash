@@ -31,10 +31,29 @@ END
     chmod +x agent
 }
 
+# names_up: the hosts of hosts_up find each other by name.
+names_up() {
+    local h i
+    for h in "${hosts[@]}"; do
+        mkdir -p "/etc/netns/$h" # ip netns exec shows these files in /etc
+        {
+            echo "127.0.0.1 localhost"
+            for i in "${!hosts[@]}"; do echo "10.77.9.$((i + 1)) ${hosts[i]}"; done
+        } >"/etc/netns/$h/hosts"
+    done
+}
+
+# on HOST COMMAND...: runs the command on a host, which then has its name.
+# shellcheck disable=SC2016 # the inner shell's
+on() {
+    ip netns exec "$1" unshare --uts sh -c 'hostname "$0"; exec "$@"' "$@"
+}
+
 hosts_down() {
     local h
     for h in "${hosts[@]}" $switch; do
         ip netns del "$h" 2>/dev/null || true
+        rm -rf "/etc/netns/$h"
     done
 }
 
