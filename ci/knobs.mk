@@ -13,14 +13,16 @@ VERSION := 0.1.0
 COMMIT := $(if $(wildcard .git),$(shell GIT_OPTIONAL_LOCKS=0 git -c safe.directory='*' describe --always --dirty --abbrev=12 2>/dev/null))
 COMMIT := $(or $(COMMIT),unknown)
 
-# Each MPI whose wrapper compiler is found gets a module of its own.
+# Each MPI whose wrapper compiler is found gets a module of its own. Debian has a compiler for each MPI;
+# elsewhere there is one mpicc. MPICC_openmpi= and MPICC_mpich= name others; Intel MPI has MPICH's ABI.
 ifneq ($(MPI),0)
-  MPICC_openmpi := $(shell command -v mpicc.openmpi 2>/dev/null)
-  MPICC_mpich := $(shell command -v mpicc.mpich 2>/dev/null)
+  MPICC_OF := $(shell mpicc --showme:version 2>/dev/null | grep -q 'Open MPI' && echo openmpi || { mpicc -show 2>/dev/null | grep -qe -lmpi && echo mpich; })
+  MPICC_openmpi := $(or $(shell command -v mpicc.openmpi 2>/dev/null),$(if $(filter openmpi,$(MPICC_OF)),mpicc))
+  MPICC_mpich := $(or $(shell command -v mpicc.mpich 2>/dev/null),$(if $(filter mpich,$(MPICC_OF)),mpicc))
 endif
 MPI_FLAVOURS ?= $(strip $(if $(MPICC_openmpi),openmpi) $(if $(MPICC_mpich),mpich))
 ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
-  $(error MPI=1, but neither mpicc.openmpi nor mpicc.mpich is installed; `make deps` installs both)
+  $(error MPI=1, but no mpicc is installed; `make deps` installs both)
 endif
 
 # Google Benchmark is C++, so the code that uses it is a binary of its own (cmd/kernels_main.c).

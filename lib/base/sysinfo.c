@@ -260,30 +260,6 @@ static double throttled_by(const struct group *g, const char *mount)
     return ms;
 }
 
-/* Returns the number of TCP segments that were sent again, or -1. The file has a line of names that
- * begins with "Tcp:", and then a line of values in the same order. */
-static int64_t read_retransmits(const char *path)
-{
-    char names[1024] = "", values[1024] = "";
-    char *rest_of_names = NULL, *rest_of_values = NULL;
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return -1;
-    while (fgets(names, sizeof names, f) && strncmp(names, "Tcp:", 4) != 0)
-        continue;
-    const bool found = fgets(values, sizeof values, f) && strncmp(values, "Tcp:", 4) == 0;
-    fclose(f);
-    const char *name = strtok_r(names, " \n", &rest_of_names);
-    const char *value = strtok_r(values, " \n", &rest_of_values);
-    while (found && name && value) {
-        if (strcmp(name, "RetransSegs") == 0)
-            return strtoll(value, NULL, 10);
-        name = strtok_r(NULL, " \n", &rest_of_names);
-        value = strtok_r(NULL, " \n", &rest_of_values);
-    }
-    return -1;
-}
-
 /* Returns the clock of the processor that runs this thread, or NaN. The file contains the clock in
  * kHz. */
 static double read_clock_MHz(const char *cpus)
@@ -302,7 +278,6 @@ void ddp_interference_read_from(const struct ddp_interference_files *files,
     struct rusage usage;
     *out = (struct ddp_interference){.throttled_ms = NAN, .involuntary_switches = -1};
     out->steal_ms = read_steal_ms(files->stat);
-    out->retransmits = read_retransmits(files->snmp);
     out->clock_MHz = read_clock_MHz(files->cpus);
     FILE *f = fopen(files->membership, "re");
     while (isnan(out->throttled_ms) && next_group(f, &g))
@@ -320,16 +295,9 @@ void ddp_interference_read(struct ddp_interference *out)
         .stat = "/proc/stat",
         .membership = "/proc/self/cgroup",
         .mount = "/sys/fs/cgroup",
-        .snmp = "/proc/net/snmp",
         .cpus = "/sys/devices/system/cpu",
     };
     ddp_interference_read_from(&files, out);
-}
-
-/* Returns the difference of a counter, or -1 if one of the two values is unknown. */
-static int64_t rise(int64_t before, int64_t after)
-{
-    return before < 0 || after < 0 ? -1 : after - before;
 }
 
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
@@ -339,8 +307,10 @@ void ddp_interference_since(const struct ddp_interference *before, struct ddp_in
                           ? NAN
                           : fmax(0, after->steal_ms - before->steal_ms);
     after->throttled_ms -= before->throttled_ms;
-    after->involuntary_switches = rise(before->involuntary_switches, after->involuntary_switches);
-    after->retransmits = rise(before->retransmits, after->retransmits);
+    after->involuntary_switches =
+        before->involuntary_switches < 0 || after->involuntary_switches < 0
+            ? -1
+            : after->involuntary_switches - before->involuntary_switches;
     after->clock_MHz = isnan(before->clock_MHz) || isnan(after->clock_MHz)
                            ? NAN
                            : fmin(before->clock_MHz, after->clock_MHz);

@@ -61,14 +61,13 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
 int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
 
 /* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
- * by a control group, involuntary context switches and repeated TCP segments. The clock of the
- * processor is also read. Read the counters before and after the measurement, and subtract. Values
- * that cannot be read are NaN or -1. */
+ * by a control group, and involuntary context switches. The clock of the processor is also read.
+ * Read the counters before and after the measurement, and subtract. Values that cannot be read are
+ * NaN or -1. network.h has the counters of the network. */
 struct ddp_interference {
     double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
     double throttled_ms;          /* of this process's control group */
     int64_t involuntary_switches; /* of this thread */
-    int64_t retransmits;          /* TCP segments that this network namespace sent again */
     double clock_MHz;             /* of this thread's processor; a virtual machine may hide it */
 };
 
@@ -79,7 +78,6 @@ struct ddp_interference_files {
     const char *stat;       /* /proc/stat */
     const char *membership; /* /proc/self/cgroup */
     const char *mount;      /* /sys/fs/cgroup */
-    const char *snmp;       /* /proc/net/snmp */
     const char *cpus;       /* /sys/devices/system/cpu */
 };
 void ddp_interference_read_from(const struct ddp_interference_files *files,

@@ -257,6 +257,18 @@ static int64_t choose_goal(struct ddp_iterations *it)
     return goal;
 }
 
+/* Reads the counters of the network into out [DDP_NET_COUNTERS] on the lowest rank of each host, if
+ * the ranks may use a network. Otherwise they become -1. */
+static void count_network(const struct ddp_iterations *it, int64_t *out)
+{
+    const struct ddp_comm *comm = it->comm;
+    const bool is_local = (comm->backend->caps & (DDP_CAP_MAP | DDP_CAP_SELF)) != 0;
+    for (int i = 0; i < DDP_NET_COUNTERS; i++)
+        out[i] = -1;
+    if (!is_local && (!comm->hosts || comm->hosts->local_rank[comm->rank] == 0))
+        ddp_network_count("", comm->nic.name, out);
+}
+
 /* Evaluates the last batch and agrees on the goal. No batch follows if goal == kept. */
 static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
 {
@@ -273,6 +285,7 @@ static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
     it->stop = (enum ddp_stop)all[0].stop;
     if (it->kept == 0) { /* warm-up is over: measuring begins */
         ddp_interference_read(&it->before);
+        count_network(it, it->network_before);
         it->opened_ns = ddp_now_ns();
     }
     return 0;
@@ -320,20 +333,53 @@ static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct dd
     return 0;
 }
 
+/* The disturbances that a rank has seen. */
+struct share {
+    struct ddp_interference seen;
+    int64_t network[DDP_NET_COUNTERS];
+    uint64_t host;
+    bool oversubscribed;
+};
+
+/* Sums the counters of the network over the hosts. The lowest rank of each host gives the counters
+ * of the host. all [size]: the shares of the ranks. A counter that one host does not know stays
+ * unknown. On one host the ranks do not use the network interface. They use TCP only if the host
+ * sent at least one segment per operation, because every operation sends a message. */
+static void sum_network(const struct ddp_iterations *it, const struct share *all, int64_t *out)
+{
+    const int64_t operations = it->kept * DDP_MAX(it->options->block, 1);
+    int hosts = 0;
+    memcpy(out, all[0].network, sizeof all[0].network);
+    for (int r = 0; r < it->comm->size; r++) {
+        int first = 0;
+        while (all[first].host != all[r].host)
+            first++;
+        hosts += first == r;
+        for (int i = 0; first == r && r > 0 && i < DDP_NET_COUNTERS; i++)
+            out[i] = out[i] < 0 || all[r].network[i] < 0 ? -1 : out[i] + all[r].network[i];
+    }
+    if (hosts == 1)
+        out[DDP_NET_NIC_ERRORS] = out[DDP_NET_NIC_DROPS] = -1;
+    for (int i = 0; i < DDP_NET_COUNTERS; i++)
+        if (hosts == 1 && all[0].network[DDP_NET_SEGMENTS] < operations)
+            out[i] = -1;
+}
+
 /* Combines the interference counters of all ranks. Also finds whether any host has more ranks than
  * cores. */
 static int share_interference(struct ddp_iterations *it, struct ddp_point *point,
                               struct ddp_err *err)
 {
     struct ddp_interference *out = &point->interference;
-    struct share {
-        struct ddp_interference seen;
-        bool oversubscribed;
-    } mine = {.oversubscribed = it->comm->rank_info.oversubscribed}, *all;
+    struct share mine = {.host = it->comm->host,
+                         .oversubscribed = it->comm->rank_info.oversubscribed},
+                 *all;
     int rc = DDP_NEW(&all, (size_t)it->comm->size, err);
     DDP_TRY_GOTO(ddp_comm_agree(it->comm, rc, err), out);
     ddp_interference_read(&mine.seen);
     ddp_interference_since(&it->before, &mine.seen);
+    count_network(it, mine.network);
+    ddp_network_count_since(it->network_before, mine.network);
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err), out);
     *out = all[0].seen;
     point->oversubscribed = all[0].oversubscribed;
@@ -342,16 +388,13 @@ static int share_interference(struct ddp_iterations *it, struct ddp_point *point
         point->oversubscribed |= all[r].oversubscribed;
         out->steal_ms = fmax(out->steal_ms, seen->steal_ms);
         out->throttled_ms = fmax(out->throttled_ms, seen->throttled_ms);
-        out->retransmits = DDP_MAX(out->retransmits, seen->retransmits);
         out->clock_MHz = fmin(out->clock_MHz, seen->clock_MHz);
         if (out->involuntary_switches < 0 || seen->involuntary_switches < 0)
             out->involuntary_switches = -1;
         else
             out->involuntary_switches += seen->involuntary_switches;
     }
-    /* On one host the ranks do not use TCP, so TCP segments belong to other programs. */
-    if (!it->comm->hosts || it->comm->hosts->count < 2)
-        out->retransmits = -1;
+    sum_network(it, all, point->network);
 out:
     free(all);
     return rc;

@@ -54,6 +54,7 @@ struct ddp_iterations {
     struct ddp_clocks clocks;
     /* interference counters at the start of the measurement */
     struct ddp_interference before;
+    int64_t network_before[DDP_NET_COUNTERS]; /* counters of the network at the same time */
     /* begin, end [options->iters]: start and end of each iteration on this rank, by its own clock.
      * chunk [size * 2 * 512]: scratch for exchanges. */
     int64_t *begin, *end, *chunk;
@@ -119,7 +120,7 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
  * than the wait, so the function returns at once. bytes must be equal on all ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
- * skew, interference, oversubscribed and sample_count. Collective. */
+ * skew, interference, network, oversubscribed and sample_count. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

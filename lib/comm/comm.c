@@ -195,6 +195,8 @@ int ddp_comm_group(struct ddp_comm *parent, const int *ranks, int n, struct ddp_
      * same time. */
     child->cache_share = parent->cache_share;
     child->correctness_only = parent->correctness_only;
+    child->host = parent->host;
+    child->nic = parent->nic;
     child->parent = parent;
     for (int i = 0; i < n; i++)
         child->world_rank[i] = parent->world_rank[ranks[i]];

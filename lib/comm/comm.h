@@ -14,6 +14,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/network.h"
 #include "device/device.h"
 #include "diag/flight.h"
 #include "launch/rank_info.h"
@@ -71,6 +72,11 @@ struct ddp_comm {
      * memory (hosts.h), else NULL. */
     struct ddp_comm_shm *shm;
     struct ddp_hosts *hosts; /* which ranks share a host (hosts.h); may be NULL */
+    /* Set by ddp_comm_find_nic (comm_network.h). `host` is equal for ranks of one host. `nic`
+     * is the network interface of this host, with one of its addresses. Its name is "" before, and
+     * if there is none. */
+    uint64_t host;
+    struct ddp_nic_address nic;
     struct ddp_comm *parent; /* NULL for the world */
     /* Side channel for barriers and all-gathers (bootstrap.h), owned by the backend. NULL if the
      * backend carries barriers and all-gathers itself. */

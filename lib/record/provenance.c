@@ -152,7 +152,7 @@ static int fill_environment(struct ddp_record *record, struct ddp_err *err)
     return 0;
 }
 
-void ddp_provenance_host(int ranks, struct ddp_host *out)
+void ddp_provenance_host(int ranks, const char *nic, struct ddp_host *out)
 {
     struct ddp_sysinfo info;
     ddp_sysinfo_read(&info);
@@ -166,19 +166,22 @@ void ddp_provenance_host(int ranks, struct ddp_host *out)
     out->usable_cores = info.cores;
     out->memory_bytes = info.memory_bytes;
     out->load = info.load;
+    ddp_network_facts_read("", nic, &out->network);
 }
 
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err)
 {
     struct ddp_host host;
+    char nic[DDP_NIC_NAME_BYTES];
     snprintf(record->command, sizeof record->command, "%s", command);
     snprintf(record->simd, sizeof record->simd, "%s", ddp_simd_name(ddp_conf_simd()));
     record->argc = argc;
     record->argv = argv;
     ddp_clock_iso8601(record->started, sizeof record->started);
     ddp_clock_measure(&record->timer_cost_ns, &record->timer_resolution_ns);
-    ddp_provenance_host(ranks, &host);
+    ddp_nic_default(nic);
+    ddp_provenance_host(ranks, nic, &host);
     DDP_TRY(ddp_record_add_host(record, &host, err));
     return fill_environment(record, err);
 }

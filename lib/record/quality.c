@@ -55,10 +55,11 @@ static const struct {
          "heat or power limits reduced the clocks of a GPU.",
          "Choose the governor `performance`, and check cooling and power limits."},
     [DDP_QUALITY_RETRANSMITS] =
-        {"A host sent TCP segments again while the point was measured. Only runs on several "
-         "hosts count them.",
-         "Look for a bad cable or an overloaded switch, because a lost segment can delay a "
-         "message by 200 ms or more."},
+        {"While the point was measured, a host sent TCP segments again, a retransmission timer of "
+         "TCP expired, a host dropped TCP segments that had arrived, or the network interface of "
+         "a host counted errors. Connections of other programs count, too.",
+         "Look for a bad cable or an overloaded switch or host, because a lost segment can delay "
+         "a message by 200 ms or more."},
 };
 
 const char *ddp_quality_meaning(enum ddp_quality code)
@@ -150,6 +151,13 @@ static bool slow_clock(const struct ddp_record *r, const struct ddp_point *p)
     return false;
 }
 
+/* Drops of the interface do not count, because some of them are normal (base/network.h). */
+static bool network_failed(const struct ddp_point *p)
+{
+    return p->network[DDP_NET_RETRANSMITS] > 0 || p->network[DDP_NET_TIMEOUTS] > 0 ||
+           p->network[DDP_NET_TCP_DROPS] > 0 || p->network[DDP_NET_NIC_ERRORS] > 0;
+}
+
 static unsigned bit(enum ddp_quality code, bool is_set)
 {
     return is_set ? 1u << code : 0;
@@ -165,7 +173,7 @@ unsigned ddp_quality_judge(const struct ddp_record *r, const struct ddp_point *p
            bit(DDP_QUALITY_STOLEN, stolen(r, p)) | bit(DDP_QUALITY_THROTTLED, throttled(p)) |
            bit(DDP_QUALITY_OVERSUBSCRIBED, p->oversubscribed) | bit(DDP_QUALITY_BUSY, busy(r, p)) |
            bit(DDP_QUALITY_CLOCK, slow_clock(r, p)) |
-           bit(DDP_QUALITY_RETRANSMITS, p->interference.retransmits > 0);
+           bit(DDP_QUALITY_RETRANSMITS, network_failed(p));
 }
 
 void ddp_quality_list(unsigned codes, const char *separator, char *out, size_t out_bytes)

@@ -14,6 +14,7 @@
 #include "base/gpu_facts.h"
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/network.h"
 #include "base/sysinfo.h"
 #include "record/matrix_record.h"
 #include "stats/series.h"
@@ -147,9 +148,12 @@ struct ddp_point {
      * NaN if there were too few iterations. */
     struct ddp_series series;
     /* Disturbances during the iterations. Each value is the maximum over ranks, except that context
-     * switches are summed over ranks and the clock is the minimum over ranks. The retransmits are
-     * -1 if all ranks share a host. */
+     * switches are summed over ranks and the clock is the minimum over ranks. */
     struct ddp_interference interference;
+    /* By enum ddp_network_counter: what the network of the hosts counted during the iterations. The
+     * counters of each host are read by one rank, and summed over hosts. -1: unknown, or the ranks
+     * used no network. */
+    int64_t network[DDP_NET_COUNTERS];
     bool oversubscribed;     /* A host has more ranks than cores for them. */
     double injected_percent; /* Delay set by --inject-delay. NaN: none. */
     /* Minimum, average and maximum over ranks of a rank's mean time. */
@@ -281,6 +285,7 @@ struct ddp_host {
     int usable_cores;
     int64_t memory_bytes;
     double load;
+    struct ddp_network_facts network;
     struct ddp_gpu_facts gpus[DDP_GPU_FACTS_MAX];
     int gpu_count;
 };

@@ -90,7 +90,8 @@ static int read_hosts(struct ddp_record *r, const cJSON *world, const char *file
     DDP_TRY(list_at(world, "hosts", file, &list, &count, err));
     cJSON_ArrayForEach(item, list)
     {
-        struct ddp_host host = {.memory_bytes = -1, .load = NAN};
+        struct ddp_host host = {
+            .memory_bytes = -1, .load = NAN, .network.nic = {.speed_Mbps = -1, .mtu = -1}};
         DDP_TRY(read_fields(&ddp_host_fields, item, "a host", file, &host, err));
         cJSON_ArrayForEach(gpu, ddp_field_item(item, "gpus"))
         {

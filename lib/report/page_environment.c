@@ -67,7 +67,7 @@ static void host(const struct ddp_stored *s, struct ddp_strbuf *out)
 {
     for (int i = 0; i < s->record.host_count; i++) {
         const struct ddp_host *h = &s->record.hosts[i];
-        char memory[24];
+        char memory[24], nic[96];
         ddp_quantity_text(DDP_QUANTITY_SIZE, (double)h->memory_bytes, memory, sizeof memory);
         ddp_strbuf_addf(out, "%s%s: %s, %d cores, %s of memory, kernel %s", i ? "; " : "", h->name,
                         h->cpu[0] ? h->cpu : "unknown processor", h->cores,
@@ -78,6 +78,11 @@ static void host(const struct ddp_stored *s, struct ddp_strbuf *out)
             ddp_strbuf_addf(out, ", governor %s", h->governor);
         if (isfinite(h->load))
             ddp_strbuf_addf(out, ", load %.2f", h->load);
+        ddp_nic_text(&h->network.nic, nic, sizeof nic);
+        if (nic[0])
+            ddp_strbuf_addf(out, ", NIC %s%s%s", nic,
+                            h->network.congestion_control[0] ? ", TCP " : "",
+                            h->network.congestion_control);
         for (int g = 0; g < h->gpu_count; g++)
             ddp_strbuf_addf(out, ", %s (driver %s)", h->gpus[g].name, h->gpus[g].driver);
     }

@@ -174,7 +174,7 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_build *build = ddp_record_build(r);
-    char size[24];
+    char size[24], nic[96];
     ddp_strbuf_addf(out, "ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])
         ddp_strbuf_addf(out, "%s ranks", r->rank_counts);
@@ -204,6 +204,11 @@ void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
         if (h->gpu_count > 0)
             ddp_strbuf_addf(out, ", %d GPU%s (%s)", h->gpu_count, h->gpu_count == 1 ? "" : "s",
                             h->gpus[0].name);
+        ddp_nic_text(&h->network.nic, nic, sizeof nic);
+        if (r->host_count > 1 && nic[0])
+            ddp_strbuf_addf(out, ", NIC %s%s%s", nic,
+                            h->network.congestion_control[0] ? ", TCP " : "",
+                            h->network.congestion_control);
         ddp_strbuf_addf(out, ", %d rank%s\n", h->ranks, h->ranks == 1 ? "" : "s");
     }
     if (isfinite(r->timer_cost_ns))

@@ -20,6 +20,7 @@
 #include "device/device.h"
 #include "record/point_keys.h"
 #include "record/provenance.h"
+#include "run/silent_hosts.h"
 #include "run/outputs.h"
 #include "run/sweep.h"
 #include "run/world.h"
@@ -319,11 +320,13 @@ static void describe_signal(const struct ddp_world *w, int code, char *reason, s
                             struct ddp_err *err)
 {
     const int signal = -code - 128;
-    char done[64], files[400];
+    char done[64], files[400], silent[400];
     describe_done(w, done, sizeof done);
     ddp_report_files(w->reports, files, sizeof files);
-    snprintf(reason, reason_bytes, "ended by signal %d (%s); %s", signal, sigdescr_np(signal),
-             done);
+    /* A launcher ends the job if it has lost one of its hosts. */
+    const bool is_silent = ddp_host_watch_report(w->host_watch, silent, sizeof silent);
+    snprintf(reason, reason_bytes, "ended by signal %d (%s)%s%s; %s", signal, sigdescr_np(signal),
+             is_silent ? "; " : "", silent, done);
     *err = DDP_ERR_INIT;
     err->interrupted = true;
     if (signal == SIGINT)
@@ -338,7 +341,7 @@ int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struc
 {
     struct ddp_record *r = &w->record;
     struct ddp_err late = DDP_ERR_INIT;
-    char ended_by[160];
+    char ended_by[560];
     ddp_log_clear_progress(&w->app->log);
     if (!w->reports)
         return code;

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "comm/comm_network.h"
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
@@ -19,6 +20,7 @@
  * text. */
 struct member {
     char host[64], cpu[96], kernel[64], library[64];
+    struct ddp_network_facts network;
     int local_rank, machine_cores, bytes;
     cpu_set_t mask;
 };
@@ -68,10 +70,46 @@ cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f)
     return item;
 }
 
+void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_finding *out)
+{
+    static const char *const subjects[DDP_DOCTOR_NETWORK] = {"nic", "nic speed", "MTU",
+                                                             "congestion control"};
+    const struct ddp_nic *nic = &facts->nic;
+    for (int i = 0; i < DDP_DOCTOR_NETWORK; i++) {
+        out[i] = (struct ddp_finding){.verdict = DDP_DOCTOR_FINE};
+        snprintf(out[i].subject, sizeof out[i].subject, "%s", subjects[i]);
+        snprintf(out[i].fact, sizeof out[i].fact, "unknown");
+    }
+    if (nic->name[0] == '\0')
+        snprintf(out[0].fact, sizeof out[0].fact, "no interface leads to other hosts");
+    else
+        snprintf(out[0].fact, sizeof out[0].fact, "%s, %s%s", nic->name,
+                 nic->driver[0] != '\0' ? "driver " : "without a driver (virtual)", nic->driver);
+    if (nic->speed_Mbps >= 0)
+        snprintf(out[1].fact, sizeof out[1].fact, "%lld Mbit/s", (long long)nic->speed_Mbps);
+    if (nic->mtu >= 0)
+        snprintf(out[2].fact, sizeof out[2].fact, "%lld bytes", (long long)nic->mtu);
+    if (facts->congestion_control[0] != '\0')
+        snprintf(out[3].fact, sizeof out[3].fact, "%s", facts->congestion_control);
+}
+
+/* Returns whether the job report makes the findings about this subject itself, per host. */
+static bool is_of_host(const char *subject)
+{
+    static const struct ddp_network_facts none;
+    struct ddp_finding network[DDP_DOCTOR_NETWORK];
+    bool found = strcmp(subject, "cores") == 0;
+    ddp_doctor_network(&none, network);
+    for (int i = 0; i < DDP_DOCTOR_NETWORK; i++)
+        found = found || strcmp(subject, network[i].subject) == 0;
+    return found;
+}
+
 /* Returns whether the facts about this subject may differ even between equal machines. */
 static bool varies(const char *subject)
 {
-    static const char *const subjects[] = {"launcher", "load", "memory", "/dev/shm", "gpu clocks"};
+    static const char *const subjects[] = {"launcher", "load",       "memory",
+                                           "/dev/shm", "gpu clocks", "nic"};
     for (size_t i = 0; i < DDP_COUNT_OF(subjects); i++)
         if (strcmp(subject, subjects[i]) == 0)
             return true;
@@ -120,8 +158,8 @@ static void read_text(const cJSON *item, const char *key, char *out, size_t out_
     snprintf(out, out_bytes, "%s", cJSON_IsString(text) ? text->valuestring : "");
 }
 
-/* Adds the findings of a rank, which are a list in JSON. Skips the finding on `cores`, because
- * add_cores adds one for each host. */
+/* Adds the findings of a rank, which are a list in JSON. Skips the findings that add_cores
+ * and add_network add for each host. */
 static int add_rank(struct job *job, const char *text, int rank, struct ddp_err *err)
 {
     cJSON *list, *item;
@@ -138,7 +176,7 @@ static int add_rank(struct job *job, const char *text, int rank, struct ddp_err 
         read_text(item, "advice", f.advice, sizeof f.advice);
         while (f.verdict < DDP_DOCTOR_FINE && strcmp(word, ddp_doctor_words[f.verdict]) != 0)
             f.verdict++;
-        if (rc == 0 && strcmp(f.subject, "cores") != 0)
+        if (rc == 0 && !is_of_host(f.subject))
             rc = add_finding(job, &f, rank, err);
     }
     cJSON_Delete(list);
@@ -216,6 +254,19 @@ static int add_cores(struct job *job, int host, struct ddp_err *err)
         snprintf(f.advice, sizeof f.advice, "use as many ranks as cores, or check the binding");
     }
     return add_host_finding(job, &f, host, err);
+}
+
+/* Adds the findings about the network of a host, from its lowest rank. */
+static int add_network(struct job *job, int host, struct ddp_err *err)
+{
+    struct ddp_finding findings[DDP_DOCTOR_NETWORK];
+    int rank = 0;
+    while (job->host[rank] != host)
+        rank++;
+    ddp_doctor_network(&job->members[rank].network, findings);
+    for (int i = 0; i < DDP_DOCTOR_NETWORK; i++)
+        DDP_TRY(add_host_finding(job, &findings[i], host, err));
+    return 0;
 }
 
 static int add_connection(struct job *job, struct ddp_err *err)
@@ -453,6 +504,7 @@ static void fill_member(const struct ddp_app *app, const struct ddp_sysinfo *inf
     snprintf(out->cpu, sizeof out->cpu, "%s", info->cpu);
     snprintf(out->kernel, sizeof out->kernel, "%s", info->kernel);
     snprintf(out->library, sizeof out->library, "%s", library ? library : "an unknown MPI");
+    ddp_network_facts_read("", comm->nic.name, &out->network);
     out->local_rank = app->launcher.rank_info.local_rank;
     out->machine_cores = info->machine_cores;
     out->bytes = (int)bytes;
@@ -465,6 +517,7 @@ static int report(struct job *job, const struct ddp_app *app, const struct ddp_s
                   const char *mine, bool json, struct ddp_err *err)
 {
     struct member self;
+    DDP_TRY(ddp_comm_find_nic(job->comm, err));
     fill_member(app, info, strlen(mine) + 1, job->comm, &self);
     DDP_TRY(DDP_NEW(&job->members, (size_t)job->comm->size, err));
     DDP_TRY(ddp_comm_allgather_bytes(job->comm, &self, job->members, sizeof self, err));
@@ -472,8 +525,10 @@ static int report(struct job *job, const struct ddp_app *app, const struct ddp_s
     DDP_TRY(collect_findings(job, mine, err));
     if (job->comm->rank > 0)
         return 0;
-    for (int h = 0; h < job->hosts; h++)
+    for (int h = 0; h < job->hosts; h++) {
         DDP_TRY(add_cores(job, h, err));
+        DDP_TRY(add_network(job, h, err));
+    }
     DDP_TRY(add_connection(job, err));
     DDP_TRY(add_odd_hosts(job, err));
     if (json)

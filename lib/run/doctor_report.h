@@ -3,6 +3,7 @@
 #define DDP_RUN_DOCTOR_REPORT_H
 
 #include "base/json.h"
+#include "base/network.h"
 #include "base/sysinfo.h"
 #include "comm/comm.h"
 #include "run/command.h"
@@ -29,9 +30,14 @@ void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 /* Adds a finding to a list of a document, and returns the added object. */
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
 
+#define DDP_DOCTOR_NETWORK 4
+/* Writes the findings about the network of a host to out [DDP_DOCTOR_NETWORK]. Their subjects do
+ * not depend on the facts. */
+void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_finding *out);
+
 /* Prints the findings of all ranks on rank 0. Equal findings are printed once, with the hosts or
- * ranks that have them. mine: the JSON text of the list to which ddp_doctor_add has added this
- * rank's findings. Collective. */
+ * ranks that have them. The findings about cores and network are those of each host. mine: the JSON
+ * text of the list to which ddp_doctor_add has added this rank's findings. Collective. */
 int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
                       const struct ddp_sysinfo *info, const char *mine, bool json,
                       struct ddp_err *err) DDP_MUST_CHECK;

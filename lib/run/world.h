@@ -27,6 +27,8 @@ struct ddp_world {
     struct ddp_report_set *reports; /* NULL outside the collector */
     const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
     uint64_t *host_of;              /* under an outside launcher: index of each rank's host */
+    /* The hosts that this rank asks when a deadline expires; NULL: none (silent_hosts.h). */
+    _Atomic(struct ddp_host_watch *) host_watch;
     bool show_progress;
     /* True while `watch` is open: from before the first document is written until after the last
      * one. Always false under an outside launcher. */

@@ -11,18 +11,24 @@
 #include "base/conf.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/strbuf.h"
+#include "comm/comm_network.h"
 #include "comm/handshake.h"
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 #include "device/cuda/nvml.h"
+#include "launch/launch_end.h"
 #include "launch/signal_thread.h"
 #include "launch/watchdog.h"
 #include "record/provenance.h"
 #include "run/rank_error.h"
+#include "run/silent_hosts.h"
 #include "run/sweep.h"
 #include "run/world.h"
 
 #define CLOSE_TIMEOUT_NS 500000000 /* < 1 s: Open MPI sends SIGKILL 1 s after its first signal */
+/* The time that mpiexec has to end by itself after rank 0 has ended. */
+#define MPIEXEC_GRACE_NS 2000000000
 #define LAST_MESSAGES_NS 100000000 /* time for the last messages to reach mpiexec */
 
 /* Writes the last documents, possibly from a thread other than the main thread. Keeps the lock,
@@ -48,10 +54,13 @@ static void on_expire(void *arg, const char *report_text)
     struct ddp_world *w = arg;
     struct ddp_err err = DDP_ERR_INIT;
     char waits[400] = "", whole[1024], who[256];
+    char silent[400] = "";
     bool was_reported = w->comm && ddp_wait_report(w->comm, -1, waits, sizeof waits);
-    snprintf(whole, sizeof whole, "%s%s%s", report_text, was_reported ? "; " : "", waits);
     /* Both the main thread and the watchdog may call this function. */
     const bool first = !atomic_exchange(&w->expired, true);
+    const bool is_silent = first && ddp_host_watch_report(w->host_watch, silent, sizeof silent);
+    snprintf(whole, sizeof whole, "%s%s%s%s%s", silent, is_silent ? "; " : "", report_text,
+             was_reported ? "; " : "", waits);
     if (first) {
         ddp_rank_error_origin(w->app, who, sizeof who);
         ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
@@ -59,9 +68,13 @@ static void on_expire(void *arg, const char *report_text)
     /* The deadlines of all ranks expire at about the same time, and mpiexec ends the job when the
      * first rank ends. The other ranks therefore wait until rank 0 has written its documents. */
     if (!first || w->app->launcher.rank_info.rank > 0)
-        ddp_sleep_ns(2 * CLOSE_TIMEOUT_NS);
+        ddp_sleep_ns(DDP_HOST_WATCH_NS + 2 * CLOSE_TIMEOUT_NS);
     w->no_fsync = true;
     close_from_other_thread(w, DDP_ELOST, whole, &err);
+    if (is_silent && w->app->launcher.rank_info.rank == 0 &&
+        (w->app->launcher.kind == DDP_LAUNCHER_OPENMPI ||
+         w->app->launcher.kind == DDP_LAUNCHER_HYDRA))
+        ddp_launch_end_mpiexec(MPIEXEC_GRACE_NS);
 }
 
 /* Writes the last documents when mpiexec ends the job, with the signal as the reason. */
@@ -96,8 +109,10 @@ static int find_hosts(struct ddp_world *w, const struct ddp_comm *comm, const st
 static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_host mine, *all;
+    struct ddp_host_watch *watch = NULL;
+    DDP_TRY(ddp_comm_find_nic(comm, err));
     DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
-    ddp_provenance_host(1, &mine);
+    ddp_provenance_host(1, comm->nic.name, &mine);
     /* NVML takes long to start, so only one rank per host reads the facts. A failure is not an
      * error, because only the record shows GPU facts. */
     if (comm->rank_info.local_rank != 0 ||
@@ -106,6 +121,9 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     int rc = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err);
     if (rc == 0)
         rc = find_hosts(w, comm, all, err);
+    if (rc == 0)
+        rc = ddp_host_watch_open(comm, all, &watch, err);
+    w->host_watch = watch;
     w->record.host_count = 0;
     for (int r = 0; r < comm->size && rc == 0 && comm->rank == 0; r++) {
         int h = 0;
@@ -228,6 +246,18 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     return rc;
 }
 
+/* Adds the hosts that no longer answer to the message of an error that only this rank has. */
+static void add_silent_hosts(const struct ddp_world *w, int rc, struct ddp_err *err)
+{
+    char silent[400], text[sizeof err->text];
+    if (rc != DDP_ELOST || err->agreed ||
+        !ddp_host_watch_report(w->host_watch, silent, sizeof silent))
+        return;
+    memcpy(text, err->text, sizeof text);
+    snprintf(err->text, sizeof err->text, "%s; ", silent);
+    ddp_text_append(err->text, sizeof err->text, "%s", text);
+}
+
 static int run_launched(struct ddp_world *w, struct ddp_err *err)
 {
     struct ddp_comm_options options;
@@ -255,6 +285,7 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     if (rc == 0)
         rc = ddp_comm_agree(comm, close_collector(w, 0, NULL, err), err);
     ddp_watchdog_stop(dog);
+    add_silent_hosts(w, rc, err);
     rc = close_collector(w, rc, err->text, err);
     if (rc != 0 && !err->agreed) {
         /* The other ranks do not know this error. Report it here, then abort the other ranks.
@@ -299,6 +330,8 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
     warn_open_rendezvous(w);
     int rc = run_launched(w, err);
     ddp_signal_thread_stop(signals);
+    ddp_host_watch_close(w->host_watch);
+    w->host_watch = NULL;
     return rc;
 }
 

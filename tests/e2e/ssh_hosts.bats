@@ -177,6 +177,36 @@ gone() {
     done
 }
 
+# link_down DEADLINE CODE: the link of the last host goes down. The job ends in time with this exit code.
+link_down() {
+    local began code=0
+    sshd_up 3
+    : >0.out
+    head "$ddpbench" "${long[@]}" --hosts "$(list 3 1)" -n 300 -T "$1" >0.out 2>&1 3>&- &
+    job=$!
+    await_second_point
+    began=$(date +%s%N)
+    ip -n "${hosts[2]}" link set eth0 down
+    wait $job || code=$?
+    ended_ms=$((($(date +%s%N) - began) / 1000000))
+    echo "# ended after $ended_ms ms: $(json out.json 'd["reason"]')" >&3
+    echo "exit $code"
+    cat 0.out
+    [ "$code" = "$2" ]
+    [ "$ended_ms" -lt $((($1 + 5) * 1000)) ]
+    holds out.json "d['status'] == 'partial' and 'host ${hosts[2]} (rank 2) no longer answers' in d['reason']"
+    gone
+}
+
+@test "a link goes down: the document names the host, and the job ends within its deadline plus 5 s" {
+    link_down 3 13
+}
+
+@test "a link goes down: ssh notices it before a long deadline, and the document names the host" {
+    link_down 30 69
+    [ "$ended_ms" -lt 10000 ]
+}
+
 @test "a host without sshd is named" {
     sshd_up 2
     kill "${daemons[1]}"

@@ -59,12 +59,15 @@ PY
 @test "Open MPI: the doctor counts the cores of all ranks" { own_cores openmpi; }
 @test "MPICH: the doctor counts the cores of all ranks" { own_cores mpich; }
 
-# odd_host FLAVOUR: the last of three hosts has a wrong data folder. A finding that all hosts have is
+# odd_host FLAVOUR: the last of three hosts has a wrong data folder, smaller packets and another
+# congestion control. A finding that all hosts have is
 # one line, and the last host is named.
 odd_host() {
     needs "$1"
     load netns.bash
     hosts_up 3
+    ip -n "${hosts[2]}" link set eth0 mtu 1400
+    ip netns exec "${hosts[2]}" sh -c 'echo reno >/proc/sys/net/ipv4/tcp_congestion_control'
     # MPICH sometimes hangs in MPI_Finalize (netns.bats). The test then tries again.
     for _ in 1 2 3 4 5 6; do
         # shellcheck disable=SC2016 # the inner shell's
@@ -75,6 +78,10 @@ odd_host() {
     [ "$status" = 0 ] || { echo "$status: $output"; false; }
     grep "^WARN  ${hosts[2]}: data folder: .*DDPBENCH_DATA_DIR" <<<"$output"
     grep "^WARN  ${hosts[2]}: host: .*data folder" <<<"$output"
+    grep "^WARN  ${hosts[2]}: host: .*MTU" <<<"$output"
+    grep "^WARN  ${hosts[2]}: host: .*congestion control" <<<"$output"
+    grep "^OK    ${hosts[2]}: MTU: 1400 " <<<"$output"
+    grep '^OK    all 3 hosts: nic: eth0' <<<"$output"
     grep '^OK    all 3 hosts: shared memory: ' <<<"$output"
     # Each rank has its own number in the fact about the launcher.
     grep "^OK    all 3 hosts: launcher: .* (on rank 0; other ranks differ)" <<<"$output"

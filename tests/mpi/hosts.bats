@@ -90,6 +90,23 @@ explains_part() {
     explains_part mpich 4 '4*' 2,3
 }
 
+# over_tcp FLAVOUR: ranks of one host that use TCP have counters of TCP, but none of a network interface.
+over_tcp() {
+    needs "$1"
+    OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self mpi "$1" 2 "$ddpbench" allreduce --algorithm native --size 4 --placement in \
+        -n 100 -w 1 -q --json out.json
+    holds out.json 'p[0]["conditions"]["tcp_segments"] >= 100 and p[0]["conditions"]["retransmits"] is not None'
+    holds out.json 'p[0]["conditions"]["tcp_timeouts"] is not None and p[0]["conditions"]["nic_errors"] is None'
+}
+
+@test "Open MPI, one host over TCP: retransmissions are counted" {
+    over_tcp openmpi
+}
+
+@test "MPICH, one host over TCP: retransmissions are counted" {
+    over_tcp mpich
+}
+
 # alone FLAVOUR RANKS TABLE LARGER: each rank has a host of its own. --explain-auto prints the table with
 # lines "SIZE ALGORITHM", and a run uses the algorithm LARGER from 4 MiB on.
 alone() {

@@ -91,16 +91,37 @@ codes() {
     codes mpich
 }
 
-@test "Open MPI: a link that loses packets makes its points doubtful" {
+# counted HOST FILE LINE COLUMN: prints a counter of TCP of a host, for example snmp Tcp RetransSegs.
+counted() {
+    ip netns exec "$1" cat "/proc/net/$2" | awk -v line="$3:" -v column="$4" \
+        '$1 == line && !at { for (i = 2; i <= NF; i++) if ($i == column) at = i; next } $1 == line { print $at }'
+}
+
+# total LINE...: prints the sum of a counter over the hosts.
+total() {
+    local h sum=0
+    for h in "${hosts[@]}"; do
+        sum=$((sum + $(counted "$h" "$@")))
+    done
+    echo "$sum"
+}
+
+@test "Open MPI: a link that loses packets makes its points doubtful, and each host is counted once" {
     needs openmpi
     hosts_up 2
     for h in "${hosts[@]}"; do # a queue of 12 kB, which the sender overruns
         tc -n "$h" qdisc replace dev eth0 root tbf rate 50mbit burst 10kb limit 12kb || skip "no tbf here"
     done
-    mpi openmpi 2 "$ddpbench" allreduce --size 4,256K --placement in -n 5 -w 1 --order given --json out.json
+    mpi openmpi 4 "$ddpbench" allreduce --size 4,256K --algorithm native --placement in -n 5 -w 1 --order given --json out.json
     holds out.json '[q["conditions"]["retransmits"] is not None for q in p] == [True, True]'
     holds out.json '"retransmits" in p[1]["quality"] and p[1]["conditions"]["retransmits"] > 0'
-    holds out.json 'all(("retransmits" in q["quality"]) == (q["conditions"]["retransmits"] > 0) for q in p)'
+    holds out.json "all(0 < sum(q['conditions'][k] for q in p) <= n for k, n in {'retransmits': $(total snmp Tcp RetransSegs),
+        'tcp_segments': $(total snmp Tcp OutSegs)}.items())"
+    holds out.json "sum(q['conditions']['tcp_timeouts'] for q in p) <= $(total netstat TcpExt TCPTimeouts)"
+    holds out.json 'all(q["conditions"]["tcp_drops"] is not None and q["conditions"]["nic_errors"] == 0 for q in p)'
+    # The interface is the one that leads to the other host, though there is no default route.
+    holds out.json '[(h["nic"]["name"], h["nic"]["mtu"]) for h in d["world"]["hosts"]] == [("eth0", 1500)] * 2'
+    [ "$(json out.json 'd["world"]["hosts"][0]["congestion_control"]')" = "$(ip netns exec "${hosts[0]}" cat /proc/sys/net/ipv4/tcp_congestion_control)" ]
     valid out.json
 }
 

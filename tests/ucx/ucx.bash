@@ -22,6 +22,20 @@ start() {
     pids[r]=$!
 }
 
+# on_hosts EACH COMMAND...: starts EACH ranks on each of the hosts that hosts_up of netns.bash has made.
+# shellcheck disable=SC2016 # the inner shell's
+on_hosts() {
+    local each=$1 h i rank=0
+    shift
+    pids=()
+    for h in "${hosts[@]}"; do
+        for ((i = 0; i < each; i++, rank++)); do
+            prefix=(ip netns exec "$h" unshare --uts sh -c 'hostname "$0"; echo $$ >"$RANK.pid"; exec "$@"' "$h")
+            start "$rank" $((each * ${#hosts[@]})) "$i" "$each" "$@"
+        done
+    done
+}
+
 # finish: waits for all ranks, and prints their exit codes in order. Must run in the shell that started
 # the ranks.
 finish() {

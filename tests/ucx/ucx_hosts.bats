@@ -18,25 +18,11 @@ teardown() {
     hosts_down
 }
 
-# begin EACH COMMAND...: starts EACH ranks on each host.
-# shellcheck disable=SC2016 # the inner shell's
-begin() {
-    local each=$1 h i rank=0
-    shift
-    pids=()
-    for h in "${hosts[@]}"; do
-        for ((i = 0; i < each; i++, rank++)); do
-            prefix=(ip netns exec "$h" unshare --uts sh -c 'hostname "$0"; echo $$ >"$RANK.pid"; exec "$@"' "$h")
-            start "$rank" $((each * ${#hosts[@]})) "$i" "$each" "$@"
-        done
-    done
-}
-
 # correct EACH ARGUMENT...: all ranks succeed with right results, and the document names hosts and devices.
 correct() {
     local zeros
     zeros=$(printf '0 %.0s' $(seq $(($1 * ${#hosts[@]}))))
-    begin "$1" "$ddpbench" "${@:2}" -T 20 -q --json out.json
+    on_hosts "$1" "$ddpbench" "${@:2}" -T 20 -q --json out.json
     finish >codes
     [ "$(cat codes)" = "$zeros" ] || { tail ./*.out && false; }
     holds out.json "d['status'] == 'complete' and sum(q['check']['wrong'] for q in p) == 0"
@@ -60,7 +46,7 @@ correct() {
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
 loses() {
     hosts_up 4
-    begin 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
+    on_hosts 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
     lose "$1" "$2"
     [ "$codes" = "13 13 13 " ]
 }
@@ -91,7 +77,7 @@ loses() {
 @test "matrix: the directions from a host whose link is slow are the slowest, those to it are not" {
     hosts_up 3
     tc -n "${hosts[1]}" qdisc replace dev eth0 root tbf rate 20mbit burst 16kb latency 500ms || skip "no tbf here"
-    begin 1 "$ddpbench" matrix --backend ucx --size 64K -n 9 --max-time 0.2 -T 20 -q --json out.json
+    on_hosts 1 "$ddpbench" matrix --backend ucx --size 64K -n 9 --max-time 0.2 -T 20 -q --json out.json
     finish >codes
     [ "$(cat codes)" = "0 0 0 " ] || { tail ./*.out && false; }
     holds out.json "[e['host'] for e in d['matrix']['ends']] == [h['name'] for h in d['world']['hosts']]"

@@ -34,8 +34,7 @@ static struct ddp_point quiet_point(void)
                                      .ci95_lo = 9.1e6,
                                      .ci95_hi = 10.9e6};
     p.pingpong_ns[0] = p.pingpong_ns[1] = 300;
-    p.interference =
-        (struct ddp_interference){.involuntary_switches = 0, .retransmits = -1, .clock_MHz = 3000};
+    p.interference = (struct ddp_interference){.involuntary_switches = 0, .clock_MHz = 3000};
     p.check_elements = p.check_wrong = -1;
     return p;
 }
@@ -115,10 +114,14 @@ static void test_limits(void **state)
     r.hosts[0].load = 5.9;
     assert_int_equal(judge(&r, &p), 0);
 
-    p.interference.retransmits = 0;
-    assert_int_equal(judge(&r, &p), 0);
-    p.interference.retransmits = 1;
-    assert_int_equal(judge(&r, &p), BIT(RETRANSMITS));
+    for (int i = 0; i < DDP_NET_COUNTERS; i++) {
+        const bool is_normal = i == DDP_NET_SEGMENTS || i == DDP_NET_NIC_DROPS;
+        p = quiet_point();
+        p.network[i] = 0;
+        assert_int_equal(judge(&r, &p), 0);
+        p.network[i] = 1;
+        assert_int_equal(judge(&r, &p), is_normal ? 0 : BIT(RETRANSMITS));
+    }
     ddp_record_release(&r);
 }
 
@@ -252,7 +255,7 @@ static void test_document(void **state)
     ddp_quality_summary(&r, text, sizeof text);
     assert_string_equal(text, "");
     p.oversubscribed = true;
-    p.interference.retransmits = 7;
+    p.network[DDP_NET_RETRANSMITS] = 7;
     assert_int_equal(ddp_record_add_point(&r, &p, NULL, &err), 0);
     p = quiet_point();
     assert_int_equal(ddp_record_add_point(&r, &p, NULL, &err), 0);

@@ -1,0 +1,83 @@
+/* Facts and counters about the network of this host: its network interface (NIC), and TCP. They
+ * belong to the network namespace of this process, so they include the connections of other
+ * programs. A value that cannot be read is "" or -1, never a guess. */
+#ifndef DDP_BASE_NETWORK_H
+#define DDP_BASE_NETWORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_NIC_NAME_BYTES 16 /* IFNAMSIZ of Linux */
+
+struct ddp_nic {
+    char name[DDP_NIC_NAME_BYTES]; /* interface, for example "eth0"; "": none */
+    char driver[32];               /* "": a virtual interface has none */
+    int64_t speed_Mbps;            /* speed of the link; -1: a virtual interface has none */
+    int64_t mtu;                   /* largest packet, in bytes */
+};
+
+struct ddp_network_facts {
+    struct ddp_nic nic;
+    char congestion_control[24]; /* of TCP, for new connections: "cubic", ... */
+};
+
+/* Reads the facts. `nic` is the name of an interface, or "". `root` is the folder that contains
+ * proc/ and sys/: "" except in tests. */
+void ddp_network_facts_read(const char *root, const char *nic, struct ddp_network_facts *out);
+/* Writes the facts about an interface, for example "eth0 (mlx5_core), 25 Gbit/s, MTU 9000". `out`
+ * becomes "" if the interface has no name. */
+void ddp_nic_text(const struct ddp_nic *nic, char *out, size_t out_bytes);
+
+/* Counters of disturbances in the network. Each only grows while the host runs. */
+enum ddp_network_counter {
+    DDP_NET_SEGMENTS,    /* TCP segments that were sent, without those sent again */
+    DDP_NET_RETRANSMITS, /* TCP segments that were sent again */
+    DDP_NET_TIMEOUTS,    /* expired retransmission timers of TCP */
+    /* TCP segments that arrived, but were dropped because a receive buffer or queue was full. They
+     * do not include requests for new connections (ListenDrops). */
+    DDP_NET_TCP_DROPS,
+    DDP_NET_NIC_ERRORS, /* packets that the interface received or sent with errors */
+    /* Packets that the interface or Linux dropped. They include packets of protocols that no
+     * program on this host uses, so some of them are normal. */
+    DDP_NET_NIC_DROPS,
+    DDP_NET_COUNTERS
+};
+
+/* Reads the counters into out [DDP_NET_COUNTERS]. `root` and `nic` as in ddp_network_facts_read. Do
+ * not call this function in timed regions, because it opens files. */
+void ddp_network_count(const char *root, const char *nic, int64_t *out);
+/* Replaces the counters after [DDP_NET_COUNTERS] by their differences to `before`. If one of the
+ * two values is unknown, the difference is unknown. */
+void ddp_network_count_since(const int64_t *before, int64_t *after);
+
+/* An address of an interface of this host. */
+struct ddp_nic_address {
+    char name[DDP_NIC_NAME_BYTES]; /* of the interface */
+    unsigned char bytes[16];       /* in network byte order; IPv4 uses 4 of them */
+    int32_t family;                /* AF_INET or AF_INET6; 0: no address */
+};
+
+/* Writes the addresses of the interfaces that are up to out [most]. Leaves out the loopback
+ * interface and IPv6 addresses that are valid on one link only. Returns their number. */
+int ddp_nic_addresses(struct ddp_nic_address *out, int most);
+/* Finds the interface over which packets to an address leave this host. Sends nothing. own [n]:
+ * the addresses of this host. Returns an index of `own`, or -1 if there is no route or `to` is an
+ * address of this host. */
+int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n);
+/* Writes the name of the interface of the default route, or "" if there is none. */
+void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
+
+/* Finds out which hosts answer. Sets answers[i] to whether the host with the address to[i] accepts
+ * or refuses a TCP connection before the timeout. It opens n sockets. A firewall may drop the
+ * requests, so a host that has never answered is not necessarily down. */
+void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns, bool *answers);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
