@@ -74,7 +74,7 @@ check: ## lint, build and run every test
 	+$(if $(CI),$(Q)$(SUBMAKE) fuzz-together FUZZ_SECONDS=20)
 
 # The complete grids, and messages beyond 2^31 bytes, which need 9 GB of memory.
-GRID_BIN = $(filter %/test_coll_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))
+GRID_BIN = $(filter %/test_coll_grid %/test_split_grid %/test_coll_groups %/test_coll_huge,$(UNIT_BIN))
 .PHONY: grid
 grid: $(GRID_BIN) $(MODULES) ## test every combination in the grids of the collectives
 	$(Q)for t in $(GRID_BIN); do CMOCKA_MESSAGE_OUTPUT=TAP $$t --full || exit 1; done

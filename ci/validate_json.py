@@ -69,6 +69,8 @@ def point_errors(point):
             found.append(f"algbw_GBps: {point['algbw_GBps']}, but size/time is {algbw}")
         n = point["ranks"]
         busbw = algbw * FACTORS.get(point["collective"], lambda n: (n - 1) / n)(n)
+        if point.get("busiest_bytes"):
+            busbw = algbw * point["busiest_bytes"] / point["size_bytes"]
         if point["busbw_GBps"] is not None and not close(busbw, point["busbw_GBps"]):
             found.append(f"busbw_GBps: {point['busbw_GBps']}, but algbw x factor is {busbw}")
     if point["effective_GBps"] is not None:

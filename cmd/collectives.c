@@ -194,6 +194,30 @@ static const struct ddp_opt plain[] = {
     DDP_OPT_END,
 };
 
+static const struct ddp_opt split_rows[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_HEADING("Operation"),
+    DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
+            "sizes of the parts: even; zipf:S, where each rank has its own random order of the "
+            "receivers (see --seed) and the k-th gets a share proportional to 1/k^S; or a FILE "
+            "with one row per rank of the weights of what it sends to each rank",
+            .brief = "sizes of the parts: even, zipf:S, or a FILE"),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
+    DDP_OPT_END,
+};
+
+static const struct ddp_opt parts_rows[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_HEADING("Operation"),
+    DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
+            "sizes of the ranks' parts: even; zipf:S, where the k-th rank in a random order (see "
+            "--seed) has a share proportional to 1/k^S; or a FILE with one row of the weights of "
+            "the ranks",
+            .brief = "sizes of the parts: even, zipf:S, or a FILE"),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
+    DDP_OPT_END,
+};
+
 static const struct ddp_opt with_op[] = {
     DDP_OPT_INCLUDE(data_rows, 0),
     DDP_OPT_INCLUDE(op_rows, 0),
@@ -368,6 +392,10 @@ static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
     v->bench.coll = coll;
     DDP_TRY(ddp_plan_parse_groups(v->groups, &v->bench, err));
     v->bench.seed = v->world.seed;
+    if (v->split != NULL)
+        DDP_TRY(ddp_split_parse(v->split, &v->bench.split, err));
+    if (v->bench.split.path != NULL)
+        v->world.protected_path[v->world.protected_count++] = v->bench.split.path;
     for (int i = 0; i < v->world.ranks.n; i++) {
         int of_a_group;
         DDP_TRY(ddp_plan_group_ranks(&v->bench, (int)v->world.ranks.v[i], &of_a_group, err));
@@ -610,6 +638,30 @@ COLLECTIVE(all_to_all, "all-to-all", "every rank sends a chunk to every rank", p
            NAMES("all_to_all", "alltoall"), .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
            .examples = "  ddpbench all-to-all --size 64M\n"
                        "  ddpbench all-to-all --ranks 2,4,8 --size 1M\n");
+
+COLLECTIVE(all_to_all_v, "all-to-all-v", "every rank sends parts of different sizes to all ranks",
+           split_rows, NAMES("all_to_all_v", "alltoallv", "MPI_Alltoallv"),
+           .details = ITERATION
+           "A size is the mean size of the buffers that the ranks send. It is rounded down\n"
+           "to whole chunks of the even split. The numbers in a FILE are weights: they are\n"
+           "scaled to the size, rows with larger sums belong to ranks that send more, and 0\n"
+           "makes an empty part. The bus bandwidth counts the bytes of the busiest rank, and\n"
+           "`imbalance` in the record is their ratio to the mean of the ranks. All-to-all-v\n"
+           "does not work in place.\n" VERIFIED,
+           .examples = "  ddpbench all-to-all-v --size 64M --split zipf:1.2\n"
+                       "  ddpbench all-to-all-v --ranks 4 --split tokens.txt --json out.json\n");
+
+COLLECTIVE(all_gather_v, "all-gather-v",
+           "every rank receives parts of different sizes of all ranks", parts_rows,
+           NAMES("all_gather_v", "allgatherv", "MPI_Allgatherv"),
+           .details = ITERATION
+           "A size is that of all parts together. It is rounded down to whole chunks of the\n"
+           "even split. The numbers in a FILE are weights, and 0 makes an empty part. The\n"
+           "bus bandwidth counts the bytes of the rank that receives most, and `imbalance`\n"
+           "in the record is their ratio to the mean of the ranks. All-gather-v does not\n"
+           "work in place.\n" VERIFIED,
+           .examples = "  ddpbench all-gather-v --size 64M --split zipf:1.2\n"
+                       "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
            .details = ITERATION SIZE_OF_CHUNKS VERIFIED,

@@ -48,7 +48,7 @@ static void explain_busbw(FILE *out)
           "\n"
           "S is the buffer each rank holds (allreduce, broadcast, reduce, send-recv), or n\n"
           "times the chunk of one rank (reduce-scatter, all-gather, all-to-all, gather,\n"
-          "scatter).\n"
+          "scatter), or the mean size of what a rank sends (all-to-all-v).\n"
           "\n"
           "Why 2(n-1)/n for allreduce: to sum one element, the values of n-1 ranks must be\n"
           "sent somewhere, and the sum must then be sent to n-1 ranks. That is 2(n-1)\n"
@@ -56,6 +56,16 @@ static void explain_busbw(FILE *out)
           "Why (n-1)/n: S consists of n chunks, and a rank that sends or receives all of\n"
           "them needs no transfer for its own chunk. Why 1: all of S crosses the busiest\n"
           "link once.\n"
+          "\n"
+          "In all-to-all-v and all-gather-v parts may have different sizes (--split). B is\n"
+          "the largest number of bytes that any rank receives from other ranks or, only in\n"
+          "an all-to-all-v, sends to them. busbw is B / t, so it counts the bytes that were\n"
+          "moved. The imbalance is B divided by the mean number of bytes that a rank\n"
+          "receives from other ranks. If all parts are equal, the imbalance is 1, and busbw\n"
+          "is algbw * (n-1)/n. With --split zipf:S a rank of an all-to-all-v has a random\n"
+          "order of the receivers, which depends on --seed. The k-th receiver gets a share\n"
+          "proportional to 1/k^S. In an all-gather-v the k-th rank in a random order has\n"
+          "such a share.\n"
           "\n",
           out);
     fprintf(out,

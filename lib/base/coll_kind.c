@@ -5,18 +5,25 @@
 #include <string.h>
 
 const char *const ddp_coll_names[] = {
-    [DDP_ALLREDUCE] = "allreduce",   [DDP_REDUCE_SCATTER] = "reduce-scatter",
-    [DDP_ALL_GATHER] = "all-gather", [DDP_BROADCAST] = "broadcast",
-    [DDP_REDUCE] = "reduce",         [DDP_ALL_TO_ALL] = "all-to-all",
-    [DDP_GATHER] = "gather",         [DDP_SCATTER] = "scatter",
-    [DDP_SEND_RECV] = "send-recv",   [DDP_BARRIER] = "barrier",
+    [DDP_ALLREDUCE] = "allreduce",
+    [DDP_REDUCE_SCATTER] = "reduce-scatter",
+    [DDP_ALL_GATHER] = "all-gather",
+    [DDP_BROADCAST] = "broadcast",
+    [DDP_REDUCE] = "reduce",
+    [DDP_ALL_TO_ALL] = "all-to-all",
+    [DDP_ALL_TO_ALL_V] = "all-to-all-v",
+    [DDP_ALL_GATHER_V] = "all-gather-v",
+    [DDP_GATHER] = "gather",
+    [DDP_SCATTER] = "scatter",
+    [DDP_SEND_RECV] = "send-recv",
+    [DDP_BARRIER] = "barrier",
     [DDP_COLL_COUNT] = NULL,
 };
 
 /* The factor busbw / algbw of n ranks is `whole` + `shards` * (n - 1) / n. */
 static const struct {
     int whole, shards;
-    bool reduces, has_root, no_in_place;
+    bool reduces, has_root, no_in_place, has_split;
 } colls[DDP_COLL_COUNT] = {
     [DDP_ALLREDUCE] = {.shards = 2, .reduces = true},
     [DDP_REDUCE_SCATTER] = {.shards = 1, .reduces = true},
@@ -24,6 +31,8 @@ static const struct {
     [DDP_BROADCAST] = {.whole = 1, .has_root = true},
     [DDP_REDUCE] = {.whole = 1, .reduces = true, .has_root = true},
     [DDP_ALL_TO_ALL] = {.shards = 1},
+    [DDP_ALL_TO_ALL_V] = {.shards = 1, .no_in_place = true, .has_split = true},
+    [DDP_ALL_GATHER_V] = {.shards = 1, .no_in_place = true, .has_split = true},
     [DDP_GATHER] = {.shards = 1, .has_root = true},
     [DDP_SCATTER] = {.shards = 1, .has_root = true},
     [DDP_SEND_RECV] = {.whole = 1, .no_in_place = true},
@@ -61,6 +70,10 @@ int ddp_coll_parse(const char *name)
     for (int i = 0; i < DDP_COLL_COUNT; i++)
         if (same_letters(name, ddp_coll_names[i]))
             return i;
+    if (strcmp(name, "MPI_Alltoallv") == 0)
+        return DDP_ALL_TO_ALL_V;
+    if (strcmp(name, "MPI_Allgatherv") == 0)
+        return DDP_ALL_GATHER_V;
     return strcmp(name, "bcast") == 0 ? DDP_BROADCAST : -1;
 }
 
@@ -77,6 +90,11 @@ bool ddp_coll_has_root(enum ddp_coll coll)
 bool ddp_coll_has_in_place(enum ddp_coll coll)
 {
     return !colls[coll].no_in_place;
+}
+
+bool ddp_coll_has_split(enum ddp_coll coll)
+{
+    return colls[coll].has_split;
 }
 
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks)

@@ -10,7 +10,15 @@
  *   allreduce                    2(n-1)/n: every rank sends this multiple of S
  *   reduce-scatter, all-gather,
  *   all-to-all, gather, scatter  (n-1)/n: the busiest rank sends or receives this share of S
- *   broadcast, reduce, send-recv 1 */
+ *   broadcast, reduce, send-recv 1
+ *
+ * In an all-to-all-v a rank may send a different number of bytes to each rank, and in an
+ * all-gather-v the ranks may have parts of different sizes. S of an all-to-all-v is the mean size
+ * of the send buffers of the ranks, and S of an all-gather-v is the size of all parts together. The
+ * busiest rank exchanges B bytes with other ranks. In an all-to-all-v, B is the largest number of
+ * bytes that any rank sends to other ranks, or receives from them. In an all-gather-v, B is the
+ * largest number of bytes that any rank receives from other ranks. busbw is B / t, so it counts the
+ * bytes that were really moved. If all parts are equal, B / t is algbw * (n-1)/n. */
 #ifndef DDP_BASE_COLL_KIND_H
 #define DDP_BASE_COLL_KIND_H
 
@@ -27,6 +35,8 @@ enum ddp_coll {
     DDP_BROADCAST,
     DDP_REDUCE,
     DDP_ALL_TO_ALL,
+    DDP_ALL_TO_ALL_V,
+    DDP_ALL_GATHER_V,
     DDP_GATHER,
     DDP_SCATTER,
     DDP_SEND_RECV,
@@ -46,7 +56,10 @@ bool ddp_coll_reduces(enum ddp_coll coll);
 bool ddp_coll_has_root(enum ddp_coll coll);
 /* Returns whether the collective has an in-place form (coll/coll.h). */
 bool ddp_coll_has_in_place(enum ddp_coll coll);
-/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. */
+/* Returns whether parts may have different sizes: all-to-all-v and all-gather-v. */
+bool ddp_coll_has_split(enum ddp_coll coll);
+/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. For collectives
+ * with a split the factor holds if all parts are equal. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 
 #ifdef __cplusplus

@@ -303,6 +303,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
     switch (s->coll) {
     case DDP_ALLREDUCE:
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V: /* size_bytes is the mean of the ranks */
     case DDP_SEND_RECV:
         /* As many bytes are read as written. In place, a rank keeps its own chunk of an
          * all-to-all, and the other chunks are both read and written. */
@@ -323,6 +324,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
         out->overwrites = inside;
         break;
     case DDP_ALL_GATHER:
+    case DDP_ALL_GATHER_V:
     case DDP_BROADCAST: /* all ranks together read the message once, and each stores it */
         out->writes = (int)n - inside;
         break;
@@ -403,9 +405,9 @@ static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost,
 {
     const size_t some = DDP_MIN((size_t)s->size_bytes, MOST_BYTES);
     const struct work w = {.bound = b, .length = some, .bytes = some, .run = shift};
-    const double sent = cost->modelled
-                            ? cost->sent_bytes
-                            : (double)s->size_bytes * ddp_coll_busbw_factor(s->coll, s->ranks);
+    /* If parts have different sizes, a rank may receive more than any rank sends. */
+    const double sent = cost->modelled && !ddp_coll_has_split(s->coll) ? cost->sent_bytes
+                                                                       : ddp_point_busiest_bytes(s);
     double ns = NAN;
     DDP_TRY(time_of(&w, &ns, err));
     out->kind = "point-to-point";

@@ -2,11 +2,15 @@
 
 #include "base/mem.h"
 #include "bench/operands.h"
+#include "bench/split_table.h"
+#include "coll/coll_split.h"
 #include "comm/backend.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
 
 #define POISON 0xA5 /* fills the result buffer before an operation */
+/* Bytes that are checked behind the received data. */
+#define GUARD_BYTES ((size_t)64)
 
 static unsigned char *at_element(void *buffer, const struct ddp_operands *o, size_t element)
 {
@@ -33,7 +37,7 @@ static void find_input(struct ddp_operands *o, size_t count)
     if (coll == DDP_BARRIER || (!is_root && (coll == DDP_BROADCAST || coll == DDP_SCATTER)))
         return;
     o->input_first = sends_part(coll) ? (size_t)o->rank * o->part : 0;
-    o->input_count = sends_part(coll) ? o->part : count;
+    o->input_count = sends_part(coll) || coll == DDP_ALL_GATHER_V ? o->part : count;
 }
 
 static bool averages_first(const struct ddp_point_spec *spec)
@@ -63,6 +67,24 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     o->args.send = o->in_place && sends_part(spec->coll) ? at_element(a, o, own) : a;
     o->args.recv = !o->in_place ? b : receives_part(spec->coll) ? (void *)at_element(a, o, own) : a;
     find_input(o, (size_t)spec->count);
+}
+
+/* Returns the number of elements that this rank receives if there is a split. */
+static size_t split_received(const struct ddp_operands *o)
+{
+    size_t sum = 0;
+    for (int r = 0; r < o->ranks; r++)
+        sum += ddp_split_part(&o->args, o->ranks, r, o->rank);
+    return sum;
+}
+
+void ddp_operands_split(struct ddp_operands *o, const size_t *split)
+{
+    struct ddp_split_load load;
+    ddp_split_loads(o->args.coll, split, o->ranks, &load);
+    o->args.split = split;
+    o->input_count = ddp_split_send_at(&o->args, o->ranks, o->rank, o->ranks);
+    o->full_bytes = load.largest * ddp_dtype_size(o->args.dtype);
 }
 
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on)
@@ -157,18 +179,21 @@ static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, s
     return *at < end ? DDP_MIN(end - *at, DDP_VERIFY_BLOCK - *at % DDP_VERIFY_BLOCK) : 0;
 }
 
-/* Returns the number of the last block of the full buffer. */
-static size_t last_block(const struct ddp_operands *o)
+/* Returns the number of the last block of the full buffer. If there is a split, this is the send
+ * array of rank `src`. */
+static size_t last_block(const struct ddp_operands *o, int src)
 {
-    const size_t count = o->full_bytes / ddp_dtype_size(o->args.dtype);
+    const size_t count = ddp_coll_has_split(o->args.coll)
+                             ? ddp_split_send_at(&o->args, o->ranks, src, o->ranks)
+                             : o->full_bytes / ddp_dtype_size(o->args.dtype);
     return count > 0 ? (count - 1) / DDP_VERIFY_BLOCK : 0;
 }
 
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round)
 {
-    const size_t end = o->input_first + o->input_count;
+    const size_t end = o->input_first + o->input_count, last = last_block(o, o->rank);
     ddp_operands_restore(o);
-    for (size_t at = o->input_first, n; (n = next_range(o, &at, end, last_block(o))) > 0; at += n)
+    for (size_t at = o->input_first, n; (n = next_range(o, &at, end, last)) > 0; at += n)
         write_input(
             o, o->in_place ? at_element(o->a, o, at) : at_element(o->a, o, at - o->input_first), at,
             n, round);
@@ -179,8 +204,9 @@ void ddp_operands_refill(const struct ddp_operands *o, uint64_t round)
 struct comparison {
     const struct ddp_operands *o;
     const unsigned char *recv;
-    size_t first;
-    int src; /* the rank whose input is expected; -1: the reduction over all ranks */
+    size_t first, count;
+    size_t last; /* number of the last block, from last_block() */
+    int src;     /* the rank whose input is expected; -1: the reduction over all ranks */
     uint64_t round;
 };
 
@@ -219,7 +245,7 @@ static int compare_there(const struct comparison *c, int64_t *elements, bool *sa
     uint64_t *wrong = on->stage;
     size_t at = c->first, n;
     on->device->streams->fill(on->stream, on->wrong, 0, sizeof *wrong);
-    for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+    for (; (n = next_range(o, &at, c->first + c->count, c->last)) > 0; at += n) {
         *elements += (int64_t)n;
         on->device->stream_kernels->count_wrong(on->stream, c->recv + (at - c->first) * bytes,
                                                 &result, at, n, on->wrong);
@@ -230,7 +256,7 @@ static int compare_there(const struct comparison *c, int64_t *elements, bool *sa
     return 0;
 }
 
-/* Compares o->part elements, or those of them that o->stride selects. Adds the number of compared
+/* Compares c->count elements, or those of them that o->stride selects. Adds the number of compared
  * elements to *elements. */
 static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong,
                    struct ddp_err *err)
@@ -247,7 +273,7 @@ static int compare(const struct comparison *c, int64_t *elements, int64_t *wrong
             return 0;
         }
     }
-    for (; (n = next_range(o, &at, c->first + o->part, last_block(o))) > 0; at += n) {
+    for (; (n = next_range(o, &at, c->first + c->count, c->last)) > 0; at += n) {
         const unsigned char *recv = c->recv + (at - c->first) * bytes;
         n = DDP_MIN(n, piece(o));
         *elements += (int64_t)n;
@@ -270,6 +296,39 @@ static void find_result(const struct ddp_operands *o, size_t *first, int *src)
                                            : o->args.root;
 }
 
+/* Checks the bytes behind the data that this rank received. */
+static int check_guard(const struct ddp_operands *o, size_t received, struct ddp_err *err)
+{
+    const size_t end = received * ddp_dtype_size(o->args.dtype);
+    const size_t bytes = DDP_MIN(GUARD_BYTES, o->full_bytes - end);
+    const unsigned char *guard = (const unsigned char *)o->args.recv + end;
+
+    if (o->on) {
+        o->on->device->copy(o->on->stage, guard, bytes);
+        guard = o->on->stage;
+    }
+    for (size_t i = 0; i < bytes; i++)
+        if (guard[i] != POISON)
+            return ddp_fail(err, DDP_EDATA,
+                            "rank %d: byte %zu behind the received data has changed", o->rank, i);
+    return 0;
+}
+
+/* Compares the parts that this rank receives in an all-to-all-v or an all-gather-v. */
+static int verify_split(const struct ddp_operands *o, uint64_t round, int64_t *elements,
+                        int64_t *wrong, struct ddp_err *err)
+{
+    struct comparison c = {.o = o, .recv = o->args.recv, .round = round};
+    for (c.src = 0; c.src < o->ranks; c.src++) {
+        c.first = ddp_split_send_at(&o->args, o->ranks, c.src, o->rank);
+        c.count = ddp_split_part(&o->args, o->ranks, c.src, o->rank);
+        c.last = last_block(o, c.src);
+        DDP_TRY(compare(&c, elements, wrong, err));
+        c.recv += c.count * ddp_dtype_size(o->args.dtype);
+    }
+    return check_guard(o, split_received(o), err);
+}
+
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err)
 {
@@ -281,7 +340,13 @@ int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *e
     if (coll == DDP_BARRIER ||
         ((coll == DDP_REDUCE || coll == DDP_GATHER) && o->rank != o->args.root))
         return 0;
-    struct comparison c = {.o = o, .recv = o->args.recv, .round = round};
+    if (ddp_coll_has_split(coll))
+        return verify_split(o, round, elements, wrong, err);
+    struct comparison c = {.o = o,
+                           .recv = o->args.recv,
+                           .count = o->part,
+                           .last = last_block(o, o->rank),
+                           .round = round};
     if (!all_parts) {
         find_result(o, &c.first, &c.src);
         return compare(&c, elements, wrong, err);

@@ -38,7 +38,9 @@ struct ddp_operands {
     void *a, *b;
     const struct ddp_operands_device *on; /* NULL: a and b are host memory */
     size_t full_bytes;
-    size_t part; /* elements of one rank's chunk; all elements if there are no chunks */
+    /* Elements of one rank's chunk, or all elements if there are no chunks. If there is
+     * a table of part sizes, the parts have other sizes. */
+    size_t part;
     /* The elements that this rank contributes. input_count is 0 if there are none. */
     size_t input_first, input_count;
     bool in_place;
@@ -57,6 +59,10 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
  * wrong element, or if a result may have rounding errors, the host compares the data. *on is
  * borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
+/* Sets the table of an all-to-all-v or an all-gather-v (bench/split_table.h). Without this call
+ * every rank sends equal parts to all ranks. a and b must have room for the largest array of any
+ * rank. *split is borrowed. */
+void ddp_operands_split(struct ddp_operands *o, const size_t *split);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
  * value. */
 void ddp_operands_fill(const struct ddp_operands *o, uint64_t round);
@@ -66,11 +72,12 @@ void ddp_operands_restore(const struct ddp_operands *o);
 /* Writes the input of `round` to the blocks that o->stride selects. The other blocks keep their
  * input. In place, the whole input is restored first. The result buffer is not poisoned. */
 void ddp_operands_refill(const struct ddp_operands *o, uint64_t round);
-/* Compares this rank's result with the expected one, in the blocks that o->stride selects.
- * *elements: number of elements compared. Returns DDP_EDATA as in verify.h. *wrong is
- * then the number of wrong elements in the first array or chunk that is wrong. If o->stride is
- * above 1, it is the number in the first block that is wrong. On a device it may be the number in
- * the first piece of the staging memory that is wrong. */
+/* Compares this rank's result with the expected one, in the blocks that o->stride selects. If parts
+ * may have different sizes, also checks that the 64 bytes behind the received data still have the
+ * poison value, as far as the buffer reaches. *elements: number of elements compared. Returns
+ * DDP_EDATA as in verify.h. *wrong is then the number of wrong elements in the first array or chunk
+ * that is wrong. If o->stride is above 1, it is the number in the first block that is wrong. On a
+ * device it may be the number in the first piece of the staging memory that is wrong. */
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -1,6 +1,7 @@
 /* The plan: turns options into points. */
 #include "bench/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,6 +448,8 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     s->memory = plan->memory;
     s->overlap = o->overlap;
     snprintf(s->backend, sizeof s->backend, "%s", backend);
+    if (ddp_coll_has_split(o->coll))
+        snprintf(s->split, sizeof s->split, "%s", o->split.name);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
         add_small(o, s->dtype, ranks, sizes, plan);
@@ -464,6 +467,43 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
         }
     }
     describe_rounding(o, &rounding, ranks, plan);
+}
+
+/* Checks that the split, if the collective has one, fits the ranks. least: ranks in the smallest
+ * group. */
+static int check_split(const struct ddp_bench_options *o, int ranks, int least, struct ddp_err *err)
+{
+    if (!ddp_coll_has_split(o->coll))
+        return 0;
+    if (o->split.kind != DDP_SPLIT_EVEN && least != ranks)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--split %s cannot be combined with --groups of different sizes",
+                        o->split.kind == DDP_SPLIT_FILE ? "FILE" : o->split.name);
+    return ddp_split_check_ranks(&o->split, ranks, err);
+}
+
+/* If the collective has a split, sets the loads of all points, and the size of the largest
+ * array. */
+static int add_split_loads(const struct ddp_bench_options *o, int ranks,
+                           struct ddp_bench_plan *plan, struct ddp_err *err)
+{
+    size_t *table;
+    if (!ddp_coll_has_split(o->coll))
+        return 0;
+    DDP_TRY(DDP_NEW(&table, (size_t)ranks * (size_t)ranks, err));
+    for (int i = 0; i < plan->count; i++) {
+        struct ddp_point_spec *s = &plan->points[i];
+        const uint64_t elem = ddp_dtype_size(s->dtype);
+        struct ddp_split_load load;
+        ddp_split_fill(&o->split, o->coll, (uint64_t)o->seed, ranks, s->count / (size_t)ranks,
+                       table);
+        ddp_split_loads(o->coll, table, ranks, &load);
+        s->busiest_bytes = load.busiest * elem;
+        s->imbalance = load.mean > 0 ? (double)load.busiest / load.mean : NAN;
+        plan->buffer_bytes = DDP_MAX(plan->buffer_bytes, load.largest * elem);
+    }
+    free(table);
+    return 0;
 }
 
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
@@ -527,6 +567,7 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
     if (o->root < 0 || o->root >= least)
         return ddp_fail(err, DDP_EUSAGE, "--root %lld is out of range: there are %d ranks",
                         (long long)o->root, least);
+    DDP_TRY(check_split(o, ranks, least, err));
     DDP_TRY(choose_memory(o->memory, backend, &plan.memory, err));
     plan.all_algorithms = o->algorithms.n > 0 && strcmp(o->algorithms.v[0], "all") == 0;
     plan.all_dtypes = o->dtypes.n == DDP_DTYPE_COUNT; /* check_twice has rejected duplicates */
@@ -544,6 +585,11 @@ int ddp_plan_make(const struct ddp_bench_options *o, const char *backend, int ra
         goto out_sizes;
     DDP_TRY_GOTO(DDP_NEW(&plan.points, (size_t)rc, err), out_sizes);
     expand(o, backend, ranks, algorithms, &sizes, &plan);
+    rc = add_split_loads(o, ranks, &plan, err);
+    if (rc != 0) {
+        ddp_plan_release(&plan);
+        goto out_sizes;
+    }
     const struct ddp_backend *where = ddp_backend_find(backend);
     const bool on_device = where && (where->caps & DDP_CAP_DEVICE);
     plan.host_bytes = on_device && !ddp_plan_reduces(o)

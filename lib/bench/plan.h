@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/opt.h"
+#include "bench/split_table.h"
 #include "comm/backend.h"
 #include "compress/compress.h"
 #include "record/record.h"
@@ -78,6 +79,7 @@ struct ddp_bench_options {
      * data is not cut into chunks. */
     struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
+    struct ddp_split split;          /* --split of collectives that have it */
     bool break_even; /* measure the break-even density, which takes the time of several points */
 };
 
@@ -88,7 +90,7 @@ enum ddp_order { DDP_ORDER_RANDOM, DDP_ORDER_GIVEN, DDP_ORDER_COUNT };
 struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
     int count;
-    uint64_t buffer_bytes; /* largest single buffer */
+    uint64_t buffer_bytes; /* largest single buffer of any rank */
     /* Host memory for each of the two buffers. It is buffer_bytes, but less for buffers in the
      * memory of a GPU. */
     uint64_t host_bytes;

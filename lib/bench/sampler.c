@@ -50,6 +50,7 @@ struct ddp_sampler {
     int measured;
     /* Scratch: duration [iters] for overlap, chunk [size][DDP_SLOWEST_CHUNK]. */
     int64_t *duration, *chunk;
+    size_t *split;      /* [size][size]: part sizes of the current point (bench/split_table.h) */
     int64_t page_bytes; /* page size of buffer a; -1: not known */
     struct ddp_iterations *iterations;
     struct ddp_bound *bound;
@@ -82,13 +83,19 @@ static struct ddp_comm *operation_comm(const struct ddp_sampler *s)
     return s->async ? ddp_async_comm(s->async) : s->group;
 }
 
-/* Sets *out to the arrays of a point. */
+/* Sets *out to the arrays of a point. The table of part sizes stays valid until the next
+ * call. */
 static void point_operands(const struct ddp_sampler *s, const struct ddp_point_spec *spec,
                            struct ddp_operands *out)
 {
     ddp_operands_init(out, spec, s->group->rank, s->group->size, s->a, s->b);
     if (s->device)
         ddp_operands_on(out, &s->on);
+    if (ddp_coll_has_split(spec->coll)) {
+        ddp_split_fill(&s->options->split, spec->coll, (uint64_t)s->options->seed, s->group->size,
+                       out->part, s->split);
+        ddp_operands_split(out, s->split);
+    }
 }
 
 /* Prepares the collective of a point. Returns DDP_EUNAVAIL if its algorithm cannot run. Not
@@ -192,6 +199,8 @@ static int alloc_arrays(struct ddp_sampler *s, struct ddp_err *err)
     DDP_TRY(DDP_NEW(&s->skip, points, err));
     DDP_TRY(DDP_NEW(&s->order, points, err));
     DDP_TRY(DDP_NEW(&s->plan_position, points, err));
+    if (ddp_coll_has_split(s->options->coll))
+        DDP_TRY(DDP_NEW(&s->split, size * size, err));
     return ddp_iterations_create(s->comm, s->options, &s->iterations, err);
 }
 
@@ -368,6 +377,7 @@ void ddp_sampler_destroy(struct ddp_sampler *s)
     free(s->plan_position);
     free(s->duration);
     free(s->chunk);
+    free(s->split);
     free(s);
 }
 
@@ -531,8 +541,7 @@ static int run_timed(struct measurement *m, struct ddp_err *err)
 
 /* Sets the number of bytes sent by the rank that sends most. The bytes are counted if the algorithm
  * sends messages. They are modelled if ranks read each other's memory, or if a library communicates
- * internally. The model is the minimum that a rank must exchange: the size times the collective's
- * busbw factor. */
+ * internally. The model is the minimum that the busiest rank must exchange. */
 static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = m->s->comm;
@@ -545,10 +554,7 @@ static int wire_bytes(struct measurement *m, struct ddp_point *out, struct ddp_e
      * shared memory, which send nothing. */
     bool hidden = !(m->coll.alg->needs & DDP_NEEDS_MESSAGES);
     out->wire_counted = most > 0 || m->spec->ranks == 1 || !hidden;
-    out->wire_bytes_per_rank =
-        out->wire_counted
-            ? (double)most
-            : (double)m->spec->size_bytes * ddp_coll_busbw_factor(m->spec->coll, m->spec->ranks);
+    out->wire_bytes_per_rank = out->wire_counted ? (double)most : ddp_point_busiest_bytes(m->spec);
     return 0;
 }
 

@@ -1,5 +1,6 @@
-/* All-to-all "pairwise": in each step a rank sends to at most one rank and receives from at most
- * one rank. After all steps the rank has exchanged data with all ranks.
+/* All-to-all, all-to-all-v and all-gather-v "pairwise": in each step a rank sends to at most one
+ * rank and receives from at most one rank. After all steps the rank has exchanged data with all
+ * ranks.
  *
  * Out of place, in step s rank r sends one chunk to rank r + s and receives one chunk from rank r -
  * s (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
@@ -10,8 +11,14 @@
  * rank is idle in one step. A rank sends (n-1) S bytes in n-1 messages, or in fragments of
  * DDP_FRAGMENT_BYTES in place. Memory traffic (DDP_COST_MOVE in coll_p2p.h): n(n-1) chunks move.
  * Out of place, each rank also copies its own chunk. In place, each rank copies every chunk that it
- * sends. */
+ * sends.
+ *
+ * All-to-all-v and all-gather-v run out of place, with one message for each part that is not empty.
+ * All-gather-v needs no ring, because every rank can send its part to all ranks. */
+#include <stdlib.h>
+
 #include "coll/coll_p2p.h"
+#include "coll/coll_split.h"
 
 static size_t pairwise_scratch_bytes(const struct ddp_comm *comm,
                                      const struct ddp_coll_shape *shape)
@@ -88,3 +95,89 @@ const struct ddp_coll_alg ddp_alg_all_to_all_pairwise = {
     .run = pairwise_run,
     .path = pairwise_path,
 };
+
+/* Runs all-to-all-v and all-gather-v. The offsets are updated from step to step, so a call takes no
+ * scratch. */
+static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                     struct ddp_err *err)
+{
+    (void)scratch;
+    const int n = comm->size, me = comm->rank;
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const bool is_shared = args->coll == DDP_ALL_GATHER_V; /* all ranks get the same part */
+    size_t send_at = ddp_split_send_at(args, n, me, me), recv_at = 0, received = 0;
+
+    for (int r = 0; r < n; r++) {
+        recv_at = r == me ? received : recv_at;
+        received += ddp_split_part(args, n, r, me);
+    }
+    ddp_coll_copy(comm, ddp_at(args->recv, recv_at, elem), ddp_at(args->send, send_at, elem),
+                  ddp_split_part(args, n, me, me) * elem, false);
+    for (int step = 1; step < n; step++) {
+        const int after = ddp_rank_at(me, step, n), before = ddp_rank_at(me, -step, n);
+        const size_t in = ddp_split_part(args, n, before, me);
+        send_at = after == 0 || is_shared ? 0 : send_at + ddp_split_part(args, n, me, after - 1);
+        recv_at = (before == n - 1 ? received : recv_at) - in;
+        const struct ddp_p2p_move move = {
+            .dst = after,
+            .out = ddp_at(args->send, send_at, elem),
+            .out_bytes = ddp_split_part(args, n, me, after) * elem,
+            .src = before,
+            .in = ddp_at(args->recv, recv_at, elem),
+            .in_bytes = in * elem,
+        };
+        DDP_TRY(ddp_p2p_exchange(comm, &move, err));
+    }
+    return 0;
+}
+
+/* A rank begins a step when its own last step has ended. A message begins when both ranks are in
+ * the step. `end` [2][ranks] has the bytes that went before the end of this step and of the last
+ * one. */
+static double split_path_bytes(int ranks, const struct ddp_coll_args *args, double *end)
+{
+    const double elem = (double)ddp_dtype_size(args->dtype);
+    double *now = end, *last = end + ranks, longest = 0;
+
+    for (int step = 1; step < ranks; step++) {
+        double *const swapped = last;
+        last = now;
+        now = swapped;
+        for (int r = 0; r < ranks; r++) {
+            const int after = ddp_rank_at(r, step, ranks), before = ddp_rank_at(r, -step, ranks);
+            const size_t out = ddp_split_part(args, ranks, r, after);
+            const size_t in = ddp_split_part(args, ranks, before, r);
+            now[r] = last[r];
+            if (out > 0)
+                now[r] = DDP_MAX(now[r], DDP_MAX(last[r], last[after]) + (double)out * elem);
+            if (in > 0)
+                now[r] = DDP_MAX(now[r], DDP_MAX(last[r], last[before]) + (double)in * elem);
+            longest = DDP_MAX(longest, now[r]);
+        }
+    }
+    return longest;
+}
+
+/* If memory is exhausted, path_bytes stays 0, which means sent_bytes. */
+static void split_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
+{
+    const struct ddp_coll_args args = ddp_split_args(shape);
+    double *end = shape->split != NULL ? ddp_calloc(2 * (size_t)ranks, sizeof *end) : NULL;
+
+    cost->steps = ranks - 1;
+    if (end != NULL)
+        cost->path_bytes = split_path_bytes(ranks, &args, end);
+    free(end);
+}
+
+#define PAIRWISE_V(symbol, kind)                                                                   \
+    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
+        .name = "pairwise",                                                                        \
+        .coll = kind,                                                                              \
+        .summary = "messages, one target rank in each step: n-1 steps, any memory",                \
+        .needs = DDP_NEEDS_MESSAGES,                                                               \
+        .run = split_run,                                                                          \
+        .path = split_path,                                                                        \
+    }
+PAIRWISE_V(all_to_all_v_pairwise, DDP_ALL_TO_ALL_V);
+PAIRWISE_V(all_gather_v_pairwise, DDP_ALL_GATHER_V);

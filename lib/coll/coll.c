@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "coll/coll_shm.h"
+#include "coll/coll_split.h"
 #include "comm/hosts.h"
 
 _Static_assert(DDP_REDUCE_MAX >= DDP_SHM_RANKS_MAX, "one reduce call must take all ranks' inputs");
@@ -47,10 +48,11 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* In place, send-recv works only with algorithm "self", which is for one rank. "self" is the
-     * only algorithm of send-recv whose `needs` is 0. */
-    if (shape->coll == DDP_SEND_RECV && shape->in_place && shape->count != 0 && alg->needs != 0)
-        return ddp_fail(err, DDP_EUNAVAIL, "send-recv does not work in place");
+    /* In place, these collectives work only with algorithm "self", which is for one rank. "self" is
+     * their only algorithm whose `needs` is 0. A barrier has no elements. */
+    if (!ddp_coll_has_in_place(shape->coll) && shape->in_place && shape->count != 0 &&
+        alg->needs != 0)
+        return ddp_fail(err, DDP_EUNAVAIL, "%s does not work in place", ddp_coll_name(shape->coll));
     if (alg->needs & DDP_NEEDS_SHARED)
         DDP_TRY(ddp_coll_needs_shm(comm, alg->name, err));
     if ((alg->needs & DDP_NEEDS_REGISTERED) && !shape->registered) {
@@ -87,6 +89,8 @@ static size_t full_chunks(enum ddp_coll coll, int ranks)
     case DDP_REDUCE_SCATTER:
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V:
+    case DDP_ALL_GATHER_V:
     case DDP_GATHER:
     case DDP_SCATTER:
         return (size_t)ranks;
@@ -117,6 +121,10 @@ static void array_bytes(const struct ddp_comm *comm, const struct ddp_coll_args 
     const size_t chunk = args->count * ddp_dtype_size(args->dtype);
     const size_t full = chunk * (size_t)comm->size;
 
+    if (ddp_coll_has_split(args->coll)) {
+        ddp_split_array_bytes(args, comm->size, comm->rank, send, recv);
+        return;
+    }
     *send = args->coll == DDP_REDUCE_SCATTER || args->coll == DDP_ALL_TO_ALL ||
                     args->coll == DDP_SCATTER
                 ? full
@@ -148,6 +156,9 @@ static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args 
     case DDP_ALL_GATHER:
     case DDP_GATHER:
         return send == recv + chunk;
+    case DDP_ALL_TO_ALL_V: /* both arrays of a rank may be empty */
+    case DDP_ALL_GATHER_V:
+        return send == recv && send != NULL;
     default:
         return send == recv;
     }
@@ -176,6 +187,7 @@ static void shape_of(struct ddp_comm *comm, const struct ddp_coll_args *args,
         .root = args->root,
         .in_place = is_in_place(comm, args),
         .hosts = comm->hosts != NULL ? comm->hosts->count : 1,
+        .split = args->split,
         .registered = (sends_nothing(comm, args) || is_registered(comm, args->send, send_bytes)) &&
                       (receives_nothing(comm, args) || is_registered(comm, args->recv, recv_bytes)),
     };
@@ -189,6 +201,10 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     struct ddp_coll_plan made = {.alg = alg, .args = *args};
     size_t bytes;
 
+    if (args->split != NULL && !ddp_split_chunk(args, comm->size, &made.args.count))
+        return ddp_fail(err, DDP_EUSAGE, "the parts of an %s exceed the address space",
+                        ddp_coll_name(args->coll));
+    args = &made.args;
     if (!ddp_mul_size(args->count, ddp_dtype_size(args->dtype) * (size_t)comm->size, &bytes))
         return ddp_fail(err, DDP_EUSAGE, "%zu elements on %d ranks exceed the address space",
                         args->count, comm->size);

@@ -8,13 +8,21 @@
  *   reduce-scatter  send [n*count]            recv [count]
  *   all-gather      send [count]              recv [n*count]
  *   all-to-all      send [n*count]            recv [n*count]
+ *   all-to-all-v    send [sum of row `rank` of args->split], recv [sum of its column `rank`]
  *   gather          send [count]              recv [n*count] at the root
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
+ *   all-gather-v    send [args->split[rank]]  recv [sum of args->split]
  * A call is in place if its pointers are as follows. "(root)" limits a rule to the root.
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
+ * All-to-all-v, all-gather-v and send-recv do not work in place. The parts of an all-to-all-v or an
+ * all-gather-v lie one after another in the order of the ranks. If registered arrays are used, the
+ * pointer to an empty array must lie in registered memory, too. `count` of a call with a table is
+ * the size of the largest array of any rank, divided by n and rounded up; ddp_coll_plan_init sets
+ * it.
+ *
  * All ranks must create a plan with the same arguments, apart from the pointers. They must also
  * agree on whether the arrays are registered and, in calls without a root, whether the call is in
  * place. Registered arrays of an all-reduce must have the same offsets in registered memory on all
@@ -43,6 +51,7 @@ struct ddp_coll_shape {
     bool in_place;
     bool registered; /* send and recv lie in registered memory */
     int hosts;       /* number of hosts that the ranks run on; 0 (unknown) has the meaning of 1 */
+    const size_t *split; /* the table of part sizes, as in struct ddp_coll_args */
 };
 
 /* Cost of one call. If a value differs between ranks, the member holds the largest value. On a
@@ -155,7 +164,8 @@ struct ddp_coll_plan {
     uint64_t bytes; /* message size that the flight recorder shows */
 };
 /* Checks args and allocates scratch. If `alg` is NULL, uses the algorithm that `auto` chooses. Not
- * collective. The plan stores the array pointers of args, so other arrays need a new plan. */
+ * collective. The plan stores the array pointers of args, so other arrays need a new plan. The
+ * table args->split must not change as long as the plan exists. */
 int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
                        const struct ddp_coll_alg *alg, const struct ddp_coll_args *args,
                        struct ddp_err *err) DDP_MUST_CHECK;

@@ -3,6 +3,7 @@
  * use flags in shared memory cannot run on this communicator. Therefore cost_shared computes the
  * cost of "flat", "direct", "staged" and "self". */
 #include "coll/coll_p2p.h"
+#include "coll/coll_split.h"
 
 static int count_send(struct ddp_comm *comm, int dst, int tag, const void *buf, size_t bytes,
                       struct ddp_request *req, struct ddp_err *err)
@@ -54,6 +55,7 @@ static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank
         .dtype = shape->dtype,
         .op = shape->op,
         .root = shape->root,
+        .split = shape->split,
     };
 }
 
@@ -90,6 +92,8 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
         return n + 1;
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V: /* if all parts are equal */
+    case DDP_ALL_GATHER_V:
         return 2 * n * (n - 1 + own);
     case DDP_BROADCAST:
     case DDP_GATHER:
@@ -106,12 +110,27 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
  * includes the chunks that ranks copy for themselves. */
 static double chunks_published(enum ddp_coll coll, double n, bool own)
 {
-    const bool personal =
-        coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL || coll == DDP_SCATTER;
+    const bool personal = coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL ||
+                          coll == DDP_ALL_TO_ALL_V || coll == DDP_SCATTER;
     const double sources = coll == DDP_BROADCAST || coll == DDP_SCATTER ? 1
                            : coll == DDP_REDUCE || coll == DDP_GATHER   ? n - !own
                                                                         : n;
     return (personal ? n - !own : 1) * sources;
+}
+
+/* Returns the bytes that all ranks read and write in a call with a table of part sizes. Every part
+ * is copied once for each rank that receives it. With "flat" all parts, and with "staged" the parts
+ * for other ranks, are also copied to shared memory. */
+static double split_memory_bytes(enum ddp_cost_model model, int ranks,
+                                 const struct ddp_coll_shape *shape)
+{
+    double all, own, published = 0;
+    ddp_split_sum(shape, ranks, &all, &own);
+    if (shape->coll == DDP_ALL_GATHER_V) /* one copy serves all ranks */
+        published = model == DDP_COST_FLAT || model == DDP_COST_STAGED ? own : 0;
+    else if (model == DDP_COST_FLAT || model == DDP_COST_STAGED)
+        published = model == DDP_COST_FLAT ? all : all - own;
+    return 2 * (all + published) * (double)ddp_dtype_size(shape->dtype);
 }
 
 /* With "flat" and "staged", ranks copy the data to shared memory, and other ranks read the copy.
@@ -142,6 +161,8 @@ static void cost_shared(enum ddp_cost_model model, int ranks, const struct ddp_c
         chunks = 0;
     }
     cost->memory_bytes = shape->coll == DDP_BARRIER ? 0 : chunks * chunk;
+    if (shape->split != NULL)
+        cost->memory_bytes = split_memory_bytes(model, ranks, shape);
 }
 
 void ddp_coll_cost_of(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,

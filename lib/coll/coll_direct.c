@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "coll/coll_shm.h"
+#include "coll/coll_split.h"
 
 /* Offsets of a rank's send and recv buffers in the shared segment. If the rank does not need a
  * buffer, that offset is ignored. */
@@ -150,6 +151,36 @@ static int exchange_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
     const bool in_place = args->coll == DDP_ALL_TO_ALL && args->send == args->recv;
     enter(comm, args);
     DDP_TRY(in_place ? swap(comm, args, err) : pull(comm, args, err));
+    post(comm);
+    return wait_all(comm, err);
+}
+
+/* Copies the part that `peer` has for this rank. */
+static void take_part(struct ddp_comm *comm, const struct ddp_coll_args *args,
+                      const struct ddp_split_map *map, int peer)
+{
+    const struct ddp_split_peer *part = &map->peer[peer];
+    ddp_coll_copy(comm, (unsigned char *)args->recv + part->recv_at,
+                  send_of(comm, args, peer) + part->remote_at, part->recv_bytes,
+                  ddp_coll_past_cache(comm, part->recv_bytes, map->touched));
+}
+
+/* Runs all-to-all-v and all-gather-v. Each rank copies its parts of all ranks' send buffers. It
+ * does not wait for ranks that have no part for it. */
+static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                     struct ddp_err *err)
+{
+    const struct ddp_split_map *map = ddp_split_map_in(comm, args, scratch);
+
+    enter(comm, args);
+    take_part(comm, args, map, comm->rank);
+    for (int i = 1; i < comm->size; i++) {
+        const int peer = ddp_rank_at(comm->rank, i, comm->size);
+        if (map->peer[peer].recv_bytes == 0)
+            continue;
+        DDP_TRY(wait_for(comm, peer, err));
+        take_part(comm, args, map, peer);
+    }
     post(comm);
     return wait_all(comm, err);
 }
@@ -378,6 +409,10 @@ DIRECT(broadcast_direct, DDP_BROADCAST, rooted_run, "copies the root's send buff
 DIRECT(reduce_direct, DDP_REDUCE, reduce_run, "sums a chunk into the root's recv buffer");
 DIRECT(all_to_all_direct, DDP_ALL_TO_ALL, exchange_run,
        "copies its chunk of all ranks' send buffers");
+DIRECT(all_to_all_v_direct, DDP_ALL_TO_ALL_V, split_run,
+       "copies its part of all ranks' send buffers", .scratch_bytes = ddp_split_map_bytes);
+DIRECT(all_gather_v_direct, DDP_ALL_GATHER_V, split_run, "copies all ranks' send buffers",
+       .scratch_bytes = ddp_split_map_bytes);
 DIRECT(gather_direct, DDP_GATHER, rooted_run, "writes its chunk to the root's recv buffer");
 DIRECT(scatter_direct, DDP_SCATTER, rooted_run, "copies its chunk of the root's send buffer");
 DIRECT(send_recv_direct, DDP_SEND_RECV, send_recv_run, "reads its predecessor's buffer");

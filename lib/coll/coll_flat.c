@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "coll/coll_shm.h"
+#include "coll/coll_split.h"
 
 /* The state of one call on this rank. */
 struct flat_call {
@@ -26,7 +27,8 @@ struct flat_call {
 
 static bool is_personal(enum ddp_coll coll)
 {
-    return coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL || coll == DDP_SCATTER;
+    return coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL || coll == DDP_ALL_TO_ALL_V ||
+           coll == DDP_SCATTER;
 }
 
 static bool has_source_root(enum ddp_coll coll)
@@ -39,11 +41,23 @@ static size_t published_bytes(enum ddp_coll coll, int ranks, size_t chunk)
     return is_personal(coll) ? chunk * (size_t)ranks : chunk;
 }
 
+/* Returns the size of the largest send array of a call with a table. */
+static size_t split_published_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    const struct ddp_coll_args args = ddp_split_args(shape);
+    size_t most = 0;
+    for (int r = 0; r < comm->size; r++)
+        most = DDP_MAX(most, ddp_split_send_at(&args, comm->size, r, comm->size));
+    return most * ddp_dtype_size(shape->dtype);
+}
+
 static int flat_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                          struct ddp_err *err)
 {
     const size_t bytes =
-        published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
+        shape->split != NULL
+            ? split_published_bytes(comm, shape)
+            : published_bytes(shape->coll, comm->size, shape->count * ddp_dtype_size(shape->dtype));
     if (bytes > DDP_SHM_SLOT_BYTES)
         return ddp_fail(err, DDP_EUNAVAIL,
                         "algorithm 'flat' takes at most %u bytes per rank, but the message has %zu",
@@ -154,22 +168,48 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-#define FLAT(symbol, kind, text)                                                                   \
+/* Runs all-to-all-v and all-gather-v. The data of all ranks lies beside the flags, or the data of
+ * all ranks lies in the data slots. */
+static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                     struct ddp_err *err)
+{
+    const struct ddp_split_map *map = ddp_split_map_in(comm, args, scratch);
+    const uint64_t sequence = ++comm->shm->sequence[DDP_FLAGS_FLAT];
+    const struct flat_call call = {
+        .comm = comm, .args = args, .bytes = map->most_sent, .parity = (int)(sequence & 1)};
+    const int flag_slot = DDP_FLAGS_FLAT + call.parity;
+
+    if (map->sent != 0)
+        memcpy(slot_of(&call, comm->rank), args->send, map->sent);
+    ddp_shm_post(comm, flag_slot, sequence);
+    DDP_TRY(ddp_shm_wait_all(comm, flag_slot, sequence, err));
+    for (int r = 0; r < comm->size; r++)
+        ddp_coll_copy(comm, (unsigned char *)args->recv + map->peer[r].recv_at,
+                      input_of(&call, r, 0) + map->peer[r].remote_at, map->peer[r].recv_bytes,
+                      false);
+    return 0;
+}
+
+#define FLAT(symbol, kind, run_, text, ...)                                                        \
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "flat",                                                                            \
         .coll = kind,                                                                              \
         .summary = "shared memory, small messages: " text ", one step",                            \
         .needs = DDP_NEEDS_SHARED,                                                                 \
         .supports = flat_supports,                                                                 \
-        .run = flat_run,                                                                           \
+        .run = run_,                                                                               \
         .cost_model = DDP_COST_FLAT,                                                               \
-    }
-FLAT(allreduce_flat, DDP_ALLREDUCE, "every rank reads all inputs");
-FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, "each rank sums its chunk of all inputs");
-FLAT(all_gather_flat, DDP_ALL_GATHER, "every rank reads all inputs");
-FLAT(broadcast_flat, DDP_BROADCAST, "every rank reads the root's input");
-FLAT(reduce_flat, DDP_REDUCE, "the root sums all inputs");
-FLAT(all_to_all_flat, DDP_ALL_TO_ALL, "each rank reads its chunk of all inputs");
-FLAT(gather_flat, DDP_GATHER, "the root reads all inputs");
-FLAT(scatter_flat, DDP_SCATTER, "each rank reads its chunk of the root's input");
-FLAT(send_recv_flat, DDP_SEND_RECV, "each rank reads the input of the rank before it");
+        __VA_ARGS__}
+FLAT(allreduce_flat, DDP_ALLREDUCE, flat_run, "every rank reads all inputs");
+FLAT(reduce_scatter_flat, DDP_REDUCE_SCATTER, flat_run, "each rank sums its chunk of all inputs");
+FLAT(all_gather_flat, DDP_ALL_GATHER, flat_run, "every rank reads all inputs");
+FLAT(broadcast_flat, DDP_BROADCAST, flat_run, "every rank reads the root's input");
+FLAT(reduce_flat, DDP_REDUCE, flat_run, "the root sums all inputs");
+FLAT(all_to_all_flat, DDP_ALL_TO_ALL, flat_run, "each rank reads its chunk of all inputs");
+FLAT(all_to_all_v_flat, DDP_ALL_TO_ALL_V, split_run, "each rank reads its part of all inputs",
+     .scratch_bytes = ddp_split_map_bytes);
+FLAT(all_gather_v_flat, DDP_ALL_GATHER_V, split_run, "every rank reads all inputs",
+     .scratch_bytes = ddp_split_map_bytes);
+FLAT(gather_flat, DDP_GATHER, flat_run, "the root reads all inputs");
+FLAT(scatter_flat, DDP_SCATTER, flat_run, "each rank reads its chunk of the root's input");
+FLAT(send_recv_flat, DDP_SEND_RECV, flat_run, "each rank reads the input of the rank before it");

@@ -10,6 +10,7 @@ static int native_supports(const struct ddp_comm *comm, const struct ddp_coll_sh
         .dtype = shape->dtype,
         .op = shape->op,
         .root = shape->root,
+        .split = shape->split,
     };
     return comm->backend->native_supports(comm, &args, err);
 }
@@ -37,6 +38,8 @@ NATIVE(all_gather_native, DDP_ALL_GATHER, "all-gather");
 NATIVE(broadcast_native, DDP_BROADCAST, "broadcast");
 NATIVE(reduce_native, DDP_REDUCE, "reduce");
 NATIVE(all_to_all_native, DDP_ALL_TO_ALL, "all-to-all");
+NATIVE(all_to_all_v_native, DDP_ALL_TO_ALL_V, "uneven all-to-all");
+NATIVE(all_gather_v_native, DDP_ALL_GATHER_V, "uneven all-gather");
 NATIVE(gather_native, DDP_GATHER, "gather");
 NATIVE(scatter_native, DDP_SCATTER, "scatter");
 NATIVE(send_recv_native, DDP_SEND_RECV, "send and receive");

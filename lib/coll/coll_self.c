@@ -38,6 +38,8 @@ SELF(all_gather_self, DDP_ALL_GATHER, "a copy, or nothing");
 SELF(broadcast_self, DDP_BROADCAST, "a copy, or nothing");
 SELF(reduce_self, DDP_REDUCE, "a copy, or nothing");
 SELF(all_to_all_self, DDP_ALL_TO_ALL, "a copy, or nothing");
+SELF(all_to_all_v_self, DDP_ALL_TO_ALL_V, "a copy");
+SELF(all_gather_v_self, DDP_ALL_GATHER_V, "a copy");
 SELF(gather_self, DDP_GATHER, "a copy, or nothing");
 SELF(scatter_self, DDP_SCATTER, "a copy, or nothing");
 SELF(send_recv_self, DDP_SEND_RECV, "a copy");

@@ -4,11 +4,12 @@
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank copies or combines (*takes*) the fragments in the ring buffers of the
  * publishers. A rank may both publish and read. All chunks have the same length and are cut at the
- * same offsets. In round t every publisher copies fragment t of each of its chunks into its ring
- * buffer and posts its flag IN. Every reader waits for the flag IN of each publisher from which it
- * reads, takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds
- * the slots of DEPTH rounds. A publisher writes a slot again only when all readers are done with
- * it.
+ * same offsets. The chunks of an all-to-all-v or an all-gather-v may have different lengths, but
+ * they are cut at the same offsets, too. A chunk that has ended takes no part in the remaining
+ * rounds. In round t every publisher copies fragment t of each of its chunks into its ring buffer
+ * and posts its flag IN. Every reader waits for the flag IN of each publisher from which it reads,
+ * takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the
+ * slots of DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
  *
  * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
  * The other collectives copy the taken fragments to recv.
@@ -18,6 +19,7 @@
  * "staged" uses the same ring buffers and flags, and returns while other ranks may still read them.
  * Every call raises each of the two flags by the same amount on all ranks. */
 #include "coll/coll_shm.h"
+#include "coll/coll_split.h"
 
 /* The ranks that take chunks, and the ranks from which they take chunks. */
 enum flow {
@@ -43,6 +45,8 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
     [DDP_BROADCAST] = {ROOT_TO_ALL, false, false, false},
     [DDP_REDUCE] = {ALL_TO_ROOT, false, false, true},
     [DDP_ALL_TO_ALL] = {ALL_TO_ALL, true, true, false},
+    [DDP_ALL_TO_ALL_V] = {ALL_TO_ALL, true, true, false},
+    [DDP_ALL_GATHER_V] = {ALL_TO_ALL, false, true, false},
     [DDP_GATHER] = {ALL_TO_ROOT, false, true, false},
     [DDP_SCATTER] = {ROOT_TO_ALL, true, false, false},
     [DDP_SEND_RECV] = {RING, false, false, false},
@@ -66,10 +70,11 @@ struct staging_call {
     struct ddp_comm *comm;
     const struct ddp_coll_args *args;
     const struct staging *stage;
-    size_t chunk;                /* bytes of a chunk, a multiple of the element size */
-    size_t fragment, rounds;     /* fragment: bytes of a fragment */
-    uint64_t in_base, done_base; /* sequence numbers of the flags IN and DONE before round 0 */
-    int chunks;                  /* number of chunks that a publisher publishes */
+    size_t chunk; /* bytes of a chunk (of the longest one), a multiple of the element size */
+    const struct ddp_split_map *map; /* the chunks, if there is a split; NULL: they are equal */
+    size_t fragment, rounds;         /* fragment: bytes of a fragment */
+    uint64_t in_base, done_base;     /* sequence numbers of the flags IN and DONE before round 0 */
+    int chunks;                      /* number of chunks that a publisher publishes */
     bool publishes, reads;
 };
 
@@ -100,6 +105,8 @@ static void staging_cut(struct staging_call *call)
     const size_t room = RING_BYTES / (DEPTH * (size_t)DDP_MAX(call->chunks, 1));
     size_t fragment_max = DDP_MIN(FRAGMENT_BYTES, room) / DDP_CACHE_LINE * DDP_CACHE_LINE;
 
+    if (bytes == 0) /* ranks send only to themselves */
+        return;
     if (call->stage->flow == ROOT_TO_ALL || call->stage->flow == ALL_TO_ROOT)
         fragment_max =
             DDP_MIN(fragment_max, DDP_MAX(FRAGMENT_MIN_BYTES, ddp_round_to_line(bytes / OVERLAP)));
@@ -108,9 +115,35 @@ static void staging_cut(struct staging_call *call)
     call->rounds = (bytes + call->fragment - 1) / call->fragment;
 }
 
+/* Returns the size of fragment t of a chunk of `chunk` bytes. It is 0 if the chunk has ended. */
+static size_t fragment_of(const struct staging_call *call, size_t chunk, size_t t)
+{
+    const size_t at = t * call->fragment;
+    return at < chunk ? DDP_MIN(call->fragment, chunk - at) : 0;
+}
+
 static size_t fragment_bytes(const struct staging_call *call, size_t t)
 {
-    return DDP_MIN(call->fragment, call->chunk - t * call->fragment);
+    return fragment_of(call, call->chunk, t);
+}
+
+/* A chunk in the send or recv array of this rank. */
+struct place {
+    size_t at, bytes;
+};
+
+/* Return the chunk that this rank has for `peer`, and the chunk that it receives from `peer`. */
+static struct place chunk_for(const struct staging_call *call, int peer)
+{
+    if (call->map != NULL)
+        return (struct place){call->map->peer[peer].send_at, call->map->peer[peer].send_bytes};
+    return (struct place){call->stage->personal ? (size_t)peer * call->chunk : 0, call->chunk};
+}
+static struct place chunk_from(const struct staging_call *call, int peer)
+{
+    if (call->map != NULL)
+        return (struct place){call->map->peer[peer].recv_at, call->map->peer[peer].recv_bytes};
+    return (struct place){call->stage->recv_chunks ? (size_t)peer * call->chunk : 0, call->chunk};
 }
 
 /* Returns the slot where `writer` stores fragment t of its chunk for `reader`. */
@@ -144,11 +177,12 @@ static int publish(const struct staging_call *call, size_t t, struct ddp_err *er
         DDP_TRY(wait_for_readers(call, call->done_base + t - DEPTH + 1, err));
     if (!stage->personal)
         ddp_coll_copy(comm, slot_of(call, comm->rank, comm->rank, t), fragment,
-                      fragment_bytes(call, t), false);
+                      fragment_of(call, chunk_for(call, comm->rank).bytes, t), false);
     for (int i = 1; stage->personal && i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
-        ddp_coll_copy(comm, slot_of(call, comm->rank, peer, t),
-                      fragment + (size_t)peer * call->chunk, fragment_bytes(call, t), false);
+        const struct place chunk = chunk_for(call, peer);
+        ddp_coll_copy(comm, slot_of(call, comm->rank, peer, t), fragment + chunk.at,
+                      fragment_of(call, chunk.bytes, t), false);
     }
     ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1);
     return 0;
@@ -163,11 +197,12 @@ static void take_copies(const struct staging_call *call, const unsigned char *co
     const bool past_cache = !in_cache && ddp_coll_past_cache(call->comm, call->chunk, 0);
     unsigned char *recv = (unsigned char *)args->recv + t * call->fragment;
 
-    for (int r = 0; r < call->comm->size; r++)
+    for (int r = 0; r < call->comm->size; r++) {
+        const struct place chunk = chunk_from(call, r);
         if (data[r] != NULL)
-            ddp_coll_copy(call->comm,
-                          recv + (call->stage->recv_chunks ? (size_t)r : 0) * call->chunk, data[r],
-                          fragment_bytes(call, t), past_cache);
+            ddp_coll_copy(call->comm, recv + chunk.at, data[r], fragment_of(call, chunk.bytes, t),
+                          past_cache);
+    }
 }
 
 /* Combines the fragments data[r] of all other ranks r with this rank's fragment. */
@@ -192,7 +227,8 @@ static int take(const struct staging_call *call, size_t t, struct ddp_err *err)
 
     for (int i = 1; i < comm->size; i++) {
         const int peer = ddp_rank_at(comm->rank, i, comm->size);
-        if (!takes_from(call, comm->rank, peer))
+        if (!takes_from(call, comm->rank, peer) ||
+            fragment_of(call, chunk_from(call, peer).bytes, t) == 0)
             continue;
         DDP_TRY(ddp_shm_wait(comm, peer, DDP_FLAGS_STAGED_IN, call->in_base + t + 1, err));
         data[peer] = slot_of(call, peer, comm->rank, t);
@@ -220,21 +256,20 @@ static int run_rounds(const struct staging_call *call, struct ddp_err *err)
 static void copy_own(const struct staging_call *call)
 {
     const struct ddp_coll_args *args = call->args;
-    const size_t own = call->chunk * (size_t)call->comm->rank;
+    const struct place from = chunk_for(call, call->comm->rank);
+    const struct place to = chunk_from(call, call->comm->rank);
     const bool has_own = call->stage->flow == RING         ? call->comm->size == 1
                          : call->stage->flow == ALL_TO_ALL ? true
                                                            : call->comm->rank == args->root;
     if (has_own && (!call->stage->combines || call->comm->size == 1))
-        ddp_coll_copy(call->comm,
-                      (unsigned char *)args->recv + (call->stage->recv_chunks ? own : 0),
-                      (const unsigned char *)args->send + (call->stage->personal ? own : 0),
-                      call->chunk, ddp_coll_past_cache(call->comm, call->chunk, 0));
+        ddp_coll_copy(call->comm, (unsigned char *)args->recv + to.at,
+                      (const unsigned char *)args->send + from.at, to.bytes,
+                      ddp_coll_past_cache(call->comm, to.bytes, 0));
 }
 
 static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {
-    (void)scratch;
     uint64_t *in = &comm->shm->sequence[DDP_FLAGS_STAGED_IN];
     uint64_t *done = &comm->shm->sequence[DDP_FLAGS_STAGED_DONE];
     const struct staging *stage = &stagings[args->coll];
@@ -248,6 +283,10 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
         .chunks = stage->personal ? comm->size - 1 : 1,
     };
 
+    if (ddp_coll_has_split(args->coll)) {
+        call.map = ddp_split_map_in(comm, args, scratch);
+        call.chunk = call.map->most_part;
+    }
     copy_own(&call);
     if (comm->size == 1)
         return 0;
@@ -268,15 +307,15 @@ static int staged_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return wait_for_readers(&call, *done, err);
 }
 
-#define STAGED(symbol, kind, text)                                                                 \
-    const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
-        .name = "staged",                                                                          \
-        .coll = kind,                                                                              \
-        .summary = "private memory: " text ", pipelined",                                          \
-        .needs = DDP_NEEDS_SHARED,                                                                 \
-        .run = staged_run,                                                                         \
-        .cost_model = DDP_COST_STAGED,                                                             \
-    }
+#define STAGED(symbol, kind, text, ...)                                                            \
+    const struct ddp_coll_alg ddp_alg_##symbol = {.name = "staged",                                \
+                                                  .coll = kind,                                    \
+                                                  .summary =                                       \
+                                                      "private memory: " text ", pipelined",       \
+                                                  .needs = DDP_NEEDS_SHARED,                       \
+                                                  .run = staged_run,                               \
+                                                  .cost_model = DDP_COST_STAGED,                   \
+                                                  __VA_ARGS__}
 STAGED(reduce_scatter_staged, DDP_REDUCE_SCATTER,
        "chunks go through ring buffers in shared memory");
 STAGED(all_gather_staged, DDP_ALL_GATHER,
@@ -286,6 +325,12 @@ STAGED(broadcast_staged, DDP_BROADCAST,
 STAGED(reduce_staged, DDP_REDUCE,
        "ring buffers in shared memory carry the inputs to the root, which sums");
 STAGED(all_to_all_staged, DDP_ALL_TO_ALL, "every ring buffer carries a chunk for each other rank");
+STAGED(all_to_all_v_staged, DDP_ALL_TO_ALL_V,
+       "every ring buffer carries a part for each other rank",
+       .scratch_bytes = ddp_split_map_bytes);
+STAGED(all_gather_v_staged, DDP_ALL_GATHER_V,
+       "each rank's part goes through its ring buffer to all other ranks",
+       .scratch_bytes = ddp_split_map_bytes);
 STAGED(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
 STAGED(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
 STAGED(send_recv_staged, DDP_SEND_RECV,

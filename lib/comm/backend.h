@@ -45,7 +45,21 @@ struct ddp_coll_args {
     enum ddp_dtype dtype;
     enum ddp_op op;
     int root;
+    /* [n][n]: the table of an all-to-all-v. Row r has the number of elements that rank r sends to
+     * each rank. [n]: the table of an all-gather-v. Entry r has the number of elements that rank r
+     * sends to every rank. If it is NULL, every rank sends `count` elements to every rank. */
+    const size_t *split;
 };
+
+/* Returns the number of elements that rank `from` sends to rank `to` in an all-to-all-v or an
+ * all-gather-v. */
+static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks, int from, int to)
+{
+    if (args->split == NULL)
+        return args->count;
+    return args->coll == DDP_ALL_GATHER_V ? args->split[from]
+                                          : args->split[(size_t)from * (size_t)ranks + (size_t)to];
+}
 
 /* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
  * room for a limited number of calls. */

@@ -14,7 +14,7 @@ static const char *const names[DDP_KEY_COUNT] = {
     [DDP_KEY_PARTIAL] = "part",        [DDP_KEY_DTYPE] = "type",  [DDP_KEY_PLACEMENT] = "place",
     [DDP_KEY_RANKS] = "ranks",         [DDP_KEY_OP] = "op",       [DDP_KEY_ROOT] = "root",
     [DDP_KEY_MEMORY] = "memory",       [DDP_KEY_GRAPH] = "graph", [DDP_KEY_BACKEND] = "backend",
-    [DDP_KEY_ALGORITHM] = "algorithm",
+    [DDP_KEY_ALGORITHM] = "algorithm", [DDP_KEY_SPLIT] = "split",
 };
 
 const char *ddp_point_key_name(enum ddp_point_key key)
@@ -36,6 +36,8 @@ static bool applies(const struct ddp_point_spec *s, enum ddp_point_key key)
         return ddp_coll_has_root(s->coll);
     case DDP_KEY_PARTIAL:
         return s->partial > 0;
+    case DDP_KEY_SPLIT:
+        return ddp_coll_has_split(s->coll);
     default:
         return true;
     }
@@ -78,6 +80,9 @@ void ddp_point_key_text(const struct ddp_point_spec *s, enum ddp_point_key key,
     case DDP_KEY_COMPRESS:
         text = s->compress[0] ? s->compress : "none";
         break;
+    case DDP_KEY_SPLIT:
+        text = s->split[0] ? s->split : "even";
+        break;
     case DDP_KEY_PLACEMENT:
         text = ddp_placement_name(s->placement);
         break;
@@ -119,6 +124,7 @@ void ddp_point_range_add(struct ddp_point_range *range, const struct ddp_point_s
             range->varies |= 1u << k;
     }
     range->has_ranks |= spec->ranks > 1;
+    range->has_split |= ddp_coll_has_split(spec->coll);
     range->has_busbw |= spec->ranks > 1 && spec->size_bytes > 0 && spec->coll != DDP_BARRIER &&
                         !ddp_point_is_reduced(spec);
 }
@@ -174,6 +180,7 @@ void ddp_point_range_constants(const struct ddp_point_range *range,
     add_constant(range, spec, DDP_KEY_SIZE, ", ", "", out, out_bytes);
     if (strcmp(spec->compress, "none") != 0 && spec->compress[0])
         add_constant(range, spec, DDP_KEY_COMPRESS, ", ", "", out, out_bytes);
+    add_constant(range, spec, DDP_KEY_SPLIT, ", split ", "", out, out_bytes);
     add_constant(range, spec, DDP_KEY_PARTIAL, ", ", " of the array per iteration", out, out_bytes);
     if (ranks && spec->group_list[0])
         ddp_text_append(out, out_bytes, ", groups %s", spec->group_list);
@@ -245,6 +252,8 @@ static bool suffixes(const char *id, struct ddp_point_spec *s)
             s->overlap = true;
         else if (strcmp(part, "graph") == 0)
             s->graph = true;
+        else if (strncmp(part, "split=", 6) == 0 && strlen(part + 6) < sizeof s->split)
+            memcpy(s->split, part + 6, strlen(part + 6) + 1);
         else if (part[0] == 'g' && strpbrk(part, ",:"))
             memcpy(s->group_list, part + 1, strlen(part));
         else if (part[0] == 'g' && part[1] > '0' && part[1] <= '9')

@@ -15,6 +15,7 @@ enum ddp_point_key {
     DDP_KEY_SIZE,
     DDP_KEY_COMPRESS,
     DDP_KEY_PARTIAL,
+    DDP_KEY_SPLIT,
     DDP_KEY_PLACEMENT,
     DDP_KEY_RANKS,
     DDP_KEY_DTYPE,

@@ -46,6 +46,10 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
         size_t n = strlen(out);
         snprintf(out + n, out_bytes - n, "/graph");
     }
+    if (s->split[0] && strcmp(s->split, "even") != 0) {
+        size_t n = strlen(out);
+        snprintf(out + n, out_bytes - n, "/split=%s", s->split);
+    }
 }
 
 enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec)
@@ -79,9 +83,21 @@ double ddp_point_algbw_GBps(const struct ddp_point *p, double ns)
     return is_dense(p) ? rate(p, ns) : NAN;
 }
 
+double ddp_point_busiest_bytes(const struct ddp_point_spec *spec)
+{
+    if (ddp_coll_has_split(spec->coll) && spec->ranks > 1)
+        return (double)spec->busiest_bytes;
+    return (double)spec->size_bytes * ddp_coll_busbw_factor(spec->coll, spec->ranks);
+}
+
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns)
 {
-    return ddp_point_algbw_GBps(p, ns) * ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
+    const double factor = ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
+    if (!ddp_coll_has_split(p->spec.coll))
+        return ddp_point_algbw_GBps(p, ns) * factor;
+    if (p->spec.busiest_bytes == 0)
+        return NAN;
+    return ddp_point_algbw_GBps(p, ns) * (double)p->spec.busiest_bytes / (double)p->spec.size_bytes;
 }
 
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns)

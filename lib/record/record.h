@@ -63,12 +63,19 @@ struct ddp_point_spec {
     int partial;                                 /* --partial: number of chunks. 0: not partial. */
     bool overlap;                                /* Non-blocking, measured beside computation. */
     bool graph;                                  /* On a GPU: run as a captured graph. */
+    char split[40]; /* --split, such as "zipf:1.2". "": the collective has no split. */
+    /* If the collective has a split: the bytes of the busiest rank (base/coll_kind.h). 0:
+     * unknown, or nothing is sent. */
+    uint64_t busiest_bytes;
+    /* busiest_bytes divided by the mean number of bytes that a rank receives from other ranks. NaN:
+     * the collective has no split, or nothing is sent. */
+    double imbalance;
 };
 
 /* Writes the id of a point, for example
  * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is
- * requested_bytes. Possible suffixes are "/g4" (4 groups), "/g0,1:2" (listed groups), "/overlap"
- * and "/graph". out_bytes >= 192. */
+ * requested_bytes. Possible suffixes are "/g4" (4 groups), "/g0,1:2" (listed groups), "/overlap",
+ * "/graph" and "/split=zipf:1.2" (a split that is not even). out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 /* Kinds of points. Each kind has figures that the others lack. REDUCED: a compressed or partial
@@ -89,6 +96,7 @@ struct ddp_point_range {
     int width[16];   /* By enum ddp_point_key: length of the key's longest text. */
     bool has_ranks;  /* Some point has several ranks. */
     bool has_busbw;  /* Some point has a bus bandwidth. */
+    bool has_split;  /* Some point has a split. */
 };
 
 /* Dense exchanges with which a compressed exchange is compared. */
@@ -193,10 +201,13 @@ struct ddp_point {
     unsigned quality;
 };
 
+/* Returns the bytes that the busiest rank sends to other ranks, or receives from them, if the
+ * collective moves no more data than necessary. NaN for fewer than 2 ranks and for barrier. */
+double ddp_point_busiest_bytes(const struct ddp_point_spec *spec);
 /* Return the two derived metrics, which are defined only here: algbw = size / time and busbw =
- * algbw * factor (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which is
- * the median or an end of its interval. Both functions return NaN without a time, for compressed or
- * partial exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
+ * busiest bytes / time (base/coll_kind.h), in GB (1e9 bytes) per second. ns: the time to use, which
+ * is the median or an end of its interval. Both functions return NaN without a time, for compressed
+ * or partial exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
 /* Returns the busbw that a dense exchange would need to take the same time. Returns NaN for dense

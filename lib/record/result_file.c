@@ -210,9 +210,9 @@ static int check_bandwidths(const struct reader *r)
     if (!isnan(algbw) && !agree(algbw, derived))
         return bad(r, "algbw_GBps", "is not size / time");
     const bool reduced = strcmp(method->valuestring, "none") != 0 || p->spec.partial > 0;
-    const double factor = ddp_coll_busbw_factor(p->spec.coll, p->spec.ranks);
-    if (!isnan(busbw) && (reduced || !agree(busbw, derived * factor)))
-        return bad(r, "busbw_GBps", "is not algbw times the factor");
+    const double moved = ddp_point_busiest_bytes(&p->spec) / p->time_ns.median;
+    if (!isnan(busbw) && (reduced || !agree(busbw, moved)))
+        return bad(r, "busbw_GBps", "is not the bytes of the busiest rank / time");
     if (!ordered(lo, busbw) || !ordered(busbw, hi))
         return bad(r, "busbw_ci95_GBps", "does not contain busbw");
     return 0;
@@ -241,7 +241,8 @@ static const char *const needed[] = {"collective",       "iterations",  "ranks",
                                      "time_us.ci95",     "time_us.min", "time_us.p25",
                                      "time_us.p75",      "time_us.max", "pingpong_ns.before",
                                      "pingpong_ns.after"};
-static const char *const optional[] = {"check.wrong", "injected_percent", "launch"};
+static const char *const optional[] = {"check.wrong", "injected_percent", "launch",
+                                       "busiest_bytes"};
 
 static int read_point(const cJSON *item, const char *name, struct ddp_result *result,
                       struct ddp_result_point *out, struct ddp_err *err)

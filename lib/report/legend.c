@@ -35,6 +35,7 @@ static const struct meaning dense[] = {
     {"n", "number of iterations"},
     {"algbw", "size / time; `ddpbench explain algbw`"},
     {"busbw", "algbw x factor of the collective; `ddpbench explain busbw`"},
+    {"imbalance", "with --split: bytes of the busiest rank / mean of the ranks"},
     {"bound", "lower bound of the time on this machine, in percent of the time; `ddpbench explain "
               "bound`"},
     {NULL, NULL},

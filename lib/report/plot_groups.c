@@ -78,6 +78,8 @@ static void setting_text(const struct ddp_plot_cell *cell, const struct ddp_plot
             ddp_text_append(out, TEXT_BYTES, "%sbeside a computation", out[0] ? ", " : "");
         if (s->graph)
             ddp_text_append(out, TEXT_BYTES, "%sgraph", out[0] ? ", " : "");
+        if (s->split[0])
+            ddp_text_append(out, TEXT_BYTES, "%ssplit %s", out[0] ? ", " : "", s->split);
         return;
     case ALGORITHM:
         snprintf(out, TEXT_BYTES, "%s%s", s->algorithm[0] ? "algorithm " : "", s->algorithm);

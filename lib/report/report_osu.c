@@ -16,11 +16,18 @@
 #include "report/report_parts.h"
 
 static const char *const osu_names[DDP_COLL_COUNT] = {
-    [DDP_ALLREDUCE] = "Allreduce",  [DDP_REDUCE_SCATTER] = "Reduce_scatter",
-    [DDP_ALL_GATHER] = "Allgather", [DDP_BROADCAST] = "Broadcast",
-    [DDP_REDUCE] = "Reduce",        [DDP_ALL_TO_ALL] = "All-to-All Personalized Exchange",
-    [DDP_GATHER] = "Gather",        [DDP_SCATTER] = "Scatter",
-    [DDP_SEND_RECV] = "Ring Shift", [DDP_BARRIER] = "Barrier",
+    [DDP_ALLREDUCE] = "Allreduce",
+    [DDP_REDUCE_SCATTER] = "Reduce_scatter",
+    [DDP_ALL_GATHER] = "Allgather",
+    [DDP_BROADCAST] = "Broadcast",
+    [DDP_REDUCE] = "Reduce",
+    [DDP_ALL_TO_ALL] = "All-to-All Personalized Exchange",
+    [DDP_ALL_TO_ALL_V] = "All-to-Allv Personalized Exchange",
+    [DDP_ALL_GATHER_V] = "Allgatherv",
+    [DDP_GATHER] = "Gather",
+    [DDP_SCATTER] = "Scatter",
+    [DDP_SEND_RECV] = "Ring Shift",
+    [DDP_BARRIER] = "Barrier",
 };
 
 static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
@@ -29,7 +36,8 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            a->placement == b->placement && a->memory == b->memory && a->ranks == b->ranks &&
            a->groups == b->groups && strcmp(a->group_list, b->group_list) == 0 &&
            a->partial == b->partial && strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0;
+           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0 &&
+           strcmp(a->split, b->split) == 0;
 }
 
 /* Returns the owner of the collective, for the title. Only `native` is a collective of the MPI

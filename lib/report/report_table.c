@@ -364,6 +364,8 @@ static void dense_row(const struct ddp_point *p, struct ddp_strbuf *out)
     ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_fixed(out, 6, 0, p->bound_fraction * 100);
     ddp_table_tail(p, out);
+    if (isfinite(p->spec.imbalance))
+        ddp_strbuf_addf(out, "#   split %s: imbalance %.3g\n", p->spec.split, p->spec.imbalance);
 }
 
 static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)

@@ -83,6 +83,11 @@ static void busbw_of(const struct ddp_point *p, struct ddp_column_text *cell)
     cell->style = DDP_BOLD;
 }
 
+static void imbalance_of(const struct ddp_point *p, struct ddp_column_text *cell)
+{
+    ddp_column_factor(cell, p->spec.imbalance);
+}
+
 static void bound_of(const struct ddp_point *p, struct ddp_column_text *cell)
 {
     ddp_column_percent(cell, p->bound_fraction);
@@ -182,8 +187,9 @@ static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
 }
 
 /* The condition for showing a figure. NOTHING: always. RANKS: a point has several ranks. BUSBW: a
- * point has a bus bandwidth. AUTO: `auto` chose the algorithm, or several were requested. */
-enum needs { NOTHING, RANKS, BUSBW, AUTO };
+ * point has a bus bandwidth. SPLIT: a point has a split. AUTO: `auto` chose the algorithm,
+ * or several were requested. */
+enum needs { NOTHING, RANKS, BUSBW, SPLIT, AUTO };
 
 /* The columns of each kind of point. Those with the largest `drop` are left out first. */
 static const struct figure {
@@ -201,6 +207,7 @@ static const struct figure {
         {"n", 5, 7, NOTHING, false, iterations_of},
         {"algbw", 9, 8, BUSBW, false, algbw_of},
         {"busbw", 9, 1, BUSBW, false, busbw_of},
+        {"imbalance", 5, 5, SPLIT, false, imbalance_of},
         {"bound", 5, 3, RANKS, false, bound_of},
         {"ping-pong", 7, 9, RANKS, false, pingpong_of},
         {"algorithm", 9, 4, AUTO, true, algorithm_of},
@@ -282,6 +289,7 @@ static void choose_columns(const struct ddp_terminal_table *t, const struct ddp_
     const bool exists[] = {[NOTHING] = true,
                            [RANKS] = l->range.has_ranks,
                            [BUSBW] = l->range.has_busbw,
+                           [SPLIT] = l->range.has_split,
                            [AUTO] = algorithm || strcmp(l->range.first.algorithm, "auto") == 0};
     for (int i = 0; i < kinds[l->kind].count; i++) {
         const struct figure *f = &kinds[l->kind].figures[i];

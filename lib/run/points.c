@@ -95,6 +95,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     struct ddp_collective_values *v = values;
     struct ddp_sysinfo host;
     ddp_sysinfo_read(&host);
+    DDP_TRY(ddp_split_load(&v->bench.split, v->bench.coll, err));
     v->bench.skip_small = app->in_sweep || v->world.ranks.n > 1;
     DDP_TRY(make_plans(v, backend, ranks, app->in_sweep, err));
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
@@ -293,6 +294,7 @@ static void release(void *values)
     for (int i = 0; i < v->plan_count; i++)
         ddp_plan_release(&v->plans[i]);
     free(v->plans);
+    ddp_split_release(&v->bench.split);
 }
 
 const struct ddp_job ddp_points_job = {

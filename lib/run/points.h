@@ -16,6 +16,7 @@ struct ddp_collective_values {
     bool explain_auto;
     struct ddp_string_list compress; /* --compress as given */
     const char *groups;              /* --groups as given */
+    const char *split;               /* --split as given; NULL: the command has no such option */
     double precision_percent;        /* --precision as given */
     const char *inject;              /* --inject-delay as given; NULL without it */
 };

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 setup() {
     load ../helpers.bash
     bench_setup
-    moving="reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv"
+    moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v gather scatter send-recv"
 }
 
 @test "every collective, algorithm, placement and memory, verified in every iteration, valid JSON" {
@@ -50,7 +50,7 @@ setup() {
 }
 
 @test "bus bandwidth: the factors of nccl-tests, from size and time" {
-    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 gather=.75 scatter=.75 broadcast=1 \
+    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 all-to-all-v=.75 all-gather-v=.75 gather=.75 scatter=.75 broadcast=1 \
         reduce=1 send-recv=1; do
         ok "${pair%=*}" --ranks 4 -n 3 -w 0 --size 4000 --placement out --json r.json
         [ "$(json r.json 'abs(p[0]["busbw_GBps"] / p[0]["algbw_GBps"] / '"${pair#*=}"' - 1) < 1e-9')" = True ]
@@ -80,6 +80,55 @@ setup() {
     [ "$(json r.json 'all(q["time_us"]["median"] > 0 for q in p), len(p) >= 4')" = "(True, True)" ]
     [ "$(json r.json 'p[0]["algbw_GBps"], p[0]["busbw_GBps"], p[0]["dtype"], p[0]["size_bytes"]')" = "(None, None, None, 0)" ]
     refused 64 "'--size'" -- barrier --size 4
+}
+
+@test "all-to-all-v: uneven splits are verified, and the record has the load of the busiest rank" {
+    printf '1 0 0 # tokens\n2 1 3\n0 0 5\n' >tokens.txt
+    ok all-to-all-v --ranks 3 -n 2 -w 0 --size 144,300K --split tokens.txt --algorithm all --check all --json r.json
+    valid r.json
+    [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
+    # Rank 1 sends 18 + 27 elements to others. The others send none.
+    [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(180, 3)}" ]
+    [ "$(json r.json 'all(abs(q["busbw_GBps"] * q["time_us"]["median"] * 1e3 / q["busiest_bytes"] - 1) < 1e-9 for q in p)')" = True ]
+    [ "$(json r.json 'all("/split=tokens.txt:" in q["id"] and q["id"].endswith(q["split"]) for q in p)')" = True ]
+    "$ddpbench" show r.json >shown
+    file_says shown "split tokens.txt"
+    ok all-to-all-v --ranks 2,4 --groups 2 -n 2 -w 0 --size 8K --split zipf:1.2 --seed 3 --check all --json r.json
+    [ "$(json r.json '{q["split"] for q in p}, sum(q["check"]["wrong"] for q in p)')" = "({'zipf:1.2'}, 0)" ]
+    ok all-to-all-v --ranks 2 -n 2 -w 0 --size 8 --json r.json
+    [ "$(json r.json 'p[0]["split"], p[0]["imbalance"], "split" in p[0]["id"]')" = "('even', 1, False)" ]
+    ok all-to-all --ranks 2 -n 2 -w 0 --size 8 --json r.json
+    [ "$(json r.json 'p[0]["split"], p[0]["imbalance"], p[0]["busiest_bytes"]')" = "(None, None, None)" ]
+}
+
+@test "all-gather-v: uneven parts are verified, and the record has the load of the busiest rank" {
+    echo 1 0 2 >parts.txt
+    ok all-gather-v --ranks 3 -n 2 -w 0 --size 144,300K --split parts.txt --algorithm all --check all --json r.json
+    valid r.json
+    [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
+    # Rank 1 receives all 36 elements, and on average a rank receives 24 from others.
+    [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(144, 1.5)}" ]
+    printf '1 2\n3 4\n' >two.txt
+    refused 65 two.txt "line 2" -- all-gather-v --ranks 2 --split two.txt
+    refused 64 parts.txt 3 2 -- all-gather-v --ranks 2 --split parts.txt
+}
+
+@test "all-to-all-v: a wrong split is refused with the file, the line or the option" {
+    printf '1 2\n3 -4\n' >bad.txt
+    printf '1 2\n3 4\n' >two.txt
+    refused 65 bad.txt "line 2" "'-4'" -- all-to-all-v --ranks 2 --split bad.txt
+    refused 64 two.txt "2 ranks" 3 -- all-to-all-v --ranks 3 --split two.txt
+    refused 66 zipf1 -- all-to-all-v --ranks 2 --split zipf1
+    refused 64 --split zipf:x -- all-to-all-v --ranks 2 --split zipf:x
+    refused 64 --split --groups -- all-to-all-v --ranks 3 --groups 0,1:2 --split zipf:1
+    refused 64 --placement all-to-all-v -- all-to-all-v --ranks 2 --placement in
+}
+
+@test "a sweep varies the split, and the table shows it" {
+    echo '{"runs": [{"command": "all-to-all-v", "ranks": 2, "size": "8K", "iters": 3, "split": ["even", "zipf:1", "zipf:2"]}]}' >s.json
+    ok sweep s.json --json r.json -q
+    [ "$(json r.json '[q["split"] for q in p]')" = "['even', 'zipf:1', 'zipf:2']" ]
+    valid r.json
 }
 
 @test "groups run at the same time, each verified; the record says how many" {

@@ -93,6 +93,7 @@ static inline size_t grid_send_count(enum ddp_coll coll, size_t count, int rank,
     switch (coll) {
     case DDP_REDUCE_SCATTER:
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V: /* without a table */
         return (size_t)ranks * count;
     case DDP_SCATTER:
         return rank == root ? (size_t)ranks * count : 0;
@@ -107,7 +108,9 @@ static inline size_t grid_recv_count(enum ddp_coll coll, size_t count, int rank,
 {
     switch (coll) {
     case DDP_ALL_GATHER:
+    case DDP_ALL_GATHER_V:
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V: /* without a table */
         return (size_t)ranks * count;
     case DDP_GATHER:
         return rank == root ? (size_t)ranks * count : 0;
@@ -130,9 +133,11 @@ static inline double grid_expected(enum ddp_coll coll, enum ddp_dtype dtype, enu
     case DDP_BROADCAST:
         return (double)grid_input(dtype, op, root, ranks, i);
     case DDP_ALL_GATHER:
+    case DDP_ALL_GATHER_V:
     case DDP_GATHER:
         return (double)grid_input(dtype, op, source, ranks, i % count);
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V: /* without a table */
         return (double)grid_input(dtype, op, source, ranks, own + i % count);
     case DDP_SCATTER:
         return (double)grid_input(dtype, op, root, ranks, own + i);

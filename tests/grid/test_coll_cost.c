@@ -135,6 +135,8 @@ static void test_by_hand(void **state)
         {DDP_BROADCAST, "scatter-ring", 8, 2000, 10, 10, 14000, 2 * 8000 + 2000 * (12 + 56)},
         {DDP_REDUCE, "binomial", 5, 1000, 3, 1, 4000, 4 * 5 * 4000},
         {DDP_ALL_TO_ALL, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
+        {DDP_ALL_TO_ALL_V, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
+        {DDP_ALL_GATHER_V, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
         /* Ranks 1, 2, 4 send 1, 2, 4 chunks to the root, ranks 3, 5, 7 send one each, rank 6 two.
          */
         {DDP_GATHER, "binomial", 8, 1000, 3, 1, 16000, 2 * 4000 * (1 + 12 + 3)},
@@ -155,6 +157,44 @@ static void test_by_hand(void **state)
             fail_msg("%s/%s on %d ranks: %g steps, %g messages, %g bytes sent, %g in memory",
                      ddp_coll_name(rows[i].coll), alg->name, rows[i].ranks, cost.steps,
                      cost.messages, cost.sent_bytes, cost.memory_bytes);
+    }
+}
+
+/* Calls with a table, f32 on 3 ranks. In the all-to-all-v, ranks exchange 60 elements and keep 6.
+ * In the all-gather-v, they have 0, 10 and 30 elements, and each of them moves to 3 ranks. */
+static void test_split_by_hand(void **state)
+{
+    static const size_t table[] = {0, 10, 0, 20, 1, 30, 0, 0, 5}, parts[] = {0, 10, 30};
+    static const struct {
+        enum ddp_coll coll;
+        const char *name;
+        double steps, messages, sent_bytes, path_bytes, memory_bytes;
+    } rows[] = {
+        /* Rank 1 sends 120 bytes to rank 2, and then 80 bytes to rank 0. */
+        {DDP_ALL_TO_ALL_V, "pairwise", 2, 2, 200, 200, 2 * 4 * 66},
+        {DDP_ALL_TO_ALL_V, "direct", 2, 0, 0, 0, 2 * 4 * 66},
+        {DDP_ALL_TO_ALL_V, "flat", 1, 0, 0, 0, 2 * 4 * (66 + 66)},
+        {DDP_ALL_TO_ALL_V, "staged", 3, 0, 0, 0, 2 * 4 * (66 + 60)},
+        /* Rank 2 sends 120 bytes twice. */
+        {DDP_ALL_GATHER_V, "pairwise", 2, 2, 240, 240, 2 * 4 * 120},
+        {DDP_ALL_GATHER_V, "direct", 2, 0, 0, 0, 2 * 4 * 120},
+        {DDP_ALL_GATHER_V, "staged", 3, 0, 0, 0, 2 * 4 * (120 + 40)},
+    };
+    (void)state;
+    for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
+        const struct ddp_coll_shape shape = {.coll = rows[i].coll,
+                                             .count = 17,
+                                             .dtype = DDP_F32,
+                                             .split =
+                                                 rows[i].coll == DDP_ALL_GATHER_V ? parts : table};
+        struct ddp_coll_cost cost;
+        ddp_coll_cost_of(ddp_coll_find(rows[i].coll, rows[i].name), 3, &shape, &cost);
+        if (cost.steps != rows[i].steps || cost.messages != rows[i].messages ||
+            cost.sent_bytes != rows[i].sent_bytes || cost.path_bytes != rows[i].path_bytes ||
+            cost.memory_bytes != rows[i].memory_bytes)
+            fail_msg("%s %s: %g steps, %g messages, %g bytes sent, %g on the path, %g in memory",
+                     ddp_coll_name(rows[i].coll), rows[i].name, cost.steps, cost.messages,
+                     cost.sent_bytes, cost.path_bytes, cost.memory_bytes);
     }
 }
 
@@ -201,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counted_is_cost),
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_split_by_hand),
         cmocka_unit_test(test_hosts_by_hand),
     };
     return cmocka_run_group_tests_name("coll cost", tests, NULL, NULL);

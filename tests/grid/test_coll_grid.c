@@ -90,7 +90,8 @@ static int check_point(const struct row *row, const struct ddp_coll_alg *alg, st
     unsigned char *in = row->grid->memory[s->registered][0];
     unsigned char *send = !s->in_place ? in : send_inside ? out + own : out;
     unsigned char *recv = s->in_place && recv_inside ? out + own : out;
-    const struct ddp_coll_args args = {s->coll, send, recv, s->count, s->dtype, s->op, s->root};
+    const struct ddp_coll_args args = {s->coll,  send,  recv,    s->count,
+                                       s->dtype, s->op, s->root, NULL};
 
     if (!s->in_place)
         memset(in, GUARD, whole);
@@ -120,7 +121,7 @@ static int check_algorithm(struct row *row, const struct ddp_coll_alg *alg, stru
             continue;
         if (grid_supports(row->grid, alg, &row->shape))
             DDP_TRY(check_point(row, alg, err));
-        else if (alg == NULL && !(row->shape.coll == DDP_SEND_RECV && row->shape.in_place))
+        else if (alg == NULL && (ddp_coll_has_in_place(row->shape.coll) || !row->shape.in_place))
             return report(row, alg, "finds no algorithm", 0, err);
     }
     return 0;

@@ -33,6 +33,7 @@ static unsigned char expected(enum ddp_coll coll, size_t count, int me, size_t i
     case DDP_SEND_RECV:
         return value(1 - me, i);
     case DDP_ALL_TO_ALL:
+    case DDP_ALL_TO_ALL_V:
         return value(source, own + i - (size_t)source * count);
     default: /* all-gather, gather */
         return value(source, i - (size_t)source * count);
@@ -45,7 +46,7 @@ static int check_algorithm(struct ddp_comm *comm, const struct ddp_coll_alg *alg
     const size_t parts = ddp_coll_message_bytes(alg->coll, comm->size, 1, DDP_U8);
     const size_t count = full / parts;
     const struct grid grid = {.comm = comm};
-    const struct ddp_coll_args args = {alg->coll, buf[0], buf[1], count, DDP_U8, DDP_SUM, 0};
+    const struct ddp_coll_args args = {alg->coll, buf[0], buf[1], count, DDP_U8, DDP_SUM, 0, NULL};
     const size_t gets = grid_recv_count(alg->coll, count, comm->rank, comm->size, 0);
 
     memset(buf[1], 0xa5, full);

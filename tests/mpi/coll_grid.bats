@@ -14,6 +14,7 @@ every() {
     local ranks
     for ranks in ${GRID_RANKS:-3}; do
         grid "$1" "$ranks" test_coll_grid
+        grid "$1" "$ranks" test_split_grid ${GRID_RANKS:+--full}
     done
 }
 

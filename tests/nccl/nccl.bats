@@ -31,7 +31,7 @@ correct() {
 }
 
 @test "every collective works in windows" {
-    for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all gather scatter send-recv; do
+    for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all all-to-all-v all-gather-v gather scatter send-recv; do
         correct $c --ranks 3 --memory window
     done
     [ "$(json out.json '{q["symmetric"] for q in p}')" = "{'yes'}" ]
@@ -46,22 +46,32 @@ correct() {
 }
 
 @test "collectives that only move data, on 3 ranks" {
-    for c in all-gather broadcast all-to-all gather scatter send-recv; do
+    for c in all-gather broadcast all-to-all all-to-all-v all-gather-v gather scatter send-recv; do
         correct $c --ranks 3 -d u8
     done
 }
 
 @test "collectives that only move data, when the calls of a group are still in progress" {
     export FAKE_NCCL_BUSY=1
-    for c in all-to-all gather scatter send-recv; do
+    for c in all-to-all all-to-all-v all-gather-v gather scatter send-recv; do
         correct $c --ranks 3
     done
 }
 
 @test "collectives that only move data, as a graph" {
-    for c in all-to-all gather send-recv; do
+    for c in all-to-all all-to-all-v all-gather-v gather send-recv; do
         correct $c --ranks 2 --graph
     done
+}
+
+@test "all-to-all-v and all-gather-v with parts of different sizes, also when they are 0, and as a graph" {
+    printf '0 1 2\n3 0 0\n0 5 1\n' >tokens
+    for split in zipf:2 tokens; do
+        correct all-to-all-v --ranks 3 --split $split
+        correct all-to-all-v --ranks 3 --split $split --graph
+    done
+    correct all-gather-v --ranks 3 --split zipf:2
+    [ "$(json out.json '{q["imbalance"] > 1 for q in p}')" = "{True}" ]
 }
 
 @test "8-bit floats are combined on GPUs of compute capability 9.0; older ones only move them" {

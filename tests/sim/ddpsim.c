@@ -1,5 +1,5 @@
 /* A program that runs under smpirun; tests/sim/simulate.py starts it. Usage:
- *   ddpsim dense bytes=B [collective=NAME] [algorithm=NAME] [spoil=1]
+ *   ddpsim dense bytes=B [collective=NAME] [algorithm=NAME] [split=even|zipf:S] [spoil=1]
  *   ddpsim sparse elements=N density=D [algorithm=NAME]
  * Prints a line of JSON for the link, one for each algorithm, and a last one that tells that all
  * ranks succeeded, because smpirun exits with 0 whatever its ranks return. spoil: makes the results
@@ -123,6 +123,8 @@ static int parse(int argc, char **argv, struct sim_options *o, struct ddp_err *e
             o->elements = strtoull(value, NULL, 10);
         else if (n == 7 && memcmp(argv[i], "density", n) == 0)
             o->density = strtod(value, NULL);
+        else if (n == 5 && memcmp(argv[i], "split", n) == 0)
+            DDP_TRY(ddp_split_parse(value, &o->split, err));
         else if (n == 5 && memcmp(argv[i], "spoil", n) == 0)
             o->spoil = strcmp(value, "1") == 0;
         else

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
+#include "bench/split_table.h"
 #include "coll/coll.h"
 #include "coll/sparse/sparse_coll.h"
 
@@ -18,7 +19,8 @@ struct sim_options {
     size_t bytes;
     size_t elements;
     double density;
-    bool spoil; /* make a result of rank 1 wrong before it is verified */
+    struct ddp_split split; /* of all-to-all-v */
+    bool spoil;             /* make a result of rank 1 wrong before it is verified */
 };
 
 /* The link between the first and the last rank: half a round trip of 4 bytes, and the time per

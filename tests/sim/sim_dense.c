@@ -75,14 +75,30 @@ static bool wanted(const struct sim_options *options, const struct ddp_coll_alg 
                                       : strcmp(alg->name, "native") != 0;
 }
 
+/* Fills the table [size][size] of all-to-all-v, or [size] of all-gather-v. Returns the size of the
+ * buffers that the collective needs. */
+static size_t fill_split(const struct sim *sim, enum ddp_coll coll, size_t *split)
+{
+    const int n = sim->comm->size;
+    const size_t elem = ddp_dtype_size(DDP_F32);
+    struct ddp_split_load load;
+
+    ddp_split_fill(&sim->options->split, coll, 1, n, sim->options->bytes / elem / (size_t)n, split);
+    ddp_split_loads(coll, split, n, &load);
+    return load.largest * elem;
+}
+
 int sim_dense(struct sim *sim, struct ddp_err *err)
 {
     const size_t bytes = sim->options->bytes;
-    void *a = ddp_alloc_pages(bytes), *b = ddp_alloc_pages(bytes);
+    size_t *split;
+    DDP_TRY(DDP_NEW(&split, (size_t)sim->comm->size * (size_t)sim->comm->size, err));
+    const size_t room = DDP_MAX(bytes, fill_split(sim, DDP_ALL_TO_ALL_V, split));
+    void *a = ddp_alloc_pages(room), *b = ddp_alloc_pages(room);
     int rc = 0, ran = 0;
 
     if (a == NULL || b == NULL)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for 2 buffers of %zu bytes", bytes);
+        rc = ddp_fail(err, DDP_ENOMEM, "no memory for 2 buffers of %zu bytes", room);
     for (const struct ddp_coll_alg *const *alg = ddp_coll_algorithms(); rc == 0 && *alg; alg++) {
         struct ddp_point_spec spec = {
             .coll = (*alg)->coll,
@@ -96,11 +112,16 @@ int sim_dense(struct sim *sim, struct ddp_err *err)
         if (!wanted(sim->options, *alg))
             continue;
         ddp_operands_init(&o, &spec, sim->comm->rank, sim->comm->size, a, b);
+        if (ddp_coll_has_split(spec.coll)) {
+            fill_split(sim, spec.coll, split);
+            ddp_operands_split(&o, split);
+        }
         rc = run(sim, *alg, &o, &ran, err);
     }
     if (rc == 0 && ran == 0)
         rc = ddp_fail(err, DDP_EUSAGE, "no such algorithm runs here");
-    ddp_free_pages(a, bytes);
-    ddp_free_pages(b, bytes);
+    ddp_free_pages(a, room);
+    ddp_free_pages(b, room);
+    free(split);
     return rc;
 }

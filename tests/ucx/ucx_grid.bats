@@ -19,6 +19,7 @@ grid() {
 
 @test "every collective and algorithm, 3 ranks" {
     grid 3 test_coll_grid
+    grid 3 test_split_grid
 }
 
 @test "every collective and algorithm, 3 ranks over TCP" {

@@ -187,7 +187,7 @@ static void test_plan(void **state)
     (void)state;
     struct ddp_comm comm = comm_of(&shm_like, 2);
     struct ddp_coll_args args = {
-        DDP_ALLREDUCE, registered_block, registered_block, 1024, DDP_F32, DDP_SUM, 0};
+        DDP_ALLREDUCE, registered_block, registered_block, 1024, DDP_F32, DDP_SUM, 0, NULL};
     struct ddp_coll_plan plan;
     struct ddp_err err = DDP_ERR_INIT;
 
@@ -288,7 +288,7 @@ static void test_self(void **state)
     (void)state;
     struct ddp_comm comm = comm_of(&bare, 1);
     struct ddp_coll_args args = {
-        DDP_ALLREDUCE, private_block, registered_block, 100, DDP_F32, DDP_AVG, 0};
+        DDP_ALLREDUCE, private_block, registered_block, 100, DDP_F32, DDP_AVG, 0, NULL};
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_coll_plan plan;
 

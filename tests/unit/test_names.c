@@ -82,6 +82,11 @@ static void test_collectives(void **state)
         {"bcast", DDP_BROADCAST},
         {"alltoall", DDP_ALL_TO_ALL},
         {"all_to_all", DDP_ALL_TO_ALL},
+        {"alltoallv", DDP_ALL_TO_ALL_V},
+        {"all_to_all_v", DDP_ALL_TO_ALL_V},
+        {"MPI_Alltoallv", DDP_ALL_TO_ALL_V},
+        {"allgatherv", DDP_ALL_GATHER_V},
+        {"MPI_Allgatherv", DDP_ALL_GATHER_V},
         {"sendrecv", DDP_SEND_RECV},
         {"send_recv", DDP_SEND_RECV},
         {"allreduc", -1},
@@ -101,7 +106,7 @@ static void test_factors(void **state)
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 4) == 1.5);
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 8) == 1.75);
     static const enum ddp_coll sharded[] = {DDP_REDUCE_SCATTER, DDP_ALL_GATHER, DDP_ALL_TO_ALL,
-                                            DDP_GATHER, DDP_SCATTER};
+                                            DDP_ALL_TO_ALL_V,   DDP_GATHER,     DDP_SCATTER};
     for (size_t i = 0; i < DDP_COUNT_OF(sharded); i++)
         assert_true(ddp_coll_busbw_factor(sharded[i], 4) == 0.75);
     static const enum ddp_coll whole[] = {DDP_BROADCAST, DDP_REDUCE, DDP_SEND_RECV};

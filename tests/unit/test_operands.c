@@ -81,7 +81,9 @@ static void run_naively(struct ranks *r, enum ddp_coll coll, int root)
             break;
         default:
             for (int j = 0; j < RANKS && (coll != DDP_GATHER || me == root); j++)
-                memcpy(recv + (size_t)j * part, r->sent[j] + (coll == DDP_ALL_TO_ALL ? own * 4 : 0),
+                memcpy(recv + (size_t)j * part,
+                       r->sent[j] +
+                           (coll == DDP_ALL_TO_ALL || coll == DDP_ALL_TO_ALL_V ? own * 4 : 0),
                        part * 4);
         }
     }
@@ -162,6 +164,69 @@ static void test_nothing_done(void **state)
                 fail_msg("%s, %s: nothing done, nothing noticed", ddp_coll_name(c),
                          ddp_placement_name((enum ddp_placement)p));
         }
+    }
+    free(r);
+}
+
+/* The table of test_split. Rank 2 has the largest array, which it sends. Rank 1 sends no element to
+ * itself, nor to rank 2. */
+static const size_t split[RANKS * RANKS] = {0, 900, 5, 700, 0, 0, 1, 300, 2000};
+#define SPLIT_LARGEST 2301
+
+/* Copies the parts for rank `me` from a[RANKS] to its result. */
+static void run_split(const struct ddp_operands *o, int me)
+{
+    int32_t *recv = o[me].args.recv;
+    for (int from = 0; from < RANKS; from++) {
+        const int32_t *part = o[from].args.send;
+        for (int to = 0; to < me; to++)
+            part += split[from * RANKS + to];
+        memcpy(recv, part, split[from * RANKS + me] * sizeof *recv);
+        recv += split[from * RANKS + me];
+    }
+}
+
+/* All parts, and the bytes behind them, are verified. */
+static void test_split(void **state)
+{
+    static int32_t a[RANKS][SPLIT_LARGEST], b[RANKS][SPLIT_LARGEST];
+    static const int64_t received[RANKS] = {701, 1200, 2005};
+    const struct ddp_point_spec spec = {.coll = DDP_ALL_TO_ALL_V,
+                                        .dtype = DDP_I32,
+                                        .placement = DDP_OUT_OF_PLACE,
+                                        .ranks = RANKS,
+                                        .size_bytes = BYTES,
+                                        .count = COUNT};
+    struct ranks *r = malloc(sizeof *r);
+    int64_t elements;
+    (void)state;
+    assert_non_null(r);
+    for (int me = 0; me < RANKS; me++) {
+        ddp_operands_init(&r->o[me], &spec, me, RANKS, a[me], b[me]);
+        ddp_operands_split(&r->o[me], split);
+        assert_int_equal(r->o[me].full_bytes, sizeof a[me]);
+        ddp_operands_fill(&r->o[me], 7);
+    }
+    for (int me = 0; me < RANKS; me++) {
+        assert_false(accepts(r, me, &elements));
+        run_split(r->o, me);
+        assert_true(accepts(r, me, &elements));
+        assert_int_equal(elements, received[me]);
+        for (int64_t i = 0; i <= received[me]; i++) { /* the last one lies behind the data */
+            b[me][i] ^= 1 << 30;
+            assert_false(accepts(r, me, &elements));
+            b[me][i] ^= 1 << 30;
+        }
+        r->o[me].stride = 2;
+    }
+    /* The blocks that a sender refills are those that its receivers verify. */
+    for (int me = 0; me < RANKS; me++) {
+        ddp_operands_fill(&r->o[me], 8);
+        ddp_operands_refill(&r->o[me], 7);
+    }
+    for (int me = 0; me < RANKS; me++) {
+        run_split(r->o, me);
+        assert_true(accepts(r, me, &elements));
     }
     free(r);
 }
@@ -283,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_collective),
         cmocka_unit_test(test_nothing_done),
+        cmocka_unit_test(test_split),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_on_device),
     };

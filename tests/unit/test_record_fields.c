@@ -137,6 +137,9 @@ static bool added_later(const char *path)
                                         "epochs.exchange_busbw_GBps",
                                         "exchange_busbw_GBps",
                                         "device_max_us",
+                                        "split",
+                                        "busiest_bytes",
+                                        "imbalance",
                                         "symmetric"};
     for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
         if (strcmp(path, paths[i]) == 0)

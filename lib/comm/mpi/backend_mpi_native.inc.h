@@ -417,6 +417,33 @@ static int move(const struct native *c, const struct block *part, struct ddp_err
     return 0;
 }
 
+/* Runs an all-to-all-v or an all-gather-v. mpi_native_supports has checked that the counts and
+ * displacements fit into an int. */
+static int native_split(const struct native *c, struct ddp_err *err)
+{
+    const int n = c->comm->size, me = c->comm->rank;
+    const bool gathers = c->args->coll == DDP_ALL_GATHER_V;
+    void *memory = NULL;
+    DDP_TRY(scratch_of(c->s, 4 * (size_t)n * sizeof(int), &memory, err));
+    int *sends = memory, *send_at = sends + n, *receives = send_at + n, *recv_at = receives + n;
+    int sent = 0, received = 0;
+    for (int r = 0; r < n; r++) {
+        send_at[r] = sent;
+        recv_at[r] = received;
+        sends[r] = (int)ddp_split_part(c->args, n, me, r);
+        sent += gathers ? 0 : sends[r];
+        received += receives[r] = (int)ddp_split_part(c->args, n, r, me);
+    }
+    if (gathers) {
+        MPI_TRY(c->s->world, err, MPI_Allgatherv, c->send, receives[me], c->type, c->recv, receives,
+                recv_at, c->type, c->s->comm);
+        return 0;
+    }
+    MPI_TRY(c->s->world, err, MPI_Alltoallv, c->send, sends, send_at, c->type, c->recv, receives,
+            recv_at, c->type, c->s->comm);
+    return 0;
+}
+
 static int native_move(const struct native *c, struct ddp_err *err)
 {
     struct block part;
@@ -438,6 +465,13 @@ static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_col
         (args->op == DDP_MIN || args->op == DDP_MAX))
         return ddp_fail(err, DDP_EUNAVAIL, "%s compares %s as a signed type in %s", mpi_library(),
                         ddp_dtype_name(args->dtype), ddp_op_name(args->op));
+    const bool gathers = args->coll == DDP_ALL_GATHER_V;
+    if ((gathers || args->coll == DDP_ALL_TO_ALL_V) &&
+        args->count > DDP_MPI_COUNT_MAX / (size_t)comm->size)
+        return ddp_fail(err, DDP_EUNAVAIL,
+                        "%s takes arrays of at most %d elements, because its displacements are of "
+                        "type int",
+                        gathers ? "MPI_Allgatherv" : "MPI_Alltoallv", DDP_MPI_COUNT_MAX);
     return 0;
 }
 
@@ -463,6 +497,9 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
         return reduce_chunk(&c, 0, args->root, err);
     case DDP_REDUCE_SCATTER:
         return native_reduce_scatter(&c, err);
+    case DDP_ALL_TO_ALL_V:
+    case DDP_ALL_GATHER_V:
+        return native_split(&c, err);
     case DDP_BARRIER:
         MPI_TRY(s->world, err, MPI_Barrier, s->comm);
         return 0;

@@ -6,6 +6,7 @@
 
 #include "base/dtype_info.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "comm/nccl/backend_nccl_impl.inc.h"
 
 /* NCCL reduces floats of 8 bits only on GPUs of this compute capability and later ones. */
@@ -100,6 +101,29 @@ static ncclResult_t move(const struct call *c, const struct moves *m)
     return taken(rc) ? ended : rc;
 }
 
+/* Runs an all-to-all-v or an all-gather-v. A part that is empty has no send and no receive. */
+static ncclResult_t move_split(const struct call *c, const struct ddp_coll_args *args)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const int me = c->comm->rank, n = c->comm->size;
+    size_t sent = 0, received = 0;
+    ncclResult_t rc = c->api->GroupStart();
+    if (!taken(rc))
+        return rc;
+    for (int peer = 0; peer < n && taken(rc); peer++) {
+        const size_t out = ddp_split_part(args, n, me, peer);
+        const size_t in = ddp_split_part(args, n, peer, me);
+        if (out > 0)
+            rc = c->api->Send(c->send + sent * elem, out, c->dtype, peer, c->nccl, c->stream);
+        if (taken(rc) && in > 0)
+            rc = c->api->Recv(c->recv + received * elem, in, c->dtype, peer, c->nccl, c->stream);
+        sent += args->coll == DDP_ALL_TO_ALL_V ? out : 0; /* else all ranks get the same part */
+        received += in;
+    }
+    const ncclResult_t ended = c->api->GroupEnd(); /* must also be called after a failure */
+    return taken(rc) ? ended : rc;
+}
+
 static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)
 {
     const int me = c->comm->rank, n = c->comm->size;
@@ -120,6 +144,9 @@ static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)
                                  c->nccl, c->stream);
     case DDP_ALL_TO_ALL:
         return move(c, &(struct moves){true, true, -1, -1, true, true});
+    case DDP_ALL_TO_ALL_V:
+    case DDP_ALL_GATHER_V:
+        return move_split(c, args);
     case DDP_GATHER:
         return move(c, &(struct moves){true, leads, c->root, -1, false, true});
     case DDP_SCATTER:
@@ -156,34 +183,55 @@ static ncclResult_t put_any(void *arg)
     return put(&a->call, &a->todo);
 }
 
-static bool same_shape(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
+/* Returns a hash of the parts that this rank sends and receives in a call with a split. Two tables
+ * at the same address then differ if this rank's parts differ. Returns 0 for other collectives. */
+static uint64_t split_hash(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
+    uint64_t hash = 0;
+    for (int r = 0; args->split != NULL && r < comm->size; r++) {
+        hash = ddp_mix64(hash + ddp_split_part(args, comm->size, comm->rank, r));
+        hash = ddp_mix64(hash + ddp_split_part(args, comm->size, r, comm->rank));
+    }
+    return hash;
+}
+
+static struct ddp_nccl_shape shape_of(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+{
+    return (struct ddp_nccl_shape){.args = *args, .split_hash = split_hash(comm, args)};
+}
+
+static bool same_shape(const struct ddp_nccl_shape *x, const struct ddp_nccl_shape *y)
+{
+    const struct ddp_coll_args *a = &x->args, *b = &y->args;
     return a->coll == b->coll && a->count == b->count && a->dtype == b->dtype && a->op == b->op &&
-           a->root == b->root;
+           a->root == b->root && x->split_hash == y->split_hash;
 }
 
 /* Returns whether an operation of this shape has run, and moves the shape to the front. */
-static bool was_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+static bool was_seen(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    const struct ddp_nccl_shape asked = shape_of(comm, args);
     size_t i = 0;
-    while (i < s->seen_count && !same_shape(&s->seen[i], args))
+    while (i < s->seen_count && !same_shape(&s->seen[i], &asked))
         i++;
     if (i == s->seen_count)
         return false;
-    const struct ddp_coll_args found = s->seen[i];
+    const struct ddp_nccl_shape found = s->seen[i];
     memmove(s->seen + 1, s->seen, i * sizeof *s->seen);
     s->seen[0] = found;
     return true;
 }
 
 /* Stores a shape in s->seen. If memory is exhausted, the shape counts as new at its next call. */
-static void note_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+static void note_seen(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
-    struct ddp_coll_args *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
+    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    struct ddp_nccl_shape *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
     if (more == NULL)
         return;
     s->seen = more;
-    more[s->seen_count++] = *args;
+    more[s->seen_count++] = shape_of(comm, args);
 }
 
 /* Puts the operation on the stream. The first operation that needs a connection makes this
@@ -222,20 +270,20 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     if (a.call.count == 0)
         return 0;
     const char *name = ddp_coll_name(args->coll);
-    if (was_seen(s, args))
+    if (was_seen(comm, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
     /* If the call blocks for ever, nothing is aborted (world->stuck). Earlier operations must then
      * not wait for a lost rank on the stream, because freeing memory waits for them. */
     if (comm->deferred)
         DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
-    note_seen(s, args);
+    note_seen(comm, args);
     return 0;
 }
 
-static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
+static bool same_args(const struct ddp_nccl_shape *a, const struct ddp_nccl_shape *b)
 {
-    return same_shape(a, b) && a->send == b->send && a->recv == b->recv;
+    return same_shape(a, b) && a->args.send == b->args.send && a->args.recv == b->args.recv;
 }
 
 /* Captures the operation as a graph. */
@@ -244,7 +292,7 @@ static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_stream_ops *streams = s->world->device->streams;
     struct ddp_graph *unused = NULL;
-    s->graph_args = *args;
+    s->graph_shape = shape_of(comm, args);
     DDP_TRY(streams->capture_begin(s->stream, err));
     const int rc = enqueue(comm, args, err);
     if (rc == 0)
@@ -286,9 +334,11 @@ static int run_and_capture(struct ddp_comm *comm, const struct ddp_coll_args *ar
 }
 
 /* True if the next call with these arguments launches s->graph. */
-static bool has_graph(const struct ddp_nccl_state *s, const struct ddp_coll_args *args)
+static bool has_graph(const struct ddp_comm *comm, const struct ddp_coll_args *args)
 {
-    return s->graph != NULL && same_args(args, &s->graph_args);
+    const struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
+    const struct ddp_nccl_shape asked = shape_of(comm, args);
+    return s->graph != NULL && same_args(&asked, &s->graph_shape);
 }
 
 static int launch(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
@@ -304,7 +354,7 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     DDP_TRY(check_usable(s, err));
-    if (s->world->options.graph && !has_graph(s, args))
+    if (s->world->options.graph && !has_graph(comm, args))
         return run_and_capture(comm, args, err);
     DDP_TRY(launch(comm, args, err));
     return comm->deferred ? 0 : ddp_nccl_wait(comm, err);
@@ -359,7 +409,7 @@ int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, i
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     DDP_TRY(check_usable(s, err));
     /* The first operation waits for other ranks, and in graph mode for the stream. */
-    if (s->world->options.graph ? !has_graph(s, args) : !was_seen(s, args)) {
+    if (s->world->options.graph ? !has_graph(comm, args) : !was_seen(comm, args)) {
         DDP_TRY(ddp_nccl_run(comm, args, err));
         count -= device_ns == NULL;
     }

@@ -1,0 +1,85 @@
+/* The split of an all-to-all-v (--split): the shares of the data that each rank sends to each rank.
+ * The split of an all-gather-v is one row: the shares of the ranks' parts.
+ *
+ * A split gives every pair of ranks a weight. ddp_split_fill turns the weights into a table of
+ * element counts (the member `split` of struct ddp_coll_args). All ranks compute the same table.
+ *   even    All weights are equal.
+ *   zipf:S  Each rank has a random order of the receivers, which depends on the seed and on the
+ *           rank. In an all-gather-v there is one random order of the ranks. The k-th rank in the
+ *           order has the weight 1/k^S, k = 1, 2, ... A weight
+ *           below 2^-41 counts as 0.
+ *   FILE    The weights are the numbers in a text file. Row r has the weights of the data that rank
+ *           r sends to rank 0, 1, ... In an all-gather-v, the file has one row.
+ * The weights are scaled so that a rank sends `n * count` elements on average, where n is the
+ * number of ranks and `count` is the size of a part of the even split. Rows of a FILE may have
+ * different sums. A rank with a larger sum then sends more. Parts are rounded so that every row has
+ * exactly its number of elements. A weight of 0 gives an empty part. */
+#ifndef DDP_BENCH_SPLIT_TABLE_H
+#define DDP_BENCH_SPLIT_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/coll_kind.h"
+#include "base/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_split_kind { DDP_SPLIT_EVEN, DDP_SPLIT_ZIPF, DDP_SPLIT_FILE };
+
+/* A file has at most this number of rows, and at most this number of bytes. */
+#define DDP_SPLIT_ROWS_MAX  4096
+#define DDP_SPLIT_FILE_MOST ((size_t)64 << 20)
+/* Largest number in a file. */
+#define DDP_SPLIT_WEIGHT_MAX 9007199254740992.0
+/* Largest exponent of zipf:S. */
+#define DDP_SPLIT_EXPONENT_MAX 64.0
+
+/* If all members are 0, the split is even. */
+struct ddp_split {
+    enum ddp_split_kind kind;
+    double exponent;  /* S of zipf:S */
+    const char *path; /* of FILE, as given; borrowed */
+    int columns;      /* number of weights in a row of FILE; 0 until it is loaded */
+    double *weight;   /* of FILE: [columns][columns], or [columns] for an all-gather-v */
+    /* "even", "zipf:1.2", or the name of FILE without folders and a hash of its weights. Set by
+     * ddp_split_parse, and for FILE by ddp_split_load. */
+    char name[40];
+};
+
+/* Parses the argument of --split. Does not open FILE. Returns DDP_EUSAGE if the exponent of zipf is
+ * missing or out of range. */
+int ddp_split_parse(const char *text, struct ddp_split *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Reads FILE. Does nothing for the other splits. Numbers are separated by blanks, tabs or commas. A
+ * line is a row. Empty lines are ignored, and so is the text from # to the end of a line. Returns
+ * the errors of ddp_file_read (base/file.h). Returns DDP_EINPUT with the line if the text is not a
+ * number or is negative or too large, or if a row has the wrong length. Also returns DDP_EINPUT if
+ * the number of rows is wrong, or if all numbers are 0. Release *split with ddp_split_release. */
+int ddp_split_load(struct ddp_split *split, enum ddp_coll coll, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_split_release(struct ddp_split *split);
+/* Returns DDP_EUSAGE if the split is a FILE for another number of ranks. */
+int ddp_split_check_ranks(const struct ddp_split *split, int ranks,
+                          struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills table [ranks][ranks], or [ranks] for an all-gather-v. count: elements of a part of the even
+ * split. */
+void ddp_split_fill(const struct ddp_split *split, enum ddp_coll coll, uint64_t seed, int ranks,
+                    size_t count, size_t *table);
+
+/* The elements that ranks exchange. A part that a rank has for itself is not exchanged. */
+struct ddp_split_load {
+    /* Largest number that any rank sends to others, or receives from others. In an all-gather-v,
+     * only the received elements count. */
+    size_t busiest;
+    double mean;    /* mean number that a rank receives from others */
+    size_t largest; /* elements of the largest send or recv array of any rank */
+};
+/* Computes *out from a table of ddp_split_fill. */
+void ddp_split_loads(enum ddp_coll coll, const size_t *table, int ranks,
+                     struct ddp_split_load *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

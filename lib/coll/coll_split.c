@@ -1,0 +1,101 @@
+#include "coll/coll_split.h"
+
+#include "base/mem.h"
+
+void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank, size_t *send,
+                           size_t *recv)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+
+    *send = ddp_split_send_at(args, ranks, rank, ranks) * elem;
+    *recv = 0;
+    for (int r = 0; r < ranks; r++)
+        *recv += ddp_split_part(args, ranks, r, rank) * elem;
+}
+
+bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out)
+{
+    const size_t n = (size_t)ranks;
+    size_t most = 0;
+
+    for (int i = 0; i < ranks; i++) {
+        size_t sent = 0, received = 0;
+        for (int j = 0; j < ranks; j++)
+            if (__builtin_add_overflow(sent, ddp_split_part(args, ranks, i, j), &sent) ||
+                __builtin_add_overflow(received, ddp_split_part(args, ranks, j, i), &received))
+                return false;
+        most = DDP_MAX(most, received);
+        if (args->coll != DDP_ALL_GATHER_V)
+            most = DDP_MAX(most, sent);
+    }
+    *out = most / n + (most % n != 0);
+    return true;
+}
+
+struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape)
+{
+    return (struct ddp_coll_args){
+        .coll = shape->coll, .count = shape->count, .dtype = shape->dtype, .split = shape->split};
+}
+
+void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own)
+{
+    const struct ddp_coll_args args = ddp_split_args(shape);
+
+    *all = *own = 0;
+    for (int from = 0; from < ranks; from++) {
+        *own += (double)ddp_split_part(&args, ranks, from, from);
+        for (int to = 0; to < ranks; to++)
+            *all += (double)ddp_split_part(&args, ranks, from, to);
+    }
+}
+
+size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, int to)
+{
+    size_t at = 0;
+    if (args->coll == DDP_ALL_GATHER_V)
+        return to == ranks ? ddp_split_part(args, ranks, from, from) : 0;
+    for (int r = 0; r < to; r++)
+        at += ddp_split_part(args, ranks, from, r);
+    return at;
+}
+
+size_t ddp_split_map_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    (void)shape;
+    return sizeof(struct ddp_split_map) + (size_t)comm->size * sizeof(struct ddp_split_peer);
+}
+
+static void make_map(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                     struct ddp_split_map *map)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const int n = comm->size, me = comm->rank;
+    size_t received = 0;
+
+    map->sent = ddp_split_send_at(args, n, me, n) * elem;
+    for (int r = 0; r < n; r++) {
+        struct ddp_split_peer *peer = &map->peer[r];
+        for (int to = 0; to < n; to++)
+            if (to != r)
+                map->most_part = DDP_MAX(map->most_part, ddp_split_part(args, n, r, to) * elem);
+        map->most_sent = DDP_MAX(map->most_sent, ddp_split_send_at(args, n, r, n) * elem);
+        peer->remote_at = ddp_split_send_at(args, n, r, me) * elem;
+        peer->send_at = ddp_split_send_at(args, n, me, r) * elem;
+        peer->send_bytes = ddp_split_part(args, n, me, r) * elem;
+        peer->recv_at = received;
+        peer->recv_bytes = ddp_split_part(args, n, r, me) * elem;
+        received += peer->recv_bytes;
+    }
+    map->touched = map->sent + received;
+    map->made = true;
+}
+
+const struct ddp_split_map *ddp_split_map_in(const struct ddp_comm *comm,
+                                             const struct ddp_coll_args *args, void *scratch)
+{
+    struct ddp_split_map *map = scratch;
+    if (!map->made)
+        make_map(comm, args, map);
+    return map;
+}
