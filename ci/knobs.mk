@@ -22,7 +22,7 @@ ifneq ($(MPI),0)
 endif
 MPI_FLAVOURS ?= $(strip $(if $(MPICC_openmpi),openmpi) $(if $(MPICC_mpich),mpich))
 ifeq ($(MPI)$(strip $(MPI_FLAVOURS)),1)
-  $(error MPI=1, but no mpicc is installed; `make deps` installs both)
+  $(error MPI=1, but none of mpicc.openmpi, mpicc.mpich and mpicc is installed; `make deps` installs both)
 endif
 
 # Google Benchmark is C++, so the code that uses it is a binary of its own (cmd/kernels_main.c).

@@ -200,7 +200,7 @@ static const struct ddp_opt split_rows[] = {
     DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
             "sizes of the parts: even; zipf:S, where each rank has its own random order of the "
             "receivers (see --seed) and the k-th gets a share proportional to 1/k^S; or a FILE "
-            "with one row per rank of the weights of what it sends to each rank",
+            "whose row r has the weights of the parts that rank r sends to rank 0, 1, ...",
             .brief = "sizes of the parts: even, zipf:S, or a FILE"),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
@@ -652,7 +652,7 @@ COLLECTIVE(all_to_all_v, "all-to-all-v", "every rank sends parts of different si
                        "  ddpbench all-to-all-v --ranks 4 --split tokens.txt --json out.json\n");
 
 COLLECTIVE(all_gather_v, "all-gather-v",
-           "every rank receives parts of different sizes of all ranks", parts_rows,
+           "every rank receives the parts of all ranks, which may differ in size", parts_rows,
            NAMES("all_gather_v", "allgatherv", "MPI_Allgatherv"),
            .details = ITERATION
            "A size is that of all parts together. It is rounded down to whole chunks of the\n"

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sysinfo.h"
+#include "base/unit.h"
 #include "bench/pair_matrix.h"
 #include "cmd.h"
 #include "report/report.h"
@@ -31,7 +33,8 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20",
             "at most N repetitions of a direction, of 4 messages each", .min = 1, .max = 1000),
     DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "0.3",
-            "end a direction after S seconds (at least 3 repetitions)", .min = 0.001, .max = 86400),
+            "end a direction after S seconds and 3 repetitions, or after 3 x S seconds",
+            .min = 0.001, .max = 86400),
     DDP_OPT(INT, "rounds", 0, AT(rounds), "N", "0",
             "measure N rounds, which the seed draws; 0: all rounds, or 16 from 64 ranks on",
             .max = DDP_MATRIX_MAX),
@@ -45,12 +48,23 @@ static const struct ddp_opt rows[] = {
 static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err)
 {
-    (void)app;
-    (void)values;
-    if (ranks > 1)
+    const struct matrix_values *v = values;
+    const uint64_t bytes = v->size * BUFFERS * (uint64_t)ddp_app_local_ranks(app, ranks);
+    struct ddp_sysinfo host;
+    char needed[24], available[24];
+    if (ranks < 2) {
+        ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here",
+                 backend);
+        return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
+    }
+    ddp_sysinfo_read(&host);
+    if (host.available_bytes < 0 || bytes <= (uint64_t)host.available_bytes)
         return 0;
-    ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here", backend);
-    return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
+    ddp_format_size(bytes, needed, sizeof needed);
+    ddp_format_size((uint64_t)host.available_bytes, available, sizeof available);
+    ddp_fail(err, DDP_ENOMEM, "matrix needs %s on this host, and %s are available", needed,
+             available);
+    return ddp_hint(err, "use a smaller --size");
 }
 
 static uint64_t heap_bytes(const void *values, int ranks)
@@ -72,15 +86,6 @@ static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *
     (void)out;
     return ddp_fail(err, DDP_EUNAVAIL,
                     "matrix measures messages between processors, not between GPUs");
-}
-
-static void estimate(const void *values, int ranks, int local, struct ddp_estimate *out)
-{
-    const struct matrix_values *v = values;
-    const int all = ddp_pair_rounds(ranks);
-    const double rounds = v->rounds > 0 ? fmin((double)v->rounds, all) : all;
-    out->seconds = out->most = 0.1 + rounds * 3 * v->max_time_s;
-    out->bytes = v->size * BUFFERS * (uint64_t)local;
 }
 
 static void progress(void *arg, int round, int rounds)
@@ -117,7 +122,6 @@ static const struct ddp_job job = {
     .heap_bytes = heap_bytes,
     .threads = threads,
     .gpu = gpu,
-    .estimate = estimate,
     .rank_main = rank_main,
     .release = release,
 };
@@ -145,7 +149,12 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");
-    return 0;
+    /* The other ranks wait until the slowest pair has measured its three phases. */
+    if (3 * 3 * v->max_time_s < v->world.timeout_s)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE, "--max-time %g needs a --timeout above %g", v->max_time_s,
+             9 * v->max_time_s);
+    return ddp_hint(err, "a pair may take nine times --max-time, and the other ranks wait for it");
 }
 
 const struct ddp_cmd ddp_cmd_matrix = {
@@ -159,12 +168,12 @@ const struct ddp_cmd ddp_cmd_matrix = {
     .check = check,
     .job = &job,
     .details = "Ranks meet in the rounds of a tournament. In a round a rank has one partner, so\n"
-               "no pair disturbs another. A pair is measured in this order: the latency (half\n"
-               "the round trip of 8 bytes), one direction, the other direction, and both\n"
-               "directions at the same time. A bandwidth is the median over repetitions of 4\n"
-               "messages, from the first one until the sender knows that the last one has\n"
-               "arrived, without the latency of this answer. The last message of each direction\n"
-               "is verified.\n"
+               "pairs disturb each other only if they share a link. A pair is measured in this\n"
+               "order: the latency (half the round trip of 8 bytes), one direction, the other\n"
+               "direction, and both directions at the same time. A bandwidth is the median over\n"
+               "repetitions of 4 messages, from the first one until the sender knows that the\n"
+               "last one has arrived, without the latency of this answer. Messages of each\n"
+               "direction are verified after the timed ones.\n"
                "\n"
                "On a terminal, directions below 80 % of the median are yellow, and those below\n"
                "50 % are red.\n",

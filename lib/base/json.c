@@ -89,9 +89,9 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key)
     return added(obj, cJSON_AddArrayToObject(obj, key));
 }
 
-cJSON *ddp_json_append(cJSON *arr)
+/* Appends `item` and returns it. If there was no memory for it, returns NULL. */
+static cJSON *append(cJSON *arr, cJSON *item)
 {
-    cJSON *item = cJSON_CreateObject();
     if (item && !cJSON_AddItemToArray(arr, item)) {
         cJSON_Delete(item);
         item = NULL;
@@ -99,14 +99,28 @@ cJSON *ddp_json_append(cJSON *arr)
     return added(arr, item);
 }
 
+cJSON *ddp_json_append(cJSON *arr)
+{
+    return append(arr, cJSON_CreateObject());
+}
+
+cJSON *ddp_json_append_arr(cJSON *arr)
+{
+    return append(arr, cJSON_CreateArray());
+}
+
+void ddp_json_append_num(cJSON *arr, double value)
+{
+    (void)append(arr, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
 void ddp_json_append_printed(cJSON *arr, const char *text)
 {
-    cJSON *item = added(arr, cJSON_CreateStringReference(text));
+    cJSON *item = append(arr, cJSON_CreateStringReference(text));
     if (!item)
         return;
     item->type = cJSON_Raw | cJSON_IsReference;
     item->valueint = DDP_JSON_PRINTED;
-    cJSON_AddItemToArray(arr, item);
 }
 
 /* The value of `indent` that prints a document on one line. */

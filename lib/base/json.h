@@ -47,6 +47,10 @@ cJSON *ddp_json_append(cJSON *arr);
  * text instead of the item. The caller frees *out. */
 int ddp_json_preprint(const cJSON *item, size_t indent, char **out,
                       struct ddp_err *err) DDP_MUST_CHECK;
+/* Appends a number, or null if it is not finite. */
+void ddp_json_append_num(cJSON *arr, double value);
+/* Appends an empty array and returns it. */
+cJSON *ddp_json_append_arr(cJSON *arr);
 /* Appends the text of ddp_json_preprint to array `arr`. The text must outlive the document. */
 void ddp_json_append_printed(cJSON *arr, const char *text);
 

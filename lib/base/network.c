@@ -279,8 +279,9 @@ void ddp_nic_default(char name[DDP_NIC_NAME_BYTES])
     snprintf(name, DDP_NIC_NAME_BYTES, "%s", i < 0 ? "" : own[i].name);
 }
 
-/* Begins to connect. Returns a descriptor, or -1 if the result is known already: then *answers is
- * whether the host has answered. */
+/* Begins to connect. Returns a descriptor, or -1 if the result is known already. *answers then
+ * becomes false if the host cannot be reached. If this host lacks what it needs to ask, such as a
+ * free descriptor, *answers stays true, because nothing is known. */
 static int begin_connect(const struct ddp_nic_address *to, bool *answers)
 {
     union socket_address peer;
@@ -289,9 +290,10 @@ static int begin_connect(const struct ddp_nic_address *to, bool *answers)
         to->family == 0 ? -1 : socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (connect(fd, &peer.any, bytes) != 0 && errno == EINPROGRESS)
+    const int error = connect(fd, &peer.any, bytes) == 0 ? 0 : errno;
+    if (error == EINPROGRESS)
         return fd;
-    *answers = errno == 0 || errno == ECONNREFUSED;
+    *answers = error != EHOSTUNREACH && error != ENETUNREACH && error != ETIMEDOUT;
     close(fd);
     return -1;
 }
@@ -302,10 +304,9 @@ void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns
     struct pollfd *open = ddp_calloc((size_t)n, sizeof *open);
     int pending = 0;
     for (int i = 0; i < n; i++) {
-        answers[i] = false;
+        answers[i] = true;
         if (open == NULL)
             continue;
-        errno = 0;
         open[i] = (struct pollfd){.fd = begin_connect(&to[i], &answers[i]), .events = POLLOUT};
         pending += open[i].fd >= 0;
     }
@@ -327,7 +328,9 @@ void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns
         }
     }
     for (int i = 0; open != NULL && i < n; i++)
-        if (open[i].fd >= 0)
+        if (open[i].fd >= 0) {
+            answers[i] = false;
             close(open[i].fd);
+        }
     free(open);
 }

@@ -326,7 +326,9 @@ static int verify_split(const struct ddp_operands *o, uint64_t round, int64_t *e
         DDP_TRY(compare(&c, elements, wrong, err));
         c.recv += c.count * ddp_dtype_size(o->args.dtype);
     }
-    return check_guard(o, split_received(o), err);
+    const int rc = check_guard(o, split_received(o), err);
+    *wrong += rc != 0; /* bytes behind the data count as one wrong element */
+    return rc;
 }
 
 int ddp_operands_verify(const struct ddp_operands *o, uint64_t round, int64_t *elements,

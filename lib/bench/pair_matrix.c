@@ -17,7 +17,7 @@
 /* Round trips of the latency: the first ones wake both ends, and are not used. */
 #define TRIPS_UNUSED 8
 #define TRIPS        64
-/* Messages that are under way at the same time, so that the link is never idle. */
+/* Messages that are under way at the same time, so that the link is busy during a repetition. */
 #define WINDOW          4
 #define LEAST           3
 #define REPETITIONS_MAX 1000
@@ -64,22 +64,21 @@ static int measure_latency(struct pair *p, struct ddp_err *err)
     return 0;
 }
 
-/* Fills the message from world rank `from`, or checks it. Returns the number of wrong bytes. */
-static size_t pattern(char *buffer, size_t bytes, int from, bool fill)
+/* Fills the message from world rank `from`, or checks it. Returns whether all bytes are right. */
+static bool pattern(char *buffer, size_t bytes, int from, bool fill)
 {
-    size_t wrong = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        const char expected = (char)ddp_mix64((uint64_t)from << 32 | i / 8);
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        const uint64_t word = ddp_mix64((uint64_t)from << 32 | i / sizeof word);
+        const size_t n = DDP_MIN(bytes - i, sizeof word);
         if (fill)
-            buffer[i] = expected;
-        else
-            wrong += buffer[i] != expected;
+            memcpy(buffer + i, &word, n);
+        else if (memcmp(buffer + i, &word, n) != 0)
+            return false;
     }
-    return wrong;
+    return true;
 }
 
-/* Moves WINDOW messages. All of them arrive in the same buffer, because only the last one is
- * checked. `ends` says when: when a short message of the receiver has come. */
+/* Moves WINDOW messages. Each arrives in a slot of its own. */
 static int move(const struct pair *p, bool sends, bool receives, struct ddp_err *err)
 {
     struct ddp_request request[2 * WINDOW];
@@ -116,8 +115,24 @@ static int repeat(const struct pair *p, bool sends, bool both, double *ns, struc
     return 0;
 }
 
+/* Moves the messages once more, untimed, and checks the last one. */
+static int verify(const struct pair *p, bool sends, bool both, struct ddp_err *err)
+{
+    const int from = p->comm->world_rank[p->peer], to = p->comm->world_rank[p->comm->rank];
+    char *last = p->recv + (WINDOW - 1) * p->options->bytes;
+    double ignored;
+    if (!sends || both)
+        memset(last, 0, p->options->bytes);
+    DDP_TRY(repeat(p, sends, both, &ignored, err));
+    if ((sends && !both) || pattern(last, p->options->bytes, from, false))
+        return 0;
+    return ddp_fail(err, DDP_EDATA, "a message from rank %d to rank %d arrived with wrong bytes",
+                    from, to);
+}
+
 /* Measures a direction (sends: from this end) or, if `both`, both. The sender or the leader says
- * before each repetition whether it takes place. *GBps and *ci95 are set on a sender. */
+ * before each repetition whether it takes place. *GBps and *ci95 are figures of a sender; an end
+ * that only receives ignores them. */
 static int measure_bandwidth(const struct pair *p, bool sends, bool both, double *GBps,
                              double *ci95, struct ddp_err *err)
 {
@@ -130,7 +145,8 @@ static int measure_bandwidth(const struct pair *p, bool sends, bool both, double
     for (uint64_t goes_on = 1;; n++) {
         double ns;
         const double spent_s = (double)(ddp_now_ns() - began) / 1e9;
-        if (n >= p->options->iters || (n >= LEAST && spent_s > p->options->max_time_s))
+        if (n >= p->options->iters || (n >= LEAST && spent_s > p->options->max_time_s) ||
+            (n > 0 && spent_s > LEAST * p->options->max_time_s))
             goes_on = 0;
         DDP_TRY(control(p, decides, &goes_on, err));
         if (!goes_on)
@@ -138,11 +154,7 @@ static int measure_bandwidth(const struct pair *p, bool sends, bool both, double
         DDP_TRY(repeat(p, sends, both, &ns, err));
         rate[n] = moved / ns;
     }
-    if ((!sends || both) && pattern(p->recv + (WINDOW - 1) * p->options->bytes, p->options->bytes,
-                                    p->comm->world_rank[p->peer], false) > 0)
-        return ddp_fail(err, DDP_EDATA,
-                        "a message from rank %d to rank %d arrived with wrong bytes",
-                        p->comm->world_rank[p->peer], p->comm->world_rank[p->comm->rank]);
+    DDP_TRY(verify(p, sends, both, err));
     if (ddp_summarize(rate, (size_t)n, &s) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a bandwidth");
     *GBps = s.median;
@@ -260,6 +272,9 @@ int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *option
     const int all = rc == 0 ? ddp_pair_rounds(n) : 0;
     const int sampled = n < DDP_PAIR_ENDS_ALL ? all : DDP_PAIR_SAMPLE;
     const int rounds = (int)DDP_MIN(options->rounds > 0 ? options->rounds : sampled, all);
+    if (rc == 0 && n > DDP_MATRIX_MAX)
+        rc = ddp_fail(err, DDP_EUSAGE, "a matrix has at most %d ends, and there are %d",
+                      DDP_MATRIX_MAX, n);
     if (rc == 0)
         rc = draw_rounds(all, rounds, options->seed, &order, err);
     if (rc == 0)

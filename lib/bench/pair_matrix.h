@@ -3,7 +3,8 @@
  * The ends (ranks, or the lowest rank of each host) meet in the rounds of a round-robin tournament.
  * In a round each end has at most one partner, so no pair disturbs another one on a network without
  * bottlenecks inside. n ends need n - 1 rounds, or n if n is odd. A pair is measured in this order:
- * latency, one direction, the other direction, both directions at the same time. */
+ * latency, one direction, the other direction, both directions at the same time. After each phase
+ * its messages are sent once more, untimed, and the last one is verified. */
 #ifndef DDP_BENCH_PAIR_MATRIX_H
 #define DDP_BENCH_PAIR_MATRIX_H
 
@@ -21,10 +22,12 @@ extern "C" {
 
 struct ddp_pair_options {
     bool by_host;
-    uint64_t bytes;    /* size of a message of the bandwidth measurement; at least 1 */
-    int64_t iters;     /* the most repetitions of a direction */
-    double max_time_s; /* a direction ends after this time, but not before 3 repetitions */
-    int64_t rounds;    /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
+    uint64_t bytes; /* size of a message of the bandwidth measurement; at least 1 */
+    int64_t iters;  /* the most repetitions of a direction */
+    /* A direction ends after this time if it has 3 repetitions, and after three times this time if
+     * it has one. */
+    double max_time_s;
+    int64_t rounds; /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
     uint64_t seed;
 };
 

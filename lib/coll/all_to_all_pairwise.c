@@ -132,8 +132,8 @@ static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, vo
 }
 
 /* A rank begins a step when its own last step has ended. A message begins when both ranks are in
- * the step. `end` [2][ranks] has the bytes that went before the end of this step and of the last
- * one. */
+ * the step. `end` [2][ranks] has, for each rank, the bytes on its longest path up to the end of
+ * this step, and of the step before. */
 static double split_path_bytes(int ranks, const struct ddp_coll_args *args, double *end)
 {
     const double elem = (double)ddp_dtype_size(args->dtype);

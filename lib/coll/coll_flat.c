@@ -168,8 +168,8 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-/* Runs all-to-all-v and all-gather-v. The data of all ranks lies beside the flags, or the data of
- * all ranks lies in the data slots. */
+/* Runs all-to-all-v and all-gather-v. All ranks store their data in the same kind of place: beside
+ * the flags or in the data slots. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
 {

@@ -114,7 +114,11 @@ int ddp_comm_find_nic(struct ddp_comm *world, struct ddp_err *err)
     struct ddp_sysinfo info;
     struct place mine, *all;
     int rc = DDP_NEW(&all, (size_t)world->size, err);
-    DDP_TRY(ddp_comm_agree(world, rc, err));
+    rc = ddp_comm_agree(world, rc, err);
+    if (rc != 0) {
+        free(all);
+        return rc;
+    }
     ddp_sysinfo_read(&info);
     memset(&mine, 0, sizeof mine);
     mine.host = ddp_hosts_identity(&info);

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* The largest number of ends of a matrix. */
-#define DDP_MATRIX_MAX 4096
+/* The largest number of ends of a matrix. A document with more could not be read again. */
+#define DDP_MATRIX_MAX 1024
 
 /* The figures of one direction between two ends. NaN: not measured, or not enough repetitions. */
 struct ddp_matrix_cell {

@@ -76,14 +76,17 @@ int ddp_page_matrix(struct ddp_page *page)
             ddp_page_element(
                 page, "p class=\"note\"",
                 "The bandwidth in GB/s of one direction alone, from the end of the row "
-                "to the end of the column. The darker a cell, the faster.");
+                "to the end of the column. The stronger the colour, the faster.");
             open = true;
         }
         if (page->count > 1)
             ddp_page_heading(page, 3, NULL, page->names[d]);
         DDP_TRY(add_map(page, d, &s));
-        if (m->ends > SHOWN)
-            ddp_page_element(page, "p class=\"note\"", "The map has the first 64 ends.");
+        if (m->ends > SHOWN) {
+            char text[48];
+            snprintf(text, sizeof text, "The map has the first %d ends.", SHOWN);
+            ddp_page_element(page, "p class=\"note\"", text);
+        }
     }
     if (open)
         ddp_strbuf_add(page->out, "</section>\n");

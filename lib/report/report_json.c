@@ -139,7 +139,7 @@ static void add_point(cJSON *point, const struct ddp_point *p, const double *sam
     ddp_fields_show(&ddp_point_fields, p, point);
     cJSON *list = cJSON_GetObjectItemCaseSensitive(point, "samples_us");
     for (int64_t i = 0; samples && i < p->sample_count; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber(samples[i] / 1e3));
+        ddp_json_append_num(list, samples[i] / 1e3);
 }
 
 /* Appends a point to the array "points" of a document. The document is written again after each
@@ -345,15 +345,13 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
 
 static void add_row(cJSON *rows, const struct ddp_matrix *m, int from, size_t offset, double unit)
 {
-    cJSON *row = cJSON_CreateArray();
+    cJSON *row = ddp_json_append_arr(rows);
     for (int to = 0; to < m->ends; to++) {
         double value;
         const struct ddp_matrix_cell *cell = &m->cell[from * m->ends + to];
         memcpy(&value, (const char *)cell + offset, sizeof value);
-        cJSON_AddItemToArray(row, isfinite(value) ? cJSON_CreateNumber(value / unit)
-                                                  : cJSON_CreateNull());
+        ddp_json_append_num(row, value / unit);
     }
-    cJSON_AddItemToArray(rows, row);
 }
 
 /* Sets doc["matrix"] to an object, or to null if there is none. */

@@ -164,7 +164,7 @@ struct ddp_job {
      * ddp_cmd.check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Estimates the duration with `ranks` ranks, and the memory of `local` ranks. Called after
-     * prepare. */
+     * prepare. Only commands that a sweep can run need it. */
     void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);

@@ -265,6 +265,25 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
+/* Fails if hosts have different versions of the file of --split. The name of the split has a hash
+ * of its weights. */
+static int compare_splits(struct ddp_comm *comm, const struct ddp_split *split, struct ddp_err *err)
+{
+    char(*names)[sizeof split->name];
+    if (split->kind != DDP_SPLIT_FILE)
+        return 0;
+    int rc = DDP_NEW(&names, (size_t)comm->size, err);
+    DDP_TRY(ddp_comm_agree(comm, rc, err));
+    rc = ddp_comm_allgather_bytes(comm, split->name, names, sizeof split->name, err);
+    for (int r = 1; rc == 0 && r < comm->size; r++)
+        if (strcmp(names[r], names[0]) != 0)
+            rc = ddp_fail(err, DDP_EMISMATCH,
+                          "the file of --split differs: %s on rank 0, %s on rank %d", names[0],
+                          names[r], r);
+    free(names);
+    return rc;
+}
+
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_collective_values *v = values;
@@ -273,6 +292,11 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
     struct ddp_bench_plan plan;
     int rc = ddp_plan_for_ranks(ddp_points_plan(v, comm->size), v->bench.memory, comm, &plan, err);
     DDP_TRY(ddp_comm_agree(comm, rc, err));
+    rc = compare_splits(comm, &v->bench.split, err);
+    if (rc != 0) {
+        ddp_plan_release(&plan);
+        return rc;
+    }
     if (plan.count == 0) {
         rc = report_left_out(rank, &plan, NULL, err);
         ddp_plan_release(&plan);

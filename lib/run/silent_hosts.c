@@ -107,6 +107,21 @@ out:
     return rc;
 }
 
+/* Asks the hosts. Asks a second time if a host did not answer, because a question may be lost. */
+static void ask(const struct ddp_host_watch *w, bool answers[HOSTS_MAX])
+{
+    bool again[HOSTS_MAX];
+    int silent = 0;
+    ddp_nic_answers(w->address, w->count, DDP_HOST_WATCH_NS / 2, answers);
+    for (int i = 0; i < w->count; i++)
+        silent += !answers[i];
+    if (silent == 0)
+        return;
+    ddp_nic_answers(w->address, w->count, DDP_HOST_WATCH_NS / 2, again);
+    for (int i = 0; i < w->count; i++)
+        answers[i] |= again[i];
+}
+
 bool ddp_host_watch_report(const struct ddp_host_watch *w, char *out, size_t out_bytes)
 {
     bool answers[HOSTS_MAX];
@@ -114,7 +129,7 @@ bool ddp_host_watch_report(const struct ddp_host_watch *w, char *out, size_t out
     out[0] = '\0';
     if (w == NULL)
         return false;
-    ddp_nic_answers(w->address, w->count, DDP_HOST_WATCH_NS, answers);
+    ask(w, answers);
     for (int i = 0; i < w->count; i++) {
         if (!answers[i] && silent < NAMED)
             ddp_text_append(out, out_bytes, "%shost %s (%s)", silent > 0 ? ", " : "",

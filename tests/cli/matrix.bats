@@ -18,7 +18,7 @@ square() {
     for ranks in 2 3 4; do
         ok matrix --ranks $ranks "${short[@]}" --json m.json
         valid m.json
-        for key in latency_us GBps both_GBps ci95_percent; do square $key; done
+        for key in latency_us GBps both_GBps; do square $key; done # with few repetitions there is no interval
         [ "$(json m.json "len(d['matrix']['ends']), d['matrix']['by'], d['matrix']['message_bytes'], d['matrix']['rounds'] == d['matrix']['all_rounds']")" = \
             "($ranks, 'rank', 65536, True)" ]
         [ "$(grep -c '^ *[0-9]' <<<"$output")" = $((ranks * (ranks - 1))) ]

@@ -74,3 +74,23 @@ other_build() {
 @test "MPICH: another build" {
     other_build mpich
 }
+
+# files_differ FLAVOUR: the file of --split has another content where rank 2 runs.
+# shellcheck disable=SC2016 # the inner shell's
+files_differ() {
+    needs "$1"
+    local more=()
+    [ "$1" != openmpi ] || more=(--oversubscribe)
+    mkdir a b
+    printf '1 2 3\n1 1 1\n0 1 2\n' >a/parts
+    printf '1 2 3\n1 1 1\n0 1 3\n' >b/parts
+    run timeout --kill-after=5 60 "mpiexec.$1" "${more[@]}" \
+        -n 2 sh -c 'cd a && exec "$@"' sh "$ddpbench" all-to-all-v --split parts --size 4K : \
+        -n 1 sh -c 'cd b && exec "$@"' sh "$ddpbench" all-to-all-v --split parts --size 4K
+    echo "exit $status: $output"
+    [ "$status" = 76 ]
+    error_names --split "rank 0" "rank 2"
+}
+
+@test "Open MPI: another content of the file of --split" { files_differ openmpi; }
+@test "MPICH: another content of the file of --split" { files_differ mpich; }
