@@ -285,9 +285,12 @@ void ddp_nic_default(char name[DDP_NIC_NAME_BYTES])
 static int begin_connect(const struct ddp_nic_address *to, bool *answers)
 {
     union socket_address peer;
+    if (to->family == 0) {
+        *answers = false;
+        return -1;
+    }
     const socklen_t bytes = fill(to, &peer);
-    const int fd =
-        to->family == 0 ? -1 : socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = socket(to->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     const int error = connect(fd, &peer.any, bytes) == 0 ? 0 : errno;

@@ -73,9 +73,10 @@ int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address
 void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
 
 /* Finds out which hosts answer. Sets answers[i] to whether the host with the address to[i] accepts
- * or refuses a TCP connection before the timeout. It opens n sockets. If this host lacks what it
- * needs to ask, answers[i] becomes true, because nothing is known. A firewall may drop the
- * requests, so a host that has never answered is not necessarily down. */
+ * or refuses a TCP connection before the timeout. It opens n sockets. An address of family 0 does
+ * not answer. If this host lacks what it needs to ask, answers[i] becomes true, because nothing is
+ * known. A firewall may drop the requests, so a host that has never answered is not necessarily
+ * down. */
 void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns, bool *answers);
 
 #ifdef __cplusplus
