@@ -16,7 +16,7 @@ setup() {
 
 teardown() {
     local pid
-    for pid in "${daemons[@]}" $(cat ./*.pid 2>/dev/null); do
+    for pid in "${daemons[@]}" $(cat "${work:-.}"/*.pid 2>/dev/null); do # on() leaves its children
         kill "$pid" 2>/dev/null || true
     done
     hosts_down
