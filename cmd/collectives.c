@@ -194,25 +194,12 @@ static const struct ddp_opt plain[] = {
     DDP_OPT_END,
 };
 
-static const struct ddp_opt split_rows[] = {
+static const struct ddp_opt with_split[] = {
     DDP_OPT_INCLUDE(data_rows, 0),
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
-            "sizes of the parts: even; zipf:S, where each rank has its own random order of the "
-            "receivers (see --seed) and the k-th gets a share proportional to 1/k^S; or a FILE "
-            "whose row r has the weights of the parts that rank r sends to rank 0, 1, ...",
-            .brief = "sizes of the parts: even, zipf:S, or a FILE"),
-    DDP_OPT_INCLUDE(ddp_world_rows, 0),
-    DDP_OPT_END,
-};
-
-static const struct ddp_opt parts_rows[] = {
-    DDP_OPT_INCLUDE(data_rows, 0),
-    DDP_OPT_HEADING("Operation"),
-    DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
-            "sizes of the ranks' parts: even; zipf:S, where the k-th rank in a random order (see "
-            "--seed) has a share proportional to 1/k^S; or a FILE with one row of the weights of "
-            "the ranks",
+            "sizes of the parts: even; zipf:S, where the k-th rank in a random order (see --seed) "
+            "gets a share proportional to 1/k^S; or a FILE of weights, see below",
             .brief = "sizes of the parts: even, zipf:S, or a FILE"),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
@@ -640,26 +627,27 @@ COLLECTIVE(all_to_all, "all-to-all", "every rank sends a chunk to every rank", p
                        "  ddpbench all-to-all --ranks 2,4,8 --size 1M\n");
 
 COLLECTIVE(all_to_all_v, "all-to-all-v", "every rank sends parts of different sizes to all ranks",
-           split_rows, NAMES("all_to_all_v", "alltoallv", "MPI_Alltoallv"),
+           with_split, NAMES("all_to_all_v", "alltoallv", "MPI_Alltoallv"),
            .details = ITERATION
            "A size is the mean size of the buffers that the ranks send. It is rounded down\n"
-           "to whole chunks of the even split. The numbers in a FILE are weights: they are\n"
-           "scaled to the size, rows with larger sums belong to ranks that send more, and 0\n"
-           "makes an empty part. The bus bandwidth counts the bytes of the busiest rank, and\n"
+           "to whole chunks of the even split. With zipf:S each rank has a random order of\n"
+           "its own. Row r of a FILE has the weights of the parts that rank r sends to rank\n"
+           "0, 1, ... A rank whose row has a larger sum sends more. The weight 0 makes an\n"
+           "empty part. The bus bandwidth counts the bytes of the busiest rank, and\n"
            "`imbalance` in the record is their ratio to the mean of the ranks. All-to-all-v\n"
            "does not work in place.\n" VERIFIED,
            .examples = "  ddpbench all-to-all-v --size 64M --split zipf:1.2\n"
                        "  ddpbench all-to-all-v --ranks 4 --split tokens.txt --json out.json\n");
 
 COLLECTIVE(all_gather_v, "all-gather-v",
-           "every rank receives the parts of all ranks, which may differ in size", parts_rows,
+           "every rank receives the parts of all ranks, which may differ in size", with_split,
            NAMES("all_gather_v", "allgatherv", "MPI_Allgatherv"),
            .details = ITERATION
            "A size is that of all parts together. It is rounded down to whole chunks of the\n"
-           "even split. The numbers in a FILE are weights, and 0 makes an empty part. The\n"
-           "bus bandwidth counts the bytes of the rank that receives most, and `imbalance`\n"
-           "in the record is their ratio to the mean of the ranks. All-gather-v does not\n"
-           "work in place.\n" VERIFIED,
+           "even split. A FILE has one row: the weights of the ranks' parts. The weight 0\n"
+           "makes an empty part. The bus bandwidth counts the bytes of the rank that\n"
+           "receives most, and `imbalance` in the record is their ratio to the mean of the\n"
+           "ranks. All-gather-v does not work in place.\n" VERIFIED,
            .examples = "  ddpbench all-gather-v --size 64M --split zipf:1.2\n"
                        "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
 

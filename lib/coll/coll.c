@@ -204,6 +204,7 @@ int ddp_coll_plan_init(struct ddp_coll_plan *plan, struct ddp_comm *comm,
     if (args->split != NULL && !ddp_split_chunk(args, comm->size, &made.args.count))
         return ddp_fail(err, DDP_EUSAGE, "the parts of an %s exceed the address space",
                         ddp_coll_name(args->coll));
+    made.args.split_hash = ddp_split_hash(args, comm->size);
     args = &made.args;
     if (!ddp_mul_size(args->count, ddp_dtype_size(args->dtype) * (size_t)comm->size, &bytes))
         return ddp_fail(err, DDP_EUSAGE, "%zu elements on %d ranks exceed the address space",

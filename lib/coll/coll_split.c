@@ -1,6 +1,7 @@
 #include "coll/coll_split.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank, size_t *send,
                            size_t *recv)
@@ -36,6 +37,14 @@ struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape)
 {
     return (struct ddp_coll_args){
         .coll = shape->coll, .count = shape->count, .dtype = shape->dtype, .split = shape->split};
+}
+
+uint64_t ddp_split_hash(const struct ddp_coll_args *args, int ranks)
+{
+    const size_t n = (size_t)ranks;
+    const size_t entries = args->coll == DDP_ALL_GATHER_V ? n : n * n;
+    return args->split != NULL ? ddp_fnv1a(DDP_FNV_INIT, args->split, entries * sizeof *args->split)
+                               : 0;
 }
 
 void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own)

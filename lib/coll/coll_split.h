@@ -15,6 +15,8 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
 /* Sets *out to the number of elements in the largest send or recv array of any rank, divided by
  * `ranks` and rounded up. Returns false if the sum of a row or a column exceeds SIZE_MAX. */
 bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out) DDP_MUST_CHECK;
+/* Returns a hash of the table, or 0 if there is none. */
+uint64_t ddp_split_hash(const struct ddp_coll_args *args, int ranks);
 /* Sets *all to the sum over all pairs of ranks of the part that one sends to the other, and *own to
  * the sum of the parts that ranks have for themselves, in elements. */
 void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own);

@@ -49,6 +49,9 @@ struct ddp_coll_args {
      * each rank. [n]: the table of an all-gather-v. Entry r has the number of elements that rank r
      * sends to every rank. If it is NULL, every rank sends `count` elements to every rank. */
     const size_t *split;
+    /* A hash of the whole table, which is the same on all ranks. ddp_coll_plan_init sets it. 0:
+     * there is no table. */
+    uint64_t split_hash;
 };
 
 /* Returns the number of elements that rank `from` sends to rank `to` in an all-to-all-v or an

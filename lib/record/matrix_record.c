@@ -7,6 +7,13 @@
 #include "base/mem.h"
 #include "stats/summary.h"
 
+const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES] = {
+    {"latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3},
+    {"GBps", offsetof(struct ddp_matrix_cell, GBps), 1},
+    {"ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction), 0.01},
+    {"both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1},
+};
+
 int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err)
 {
     const size_t cells = (size_t)ends * (size_t)ends;

@@ -23,6 +23,20 @@ struct ddp_matrix_cell {
     double both_GBps;     /* the same while the second end also sends to the first end */
 };
 
+/* The figures, for documents: the key, and the unit of the document in the unit of the record. */
+struct ddp_matrix_figure {
+    const char *key;
+    size_t offset; /* of the figure in struct ddp_matrix_cell */
+    double unit;
+};
+#define DDP_MATRIX_FIGURES 4
+extern const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES];
+static inline double *ddp_matrix_figure_of(struct ddp_matrix_cell *cell,
+                                           const struct ddp_matrix_figure *figure)
+{
+    return (double *)(void *)((char *)cell + figure->offset);
+}
+
 /* An end is a rank or, if by_host is true, the lowest rank of a host. */
 struct ddp_matrix {
     bool by_host;
@@ -33,6 +47,13 @@ struct ddp_matrix {
     /* [ends * ends]; cell[i * ends + j] is the direction from end i to end j. */
     struct ddp_matrix_cell *cell;
 };
+
+/* Returns the cell of the direction between two ends. */
+static inline struct ddp_matrix_cell *ddp_matrix_cell_of(const struct ddp_matrix *m, int from,
+                                                         int to)
+{
+    return &m->cell[(size_t)from * (size_t)m->ends + (size_t)to];
+}
 
 /* Makes a matrix of `ends` ends without figures. Returns 0 or DDP_ENOMEM. */
 int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err) DDP_MUST_CHECK;

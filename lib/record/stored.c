@@ -336,30 +336,31 @@ static int read_runs(struct ddp_record *r, const cJSON *doc, const char *file, s
     return 0;
 }
 
-/* Reads the figures of one key of the matrix. `offset` is that of the figure in a cell. */
-static int read_figures(struct ddp_matrix *m, const cJSON *matrix, const char *key, size_t offset,
-                        double unit, const char *file, struct ddp_err *err)
+/* Reads the rows of one figure of the matrix. */
+static int read_figure(struct ddp_matrix *m, const cJSON *matrix,
+                       const struct ddp_matrix_figure *figure, const char *file,
+                       struct ddp_err *err)
 {
-    const cJSON *rows = ddp_field_item(matrix, key), *row, *item;
+    const cJSON *rows = ddp_field_item(matrix, figure->key), *row, *item;
     int from = 0;
     cJSON_ArrayForEach(row, rows)
     {
         int to = 0;
         cJSON_ArrayForEach(item, row)
         {
-            const double value = cJSON_IsNumber(item) ? item->valuedouble * unit : NAN;
-            if (from < m->ends && to < m->ends)
-                memcpy((char *)&m->cell[from * m->ends + to] + offset, &value, sizeof value);
+            if (from < m->ends && to < m->ends && cJSON_IsNumber(item))
+                *ddp_matrix_figure_of(ddp_matrix_cell_of(m, from, to), figure) =
+                    item->valuedouble * figure->unit;
             to++;
         }
         if (to != m->ends)
             return ddp_fail(err, DDP_EINPUT, "'%s': a row of 'matrix.%s' has %d values, not %d",
-                            file, key, to, m->ends);
+                            file, figure->key, to, m->ends);
         from++;
     }
     return from == m->ends ? 0
                            : ddp_fail(err, DDP_EINPUT, "'%s': 'matrix.%s' has %d rows, not %d",
-                                      file, key, from, m->ends);
+                                      file, figure->key, from, m->ends);
 }
 
 static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
@@ -384,13 +385,9 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
     {
         m->rank[i++] = (int32_t)ddp_stored_count(end, "rank", INT_MAX, -1);
     }
-    DDP_TRY(read_figures(m, matrix, "latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3,
-                         file, err));
-    DDP_TRY(read_figures(m, matrix, "GBps", offsetof(struct ddp_matrix_cell, GBps), 1, file, err));
-    DDP_TRY(read_figures(m, matrix, "ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction),
-                         0.01, file, err));
-    return read_figures(m, matrix, "both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1,
-                        file, err);
+    for (int f = 0; f < DDP_MATRIX_FIGURES; f++)
+        DDP_TRY(read_figure(m, matrix, &ddp_matrix_figures[f], file, err));
+    return 0;
 }
 
 /* Appends a rank count to a list such as "1,2", unless the list has it. */

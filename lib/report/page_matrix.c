@@ -32,7 +32,7 @@ static int add_map(struct ddp_page *page, int document, const struct ddp_matrix_
     const struct ddp_record *r = &page->docs[document]->record;
     const struct ddp_matrix *m = &r->matrix;
     const int shown = DDP_MIN(m->ends, SHOWN);
-    const double most = m->cell[s->fastest[0] * m->ends + s->fastest[1]].GBps;
+    const double most = ddp_matrix_cell_of(m, s->fastest[0], s->fastest[1])->GBps;
     char(*heads)[96], label[200];
     struct ddp_page_column *columns;
     DDP_TRY(DDP_NEW(&heads, (size_t)shown, page->err));
@@ -49,7 +49,7 @@ static int add_map(struct ddp_page *page, int document, const struct ddp_matrix_
             ddp_page_open_row(page, "");
             ddp_page_words(page, heads[from]);
             for (int to = 0; to < shown; to++)
-                add_cell(page, m->cell[from * m->ends + to].GBps, most);
+                add_cell(page, ddp_matrix_cell_of(m, from, to)->GBps, most);
             ddp_page_close_row(page);
         }
         ddp_page_close_table(page);

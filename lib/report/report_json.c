@@ -343,30 +343,21 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
         add_accuracy(list, &v->accuracy[i], v->accuracy_margin);
 }
 
-static void add_row(cJSON *rows, const struct ddp_matrix *m, int from, size_t offset, double unit)
+static void add_figure(cJSON *matrix, const struct ddp_matrix *m,
+                       const struct ddp_matrix_figure *figure)
 {
-    cJSON *row = ddp_json_append_arr(rows);
-    for (int to = 0; to < m->ends; to++) {
-        double value;
-        const struct ddp_matrix_cell *cell = &m->cell[from * m->ends + to];
-        memcpy(&value, (const char *)cell + offset, sizeof value);
-        ddp_json_append_num(row, value / unit);
+    cJSON *rows = ddp_json_arr(matrix, figure->key);
+    for (int from = 0; from < m->ends; from++) {
+        cJSON *row = ddp_json_append_arr(rows);
+        for (int to = 0; to < m->ends; to++)
+            ddp_json_append_num(
+                row, *ddp_matrix_figure_of(ddp_matrix_cell_of(m, from, to), figure) / figure->unit);
     }
 }
 
 /* Sets doc["matrix"] to an object, or to null if there is none. */
 static void add_matrix(cJSON *doc, const struct ddp_record *r)
 {
-    static const struct {
-        const char *key;
-        size_t offset;
-        double unit;
-    } figures[] = {
-        {"latency_us", offsetof(struct ddp_matrix_cell, latency_ns), 1e3},
-        {"GBps", offsetof(struct ddp_matrix_cell, GBps), 1},
-        {"ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction), 0.01},
-        {"both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1},
-    };
     const struct ddp_matrix *m = &r->matrix;
     if (m->ends == 0) {
         ddp_json_null(doc, "matrix");
@@ -383,11 +374,8 @@ static void add_matrix(cJSON *doc, const struct ddp_record *r)
         ddp_json_count(end, "rank", m->rank[i]);
         ddp_json_str(end, "host", ddp_record_host_of(r, m->rank[i]));
     }
-    for (size_t f = 0; f < DDP_COUNT_OF(figures); f++) {
-        cJSON *rows = ddp_json_arr(matrix, figures[f].key);
-        for (int i = 0; i < m->ends; i++)
-            add_row(rows, m, i, figures[f].offset, figures[f].unit);
-    }
+    for (int f = 0; f < DDP_MATRIX_FIGURES; f++)
+        add_figure(matrix, m, &ddp_matrix_figures[f]);
 }
 
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)

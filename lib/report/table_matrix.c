@@ -16,11 +16,6 @@
 
 #define CELL_COLUMNS 6
 
-static const struct ddp_matrix_cell *cell_of(const struct ddp_matrix *m, int from, int to)
-{
-    return &m->cell[from * m->ends + to];
-}
-
 void ddp_matrix_end_name(const struct ddp_record *r, int end, char *out, size_t out_bytes)
 {
     const int rank = r->matrix.rank[end];
@@ -39,7 +34,7 @@ static void add_pipe(const struct ddp_record *r, struct ddp_strbuf *out)
                         "#             (us)  (GB/s)   +-%  (GB/s)  from > to\n");
     for (int from = 0; from < m->ends; from++)
         for (int to = 0; to < m->ends; to++) {
-            const struct ddp_matrix_cell *c = cell_of(m, from, to);
+            const struct ddp_matrix_cell *c = ddp_matrix_cell_of(m, from, to);
             if (isnan(c->GBps))
                 continue;
             ddp_strbuf_addf(out, "%5d %5d", m->rank[from], m->rank[to]);
@@ -66,7 +61,7 @@ static void add_numbers(const struct ddp_matrix *m, int from, int label, double 
 {
     ddp_strbuf_addf(out, "%*d", label, m->rank[from]);
     for (int to = 0; to < m->ends; to++) {
-        const double GBps = cell_of(m, from, to)->GBps;
+        const double GBps = ddp_matrix_cell_of(m, from, to)->GBps;
         if (isnan(GBps)) {
             ddp_strbuf_addf(out, "%*s", CELL_COLUMNS, from == to ? "." : "-");
             continue;
@@ -87,7 +82,7 @@ static void add_digits(const struct ddp_matrix *m, int from, int label, int show
 {
     ddp_strbuf_addf(out, "%*d ", label, m->rank[from]);
     for (int to = 0; to < shown; to++) {
-        const double GBps = cell_of(m, from, to)->GBps;
+        const double GBps = ddp_matrix_cell_of(m, from, to)->GBps;
         if (isnan(GBps)) {
             ddp_strbuf_add(out, from == to ? "." : " ");
             continue;
@@ -105,7 +100,7 @@ static void add_map(const struct ddp_record *r, const struct ddp_matrix_summary 
     const struct ddp_matrix *m = &r->matrix;
     const int label = 6, shown = DDP_MIN(m->ends, width - label - 1);
     const bool numbers = label + CELL_COLUMNS * m->ends <= width;
-    const double most = cell_of(m, s->fastest[0], s->fastest[1])->GBps;
+    const double most = ddp_matrix_cell_of(m, s->fastest[0], s->fastest[1])->GBps;
     ddp_terminal_line(out, width, DDP_BOLD,
                       numbers ? "bandwidth in GB/s, from the rank of the row to that of the column"
                               : "bandwidth in tenths of the fastest direction (9: 90 %% or more), "
@@ -132,7 +127,7 @@ static void describe_extreme(const struct ddp_record *r, const char *what, const
                              double median, char *out, size_t out_bytes)
 {
     char from[96], to[96];
-    const struct ddp_matrix_cell *c = cell_of(&r->matrix, ends[0], ends[1]);
+    const struct ddp_matrix_cell *c = ddp_matrix_cell_of(&r->matrix, ends[0], ends[1]);
     ddp_matrix_end_name(r, ends[0], from, sizeof from);
     ddp_matrix_end_name(r, ends[1], to, sizeof to);
     snprintf(out, out_bytes, "%s: %s to %s: %.3g GB/s, %.2g times the median", what, from, to,

@@ -33,8 +33,12 @@ static int check_identical(const struct grid *grid, struct ddp_err *err)
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
         float *send = (float *)grid->memory[1][0], *recv = (float *)grid->memory[1][1];
         const size_t count = 3001;
-        const struct ddp_coll_args args = {DDP_ALLREDUCE, send,    recv, count,
-                                           DDP_F32,       DDP_AVG, 0,    NULL};
+        const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                           .send = send,
+                                           .recv = recv,
+                                           .count = count,
+                                           .dtype = DDP_F32,
+                                           .op = DDP_AVG};
         if (!supports(grid, *a, count, DDP_F32, false))
             continue;
         for (size_t i = 0; i < count; i++)
@@ -85,8 +89,12 @@ static int check_rounding(const struct grid *grid, struct ddp_err *err)
     for (int k = 0; k < 2 && ranks > 1; k++) {
         const struct half_format format = k == 0 ? half_f16 : half_bf16;
         const enum ddp_dtype dtype = k == 0 ? DDP_F16 : DDP_BF16;
-        const struct ddp_coll_args args = {DDP_ALLREDUCE, send,    recv, count,
-                                           dtype,         DDP_AVG, 0,    NULL};
+        const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                           .send = send,
+                                           .recv = recv,
+                                           .count = count,
+                                           .dtype = dtype,
+                                           .op = DDP_AVG};
         for (size_t i = 0; i < count; i++)
             send[i] = half_encode(format, thirds(grid->comm->rank, i));
         DDP_TRY(grid_run(grid, ring, &args, err));
@@ -108,8 +116,12 @@ static int check_large(const struct grid *grid, struct ddp_err *err)
     uint16_t *send = (uint16_t *)grid->memory[1][0], *recv = (uint16_t *)grid->memory[1][1];
 
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL; a++) {
-        const struct ddp_coll_args args = {DDP_ALLREDUCE, send,    recv, count,
-                                           DDP_F16,       DDP_AVG, 0,    NULL};
+        const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                           .send = send,
+                                           .recv = recv,
+                                           .count = count,
+                                           .dtype = DDP_F16,
+                                           .op = DDP_AVG};
         if (!supports(grid, *a, count, DDP_F16, false))
             continue;
         for (size_t i = 0; i < count; i++)
@@ -135,8 +147,12 @@ static int check_nan(const struct grid *grid, struct ddp_err *err)
 
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a != NULL && ranks > 1; a++)
         for (int op = 0; op < DDP_OP_COUNT; op++) {
-            const struct ddp_coll_args args = {DDP_ALLREDUCE,   send, recv, count, DDP_F32,
-                                               (enum ddp_op)op, 0,    NULL};
+            const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                               .send = send,
+                                               .recv = recv,
+                                               .count = count,
+                                               .dtype = DDP_F32,
+                                               .op = (enum ddp_op)op};
             if (!supports(grid, *a, count, DDP_F32, false))
                 break;
             for (size_t i = 0; i < count; i++)
@@ -166,8 +182,12 @@ static int check_succession(const struct grid *grid, struct ddp_err *err)
         const size_t count = (x >> 33) % 8 == 0 ? (x >> 36) % 300000 : (x >> 36) % 5000;
         const struct ddp_coll_alg *alg = all[(x >> 40) % algorithms];
         float *buf = (float *)grid->memory[1][1];
-        const struct ddp_coll_args args = {DDP_ALLREDUCE, buf,     buf, count,
-                                           DDP_F32,       DDP_SUM, 0,   NULL};
+        const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                           .send = buf,
+                                           .recv = buf,
+                                           .count = count,
+                                           .dtype = DDP_F32,
+                                           .op = DDP_SUM};
         if (!supports(grid, alg, count, DDP_F32, true))
             continue;
         for (size_t i = 0; i < count; i++)
@@ -192,7 +212,12 @@ static int check_sum(const struct grid *grid, const struct ddp_coll_alg *alg, st
     const int rank = grid->comm->world_rank[grid->comm->rank];
     float *send = (float *)grid->memory[1][0], *recv = (float *)grid->memory[1][1];
     const size_t count = 1000;
-    const struct ddp_coll_args args = {DDP_ALLREDUCE, send, recv, count, DDP_F32, DDP_SUM, 0, NULL};
+    const struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                       .send = send,
+                                       .recv = recv,
+                                       .count = count,
+                                       .dtype = DDP_F32,
+                                       .op = DDP_SUM};
     if (!supports(grid, alg, count, DDP_F32, false))
         return 0;
     for (size_t i = 0; i < count; i++)

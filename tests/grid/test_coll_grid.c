@@ -90,8 +90,13 @@ static int check_point(const struct row *row, const struct ddp_coll_alg *alg, st
     unsigned char *in = row->grid->memory[s->registered][0];
     unsigned char *send = !s->in_place ? in : send_inside ? out + own : out;
     unsigned char *recv = s->in_place && recv_inside ? out + own : out;
-    const struct ddp_coll_args args = {s->coll,  send,  recv,    s->count,
-                                       s->dtype, s->op, s->root, NULL};
+    const struct ddp_coll_args args = {.coll = s->coll,
+                                       .send = send,
+                                       .recv = recv,
+                                       .count = s->count,
+                                       .dtype = s->dtype,
+                                       .op = s->op,
+                                       .root = s->root};
 
     if (!s->in_place)
         memset(in, GUARD, whole);

@@ -32,7 +32,13 @@ static int check_random(const struct grid *grid, uint64_t *x, struct ddp_err *er
                                      .registered = true};
     if (!grid_supports(grid, alg, &s))
         return 0;
-    const struct ddp_coll_args args = {s.coll, send, recv, s.count, s.dtype, s.op, s.root, NULL};
+    const struct ddp_coll_args args = {.coll = s.coll,
+                                       .send = send,
+                                       .recv = recv,
+                                       .count = s.count,
+                                       .dtype = s.dtype,
+                                       .op = s.op,
+                                       .root = s.root};
     for (size_t i = 0; i < grid_send_count(s.coll, s.count, me, n, s.root); i++)
         grid_store(send + i * 4, s.dtype, (double)grid_input(s.dtype, s.op, me, n, i));
     DDP_TRY(grid_run(grid, alg, &args, err));

@@ -20,8 +20,12 @@ static int check_collective(struct ddp_comm *comm, const struct ddp_coll_alg *al
                             unsigned char *const buf[2], struct ddp_err *err)
 {
     const bool reduces = alg->coll == DDP_ALLREDUCE;
-    const struct ddp_coll_args args = {
-        alg->coll, buf[0], reduces ? buf[0] : buf[1], count, DDP_U8, DDP_SUM, 0, NULL};
+    const struct ddp_coll_args args = {.coll = alg->coll,
+                                       .send = buf[0],
+                                       .recv = reduces ? buf[0] : buf[1],
+                                       .count = count,
+                                       .dtype = DDP_U8,
+                                       .op = DDP_SUM};
     const int source = alg->coll == DDP_SEND_RECV ? 1 - comm->rank : 0;
     const unsigned char *got = args.recv;
     const struct grid grid = {.comm = comm};

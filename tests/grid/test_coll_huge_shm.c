@@ -46,7 +46,12 @@ static int check_algorithm(struct ddp_comm *comm, const struct ddp_coll_alg *alg
     const size_t parts = ddp_coll_message_bytes(alg->coll, comm->size, 1, DDP_U8);
     const size_t count = full / parts;
     const struct grid grid = {.comm = comm};
-    const struct ddp_coll_args args = {alg->coll, buf[0], buf[1], count, DDP_U8, DDP_SUM, 0, NULL};
+    const struct ddp_coll_args args = {.coll = alg->coll,
+                                       .send = buf[0],
+                                       .recv = buf[1],
+                                       .count = count,
+                                       .dtype = DDP_U8,
+                                       .op = DDP_SUM};
     const size_t gets = grid_recv_count(alg->coll, count, comm->rank, comm->size, 0);
 
     memset(buf[1], 0xa5, full);

@@ -186,8 +186,12 @@ static void test_plan(void **state)
 {
     (void)state;
     struct ddp_comm comm = comm_of(&shm_like, 2);
-    struct ddp_coll_args args = {
-        DDP_ALLREDUCE, registered_block, registered_block, 1024, DDP_F32, DDP_SUM, 0, NULL};
+    struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                 .send = registered_block,
+                                 .recv = registered_block,
+                                 .count = 1024,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM};
     struct ddp_coll_plan plan;
     struct ddp_err err = DDP_ERR_INIT;
 
@@ -287,8 +291,12 @@ static void test_self(void **state)
 {
     (void)state;
     struct ddp_comm comm = comm_of(&bare, 1);
-    struct ddp_coll_args args = {
-        DDP_ALLREDUCE, private_block, registered_block, 100, DDP_F32, DDP_AVG, 0, NULL};
+    struct ddp_coll_args args = {.coll = DDP_ALLREDUCE,
+                                 .send = private_block,
+                                 .recv = registered_block,
+                                 .count = 100,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_AVG};
     struct ddp_err err = DDP_ERR_INIT;
     struct ddp_coll_plan plan;
 

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "names.h"
+#include "temp_files.h"
 
 static void test_conf(void **state)
 {
@@ -63,25 +64,6 @@ static void test_conf_mistakes(void **state)
     unsetenv("DDPBENCH_FAULT");
 }
 
-/* A folder for one test and its files. */
-static char root[64];
-
-static void write_file(const char *path, const char *text)
-{
-    char full[256];
-    snprintf(full, sizeof full, "%s/%s", root, path);
-    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(full, 0700);
-        *slash = '/';
-    }
-    FILE *f = fopen(full, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
 static struct ddp_cgroup read_groups(void)
 {
     char membership[128], mount[128];
@@ -90,19 +72,6 @@ static struct ddp_cgroup read_groups(void)
     snprintf(mount, sizeof mount, "%s/mount", root);
     ddp_cgroup_read(membership, mount, &group);
     return group;
-}
-
-static int make_root(void **state)
-{
-    snprintf(root, sizeof root, "/tmp/ddpbench-test-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
 }
 
 static void test_cgroup_v2(void **state)

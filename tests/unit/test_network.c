@@ -13,40 +13,7 @@
 
 #include "base/mem.h"
 #include "base/network.h"
-
-static char root[64];
-
-/* Writes root/PATH, and makes its folders. */
-static void put(const char *path, const char *text)
-{
-    char whole[256];
-    snprintf(whole, sizeof whole, "%s/%s", root, path);
-    for (char *slash = strchr(whole + strlen(root) + 1, '/'); slash;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(whole, 0700); /* may exist */
-        *slash = '/';
-    }
-    FILE *f = fopen(whole, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
-static int make_root(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/ddp_test_network_XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    char command[96];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
+#include "temp_files.h"
 
 static void test_facts(void **state)
 {
@@ -57,10 +24,10 @@ static void test_facts(void **state)
     assert_string_equal(facts.congestion_control, "");
     assert_true(facts.nic.speed_Mbps == -1 && facts.nic.mtu == -1);
 
-    put("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
-    put("sys/class/net/eth7/speed", "25000\n");
-    put("sys/class/net/eth7/mtu", "9000\n");
-    put("sys/class/net/eth7/device/other", "");
+    write_file("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
+    write_file("sys/class/net/eth7/speed", "25000\n");
+    write_file("sys/class/net/eth7/mtu", "9000\n");
+    write_file("sys/class/net/eth7/device/other", "");
     snprintf(driver, sizeof driver, "%s/sys/class/net/eth7/device/driver", root);
     assert_int_equal(symlink("../../../bus/pci/drivers/mlx5_core", driver), 0);
     ddp_network_facts_read(root, "eth7", &facts);
@@ -72,8 +39,8 @@ static void test_facts(void **state)
     assert_string_equal(text, "eth7 (mlx5_core), 25 Gbit/s, MTU 9000");
 
     /* A virtual interface has no driver, and its speed is -1 or cannot be read. */
-    put("sys/class/net/veth0/speed", "-1\n");
-    put("sys/class/net/veth0/mtu", "1500\n");
+    write_file("sys/class/net/veth0/speed", "-1\n");
+    write_file("sys/class/net/veth0/mtu", "1500\n");
     ddp_network_facts_read(root, "veth0", &facts);
     assert_true(facts.nic.speed_Mbps == -1 && facts.nic.driver[0] == '\0');
     ddp_nic_text(&facts.nic, text, sizeof text);
@@ -92,17 +59,17 @@ static void put_counters(const char *retransmits, const char *timeouts, const ch
     snprintf(text, sizeof text,
              "Ip: A\nIp: 1\nTcp: InSegs OutSegs RetransSegs\nTcp: 7 1000 %s\nUdp: B\nUdp: 2\n",
              retransmits);
-    put("proc/net/snmp", text);
+    write_file("proc/net/snmp", text);
     snprintf(text, sizeof text,
              "TcpExt: ListenDrops TCPTimeouts TCPBacklogDrop RcvPruned TCPRcvQDrop\n"
              "TcpExt: 50 %s 1 2 3\nIpExt: X\nIpExt: 0\n",
              timeouts);
-    put("proc/net/netstat", text);
-    put("sys/class/net/eth7/statistics/rx_errors", errors);
-    put("sys/class/net/eth7/statistics/tx_errors", "4\n");
-    put("sys/class/net/eth7/statistics/rx_dropped", "5\n");
-    put("sys/class/net/eth7/statistics/rx_missed_errors", "6\n");
-    put("sys/class/net/eth7/statistics/tx_dropped", "7\n");
+    write_file("proc/net/netstat", text);
+    write_file("sys/class/net/eth7/statistics/rx_errors", errors);
+    write_file("sys/class/net/eth7/statistics/tx_errors", "4\n");
+    write_file("sys/class/net/eth7/statistics/rx_dropped", "5\n");
+    write_file("sys/class/net/eth7/statistics/rx_missed_errors", "6\n");
+    write_file("sys/class/net/eth7/statistics/tx_dropped", "7\n");
 }
 
 static void test_counters(void **state)

@@ -84,12 +84,6 @@ struct ddp_nccl_registration {
     ncclWindow_t window; /* of ncclCommWindowRegister, or NULL */
 };
 
-/* The arguments of an operation. */
-struct ddp_nccl_shape {
-    struct ddp_coll_args args; /* the table `split` may have changed */
-    uint64_t split_hash;       /* of this rank's parts in the table; 0: there is no table */
-};
-
 /* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made
  * when they are first needed. */
 struct ddp_nccl_state {
@@ -102,12 +96,12 @@ struct ddp_nccl_state {
     struct ddp_event *begin, *end; /* for ddp_nccl_run_many */
     bool selected;                 /* `thread` has selected the GPU */
     pthread_t thread;              /* the thread that used the communicator last */
-    /* `graph` is the captured operation, or NULL. `graph_shape` has its arguments. */
+    /* `graph` is the captured operation, or NULL. `graph_args` are its arguments. */
     struct ddp_graph *graph;
-    struct ddp_nccl_shape graph_shape;
+    struct ddp_coll_args graph_args;
     /* [seen_count]: the shapes of operations that have run. Recently used shapes are near the
      * front. The pointers `send` and `recv` have no meaning here. */
-    struct ddp_nccl_shape *seen;
+    struct ddp_coll_args *seen;
     size_t seen_count;
     /* [size of the group], or NULL: bit 0 if this rank has sent a message to the peer, bit 1 if it
      * has received one (ddp_nccl_messages). */

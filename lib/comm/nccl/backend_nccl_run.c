@@ -183,55 +183,34 @@ static ncclResult_t put_any(void *arg)
     return put(&a->call, &a->todo);
 }
 
-/* Returns a hash of the parts that this rank sends and receives in a call with a split. Two tables
- * at the same address then differ if this rank's parts differ. Returns 0 for other collectives. */
-static uint64_t split_hash(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+static bool same_shape(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
 {
-    uint64_t hash = 0;
-    for (int r = 0; args->split != NULL && r < comm->size; r++) {
-        hash = ddp_mix64(hash + ddp_split_part(args, comm->size, comm->rank, r));
-        hash = ddp_mix64(hash + ddp_split_part(args, comm->size, r, comm->rank));
-    }
-    return hash;
-}
-
-static struct ddp_nccl_shape shape_of(const struct ddp_comm *comm, const struct ddp_coll_args *args)
-{
-    return (struct ddp_nccl_shape){.args = *args, .split_hash = split_hash(comm, args)};
-}
-
-static bool same_shape(const struct ddp_nccl_shape *x, const struct ddp_nccl_shape *y)
-{
-    const struct ddp_coll_args *a = &x->args, *b = &y->args;
     return a->coll == b->coll && a->count == b->count && a->dtype == b->dtype && a->op == b->op &&
-           a->root == b->root && x->split_hash == y->split_hash;
+           a->root == b->root && a->split_hash == b->split_hash;
 }
 
 /* Returns whether an operation of this shape has run, and moves the shape to the front. */
-static bool was_seen(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+static bool was_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
 {
-    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_nccl_shape asked = shape_of(comm, args);
     size_t i = 0;
-    while (i < s->seen_count && !same_shape(&s->seen[i], &asked))
+    while (i < s->seen_count && !same_shape(&s->seen[i], args))
         i++;
     if (i == s->seen_count)
         return false;
-    const struct ddp_nccl_shape found = s->seen[i];
+    const struct ddp_coll_args found = s->seen[i];
     memmove(s->seen + 1, s->seen, i * sizeof *s->seen);
     s->seen[0] = found;
     return true;
 }
 
 /* Stores a shape in s->seen. If memory is exhausted, the shape counts as new at its next call. */
-static void note_seen(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+static void note_seen(struct ddp_nccl_state *s, const struct ddp_coll_args *args)
 {
-    struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    struct ddp_nccl_shape *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
+    struct ddp_coll_args *more = ddp_realloc_array(s->seen, s->seen_count + 1, sizeof *more);
     if (more == NULL)
         return;
     s->seen = more;
-    more[s->seen_count++] = shape_of(comm, args);
+    more[s->seen_count++] = *args;
 }
 
 /* Puts the operation on the stream. The first operation that needs a connection makes this
@@ -270,20 +249,20 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     if (a.call.count == 0)
         return 0;
     const char *name = ddp_coll_name(args->coll);
-    if (was_seen(comm, args))
+    if (was_seen(s, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
     /* If the call blocks for ever, nothing is aborted (world->stuck). Earlier operations must then
      * not wait for a lost rank on the stream, because freeing memory waits for them. */
     if (comm->deferred)
         DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
-    note_seen(comm, args);
+    note_seen(s, args);
     return 0;
 }
 
-static bool same_args(const struct ddp_nccl_shape *a, const struct ddp_nccl_shape *b)
+static bool same_args(const struct ddp_coll_args *a, const struct ddp_coll_args *b)
 {
-    return same_shape(a, b) && a->args.send == b->args.send && a->args.recv == b->args.recv;
+    return same_shape(a, b) && a->send == b->send && a->recv == b->recv;
 }
 
 /* Captures the operation as a graph. */
@@ -292,7 +271,7 @@ static int capture(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     const struct ddp_stream_ops *streams = s->world->device->streams;
     struct ddp_graph *unused = NULL;
-    s->graph_shape = shape_of(comm, args);
+    s->graph_args = *args;
     DDP_TRY(streams->capture_begin(s->stream, err));
     const int rc = enqueue(comm, args, err);
     if (rc == 0)
@@ -334,11 +313,9 @@ static int run_and_capture(struct ddp_comm *comm, const struct ddp_coll_args *ar
 }
 
 /* True if the next call with these arguments launches s->graph. */
-static bool has_graph(const struct ddp_comm *comm, const struct ddp_coll_args *args)
+static bool has_graph(const struct ddp_nccl_state *s, const struct ddp_coll_args *args)
 {
-    const struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
-    const struct ddp_nccl_shape asked = shape_of(comm, args);
-    return s->graph != NULL && same_args(&asked, &s->graph_shape);
+    return s->graph != NULL && same_args(args, &s->graph_args);
 }
 
 static int launch(struct ddp_comm *comm, const struct ddp_coll_args *args, struct ddp_err *err)
@@ -354,7 +331,7 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args, struct
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     DDP_TRY(check_usable(s, err));
-    if (s->world->options.graph && !has_graph(comm, args))
+    if (s->world->options.graph && !has_graph(s, args))
         return run_and_capture(comm, args, err);
     DDP_TRY(launch(comm, args, err));
     return comm->deferred ? 0 : ddp_nccl_wait(comm, err);
@@ -409,7 +386,7 @@ int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, i
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     DDP_TRY(check_usable(s, err));
     /* The first operation waits for other ranks, and in graph mode for the stream. */
-    if (s->world->options.graph ? !has_graph(comm, args) : !was_seen(comm, args)) {
+    if (s->world->options.graph ? !has_graph(s, args) : !was_seen(s, args)) {
         DDP_TRY(ddp_nccl_run(comm, args, err));
         count -= device_ns == NULL;
     }
