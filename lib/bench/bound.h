@@ -20,10 +20,9 @@
  *                   of the point's size to the next rank, all at the same time. Above 128 MiB, the
  *                   time of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes
  *                   that a rank must send (or receive, with --split), divided by the speed of
- *                   this message. Below 64 KiB, the
- *                   bound is the number of steps times the time of this message. The number of
- *                   steps of a native call is not known. The code assumes ceil(log2 n) steps for n
- *                   ranks, and 1 for send-recv.
+ *                   this message. Below 64 KiB, the bound is the number of steps times the time of
+ *                   this message. The number of steps of a native call is not known. The code
+ *                   assumes ceil(log2 n) steps for n ranks, and 1 for send-recv.
  *
  * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
  * reads of the same input, and transfers between the caches of two cores. The other two kinds hold

@@ -14,7 +14,7 @@
 /* No algorithm uses these tags. MPI guarantees tags up to 32767. */
 #define TAG_CONTROL 29990
 #define TAG_DATA    29991
-/* Round trips of the latency: the first ones wake both ends, and are not used. */
+/* Number of round trips for the latency. The first ones wake both ends, and are not used. */
 #define TRIPS_UNUSED 8
 #define TRIPS        64
 /* Messages that are under way at the same time, so that the link is busy during a repetition. */
@@ -92,9 +92,9 @@ static int move(const struct pair *p, bool sends, bool receives, struct ddp_err 
     return ddp_comm_wait(p->comm, request, n, err);
 }
 
-/* One repetition. If `both`, both ends send; otherwise the end that `sends`. *ns becomes the time
- * from the first message until the sender knows that the last one has arrived, without the latency
- * of that answer. */
+/* Runs one repetition. If `both` is true, both ends send. Otherwise only the end with `sends`
+ * sends. *ns becomes the time from the first message until the sender knows that the last one has
+ * arrived, without the latency of that answer. */
 static int repeat(const struct pair *p, bool sends, bool both, double *ns, struct ddp_err *err)
 {
     uint64_t word = 0;
@@ -130,9 +130,10 @@ static int verify(const struct pair *p, bool sends, bool both, struct ddp_err *e
                     from, to);
 }
 
-/* Measures a direction (sends: from this end) or, if `both`, both. The sender or the leader says
- * before each repetition whether it takes place. *GBps and *ci95 are figures of a sender; an end
- * that only receives ignores them. */
+/* Measures both directions at the same time if `both` is true. Otherwise measures one direction,
+ * which is from this end if `sends` is true. Before each repetition the sender (of both directions:
+ * the leader) says whether it takes place. *GBps and *ci95 are figures of a sender. An end that
+ * only receives ignores them. */
 static int measure_bandwidth(const struct pair *p, bool sends, bool both, double *GBps,
                              double *ci95, struct ddp_err *err)
 {
@@ -181,7 +182,7 @@ int ddp_pair_rounds(int ends)
     return ends < 2 ? 0 : ends % 2 == 0 ? ends - 1 : ends;
 }
 
-/* The circle method. An odd number of ends is completed by an end that does not exist. */
+/* This is the circle method. An odd number of ends is completed by an end that does not exist. */
 int ddp_pair_partner(int ends, int round, int end)
 {
     const int n = ends + ends % 2, turning = n - 1;
@@ -211,7 +212,7 @@ static int find_ends(const struct ddp_comm *comm, bool by_host, int **out, int *
     return 0;
 }
 
-/* Draws `rounds` of `all` rounds, in random order. The same on all ranks. */
+/* Draws `rounds` of `all` rounds, in random order. The order is the same on all ranks. */
 static int draw_rounds(int all, int rounds, uint64_t seed, uint32_t **out, struct ddp_err *err)
 {
     struct ddp_rng rng;

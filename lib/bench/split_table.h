@@ -6,8 +6,7 @@
  *   even    All weights are equal.
  *   zipf:S  Each rank has a random order of the receivers, which depends on the seed and on the
  *           rank. In an all-gather-v there is one random order of the ranks. The k-th rank in the
- *           order has the weight 1/k^S, k = 1, 2, ... A weight
- *           below 2^-41 counts as 0.
+ *           order has the weight 1/k^S, k = 1, 2, ... A weight below 2^-41 counts as 0.
  *   FILE    The weights are the numbers in a text file. Row r has the weights of the data that rank
  *           r sends to rank 0, 1, ... In an all-gather-v, the file has one row.
  * The weights are scaled so that a rank sends `n * count` elements on average, where n is the

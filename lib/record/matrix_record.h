@@ -23,7 +23,7 @@ struct ddp_matrix_cell {
     double both_GBps;     /* the same while the second end also sends to the first end */
 };
 
-/* The figures, for documents: the key, and the unit of the document in the unit of the record. */
+/* A figure in a document. A value in the document is the value of the cell divided by `unit`. */
 struct ddp_matrix_figure {
     const char *key;
     size_t offset; /* of the figure in struct ddp_matrix_cell */

@@ -4,7 +4,7 @@
  * When the run begins, rank 0 asks every other host whether it answers (ddp_nic_answers). The other
  * ranks ask only the host of rank 0, so that the number of questions is proportional to the number
  * of ranks. When a deadline expires, a rank asks the same hosts again. A host that answered first
- * and does not answer now has lost its link, or is down. */
+ * and does not answer now has probably lost its link, or is down. */
 #ifndef DDP_RUN_SILENT_HOSTS_H
 #define DDP_RUN_SILENT_HOSTS_H
 
