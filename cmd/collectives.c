@@ -194,13 +194,26 @@ static const struct ddp_opt plain[] = {
     DDP_OPT_END,
 };
 
-static const struct ddp_opt with_split[] = {
-    DDP_OPT_INCLUDE(data_rows, 0),
+static const struct ddp_opt split_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
             "sizes of the parts: even; zipf:S, where the k-th rank in a random order (see --seed) "
             "gets a share proportional to 1/k^S; or a FILE of weights, see below",
             .brief = "sizes of the parts: even, zipf:S, or a FILE"),
+    DDP_OPT_END,
+};
+
+static const struct ddp_opt with_split[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_INCLUDE(split_rows, 0),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
+    DDP_OPT_END,
+};
+
+static const struct ddp_opt with_op_and_split[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_INCLUDE(op_rows, 0),
+    DDP_OPT_INCLUDE(split_rows, 0),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
@@ -650,6 +663,19 @@ COLLECTIVE(all_gather_v, "all-gather-v",
            "ranks. All-gather-v does not work in place.\n" VERIFIED,
            .examples = "  ddpbench all-gather-v --size 64M --split zipf:1.2\n"
                        "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
+
+COLLECTIVE(
+    reduce_scatter_v, "reduce-scatter-v",
+    "sum, ... over all ranks; each rank gets a part, which may differ in size", with_op_and_split,
+    NAMES("reduce_scatter_v", "reducescatterv", "MPI_Reduce_scatter"),
+    .details = ITERATION
+    "A size is that of all parts together. It is rounded down to whole chunks of the\n"
+    "even split. A FILE has one row: the weights of the ranks' parts. The weight 0\n"
+    "makes an empty part. The bus bandwidth counts the bytes that the busiest rank\n"
+    "must send: its inputs of all parts but its own. `imbalance` in the record is\n"
+    "their ratio to the mean of the ranks. Reduce-scatter-v does not work in place.\n" VERIFIED,
+    .examples = "  ddpbench reduce-scatter-v --size 64M --split zipf:1.2\n"
+                "  ddpbench reduce-scatter-v --ranks 4 --split parts.txt -d bf16 -o avg\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
            .details = ITERATION SIZE_OF_CHUNKS VERIFIED,
