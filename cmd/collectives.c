@@ -665,9 +665,8 @@ COLLECTIVE(all_gather_v, "all-gather-v",
                        "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
 
 COLLECTIVE(
-    reduce_scatter_v, "reduce-scatter-v",
-    "sum, ... over all ranks; each rank gets a part, which may differ in size", with_op_and_split,
-    NAMES("reduce_scatter_v", "reducescatterv", "MPI_Reduce_scatter"),
+    reduce_scatter_v, "reduce-scatter-v", "reduce-scatter of parts that may differ in size",
+    with_op_and_split, NAMES("reduce_scatter_v", "reducescatterv", "MPI_Reduce_scatter"),
     .details = ITERATION
     "A size is that of all parts together. It is rounded down to whole chunks of the\n"
     "even split. A FILE has one row: the weights of the ranks' parts. The weight 0\n"

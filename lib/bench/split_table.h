@@ -72,7 +72,8 @@ struct ddp_split_load {
     /* Largest number that any rank sends to others, or receives from others. In an all-gather-v,
      * only the received elements count. In a reduce-scatter-v, only the sent elements count. */
     size_t busiest;
-    double mean;    /* mean of the numbers of the ranks that `busiest` is the largest of */
+    /* Mean number that a rank receives from others, or in a reduce-scatter-v must send. */
+    double mean;
     size_t largest; /* elements of the largest send or recv array of any rank */
 };
 /* Computes *out from a table of ddp_split_fill. */
