@@ -17,7 +17,8 @@
  * each part that is not empty. All-gather-v needs no ring, because every rank can send its part to
  * all ranks. Reduce-scatter-v sends parts in fragments, and a rank combines its part in the rank
  * order r, r-1, ..., r+1. A ring would send as many bytes, and a large part would pass through the
- * ranks one after another. Averages are computed as struct ddp_reduction describes. */
+ * ranks one after another. Narrow floats are rounded once per combine. Averages are computed as
+ * struct ddp_reduction describes. */
 #include <stdlib.h>
 
 #include "coll/coll_p2p.h"
