@@ -70,6 +70,8 @@ struct ddp_opt {
      * default. */
     const char *initial;
     const char *help;
+    /* Replaces the hint of the error about an illegal value. May be NULL. */
+    const char *advice;
     /* The legal range of numbers and sizes. If both are 0, any value >= 0 is legal. */
     double min, max;
     const char *const *choices; /* the names of the choices, ending with NULL */
