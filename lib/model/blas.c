@@ -140,19 +140,17 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
-/* OpenBLAS uses its kernels Prescott, which have no AVX2, on processors that are newer than the
- * library (get_coretype in its driver/others/dynamic.c). Loads such a library once more and names
- * better kernels, unless the user has named kernels. Returns NULL if the library cannot be loaded
- * again. */
+/* On processors that are newer than the library, OpenBLAS uses its kernels Prescott, which have no
+ * AVX2 (get_coretype in its driver/others/dynamic.c). This function then loads the library again
+ * and names better kernels, unless the user has named kernels. Returns the library, or NULL if it
+ * cannot be loaded again. */
 static void *choose_kernels(void *lib, const char *file)
 {
-    static const char variable[] = "OPENBLAS_CORETYPE";
     char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");
     const enum ddp_simd simd = ddp_cpu_best_simd();
-    if (core == NULL || strcmp(core(), "Prescott") != 0 || simd < DDP_SIMD_AVX2 ||
-        getenv(variable) != NULL)
+    if (core == NULL || strcmp(core(), "Prescott") != 0 || simd < DDP_SIMD_AVX2)
         return lib;
-    setenv(variable, simd == DDP_SIMD_AVX512 ? "SkylakeX" : "Haswell", 1);
+    setenv("OPENBLAS_CORETYPE", simd == DDP_SIMD_AVX512 ? "SkylakeX" : "Haswell", 0);
     dlclose(lib);
     return dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
