@@ -89,6 +89,13 @@ struct ddp_launch_outcome {
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Ends an mpiexec that does not end by itself. Looks for mpiexec or mpirun among the ancestors of
+ * this process. If there is one, starts a process that waits for its end. If it still runs after
+ * grace_ns, the process sends it SIGTERM, twice at most. mpiexec needs this if it has lost the
+ * connection to one of its hosts, because it then waits minutes for that host. Call this function
+ * when this process is about to end. */
+void ddp_launch_end_mpiexec(int64_t grace_ns);
+
 #ifdef __cplusplus
 }
 #endif

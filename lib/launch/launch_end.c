@@ -1,4 +1,5 @@
-#include "launch/launch_end.h"
+/* Ends an mpiexec that has lost a host (ddp_launch_end_mpiexec in launch.h). */
+#include "launch/launch.h"
 
 #include <limits.h>
 #include <poll.h>

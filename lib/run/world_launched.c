@@ -17,7 +17,7 @@
 #include "comm/hosts.h"
 #include "comm/waiter.h"
 #include "device/cuda/nvml.h"
-#include "launch/launch_end.h"
+#include "launch/launch.h"
 #include "launch/signal_thread.h"
 #include "launch/watchdog.h"
 #include "record/provenance.h"
