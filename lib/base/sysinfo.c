@@ -260,8 +260,8 @@ static double throttled_by(const struct group *g, const char *mount)
     return ms;
 }
 
-/* Returns the clock of the processor that runs this thread, or NaN. The file contains the clock in
- * kHz. */
+/* Returns the clock of the processor that runs this thread, or NaN. scaling_cur_freq contains the
+ * clock in kHz. */
 static double read_clock_MHz(const char *cpus)
 {
     char folder[PATH_MAX];
@@ -302,7 +302,7 @@ void ddp_interference_read(struct ddp_interference *out)
 
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
 {
-    /* On some hypervisors the steal time is known to run backwards. */
+    /* On some hypervisors the steal time can run backwards. The difference is then 0. */
     after->steal_ms = isnan(before->steal_ms) || isnan(after->steal_ms)
                           ? NAN
                           : fmax(0, after->steal_ms - before->steal_ms);
