@@ -88,8 +88,9 @@ struct ddp_connections {
 /* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
  * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
  * or has left, and DDP_EUNAVAIL if rank 0 finds no free port or there are too many ranks. Returns
- * DDP_EMISMATCH if the ranks disagree on the number of ranks or on the version, or if the port
- * belongs to another job. After an error all sockets are closed. */
+ * DDP_EMISMATCH if the host cannot be found, if the ranks disagree on the number of ranks, on the
+ * version or on the use of a secret, or if the port belongs to another job. After an error all
+ * sockets are closed. */
 int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,

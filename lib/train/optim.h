@@ -39,7 +39,7 @@ struct ddp_optim {
     float *state;  /* owned */
     int64_t steps; /* steps taken so far */
 };
-/* Allocates zeroed state for n parameters. The caller must have set the first six members of *o.
+/* Allocates zeroed state for n parameters. The caller must have set the members of *o before `n`.
  * Returns DDP_ENOMEM if there is no memory. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);
