@@ -42,8 +42,8 @@ enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the modules (MPI, UCX, CUDA) and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
- * folder that holds a module or the helper is chosen. If none holds one, the last folder is chosen,
- * because `make install` puts the files there. */
+ * folder that holds a module or the helper is chosen. If no candidate holds such a file, the last
+ * candidate is chosen, because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
  * file of the module. `abi` is the ABI number of this binary. `found_abi` and `found_commit` are

@@ -6,8 +6,8 @@
  * canonical form (json_canonical.h) without this member. It is written as "jcs-fnv1a64:<16 hex
  * digits>". A program that rewrites a document but keeps all values, such as `jq .`, does not
  * change the digest. Earlier versions wrote another digest, "fnv1a64:<16 hex digits>", as the last
- * member. This digest is the hash of all bytes before the comma that precedes this member. Digests
- * of this form are still checked, but no longer written. */
+ * member. This older digest is the hash of all bytes before the comma in front of the member. It is
+ * still checked, but no longer written. */
 #ifndef DDP_BASE_JSON_H
 #define DDP_BASE_JSON_H
 

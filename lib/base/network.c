@@ -230,7 +230,8 @@ union socket_address {
     struct sockaddr_in6 v6;
 };
 
-/* Fills *out with an address and a port on which programs seldom listen. Returns its length. */
+/* Fills *out with an address and a port on which programs seldom listen. Returns the length of
+ * the socket address. */
 static socklen_t fill(const struct ddp_nic_address *from, union socket_address *out)
 {
     memset(out, 0, sizeof *out);

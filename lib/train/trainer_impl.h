@@ -116,7 +116,8 @@ static inline size_t ddp_trainer_pixels(const struct ddp_images *set)
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-/* Selects the device, uploads the data set and sets t->device. Not collective. */
+/* Sets t->device and uploads the data set. Also selects the GPU if there is only one rank. Does
+ * nothing if options->device is NULL. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Releases t->device, which may be NULL. Call this after everything else that uses the device has
  * been released. */
