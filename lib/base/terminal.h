@@ -1,5 +1,5 @@
-/* Facts about the terminal to which an output goes. All code that adapts to a terminal uses these
- * functions. */
+/* Facts about the terminal to which an output goes. All code that adapts the form of its output to
+ * a terminal uses these functions. */
 #ifndef DDP_BASE_TERMINAL_H
 #define DDP_BASE_TERMINAL_H
 

@@ -1,5 +1,5 @@
-/* Optimisers over flat parameter arrays. The kernels `sgd` and `adam` (device/sparse.h) compute the
- * update. */
+/* Optimisers over flat parameter arrays. The kernels `sgd` and `adam` of device/sparse.h (CPU) or
+ * device/stream_kernels.h (device) compute the update. */
 #ifndef DDP_TRAIN_OPTIM_H
 #define DDP_TRAIN_OPTIM_H
 

@@ -135,7 +135,7 @@ int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Enqueues the evaluation of images [first, first + n) and the copy of their result. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
-/* Returns whether the results must be collected before the next step. */
+/* Returns whether the results must be collected before the next step or evaluation batch. */
 bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
 /* Waits for the device and adds all pending results, in order, to *loss and *correct. Does nothing
  * without a device. */
