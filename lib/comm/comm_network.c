@@ -10,8 +10,8 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-#define ADDRESSES_MAX 12 /* addresses of a host that are sent */
-#define PEERS_MAX     16 /* other hosts to which a host looks for a route */
+#define ADDRESSES_MAX 12 /* largest number of addresses that a rank sends */
+#define PEERS_MAX     16 /* largest number of other hosts whose routes a rank looks up */
 
 /* The addresses of a rank's host. */
 struct place {
@@ -29,8 +29,9 @@ static int find_name(const struct place *own, const char *name)
     return -1;
 }
 
-/* Adds 1 to votes[i] if packets to the host of `peer` leave from the address own[i]. Several
- * addresses of one interface count as the first of them. */
+/* Adds 1 to votes[i] if packets to the host of `peer` leave from own->address[i]. If an interface
+ * has several addresses, the vote goes to its first address, and the interface gets at most one
+ * vote. */
 static void vote(const struct place *own, const struct place *peer, int *votes)
 {
     bool voted[ADDRESSES_MAX] = {false};
@@ -81,8 +82,9 @@ static int find_transport(struct ddp_comm *world, const struct place *own)
     return found;
 }
 
-/* Chooses among the interfaces of this host. all [size]: the addresses of all ranks. The hosts of
- * the ranks after this one are asked first, so that each host asks other hosts. */
+/* Chooses among the interfaces of this host. all [size]: the addresses of all ranks. Looks up the
+ * routes to at most PEERS_MAX other hosts, beginning with the host of the rank after this one, so
+ * that the ranks of a large job look up routes to different hosts. */
 static void choose(struct ddp_comm *world, const struct place *all)
 {
     const struct place *own = &all[world->rank];

@@ -192,8 +192,8 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
  * deadline. */
 struct watch {
     struct ddp_watchdog *dog;
-    /* The recorder that the watchdog reads. The init function may give the communicator another
-     * recorder. */
+    /* The recorder that the watchdog reads. It may differ from comm->flight later, because the init
+     * function may give the communicator another recorder. */
     struct ddp_flight *flight;
     /* Index of the recorded operation in `flight`. */
     uint64_t index;

@@ -115,8 +115,8 @@ int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_
 /* Gives the first matching early message, which has arrived or is arriving, to a receive. Returns
  * false if there is no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* Forgets all open requests after an abort. The callers that wait for these requests return after
- * an abort, and the memory of the requests then becomes invalid. */
+/* Forgets all open requests after an abort, because their callers then stop waiting and the memory
+ * of the requests becomes invalid. */
 void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */

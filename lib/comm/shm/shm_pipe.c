@@ -171,8 +171,9 @@ static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *hea
     return 0;
 }
 
-/* Copies one slot to the destination of its message. If a fragment comes without a first fragment,
- * it belongs to a message of an earlier world that aborted, and is discarded. */
+/* Copies one slot to the destination of its message. A fragment that comes without a first fragment
+ * is discarded. It belongs to a message of an earlier world that ended before the whole message had
+ * arrived. */
 static int take_slot(struct ddp_shm_peer *p, const unsigned char *slot, struct ddp_err *err)
 {
     struct ddp_pipe_slot header;

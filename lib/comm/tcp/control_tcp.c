@@ -21,7 +21,8 @@
 #include "launch/launcher.h"
 
 #define DDP_FRAME_MAGIC 0x6d616664u /* "dfam" */
-/* A leaf waits this much longer than rank 0, because rank 0 can report which ranks are missing. */
+/* A leaf waits this much longer than rank 0, so that rank 0 reports the failure first. Only rank 0
+ * knows which ranks are missing. */
 #define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
 #define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
 #define DDP_CONTROL_TEXT_BYTES 240
@@ -62,7 +63,7 @@ struct ddp_tcp_control {
     uint64_t seq;
     bool failed;
     char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
-    int culprit;                      /* the world rank that caused it; -1: unknown */
+    int culprit;                      /* the world rank that caused the failure; -1: unknown */
 };
 
 static struct ddp_tcp_control *control_of(const struct ddp_comm *comm)
