@@ -72,7 +72,7 @@ int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_back
                            int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
     /* For a world on one host, ddp_coll_supports reads only the members that are set here, and
-     * `hosts`, which stays NULL (comm.h). No collective runs on this communicator. */
+     * `hosts` and `state`, which stay NULL (comm.h). No collective runs on this communicator. */
     struct ddp_comm_shm mapped = {.spin = 0};
     const struct ddp_comm comm = {
         .backend = backend,

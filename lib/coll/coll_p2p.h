@@ -6,11 +6,12 @@
  * of a message, so empty messages are not sent. If the receiver combines the arriving data, the
  * sender cuts the data into *fragments*. The receiver combines one fragment, which is still in the
  * cache, while the next fragment is in transit. Other data is one message, except in all-reduce
- * "tree" and "hier" and in all-to-all "pairwise" in place.
+ * "tree" and "hier", in all-to-all "pairwise" in place, and sometimes in gather and scatter
+ * "binomial".
  *
- * coll_cost.c counts the cost of every algorithm that sends messages, except "hier". It calls run()
- * on a communicator that moves no data. Such an algorithm must therefore access arrays only through
- * the functions of this header. */
+ * coll_cost.c counts the cost of every algorithm of coll_list.h that sends messages, except "hier".
+ * It calls run() on a communicator that moves no data. Such an algorithm must therefore access
+ * arrays only through the functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -94,7 +95,7 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
  * over the ranks may not fit the type of the values. Partial sums of such averages are therefore
  * computed and sent in a wider *accumulator type*: f64 for 32 bits (exact below 2^53) and i32 for 8
  * bits. All other operations and types use the type of the data. The sum of an average of 64-bit
- * integers therefore wraps around.
+ * integers may therefore wrap around.
  *
  * An average of narrow floats (of 16 or 8 bits) over more than 2 ranks divides each input before
  * the first sum, because a partial sum could overflow although the average does not. The division

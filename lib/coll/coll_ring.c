@@ -14,9 +14,9 @@
  * in total. Averages are computed as struct ddp_reduction describes.
  *
  * Cost for S bytes (a chunk has S/n) on n ranks: n-1 steps for each of the two rings. S' is the
- * size of the message in the accumulator type. It equals S except for averages of integers. In the
- * combining ring a rank sends (n-1)/n S' bytes in fragments of DDP_FRAGMENT_BYTES. In the copying
- * ring a rank sends (n-1)/n S bytes in n-1 messages. */
+ * size of the message in the accumulator type. It equals S except for averages of integers of at
+ * most 32 bits. In the combining ring a rank sends (n-1)/n S' bytes in fragments of
+ * DDP_FRAGMENT_BYTES. In the copying ring a rank sends (n-1)/n S bytes in n-1 messages. */
 #include "coll/coll_ring.h"
 
 /* Returns the address where a step stores the partial sum of chunk c. The next step sends this
@@ -85,10 +85,10 @@ int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t
 }
 
 /* The layout of scratch. The landing buffers (coll_p2p.h) come first. The partial sums follow. For
- * averages of integers, the partial sums are the whole array in the accumulator type. Otherwise
- * only a reduce-scatter on more than two ranks stores partial sums in scratch, which has room for
- * two chunks. It cannot store them in `send`, because a reduce-scatter must not change the other
- * ranks' chunks of `send`, not even in place. */
+ * averages of integers of at most 32 bits, the partial sums are the whole array in the accumulator
+ * type. Otherwise only a reduce-scatter on more than two ranks stores partial sums in scratch,
+ * which has room for two chunks. It cannot store them in `send`, because a reduce-scatter must not
+ * change the other ranks' chunks of `send`, not even in place. */
 struct layout {
     struct ddp_chunks chunks;
     size_t stride, landing, bytes; /* stride: bytes of the longest chunk */

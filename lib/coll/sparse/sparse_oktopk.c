@@ -49,7 +49,8 @@ struct oktopk_state {
 
 /* The numbers that every rank sends to all others after it has summed its region. */
 struct oktopk_note {
-    /* selected: sums that reach the threshold. sums: all sums. sent_words: words sent so far. */
+    /* `selected`: number of sums that reach the old threshold. `sums`: number of all sums.
+     * `sent_words`: number of words sent so far in this call. */
     uint32_t selected, sums, sent_words;
 };
 
@@ -314,8 +315,8 @@ static int reduce(struct oktopk *x, struct ddp_err *err)
 /* The functions from here to oktopk_select select the sums that are kept. If there are at most k
  * sums, all are kept. Otherwise every 32nd call keeps exactly the k sums of largest magnitude of
  * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
- * previous threshold. If these sums are too few or too many, such a call also keeps exactly the k
- * largest sums. The decision depends only on the notes, so all ranks decide the same. */
+ * previous threshold. If these sums are too few or too many, the call keeps exactly the k largest
+ * sums instead. The decision depends only on the notes, so all ranks decide the same. */
 
 static size_t count_sums(const struct oktopk *x, uint32_t threshold, uint32_t *selected)
 {
