@@ -1,6 +1,6 @@
 /* The choice of an algorithm by `--algorithm auto`. One table for all collectives chooses the
- * algorithm by message size, number of ranks and memory. ddp_coll_auto (coll.h) uses the table, and
- * `--explain-auto` prints it. */
+ * algorithm by the message size and the properties in struct ddp_auto_query. ddp_coll_auto (coll.h)
+ * uses the table, and `--explain-auto` prints it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 

@@ -28,8 +28,8 @@ extern "C" {
  * ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest size of a fragment in bytes, a multiple of every element size. Messages of this size are
- * fast through shared memory. Open MPI is faster with larger messages
+/* Largest size of a fragment in bytes, a multiple of every element size. The size is chosen for
+ * shared memory, although Open MPI is faster with larger messages
  * (results/notes/collectives.md). */
 #define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
@@ -59,7 +59,8 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name,
  * points to a double that adds up the bytes of memory traffic. */
 extern const struct ddp_backend ddp_backend_counting;
 
-/* If the communicator has this backend, adds `bytes` to its memory traffic and returns true. */
+/* If the communicator has the counting backend, adds `bytes` to its memory traffic and returns
+ * true. */
 static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
 {
     if (comm->backend != &ddp_backend_counting)

@@ -5,9 +5,9 @@
  * chunk with its own input. Rank r then holds the complete chunk r. All-gather: in n-1 steps the
  * chunks go around the ring once, and each chunk is one message that is received at its place in
  * recv. All-reduce: the message is cut into n *chunks*. A reduce-scatter of the chunks is followed
- * by an all-gather. No other algorithm for these collectives sends fewer bytes per rank. Source: P.
- * Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC
- * 69 (2009).
+ * by an all-gather. No algorithm that uses only messages sends fewer bytes on its busiest rank.
+ * Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations, JPDC 69 (2009).
  *
  * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes the result of
  * the chunk, so all ranks get the same bits. Narrow floats are rounded once per combine, n-1 times

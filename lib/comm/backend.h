@@ -64,8 +64,8 @@ static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks,
                                           : args->split[(size_t)from * (size_t)ranks + (size_t)to];
 }
 
-/* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
- * room for a limited number of calls. */
+/* Largest `count` of native_many if device_ns is not NULL. The limit exists because the queue of a
+ * device that has not begun has room for few calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
@@ -82,8 +82,8 @@ struct ddp_backend {
     /* Writes the transports and network devices of this rank's connections, such as "tcp/eth0,
      * posix/memory". This member may be NULL. */
     void (*transports)(struct ddp_comm *comm, char *out, size_t out_bytes);
-    /* Returns the number of devices of this host that ranks can use, with one device per rank. This
-     * member is NULL if the backend needs no devices. */
+    /* Returns the number of usable devices of this host. Each rank needs one device. This member is
+     * NULL if the backend needs no devices. */
     int (*places)(void);
     /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
      * be NULL. */

@@ -35,8 +35,8 @@ struct ddp_gpu_options {
     bool share, window, graph, nonblocking;
 };
 
-/* Whether the windows of registered memory are symmetric. DDP_NOT_SYMMETRIC means that NCCL could
- * not make a window, so each rank registered its memory alone. */
+/* The result of making windows of registered memory (ddp_gpu_options.window). DDP_NOT_SYMMETRIC
+ * means that NCCL could not make a window, so each rank registered its memory alone. */
 enum ddp_symmetric { DDP_SYMMETRIC_NONE, DDP_SYMMETRIC, DDP_NOT_SYMMETRIC };
 
 struct ddp_comm_options {

@@ -52,8 +52,8 @@ static int64_t speed_of(const char *nic)
     return facts.nic.speed_Mbps;
 }
 
-/* Returns the index of the address whose interface has most votes, or -1. If several have the most
- * votes, the fastest of them wins. */
+/* Returns the index of the address whose interface has the most votes, or -1 if there are no votes.
+ * If several interfaces have the most votes, the fastest of them wins. */
 static int elect(const struct place *own, const int *votes)
 {
     int best = -1;
@@ -68,7 +68,7 @@ static int elect(const struct place *own, const int *votes)
 }
 
 /* Returns the index of the first address of the interface that the backend uses for TCP, or -1.
- * Backend ucx names it among its transports, as in "tcp/eth0". */
+ * Backend ucx names this interface among its transports, as in "tcp/eth0". */
 static int find_transport(struct ddp_comm *world, const struct place *own)
 {
     char text[160] = "", *rest = NULL;

@@ -59,7 +59,7 @@
  * other leaders. Each leader then combines the messages in the order of the hosts. */
 
 /* HIER_FRAGMENT_BYTES: size of a fragment, whose elements have the accumulator type (coll_p2p.h).
- * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its message buffer
+ * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its ring buffer
  * (ddp_shm_ring_of), which has room for HIER_DEPTH fragments. */
 #define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define HIER_DEPTH          8

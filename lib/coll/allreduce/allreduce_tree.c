@@ -26,8 +26,8 @@
  * with children also reads its own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 
-/* Bytes of a fragment in the accumulator type. Messages of this size are fast through shared
- * memory. Open MPI is faster with larger fragments (results/notes/collectives.md). */
+/* Bytes of a fragment in the accumulator type. The size is chosen for shared memory, although Open
+ * MPI is faster with larger fragments (results/notes/collectives.md). */
 #define FRAGMENT_BYTES ((size_t)64 << 10)
 /* Number of sends to the parent that may be in progress. It must exceed the largest lag. The lag of
  * a rank is twice its depth, and at most 60. */

@@ -16,7 +16,7 @@
 #include "coll/coll_shm.h"
 #include "coll/sparse/sparse_p2p.h"
 
-/* The position of a rank's list. index and value are offsets in the shared segment. */
+/* The position of a rank's list. `index` and `value` are offsets in the shared segment. */
 struct direct_place {
     uint64_t index, value, count;
 };

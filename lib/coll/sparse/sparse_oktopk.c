@@ -21,12 +21,12 @@
  * which are 6k(P - 1)/P words. The split and reduce takes at most 8k of these bytes, and usually
  * 8k(P - 1)/P. A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
- * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
- * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct oktopk_note),
- * from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls, the regions
- * take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32 calls, or if the
- * old threshold cannot be used, an exact selection takes at most 512(P - 1) bytes in up to 8 rounds
- * of ceil(log2 P) steps. */
+ * The following numbers are sent in addition. Each exchange takes at most ceil(log2 P) steps. The
+ * numbers of entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
+ * oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls,
+ * the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32
+ * calls, or if the old threshold cannot be used, an exact selection takes at most 512(P - 1) bytes
+ * in up to 8 exchanges. */
 #include <string.h>
 
 #include "coll/coll_ring.h"
@@ -169,8 +169,8 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Estimates the regions. Each rank has an index below which it has r/P of its entries. Region r
- * begins at the average of these indices. */
+/* Estimates the regions. For each r, every rank has an index below which r/P of its entries lie.
+ * Region r > 0 begins at the average of these indices over all ranks. */
 static int estimate_regions(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;

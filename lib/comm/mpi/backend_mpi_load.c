@@ -87,7 +87,8 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
 {
     char modules[64], own_dir[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
-    /* If the binary's own folder was searched before `dir`, the message mentions that. */
+    /* If the binary's own folder was searched before `dir`, the message mentions that folder,
+     * too. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
                      ddp_backend_module_dir(NULL, own_dir, sizeof own_dir) == 0 &&
                      strcmp(own_dir, dir) != 0;

@@ -137,9 +137,9 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
 void ddp_nccl_close(struct ddp_comm *comm);
 
 /* backend_nccl_wait.c. Makes a call of NCCL that may wait for other ranks, and waits up to the
- * deadline until it is complete. `run` makes the call with arg[bytes] and returns its result.
- * `function` is the name of the call for messages. On a blocking communicator the call waits inside
- * NCCL. It therefore runs in a thread of its own with a copy of arg, while this thread checks the
+ * deadline until it is complete. `run` makes the call with a copy of `arg` [bytes] and returns its
+ * result. `function` is the name of the call for messages. On a blocking communicator the call
+ * waits inside NCCL. It therefore runs in a thread of its own, while this thread checks the
  * deadline and the other ranks. If the call has not returned when this thread stops waiting, the
  * function sets world->stuck. */
 int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,

@@ -44,7 +44,7 @@ struct ddp_shm_message {
 struct ddp_shm_peer {
     /* Open sends in the order of the calls. The first send is being copied to the ring. */
     struct ddp_request *sends, *sends_last;
-    uint64_t tail, head_seen; /* slots filled, and the last value read of the receiver's `head` */
+    uint64_t tail, head_seen; /* slots filled, and the receiver's `head` when it was last read */
     /* Posted receives in the order of the calls. */
     struct ddp_request *posted, *posted_last;
     /* Early messages in the order of arrival. */

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "comm/shm/shm_impl.h"
 
-/* One in this many calls of ddp_shm_pipe_progress reads the rings of all ranks. */
+/* Once in this many calls, ddp_shm_pipe_progress reads the rings of all ranks. */
 #define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)

@@ -401,9 +401,9 @@ static int ucx_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Bruck's all-gather: before the round with `step`, each rank has the data of `step` ranks,
- * beginning with its own. In the round, rank r receives from rank r + step the data of the next
- * `step` ranks, or of fewer ranks in the last round. */
+/* Bruck's all-gather: before each round, a rank has the data of `step` ranks, beginning with its
+ * own. In the round, rank r receives from rank r + step the data of the next `step` ranks, or of
+ * fewer ranks in the last round. */
 static int ucx_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {
