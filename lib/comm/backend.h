@@ -64,8 +64,8 @@ static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks,
                                           : args->split[(size_t)from * (size_t)ranks + (size_t)to];
 }
 
-/* Largest `count` of native_many if device_ns is not NULL. The limit exists because the queue of a
- * device that has not begun has room for few calls. */
+/* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
+ * room for a limited number of calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
