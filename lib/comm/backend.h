@@ -82,8 +82,8 @@ struct ddp_backend {
     /* Writes the transports and network devices of this rank's connections, such as "tcp/eth0,
      * posix/memory". This member may be NULL. */
     void (*transports)(struct ddp_comm *comm, char *out, size_t out_bytes);
-    /* Returns the number of usable devices of this host. Each rank needs one device. This member is
-     * NULL if the backend needs no devices. */
+    /* Returns the number of devices of this host that ranks can use. This member is NULL if the
+     * backend needs no devices. */
     int (*places)(void);
     /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
      * be NULL. */
