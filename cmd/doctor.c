@@ -391,8 +391,8 @@ static void check_memory(struct doctor *d)
          "%s available of %s", available, total);
 }
 
-/* ddpbench replaces OpenBLAS's kernels Prescott, which use SSE only, by better ones. It cannot if the
- * user has named them, or if the library stays loaded (choose_kernels in lib/model/blas.c). */
+/* ddpbench replaces OpenBLAS's kernels Prescott, which use SSE only, by better ones. It cannot if
+ * the user has named them, or if the library stays loaded (choose_kernels in lib/model/blas.c). */
 static void check_blas(struct doctor *d)
 {
     struct ddp_err why = DDP_ERR_INIT;

@@ -1,6 +1,6 @@
-/* The lower bound of a point's time: the least time that this machine needs for the collective. The
- * bound is measured in the same run, before and after the point, and the shorter time counts. There
- * are three kinds. The kind depends on the backend, the algorithm and the size.
+/* The lower bound of a point's time: the least time that this machine needs for the collective. It
+ * is measured in the same run, before and after the point, and the smaller of the two results
+ * counts. There are three kinds. The kind depends on the backend, the algorithm and the size.
  *
  *   memory          For sizes of 64 KiB or more, if the backend is shm, or the algorithm sends no
  *                   messages. All ranks run plain loops at the same time, and do not wait for each

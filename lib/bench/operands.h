@@ -26,20 +26,20 @@ struct ddp_operands_device {
     const struct ddp_device *device;
     /* Kernels on this stream write and compare the data. NULL: the host does it. */
     struct ddp_stream *stream;
-    uint64_t *wrong; /* device memory, used by the kernels */
+    uint64_t *wrong; /* device memory for the kernels' count of wrong elements */
     /* [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). The host
      * writes and compares pieces of the data here. */
     void *stage;
 };
 
-/* Callers read only args, full_bytes and in_place, and set only stride. */
+/* Callers read only args, full_bytes, part and in_place, and set only stride. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
     const struct ddp_operands_device *on; /* NULL: a and b are host memory */
     size_t full_bytes;
-    /* Elements of one rank's chunk, or all elements if there are no chunks. If there is
-     * a table of part sizes, the parts have other sizes. */
+    /* Elements of one rank's chunk, or all elements if there are no chunks. A table of part sizes
+     * (ddp_operands_split) replaces this equal size. */
     size_t part;
     /* The elements that this rank contributes. input_count is 0 if there are none. */
     size_t input_first, input_count;

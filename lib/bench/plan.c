@@ -257,7 +257,7 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
 
 /* Sets *out to the memory that the user chose. Without a choice, uses registered memory if the
  * backend has it, else private memory. Fails if the backend lacks the chosen memory, because the
- * results would be labelled wrongly. */
+ * results would otherwise be labelled wrongly. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);

@@ -72,7 +72,8 @@ struct ddp_bench_options {
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: run without blocking, beside a compute loop */
-    /* The following are for all-reduce. For other collectives they are empty or 0. */
+    /* The following members, except `split`, are for all-reduce. For other collectives they are
+     * empty or 0. */
     struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
     int feedback;                      /* enum ddp_feedback */
     /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: the
@@ -91,8 +92,9 @@ struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
     int count;
     uint64_t buffer_bytes; /* largest single buffer of any rank */
-    /* Host memory for each of the two buffers. It is buffer_bytes, but less for buffers in the
-     * memory of a GPU. */
+    /* Host memory for each of the two buffers. It is buffer_bytes. Exception: for buffers in the
+     * memory of a GPU, without compression and --partial, it is half of
+     * DDP_OPERANDS_STAGE_BYTES. */
     uint64_t host_bytes;
     uint64_t bytes_per_rank; /* registered and private memory of the host that a rank needs */
     uint64_t compress_registered,
@@ -142,8 +144,8 @@ int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struc
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* The following functions are in plan_groups.c and concern --groups. */
-/* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest one must be
- * in one list. Returns DDP_EUSAGE if the text is invalid. */
+/* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest listed rank
+ * must be in exactly one list. Returns DDP_EUSAGE if the text is invalid. */
 int ddp_plan_parse_groups(const char *text, struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if an option cannot be combined with listed groups. These options are
@@ -162,11 +164,12 @@ int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int
 int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);
 /* Returns the group of a rank, counted from 0. ranks: number of ranks in all groups together. */
 int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int rank);
-/* Writes the ranks of a group to members [ranks], in ascending order. Returns their number. */
+/* Writes the ranks of a group to members [ranks], in ascending order. Returns the number of ranks
+ * in the group. ranks: as for ddp_plan_group_of. */
 int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
                            int *members);
-/* Returns the least number that must divide the element count of a message, so that every group can
- * cut the message into equal chunks. It is 1 if the collective needs no chunks. ranks: ranks in the
+/* Returns the least number N such that every group can cut a message of N elements, or of a
+ * multiple of N, into equal chunks. N is 1 if the collective needs no chunks. ranks: ranks in the
  * largest group. */
 uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 
@@ -179,8 +182,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* True if any point compresses its data, or exchanges only a part of its data at a time. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
-/* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
- * last. "auto" is not counted. */
+/* Returns the j-th algorithm that can exchange what options->compress.v[method] encodes, or NULL
+ * after the last one. "auto" is not counted. */
 const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
 /* ddp_plan_method returns method i, or `none` without --compress. ddp_plan_methods returns the
  * number of methods, at least 1. ddp_plan_method_of returns the method of a point. */

@@ -80,7 +80,8 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
  * than a value of a sum. If the odd divisor is so large that such values do not fit, only one rank
  * per element has a value other than 0. The average is then this value divided by the number of
  * ranks, and is rounded once in either order. With more than 256 ranks, a quotient of 8 bits may
- * round to zero. The values are then not negative, because the sum of -0 and 0 would be 0. */
+ * round to zero. The values are then not negative: a negative quotient would become -0, but the sum
+ * of -0 and the zeros of the other ranks is 0. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);
