@@ -325,8 +325,9 @@ static size_t sums_bytes(const struct ddp_device_exchange *x, int rank)
     return x->host->current[rank] * (sizeof(uint32_t) + sizeof(float));
 }
 
-/* Sends the selected sums of all ranks to all ranks. If the ranks have very different numbers of
- * sums, the lists go around a ring. Otherwise each rank sends its list to all others at once. */
+/* Sends the selected sums of all ranks to all ranks. If `at_once` is set, each rank sends its list
+ * to all other ranks at once. Otherwise the lists go around a ring, in which a rank with many sums
+ * sends them only once. */
 static int gather_sums(struct ddp_device_exchange *x, bool at_once, struct ddp_err *err)
 {
     struct ddp_comm *comm = x->base.setup.comm;
