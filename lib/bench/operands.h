@@ -21,7 +21,7 @@ extern "C" {
 /* Bytes of host memory that operands on a device need, whatever the size of the operation. */
 #define DDP_OPERANDS_STAGE_BYTES ((size_t)4 << 20)
 
-/* The device whose memory a and b are. */
+/* The device in whose memory a and b lie. */
 struct ddp_operands_device {
     const struct ddp_device *device;
     /* Kernels on this stream write and compare the data. NULL: the host does it. */
@@ -55,8 +55,8 @@ struct ddp_operands {
  * [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
-/* Declares that a and b are memory of a device, which the host cannot access. If the kernels find a
- * wrong element, or if a result may have rounding errors, the host compares the data. *on is
+/* Declares that a and b lie in memory of a device, which the host cannot access. If the kernels
+ * find a wrong element, or if a result may have rounding errors, the host compares the data. *on is
  * borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
 /* Sets the table of an all-to-all-v or an all-gather-v (bench/split_table.h). Without this call

@@ -66,15 +66,15 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
-    /* Leave out listed sizes above 0 that are too small for one element per rank. If this is false,
-     * such sizes are an error, unless all types are measured. In a range, such sizes are always
-     * left out. */
+    /* Leave out listed sizes above 0 that are too small: they hold no element or, if the collective
+     * works on chunks, not one element per rank. If this is false, such sizes are an error, unless
+     * all types are measured. In a range, such sizes are always left out. */
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: run without blocking, beside a compute loop */
     /* The following members, except `split`, are for all-reduce. For other collectives they are
      * empty or 0. */
-    struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
+    struct ddp_compress_list compress; /* methods, each with own points; empty: no compression */
     int feedback;                      /* enum ddp_feedback */
     /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: the
      * data is not cut into chunks. */
@@ -104,8 +104,8 @@ struct ddp_bench_plan {
      * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
-    /* The sizes that were left out because they hold less than one element per rank. Each element
-     * type with such sizes has one entry. */
+    /* The sizes that were left out because they are too small (skip_small above). Each element type
+     * with such sizes has one entry. */
     struct ddp_left_out small[DDP_DTYPE_COUNT];
     int small_count;
 };
@@ -114,13 +114,14 @@ struct ddp_bench_plan {
  * example sizes, steps and names of algorithms. Returns DDP_EUSAGE if an option is invalid. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
- * dtype, operation, method, algorithm, number of chunks, placement and size. The size varies
- * fastest. A plan may be empty if all sizes are left out. available_bytes: memory of the host; -1:
- * not known, or checked separately (ddp_plan_fits). Release *out with ddp_plan_release. Returns
- * DDP_EUSAGE if options contradict each other or a listed size holds no element, and DDP_EUNAVAIL
- * if the user chose registered memory and the backend has none. Returns DDP_ENOMEM if ranks *
- * bytes_per_rank exceeds available_bytes; the message shows the calculation. */
+/* Makes the points for groups of `ranks` ranks (the size of the largest group) on `backend`: one
+ * point for each possible combination of dtype, operation, method, algorithm, number of chunks,
+ * placement and size. The size varies fastest. A plan may be empty if all sizes are left out.
+ * available_bytes: memory of the host; -1: not known, or checked separately (ddp_plan_fits).
+ * Release *out with ddp_plan_release. Returns DDP_EUSAGE if options contradict each other or a
+ * listed size is too small, and DDP_EUNAVAIL if the user chose registered memory and the backend
+ * has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes; the message shows
+ * the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
