@@ -344,10 +344,10 @@ struct share {
 };
 
 /* Sums the counters of the network over the hosts. The lowest rank of each host gives the counters
- * of the host. all [size]: the shares of the ranks. A counter that one host does not know stays
- * unknown. If all ranks are on one host, they do not use the network interface, so its counters
- * become unknown. If that host sent fewer TCP segments than there were operations, the ranks did
- * not use TCP, and all counters become unknown. */
+ * of the host. `all` [size] holds the shares of the ranks. A counter that one host does not know is
+ * unknown in the sum. If all ranks are on one host, they do not use the network interface, so its
+ * counters become unknown. If that host sent fewer TCP segments than there were operations, the
+ * ranks did not use TCP, and all counters become unknown. */
 static void sum_network(const struct ddp_iterations *it, const struct share *all, int64_t *out)
 {
     const int64_t operations = it->kept * DDP_MAX(it->options->block, 1);

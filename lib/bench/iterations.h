@@ -116,9 +116,10 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
 /* Records an iteration. Returns its index among the kept ones, or -1 if it was a warm-up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
 /* Waits until all ranks have ended the iteration. Without this wait, a fast rank would verify its
- * result and rewrite its input (`bytes` long) while other ranks are still being timed. It would
- * take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work costs less
- * than the wait, so the function returns at once. bytes must be equal on all ranks. Collective. */
+ * result and rewrite its input (`bytes` long) while other ranks are still being timed. This work
+ * would take processor time and bandwidth from the other ranks. Below DDP_ITERATIONS_JOIN_BYTES
+ * this work costs less than the wait, so the function returns at once. bytes must be equal on all
+ * ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
  * skew, interference, network, oversubscribed, injected_percent and sample_count. Collective. */

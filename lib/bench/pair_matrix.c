@@ -182,7 +182,8 @@ int ddp_pair_rounds(int ends)
     return ends < 2 ? 0 : ends % 2 == 0 ? ends - 1 : ends;
 }
 
-/* This is the circle method. An odd number of ends is completed by an end that does not exist. */
+/* Computes the tournament by the circle method. An odd number of ends is completed by an end that
+ * does not exist. */
 int ddp_pair_partner(int ends, int round, int end)
 {
     const int n = ends + ends % 2, turning = n - 1;

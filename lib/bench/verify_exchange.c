@@ -362,8 +362,8 @@ struct reselection {
 };
 
 /* Counts `sum` in *reselection. Returns whether the second selection took it, that is, whether the
- * result `got` must equal it. The result does not show whether a sum of 0 was taken. Such a sum
- * only counts as one of the `zeros`, and true is returned if the result is 0. */
+ * result `got` must equal it. The result does not show whether a sum of 0 was taken. Such a sum is
+ * only counted in `zeros`, and the function returns whether the result is 0. */
 static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {

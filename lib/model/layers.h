@@ -93,7 +93,7 @@ struct ddp_layer_ops {
      * pooling (stride 2). Pooling runs before bias and ReLU, which then process a quarter of the
      * values. The result is the same, because max commutes with bias and ReLU. On the CPU images
      * are unfolded (im2col) and multiplied in chunks, so that an unfolded chunk stays in the L2
-     * cache. out receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which`
+     * cache. `out` receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which`
      * receives one byte per output value for the backward pass. */
     void (*conv_pool_forward)(const struct ddp_conv *layer, int n, const float *x,
                               struct ddp_view xv, const float *w, const float *b, float *out,
