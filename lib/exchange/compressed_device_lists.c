@@ -11,10 +11,10 @@
 /* Number of bits of a magnitude that one round of the selection handles. */
 #define DIGIT_BITS 4
 
-/* Sends `words` words to every rank and receives as many. If `same` is set, all ranks get the first
- * `words` words of x->out. Otherwise rank r gets the words from x->out[r * words] on. Stores the
- * words that rank r has sent in x->host->got, from index r * words on. Waits for the stream.
- * Collective. */
+/* Sends `words` words to every other rank, and receives as many from it. If `same` is set, all
+ * ranks get the first `words` words of x->out. Otherwise rank r gets the words from x->out[r *
+ * words] on. The words of rank r are stored in x->host->got, from index r * words on. Waits for the
+ * stream. Collective. */
 static int exchange_words(struct ddp_device_exchange *x, size_t words, bool same,
                           struct ddp_err *err)
 {
