@@ -73,7 +73,7 @@ struct work {
     struct ddp_bound *bound;
     const struct share *share; /* NULL: messages */
     size_t length;             /* bytes of a chunk, or of a message */
-    size_t bytes;              /* bytes that a round reads and writes, or sends */
+    size_t bytes;              /* bytes that one run reads and writes, or sends */
     size_t block;              /* bytes that are copied to one destination before the next one */
     /* Does the work on the bytes [at, at + bytes) of every chunk. */
     int (*run)(const struct work *w, size_t at, size_t bytes, struct ddp_err *err);

@@ -276,7 +276,7 @@ int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *option
     const int sampled = n < DDP_PAIR_ENDS_ALL ? all : DDP_PAIR_SAMPLE;
     const int rounds = (int)DDP_MIN(options->rounds > 0 ? options->rounds : sampled, all);
     if (rc == 0 && n > DDP_MATRIX_MAX)
-        rc = ddp_fail(err, DDP_EUSAGE, "a matrix has at most %d ends, and there are %d",
+        rc = ddp_fail(err, DDP_EUSAGE, "a matrix has at most %d ranks or hosts, but there are %d",
                       DDP_MATRIX_MAX, n);
     if (rc == 0)
         rc = draw_rounds(all, rounds, options->seed, &order, err);
