@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Maximum number of sources of one reduce call, and maximum number of destinations. A shared-memory
- * group has at most this many ranks. */
+ * group has at most this many ranks, so one call can reduce the inputs of all its ranks. */
 #define DDP_REDUCE_MAX 256
 
 /* The arguments of one reduce call. The call combines src[0] to src[src_count-1] element by
@@ -42,7 +42,7 @@ struct ddp_reduce {
     int src_count;          /* 1 to DDP_REDUCE_MAX */
     size_t count;           /* elements of each array */
     enum ddp_dtype dtype;
-    enum ddp_op op; /* DDP_AVG is summed like DDP_SUM */
+    enum ddp_op op; /* DDP_AVG has the same effect as DDP_SUM: only `divisor` divides */
     /* The combined value is divided by this number. 1 means no division. Other divisors are allowed
      * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero and
      * must fit the type. If the divisor is a power of two, floats are multiplied by 1/divisor,

@@ -240,7 +240,7 @@ struct ddp_epoch {
      * as if one all-reduce per step exchanged all gradients in exchange_seconds, which include
      * waits for slower ranks. NaN for other strategies. */
     double exchange_busbw_GBps;
-    double wire_bytes_per_rank, achieved_density; /* NaN: unknown. */
+    double wire_bytes_per_rank, achieved_density; /* Means over ranks. NaN: unknown. */
     bool wire_counted;                            /* True: counted. False: by a model. */
     int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
     int64_t peak_memory_bytes; /* Peak of the run so far, maximum over ranks. -1: unknown. */
@@ -400,7 +400,8 @@ void ddp_record_release(struct ddp_record *record);
  * samples: [p->sample_count], or NULL if there are none. Returns 0 or DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends a copy of the run without its epochs. ddp_record_add_epoch adds to the last run. */
+/* Appends a copy of the run without its epochs. ddp_record_add_epoch adds a copy of an epoch to the
+ * last run. */
 int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,

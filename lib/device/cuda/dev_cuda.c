@@ -74,7 +74,7 @@ static int cuda_probe(struct ddp_err *err)
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
         return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
-    /* Local rank r uses GPU r, so no GPU is usable if one of them is too old. */
+    /* Local rank r uses GPU r, so probing fails if any GPU is too old. */
     for (int i = 0; i < count; i++)
         DDP_TRY(check_capability(i, err));
     return 0;
