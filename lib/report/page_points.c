@@ -234,7 +234,8 @@ void ddp_page_mark_links(struct ddp_plot *plot)
 }
 
 /* Fills a plot with the link speeds below which exchanges pay. Each point whose verdict is in the
- * summary has a row, if its speed is neither 0 nor infinite, up to LINKS_MAX rows. */
+ * summary has a row, unless its speed is 0, infinite or unknown. There are at most LINKS_MAX rows.
+ */
 static int plot_links(struct ddp_page *page, struct ddp_plot *plot)
 {
     *plot = (struct ddp_plot){.x = {DDP_QUANTITY_GBPS, true, "link speed of a rank (GB/s)"},

@@ -1,5 +1,5 @@
 /* Plots as data: memory, scales, and the text of values. plot_cells.c and plot_train.c make plots
- * from records. */
+ * from records, and the files page_*.c make plots of rows. */
 #include "report/plot.h"
 
 #include <ctype.h>

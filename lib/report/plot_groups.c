@@ -256,7 +256,7 @@ static void append_text(char *out, size_t bytes, const char *text)
 static int find_varying(const struct builder *b, const struct item *items, size_t n,
                         unsigned *inside, unsigned *overall)
 {
-    const struct item **first; /* by source */
+    const struct item **first; /* [source_count]: the first item of each source */
     DDP_TRY(DDP_NEW(&first, (size_t)b->source_count, b->err));
     *inside = *overall = 0;
     for (size_t i = 0; i < n; i++) {
@@ -472,7 +472,7 @@ static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
     int *order = NULL, distinct, rc;
     /* first: by series, the first number of ranks that was found */
     double *sizes = NULL, *first = NULL;
-    bool *several = NULL; /* by series */
+    bool *several = NULL; /* by series: there are several numbers of ranks */
     size_t kept = 0, count = 0;
     DDP_TRY_GOTO(DDP_NEW(&order, *n, err), out);
     DDP_TRY_GOTO(DDP_NEW(&sizes, *n, err), out);

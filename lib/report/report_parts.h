@@ -35,8 +35,8 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
  * has the same algorithm and backend. `before` is NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
-/* Writes the name of an end of the matrix, such as "rank 3 (host b)", or "host b" if the ends are
- * hosts. */
+/* Writes the name of an end of the matrix, which is a rank, such as "rank 3 (host b)", or a host,
+ * such as "host b". */
 void ddp_matrix_end_name(const struct ddp_record *r, int end, char *out, size_t out_bytes);
 /* Writes a sentence without a full stop about the median and the slowest direction. Returns false
  * if the record has no measured pair. */
@@ -69,7 +69,7 @@ void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
 /* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
- * the ping-pong time after the point, and the codes of its quality ("-" if there are none). */
+ * the ping-pong time after the point, and the point's quality codes ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
 /* Add the comparison of strategies, or nothing if there is nothing to compare. If memory runs out,

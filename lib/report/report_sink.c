@@ -292,7 +292,7 @@ bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)
 
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
 {
-    struct ddp_err cannot = DDP_ERR_INIT; /* The code that opens `path` will report it. */
+    struct ddp_err cannot = DDP_ERR_INIT; /* The code that opens `path` reports the error. */
     struct ddp_sink named;
     struct stat st;
     if (stat(path, &st) == 0)

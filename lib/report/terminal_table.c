@@ -15,8 +15,8 @@
 #include "report/report_parts.h"
 
 #define TEXT_BYTES 640
-/* Screen rows that are reserved for the heads and the progress line. The rows of points that may
- * still move have the rest of the screen. */
+/* Screen rows that are reserved for the heads and the progress line. The rest of the screen is for
+ * rows of points that may still move, because points before them in the plan are not known yet. */
 #define OTHER_ROWS 6
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend)

@@ -71,7 +71,7 @@ void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, con
 void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
                         int column, const char *text);
 /* Add the head of a training run, and the row of its epoch `index`. `task` is the member of struct
- * ddp_terminal_table. */
+ * ddp_terminal_table. If it already has the first line of the head, this line is left out. */
 void ddp_terminal_train_head(const struct ddp_train_run *run, int width, char task[512],
                              struct ddp_strbuf *out);
 void ddp_terminal_train_row(const struct ddp_train_run *run, int index, int width,
