@@ -57,7 +57,7 @@ static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verd
     d->findings[d->count++] = f;
 }
 
-/* The launcher, and the ways in which ranks can reach each other. */
+/* The functions that follow check the launcher and the ways in which ranks can reach each other. */
 
 static void check_launcher(struct doctor *d)
 {
@@ -207,7 +207,7 @@ static void find_throttled(struct doctor *d)
     }
 }
 
-/* A missing GPU is no problem here. check_backends checks whether GPUs are needed. */
+/* A missing GPU is only a NOTE here, because check_backends checks whether GPUs are needed. */
 static void check_gpus(struct doctor *d)
 {
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {
@@ -242,7 +242,7 @@ static void check_kernels(struct doctor *d)
              why.text);
 }
 
-/* The machine, and the requirements of training. */
+/* The functions that follow check the machine and the requirements of training. */
 
 static void check_cores(struct doctor *d)
 {
@@ -291,7 +291,8 @@ static void check_noise(struct doctor *d)
         find(d, DDP_DOCTOR_FINE, "governor", "", "performance");
 }
 
-/* Without other hosts the interface of the default route is examined. */
+/* Examines the interface of the default route, because no other host is known to which a route
+ * could be looked up. */
 static void check_network(struct doctor *d)
 {
     char nic[DDP_NIC_NAME_BYTES];
@@ -391,8 +392,9 @@ static void check_memory(struct doctor *d)
          "%s available of %s", available, total);
 }
 
-/* ddpbench replaces OpenBLAS's kernels Prescott, which use SSE only, by better ones. It cannot if the
- * user has named them, or if the library stays loaded (choose_kernels in lib/model/blas.c). */
+/* OpenBLAS may choose its Prescott kernels, which use only SSE. ddpbench replaces them by better
+ * ones, unless the user has named kernels or the library cannot be unloaded (choose_kernels in
+ * lib/model/blas.c). */
 static void check_blas(struct doctor *d)
 {
     struct ddp_err why = DDP_ERR_INIT;

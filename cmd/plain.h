@@ -1,13 +1,12 @@
-/* Functions shared by the commands without ranks (help, explain, list, doctor, completion,
- * kernels). */
+/* Functions that several commands without ranks share, such as help, explain and list. */
 #ifndef DDP_CMD_PLAIN_H
 #define DDP_CMD_PLAIN_H
 
 #include "base/json.h"
 #include "cmd.h"
 
-/* The options of most of these commands. ddp_plain_rows has --help, and ddp_plain_json_rows also
- * has --json. */
+/* The options of those commands that have no others. ddp_plain_rows has --help, and
+ * ddp_plain_json_rows also has --json. */
 struct ddp_plain_values {
     bool json, help;
 };
@@ -56,7 +55,7 @@ struct ddp_exit_row {
 const struct ddp_exit_row *ddp_exit_rows(void);
 /* Text about the exit codes as a whole, without line breaks. */
 extern const char ddp_exit_text[];
-/* Prints the exit codes for people. */
+/* Prints the exit codes and their meanings as text. */
 void ddp_exit_print(FILE *out);
 
 /* ddp_reference_man prints the manual page in man(7) macros. `mandoc -T lint` must not complain

@@ -6,7 +6,7 @@
  * runs of one command in a pair is one statistical sample, because iterations within a process are
  * not independent. The commands alternate, so that a drift of the machine cancels: four runs have
  * the order base new new base, or new base base new. The seed chooses one of these orders. If a
- * pair has only one run of each command, the four runs of two pairs have this order.
+ * pair has only one run of each command, the four runs of two pairs have one of these orders.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of the two commands in a pair belong to different classes (ddp_gate_class_differs),
@@ -52,7 +52,7 @@ enum { DDP_BASE, DDP_NEXT };
 struct ddp_gate_looks {
     int count;
     bool fixed;                       /* --pairs has set the number of pairs */
-    int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */
+    int pairs[DDP_SEQUENTIAL_MAX];    /* number of pairs at each look, in ascending order */
     double level[DDP_SEQUENTIAL_MAX]; /* significance level of each look */
 };
 

@@ -272,8 +272,8 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
-/* A group is made to measure its time only if opening the communicator took no longer than this. On
- * many GPUs both take seconds, also for a short measurement. */
+/* The time to create a group is measured only if opening the communicator took no longer than this,
+ * because on many GPUs both take seconds. */
 #define SPLIT_MOST_NS 2000000000
 
 /* Measures the time to create a group of all ranks. Collective. */
