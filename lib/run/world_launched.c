@@ -318,9 +318,9 @@ static void warn_open_rendezvous(const struct ddp_world *w)
         ddp_conf_get(DDP_CONF_SECRET) == NULL)
         ddp_logf(
             &w->app->log, DDP_LOG_NOTE,
-            "DDPBENCH_SECRET is not set, so any process that can connect to rank 0 can join the job; "
-            "rank 0 listens on its address in MASTER_ADDR (on all its addresses, if MASTER_ADDR is "
-            "a host name that means a loopback address on its host)");
+            "DDPBENCH_SECRET is not set, so any process that can connect to rank 0 can join the "
+            "job; rank 0 listens on its address in MASTER_ADDR (on all its addresses, if "
+            "MASTER_ADDR is a host name that means a loopback address on its host)");
 }
 
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)
