@@ -24,8 +24,8 @@
 #include "run/training.h"
 
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
-/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments into
- * /dev/shm. */
+/* By default, container engines limit /dev/shm to 64 MiB, which may be too little for MPI
+ * libraries, because they put their segments into /dev/shm. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 #define FINDINGS_MAX      48
 
@@ -515,10 +515,10 @@ static void examine(struct doctor *d)
 
 /* Prints the findings of a job whose ranks could not be connected. Local rank 0 of each host prints
  * all its own findings. The other ranks give local rank 0 time to print, and then print only the
- * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 takes the
- * part of local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
- * all ranks of its host have printed. A failing rank that cannot see all ranks of the job stays for
- * ddp_doctor_linger_us. */
+ * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 prints
+ * like local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
+ * all ranks of its host have printed. A rank with a FAIL stays for ddp_doctor_linger_us, unless it
+ * knows that all ranks of the job have printed. */
 static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;

@@ -20,9 +20,9 @@ struct ddp_topic {
 /* Prints the topic with this name. Returns false if no topic has the name. */
 bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out);
 
-/* Fills *err with the message "'text' is not a <what>" and a hint that lists the legal operands and
- * the nearest one. If text is NULL (the user gave no operand), the message is "which <what>?".
- * Returns DDP_EUSAGE. */
+/* Fills *err with the message "'text' is not a <what>" and a hint. The hint names the legal operand
+ * that is nearest to the text, or lists all legal operands if none is near. If text is NULL (the
+ * user gave no operand), the message is "which <what>?". Returns DDP_EUSAGE. */
 int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
                        const void *ctx, struct ddp_err *err);
 

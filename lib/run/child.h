@@ -26,7 +26,7 @@ struct ddp_child {
     int64_t timeout_ns;     /* 0: none */
     bool keep_stdout;       /* the child writes to this process's stdout */
     bool keep_stderr; /* the child writes to this process's stderr; last_messages stays empty */
-    const char *stdout_path; /* without keep_stdout: file for the child's stdout, or NULL */
+    const char *stdout_path; /* file for the child's stdout, or NULL */
     const char *text;        /* the command in warnings; NULL: argv[0] */
     struct ddp_log *log;     /* receives the warnings; NULL: no warnings */
     /* Optional: called about once per second while the child runs. */

@@ -89,8 +89,8 @@ enum ddp_message {
     DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix_record.h) */
 };
 
-/* Times of opening, splitting and closing the communicator, and its transports, as in struct
- * ddp_record. */
+/* The times that it took to open, split and close the communicator, and the transports of the
+ * communicator, as in struct ddp_record. */
 struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
     char transports[160];
@@ -153,7 +153,8 @@ struct ddp_estimate {
  * and again heap_bytes(), threads(), gpu() and plan(). */
 struct ddp_job {
     /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
-     * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */
+     * backend and the largest rank count, `ranks`, are known. Forked ranks inherit the plan and the
+     * data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Returns the bytes of registered memory that a rank needs, or 0 if this is not known before
@@ -161,9 +162,9 @@ struct ddp_job {
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);
-    /* Sets the members of *out that depend on the command's options, which are `graph` and
-     * `window`. Returns DDP_EUNAVAIL with the reason if a command with these values cannot run on
-     * GPUs. Called after ddp_cmd.check. */
+    /* Sets the members `graph` and `window` of *out, which depend on the command. Returns
+     * DDP_EUNAVAIL with the reason if a command with these values cannot run on GPUs. Called after
+     * ddp_cmd.check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
     /* Estimates the duration with `ranks` ranks, and the memory of `local` ranks. Called after
      * prepare. Only commands that a sweep can run need it. */

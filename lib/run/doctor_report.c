@@ -33,7 +33,7 @@ struct group {
      * rank. */
     bool varies;
     bool differs; /* The ranks have different facts. */
-    bool *has;    /* [size] */
+    bool *has;    /* [comm->size], by rank: the rank has the finding */
 };
 
 struct job {

@@ -37,8 +37,8 @@ void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_findin
 
 /* Prints the findings of all ranks on rank 0. Equal findings are printed once, with the hosts or
  * ranks that have them. `mine` is the JSON text of the list to which ddp_doctor_add has added this
- * rank's findings. Its findings about cores and network are ignored. Instead, each host gets such
- * findings from the facts of all its ranks. Collective. */
+ * rank's findings. The findings about cores and network in `mine` are ignored. Instead, each host
+ * gets such findings from the facts of its ranks. Collective. */
 int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
                       const struct ddp_sysinfo *info, const char *mine, bool json,
                       struct ddp_err *err) DDP_MUST_CHECK;

@@ -9,8 +9,8 @@
  * The head keeps the agents' stdins open. To pass a signal on to the ranks, the head writes the
  * signal's number as one byte. If the head or a connection ends, stdin ends, and the agent ends its
  * ranks. If a rank fails, its agent ends the other ranks of the host, unless they end by themselves
- * within 5 s. If an agent fails, the head ends the other agents in the same way. It waits only 1 s
- * if ssh could not connect, lost the connection, or found no ddpbench on a host. */
+ * within 5 s. If an agent fails, the head ends the other agents in the same way. The head waits
+ * only 1 s if ssh could not connect, lost the connection, or found no ddpbench on a host. */
 #ifndef DDP_RUN_REMOTE_H
 #define DDP_RUN_REMOTE_H
 

@@ -15,8 +15,8 @@
 #include "launch/launch_in_subprocess.h"
 #include "model/blas.h"
 
-/* Number of training steps of the baseline on one rank. So many steps suffice to measure a speed,
- * and take little time compared with a training run. */
+/* Number of training steps of the baseline on one rank. This number of steps is enough to measure a
+ * speed, and takes little time compared with a training run. */
 #define BASELINE_STEPS 60
 
 /* The remaining time of a run is estimated only after this fraction of its steps. */
