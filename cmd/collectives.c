@@ -19,8 +19,8 @@
 
 #define AT(member) offsetof(struct ddp_collective_values, member)
 
-/* Parses the number of checked iterations, which -c of nccl-tests takes. Returns -1 for other
- * texts. */
+/* Converts the number of checked iterations, as in -c of nccl-tests, to a value of --check. Returns
+ * -1 if the text is not a number. */
 static int check_number(const char *text)
 {
     char *end;
@@ -152,7 +152,9 @@ static const struct ddp_opt data_rows[] = {
     DDP_OPT_HEADING("Sizes"),
     DDP_OPT(SIZE_LIST, "size", 0, AT(bench.sizes), "S[,S...]", NULL,
             "message sizes, instead of a range; 64M and 64MiB are 64*2^20 bytes, 64MB is 64e6",
-            .brief = "message sizes, such as 64K,64M"),
+            .brief = "message sizes, such as 64K,64M",
+            .advice = "sizes look like 64, 1e6, 64K (powers of 1024) or 64MB (powers of 1000); a "
+                      "range looks like -b 1K -e 1M"),
     DDP_OPT(SIZE, "min-bytes", 'b', AT(bench.min_bytes), "S", "8", "first size of a range",
             .brief = ""),
     DDP_OPT(SIZE, "max-bytes", 'e', AT(bench.max_bytes), "S", "64M",

@@ -103,6 +103,30 @@ static enum ddp_help_page help_page(int argc, char *const *argv)
     return page;
 }
 
+/* Completes an error about the options of a command. If an option belongs to another command only,
+ * the hint names that command. */
+static void hint_options(const struct ddp_cmd *cmd, int argc, char *const *argv,
+                         struct ddp_err *err)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        char name[64];
+        struct ddp_opt row;
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
+        if (ddp_opt_find(cmd->rows, name, &row))
+            continue;
+        for (const struct ddp_cmd *const *other = ddp_commands(); *other != NULL; other++)
+            if (ddp_opt_find((*other)->rows, name, &row)) {
+                ddp_hint(err,
+                         "`ddpbench %s` has --%s; `ddpbench %s --help` lists the options of %s",
+                         (*other)->name, name, cmd->name, cmd->name);
+                return;
+            }
+    }
+    ddp_hint(err, "`ddpbench %s --help` lists the options", cmd->name);
+}
+
 /* Parses the command's options into a new values struct and runs the command. */
 static int run_command(struct ddp_app *app, int argc, char *const *argv, struct ddp_err *err)
 {
@@ -146,7 +170,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
-        ddp_hint(err, "`ddpbench %s --help` lists the options", cmd->name);
+        hint_options(cmd, own_count, own, err);
     }
     if (cmd->job)
         cmd->job->release(values);

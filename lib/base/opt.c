@@ -297,8 +297,8 @@ static int set_field(const struct ddp_opt *row, void *values, const char *text, 
     if (rc == 0)
         return DDP_OK;
     ddp_fail(err, rc, "option '--%s': %.440s", row->name, why.text);
-    if (why.hint[0])
-        ddp_hint(err, "%s", why.hint);
+    if (row->advice != NULL || why.hint[0] != '\0')
+        ddp_hint(err, "%s", row->advice != NULL ? row->advice : why.hint);
     return rc;
 }
 

@@ -8,8 +8,9 @@
  * number of ranks. oktopk keeps only the largest sums, about k in host memory and exactly k on a
  * device. The other elements are 0. The result is bit-identical on all ranks. The three phases are
  * timed separately. Encode is the compressor with error feedback. Exchange is everything that needs
- * the other ranks, including the summation of sparse lists into data. Decode is the conversion back
- * from 16 bits. */
+ * the other ranks. Decode is the conversion back from 16 bits. In host memory, exchange includes
+ * the summation of sparse lists into `data`. On a device, the last part of this summation belongs
+ * to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 

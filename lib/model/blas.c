@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/conf.h"
+#include "base/cpuinfo.h"
 #include "base/mem.h"
 
 /* At its first large product, OpenBLAS reserves a buffer of 128 MiB per process. On some processors
@@ -139,11 +140,28 @@ static void describe(void *lib, const char *file, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.90s", base);
 }
 
+/* On processors that are newer than the library, OpenBLAS uses its kernels Prescott, which have no
+ * AVX2 (get_coretype in its driver/others/dynamic.c). This function then loads the library again
+ * and names better kernels, unless the user has named kernels. Returns the library, or NULL if it
+ * cannot be loaded again. */
+static void *choose_kernels(void *lib, const char *file)
+{
+    char *(*core)(void) = (char *(*)(void))dlsym(lib, "openblas_get_corename");
+    const enum ddp_simd simd = ddp_cpu_best_simd();
+    if (core == NULL || strcmp(core(), "Prescott") != 0 || simd < DDP_SIMD_AVX2)
+        return lib;
+    setenv("OPENBLAS_CORETYPE", simd == DDP_SIMD_AVX512 ? "SkylakeX" : "Haswell", 0);
+    dlclose(lib);
+    return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* Opens a library. Returns DDP_EUNAVAIL if `file` cannot be opened (with the loader's message) or
  * has no working CBLAS. Returns DDP_ENOMEM if there is no memory for the library's buffer. */
 static int open_library(const char *file, struct ddp_err *err)
 {
     void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (lib)
+        lib = choose_kernels(lib, file);
     if (!lib)
         return ddp_fail(err, DDP_EUNAVAIL, "cannot load the BLAS library '%s': %s", file,
                         dlerror());
@@ -175,7 +193,7 @@ static int search(const char *name, struct ddp_err *err)
     if (chosen) {
         int rc = open_library(chosen, err);
         if (rc == DDP_EUNAVAIL)
-            ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
+            ddp_hint(err, "name a library with CBLAS, or leave out --blas and DDPBENCH_BLAS_LIB");
         return rc;
     }
     for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++) {

@@ -40,6 +40,13 @@ setup() {
     refused 64 64M -- allreduce 64M
 }
 
+@test "a hint names the options of a range, or the command that has the option" {
+    refused 64 1K:1M -- allreduce --size 1K:1M
+    hint_names '-b 1K -e 1M'
+    refused 64 "'--size'" -- sweep --size 1M configs/quick.json
+    hint_names 'ddpbench allreduce'
+}
+
 @test "choices: the legal values are listed and the nearest is suggested" {
     refused 64 shn -- allreduce --ranks 1 -n 1 -w 0 --size 4 --backend shn
     message_names shm
