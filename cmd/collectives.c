@@ -19,8 +19,8 @@
 
 #define AT(member) offsetof(struct ddp_collective_values, member)
 
-/* Parses the number of checked iterations, which -c of nccl-tests takes. Returns -1 for other
- * texts. */
+/* Converts the number of checked iterations, as in -c of nccl-tests, to a value of --check. Returns
+ * -1 if the text is not a number. */
 static int check_number(const char *text)
 {
     char *end;

@@ -62,9 +62,9 @@ static void put_pattern(FILE *out, const struct ddp_cmd *cmd, const struct ddp_o
         fprintf(out, "|'%s -%c'", cmd->name, row->short_name);
 }
 
-/* Prints a case for each option that takes a value. The case calls a shell function:
- * _ddpbench_values with the values to offer or, if there are none, _ddpbench_files or
- * _ddpbench_nothing. */
+/* Prints a branch of the shell's `case` for each option that takes a value. The branch calls a
+ * shell function: _ddpbench_values with the values to offer or, if there are none, _ddpbench_files
+ * or _ddpbench_nothing. */
 static void put_cases(FILE *out, const char *indent)
 {
     struct ddp_opt row;
@@ -94,8 +94,8 @@ static void put_names(FILE *out, const struct ddp_cmd *cmd, const char *separato
         fprintf(out, "%s%s", separator, *a);
 }
 
-/* Prints a case for each command with aliases. The case sets the shell variable `command` to the
- * name of the command. */
+/* Prints a branch of the shell's `case` for each command with aliases. The branch sets the shell
+ * variable `command` to the name of the command. */
 static void put_alias_cases(FILE *out, const char *indent)
 {
     for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++) {
@@ -148,8 +148,8 @@ static void put_operands(FILE *out, const struct ddp_cmd *cmd)
 }
 
 /* The other functions of the script see the local variables of _ddpbench, because bash scopes
- * variables dynamically. In a list, other values and a comma may stand before the value to
- * complete. */
+ * variables dynamically. If an option takes a list, `list` holds the values and the comma before
+ * the value to complete. */
 static const char bash_head[] =
     "# ddpbench completion for bash\n"
     "_ddpbench() {\n"
@@ -231,8 +231,9 @@ static void put_zsh_entry(FILE *out, const char *dashes, const char *name, const
     fputc('\'', out);
 }
 
-/* Prints a case for each command. The case sets the shell variable `entries` to the options. It
- * sets `takes` to files or options, unless the command has operands that can be listed. */
+/* Prints a branch of the shell's `case` for each command. The branch sets the shell variable
+ * `entries` to the options. It sets `takes` to files or options, unless the command has operands
+ * that can be listed. */
 static void put_zsh_commands(FILE *out)
 {
     struct ddp_opt row;

@@ -24,8 +24,8 @@
 #include "run/training.h"
 
 #define MEMORY_LOW_BYTES ((int64_t)1 << 30)
-/* By default container engines give /dev/shm 64 MiB. MPI libraries put their segments into
- * /dev/shm. */
+/* By default, container engines limit /dev/shm to 64 MiB, which may be too little for MPI
+ * libraries, because they put their segments into /dev/shm. */
 #define DEV_SHM_LOW_BYTES ((uint64_t)128 << 20)
 #define FINDINGS_MAX      48
 
@@ -57,7 +57,7 @@ static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verd
     d->findings[d->count++] = f;
 }
 
-/* The launcher, and the ways in which ranks can reach each other. */
+/* The functions that follow check the launcher and the ways in which ranks can reach each other. */
 
 static void check_launcher(struct doctor *d)
 {
@@ -207,7 +207,7 @@ static void find_throttled(struct doctor *d)
     }
 }
 
-/* A missing GPU is no problem here. check_backends checks whether GPUs are needed. */
+/* A missing GPU is only a NOTE here, because check_backends checks whether GPUs are needed. */
 static void check_gpus(struct doctor *d)
 {
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {
@@ -242,7 +242,7 @@ static void check_kernels(struct doctor *d)
              why.text);
 }
 
-/* The machine, and the requirements of training. */
+/* The functions that follow check the machine and the requirements of training. */
 
 static void check_cores(struct doctor *d)
 {
@@ -291,7 +291,8 @@ static void check_noise(struct doctor *d)
         find(d, DDP_DOCTOR_FINE, "governor", "", "performance");
 }
 
-/* Without other hosts the interface of the default route is examined. */
+/* Examines the interface of the default route, because no other host is known to which a route
+ * could be looked up. */
 static void check_network(struct doctor *d)
 {
     char nic[DDP_NIC_NAME_BYTES];
@@ -391,8 +392,9 @@ static void check_memory(struct doctor *d)
          "%s available of %s", available, total);
 }
 
-/* ddpbench replaces OpenBLAS's kernels Prescott, which use SSE only, by better ones. It cannot if
- * the user has named them, or if the library stays loaded (choose_kernels in lib/model/blas.c). */
+/* OpenBLAS may choose its Prescott kernels, which use only SSE. ddpbench replaces them by better
+ * ones, unless the user has named kernels or the library cannot be unloaded (choose_kernels in
+ * lib/model/blas.c). */
 static void check_blas(struct doctor *d)
 {
     struct ddp_err why = DDP_ERR_INIT;
@@ -513,10 +515,10 @@ static void examine(struct doctor *d)
 
 /* Prints the findings of a job whose ranks could not be connected. Local rank 0 of each host prints
  * all its own findings. The other ranks give local rank 0 time to print, and then print only the
- * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 takes the
- * part of local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
- * all ranks of its host have printed. A failing rank that cannot see all ranks of the job stays for
- * ddp_doctor_linger_us. */
+ * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 prints
+ * like local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
+ * all ranks of its host have printed. A rank with a FAIL stays for ddp_doctor_linger_us, unless it
+ * knows that all ranks of the job have printed. */
 static int print_shared(const struct doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;

@@ -98,8 +98,8 @@ static int check(const struct ddp_app *app, const struct ddp_gate_values *v,
     }
     if (v->pairs > 0 && ddp_opt_given(app->cmd->rows, parsed, "max-pairs"))
         return ddp_fail(err, DDP_EUSAGE,
-                        "--pairs %lld cannot be combined with --max-pairs, because it sets the "
-                        "number of pairs",
+                        "--pairs %lld cannot be combined with --max-pairs, because --pairs sets "
+                        "the exact number of pairs",
                         (long long)v->pairs);
     if (v->selftest && v->gates.v[0] < 1)
         return ddp_fail(err, DDP_EUSAGE, "--gates: a self-test needs at least one A/A gate");

@@ -149,7 +149,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");
-    /* The other ranks wait until the slowest pair has measured its three phases. */
+    /* The other ranks wait until the slowest pair has measured its three phases, each of which may
+     * take three times --max-time. */
     if (3 * 3 * v->max_time_s < v->world.timeout_s)
         return 0;
     ddp_fail(err, DDP_EUSAGE, "--max-time %g needs a --timeout above %g", v->max_time_s,

@@ -25,7 +25,7 @@ static const struct {
 enum action {
     COPY,   /* becomes the option `ours`, if the command has it */
     SIZE,   /* like COPY, for a size */
-    ONLY,   /* not translated; accepted only with the value `ours`, as ddpbench always does */
+    ONLY,   /* accepted only with the value `ours`, which says what ddpbench always does */
     FACTOR, /* like COPY; 1 is dropped */
     MEMORY, /* 1 becomes --memory registered, 2 becomes --memory window, 0 is dropped */
     GRAPH,  /* a number other than 0 becomes --graph */

@@ -1,13 +1,12 @@
-/* Functions shared by the commands without ranks (help, explain, list, doctor, completion,
- * kernels). */
+/* Functions that several commands without ranks share, such as help, explain and list. */
 #ifndef DDP_CMD_PLAIN_H
 #define DDP_CMD_PLAIN_H
 
 #include "base/json.h"
 #include "cmd.h"
 
-/* The options of most of these commands. ddp_plain_rows has --help, and ddp_plain_json_rows also
- * has --json. */
+/* The options of those commands that have no others. ddp_plain_rows has --help, and
+ * ddp_plain_json_rows also has --json. */
 struct ddp_plain_values {
     bool json, help;
 };
@@ -21,9 +20,9 @@ struct ddp_topic {
 /* Prints the topic with this name. Returns false if no topic has the name. */
 bool ddp_topic_print(const struct ddp_topic *topics, size_t count, const char *name, FILE *out);
 
-/* Fills *err with the message "'text' is not a <what>" and a hint that lists the legal operands and
- * the nearest one. If text is NULL (the user gave no operand), the message is "which <what>?".
- * Returns DDP_EUSAGE. */
+/* Fills *err with the message "'text' is not a <what>" and a hint. The hint names the legal operand
+ * that is nearest to the text, or lists all legal operands if none is near. If text is NULL (the
+ * user gave no operand), the message is "which <what>?". Returns DDP_EUSAGE. */
 int ddp_refuse_operand(const char *what, const char *text, ddp_candidate *candidate,
                        const void *ctx, struct ddp_err *err);
 
@@ -56,7 +55,7 @@ struct ddp_exit_row {
 const struct ddp_exit_row *ddp_exit_rows(void);
 /* Text about the exit codes as a whole, without line breaks. */
 extern const char ddp_exit_text[];
-/* Prints the exit codes for people. */
+/* Prints the exit codes and their meanings as text. */
 void ddp_exit_print(FILE *out);
 
 /* ddp_reference_man prints the manual page in man(7) macros. `mandoc -T lint` must not complain

@@ -10,8 +10,8 @@
 #include "cmd.h"
 #include "run/sweep.h"
 
-/* Chooses the default journal, FILE.journal beside the result FILE. A result that is not a regular
- * file gets no journal. */
+/* Chooses the default journal: FILE.journal for --json FILE. A FILE that exists and is not a
+ * regular file, such as a pipe, gets no journal. */
 static void choose_journal(struct ddp_sweep_values *v)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-/* Functions that no file of ours may call, because they cannot be used safely. A use of one of them
- * is a compile-time error. The build includes this header before every C file of lib/ and cmd/.
- * unit.h, strbuf.h and rng.h have functions to use instead. */
+/* Functions that no C file of lib/ and cmd/ may call, because they cannot be used safely. The build
+ * includes this header before each of these files, so a use of such a function is a compile-time
+ * error. unit.h, strbuf.h and rng.h have functions to use instead. */
 #ifndef DDP_BASE_BANNED_H
 #define DDP_BASE_BANNED_H
 

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Returns CLOCK_MONOTONIC in ns. Usually makes no system call, because Linux reads this clock in
- * the vDSO. */
+/* Returns CLOCK_MONOTONIC in ns. Usually makes no system call, because the C library reads this
+ * clock through the vDSO. */
 static inline int64_t ddp_now_ns(void)
 {
     struct timespec t;

@@ -1,8 +1,8 @@
 /* The collectives: names, aliases and bus-bandwidth factors.
  *
- * n is the number of ranks. The algorithm bandwidth is algbw = S / t. t is the time in seconds. S
- * is the size of the full buffer in bytes. For collectives that split the buffer, S is n times the
- * part of one rank.
+ * n is the number of ranks. The algorithm bandwidth is algbw = S / t. t is the time of one
+ * operation in seconds. S is the size of the full buffer in bytes. For collectives that split the
+ * buffer, S is n times the part of one rank.
  *
  * The bus bandwidth is busbw = algbw * factor(n). It is the data rate on the link of each rank if
  * an optimal algorithm runs on point-to-point links (derivation: nccl-tests, doc/PERFORMANCE.md).
@@ -47,8 +47,9 @@ enum ddp_coll {
 /* Returns the name: "allreduce", "reduce-scatter", ... */
 const char *ddp_coll_name(enum ddp_coll coll);
 extern const char *const ddp_coll_names[]; /* indexed by the enum; the last entry is NULL */
-/* Parses a name. Accepts the spellings of nccl-tests, MPI and PyTorch (all_reduce, allgather,
- * bcast, ...). Returns an enum ddp_coll, or -1 if the name is unknown. */
+/* Parses a name. Dashes and underscores inside the name do not matter, so the spellings of
+ * nccl-tests and PyTorch (all_reduce, alltoall) are accepted. "bcast", "MPI_Alltoallv" and
+ * "MPI_Allgatherv" are accepted, too. Returns an enum ddp_coll, or -1 if the name is unknown. */
 int ddp_coll_parse(const char *name);
 /* Returns whether the collective combines values with an operation. */
 bool ddp_coll_reduces(enum ddp_coll coll);
@@ -56,10 +57,11 @@ bool ddp_coll_reduces(enum ddp_coll coll);
 bool ddp_coll_has_root(enum ddp_coll coll);
 /* Returns whether the collective has an in-place form (coll/coll.h). */
 bool ddp_coll_has_in_place(enum ddp_coll coll);
-/* Returns whether parts may have different sizes: all-to-all-v and all-gather-v. */
+/* Returns whether the parts may have different sizes. This is true for all-to-all-v and
+ * all-gather-v. */
 bool ddp_coll_has_split(enum ddp_coll coll);
-/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. For collectives
- * with a split the factor holds if all parts are equal. */
+/* Returns busbw / algbw. Returns NaN for fewer than 2 ranks and for barrier. For all-to-all-v
+ * and all-gather-v, the factor holds if all parts are equal. */
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks);
 
 #ifdef __cplusplus

@@ -42,17 +42,17 @@ enum ddp_simd ddp_conf_simd(void);
 /* Writes the path of the folder that holds the modules (MPI, UCX, CUDA) and the helper of `ddpbench
  * kernels`. If DDPBENCH_MODULE_DIR is set, its value is this folder. Otherwise the candidates are
  * `dir` (the folder of the program or library), dir/ddpbench and dir/../lib/ddpbench, and the first
- * folder that holds a module or the helper is chosen. If none holds one, the last folder is chosen,
- * because `make install` puts the files there. */
+ * folder that holds a module or the helper is chosen. If no candidate holds such a file, the last
+ * candidate is chosen, because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
 /* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
- * file of the module, `abi` the number that the binary expects. `found_abi` and `found_commit` are
- * the module's own; `found_commit` is NULL if the file is not a module. */
+ * file of the module. `abi` is the ABI number of this binary. `found_abi` and `found_commit` are
+ * those of the module. `found_commit` is NULL if the file is not a module. */
 int ddp_conf_module_check(const char *path, int abi, int found_abi, const char *found_commit,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Checks the environment and arms the faults (fault.h). Returns DDP_EUSAGE if a DDPBENCH_* variable
- * is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or if DDPBENCH_FAULT is set
- * in a build without faults. */
+/* Checks the environment and arms the faults of DDPBENCH_FAULT (ddp_fault_arm). Returns DDP_EUSAGE
+ * if a DDPBENCH_* variable is unknown, if DDPBENCH_SIMD or DDPBENCH_FAULT has an illegal value, or
+ * if DDPBENCH_FAULT is set in a build without faults. */
 int ddp_conf_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the environment for a child process. It consists of this process's environment and the

@@ -50,8 +50,9 @@ static enum ddp_simd find_best_simd(void)
 
 enum ddp_simd ddp_cpu_best_simd(void)
 {
-    /* The answer is kept, because a cpuid instruction may take 10 us or more in a virtual machine.
-     * Threads that find it at the same time find the same one. */
+    /* The level is stored, because a cpuid instruction may take 10 us or more in a virtual machine.
+     * Several threads may find the level at the same time. This is harmless, because they all find
+     * the same level. */
     static atomic_int best = -1;
     int level = atomic_load_explicit(&best, memory_order_relaxed);
     if (level < 0) {

@@ -24,9 +24,9 @@ int ddp_simd_parse(const char *name);
 int ddp_cpu_usable_cores(void);
 
 /* Restricts the calling thread, and the threads that it starts later, to those processors of `list`
- * that it may use now. `list` is a list of Linux, such as "0-15,32-47". Returns whether the thread
- * was restricted. Changes nothing if `list` is empty or malformed, or if the thread may use none of
- * its processors. */
+ * that the calling thread may use now. `list` has the list format of Linux, for example
+ * "0-15,32-47". Returns whether the thread was restricted. Changes nothing if `list` is empty or
+ * malformed, or if the thread may use none of the processors of `list`. */
 bool ddp_cpu_restrict(const char *list);
 
 /* The last-level cache, as Linux reports it. Its size decides whether a copy uses stores that

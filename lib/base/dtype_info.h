@@ -1,4 +1,4 @@
-/* The facts about each element type in dtype_list.h. */
+/* The facts that dtype_list.h lists about each element type. */
 #ifndef DDP_BASE_DTYPE_INFO_H
 #define DDP_BASE_DTYPE_INFO_H
 

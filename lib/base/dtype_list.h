@@ -12,8 +12,9 @@
  *   mean     the symbol of the type in which the partial sums of an average are sent. For integers
  *            it is a wider type, so that the sums fit. 64-bit integers have no wider type, so the
  *            sums of their averages wrap around.
- *   mpi      the MPI type of elements in messages. MPI's reductions use it too, except for floats
- *            of 16 and 8 bits.
+ *   mpi      the MPI type of elements in messages. MPI's own reductions use it, too. Floats of 16
+ *            and 8 bits are reduced by our MPI operations, and MPI sums averages of integers in
+ *            MPI_INT64_T.
  *   nccl     the NCCL type; ncclNumTypes if NCCL has none
  *
  * The arithmetic is in device/cpu/kernels_cpu.inc.h and device/cuda/kernels_reduce.cu. */

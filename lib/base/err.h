@@ -1,9 +1,9 @@
 /* Errors: the list of codes, and the struct that carries the message.
  *
  * Most functions of lib/ that can fail return 0 or one of the negative codes below. 0 is success.
- * The comments of these functions list only the error codes. The last parameter is a `struct
- * ddp_err *`. The function that detects an error fills it with ddp_fail(). Functions that only
- * forward the error add nothing (DDP_TRY). cmd/ and lib/run print the message.
+ * The comments of these functions name the error codes, but do not mention 0. The last parameter is
+ * a `struct ddp_err *`. The function that detects an error fills it with ddp_fail(). Functions that
+ * only forward the error add nothing (DDP_TRY). cmd/ and lib/run print the message.
  *
  * A code is the negated exit code of the process. The functions below never allocate, print or
  * exit. */

@@ -86,8 +86,8 @@ static const char *errno_name(const void *ctx, int i)
 }
 
 /* Returns the index of `word` among the candidates, or DDP_EUSAGE. The hint suggests the nearest
- * candidate. If none is near, it lists all candidates, but not the errno names, because there are
- * too many. */
+ * candidate. If no candidate is near, the hint lists all candidates. Errno names are not listed,
+ * because there are too many. */
 static int find(const char *fault, const char *what, const char *word, ddp_candidate *candidate,
                 struct ddp_err *err)
 {
@@ -190,7 +190,8 @@ static int parse_fault(const char *text, size_t length, struct spec *out, struct
 }
 
 /* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Our
- * launcher starts at most 256 ranks. Under an outside launcher each rank has its own table. */
+ * launcher starts at most 256 ranks. Under an outside launcher each rank has a table of its own, so
+ * no two ranks use the same counter. */
 #define COUNTER_ROWS 257
 
 struct tally {

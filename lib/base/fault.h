@@ -58,9 +58,10 @@ struct ddp_fault_row {
 
 int ddp_fault_pass(enum ddp_fault_at point, int rank, const void *data, size_t bytes,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Arms the faults in this process and in processes that it forks later. NULL disarms all faults. If
- * `text` is armed already, nothing changes. Must not be called while other threads pass points.
- * Returns DDP_EUSAGE if the text is illegal. */
+/* Arms the faults in `text`, a value of DDPBENCH_FAULT: from now on they hit in this process and in
+ * processes that it forks later. NULL disarms all faults. If `text` is armed already, nothing
+ * changes. Must not be called while other threads pass points. Returns DDP_EUSAGE if the text is
+ * illegal. */
 int ddp_fault_arm(const char *text, struct ddp_err *err) DDP_MUST_CHECK;
 const struct ddp_fault_row *ddp_fault_rows(void); /* [DDP_AT_COUNT] */
 

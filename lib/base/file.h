@@ -18,9 +18,9 @@ int ddp_write_all(int fd, const void *bytes, size_t n);
 bool ddp_file_is_unread(int fd);
 
 /* Opens a regular file for reading. Stores its descriptor in *fd and its size in *bytes. Returns
- * DDP_EPERM if the file may not be read, DDP_EINPUT if it is not a regular file, DDP_ENOMEM if too
- * many files are open, DDP_EIO if the system fails in another way, and DDP_ENOINPUT if the file
- * cannot be opened for another reason. */
+ * DDP_EPERM if the file may not be read, DDP_EINPUT if it is not a regular file, DDP_ENOMEM if
+ * memory is exhausted or too many files are open, DDP_EIO if the size cannot be read, and
+ * DDP_ENOINPUT if the file cannot be opened for another reason. */
 int ddp_file_open(const char *path, int *fd, size_t *bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads `bytes` bytes from fd into new memory at *data, and appends a '\0'. `path` is used only in
  * messages. The caller frees *data. Returns DDP_EIO if reading fails, DDP_ENOMEM if memory is

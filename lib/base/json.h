@@ -6,8 +6,8 @@
  * canonical form (json_canonical.h) without this member. It is written as "jcs-fnv1a64:<16 hex
  * digits>". A program that rewrites a document but keeps all values, such as `jq .`, does not
  * change the digest. Earlier versions wrote another digest, "fnv1a64:<16 hex digits>", as the last
- * member. This digest is the hash of all bytes before the comma that precedes this member. Digests
- * of this form are still checked, but no longer written. */
+ * member. This older digest is the hash of all bytes before the comma in front of the member. It is
+ * still checked, but no longer written. */
 #ifndef DDP_BASE_JSON_H
 #define DDP_BASE_JSON_H
 
@@ -42,16 +42,17 @@ cJSON *ddp_json_arr(cJSON *obj, const char *key);
 /* Appends a new object to array `arr` and returns it. */
 cJSON *ddp_json_append(cJSON *arr);
 
-/* Sets *out to the text of `item` for a document that contains the item `indent` spaces from the
- * left, and to its canonical form. A document that is printed several times can then contain the
- * text instead of the item. The caller frees *out. */
+/* Prints `item` as a part of a document in which the item is indented by `indent` spaces. *out
+ * becomes new memory with this text, a NUL, and the canonical form of `item`. A document that is
+ * printed several times can then contain this text (ddp_json_append_printed) instead of the item.
+ * The caller frees *out. */
 int ddp_json_preprint(const cJSON *item, size_t indent, char **out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a number, or null if it is not finite. */
 void ddp_json_append_num(cJSON *arr, double value);
 /* Appends an empty array and returns it. */
 cJSON *ddp_json_append_arr(cJSON *arr);
-/* Appends the text of ddp_json_preprint to array `arr`. The text must outlive the document. */
+/* Appends a text that ddp_json_preprint made to array `arr`. The text must outlive the document. */
 void ddp_json_append_printed(cJSON *arr, const char *text);
 
 /* Parses a whole document. The caller releases *out with cJSON_Delete. Returns DDP_EINPUT if the
@@ -59,7 +60,7 @@ void ddp_json_append_printed(cJSON *arr, const char *text);
 int ddp_json_parse(const char *text, size_t bytes, const char *name, cJSON **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Appends `doc` to out, indented by two spaces per level, with a newline at the end. An array
+/* Appends `doc` to `out`, indented by two spaces per level, with a newline at the end. An array
  * without objects or arrays stays on one line. A number is printed with at most 17 significant
  * digits, and reads back as the same value. Whole numbers up to 2^53 have no exponent. Returns
  * DDP_ENOMEM if memory ran out now or while the document was built. */

@@ -1,6 +1,7 @@
-/* One line per variable that launchers set: DDP_LAUNCHER_VARIABLE(symbol, name, recorded).
- * `recorded` is 1 if the variable may appear in a result. launch/launcher.c reads all variables,
- * and record/provenance.c records those whose `recorded` is 1. */
+/* The environment variables from which launch/launcher.c detects the launcher and the rank, one
+ * line per variable: DDP_LAUNCHER_VARIABLE(symbol, name, recorded). record/provenance.c records the
+ * variables whose `recorded` is 1. For the rendezvous, launcher.c also reads some variables of
+ * Slurm that are not listed here. */
 DDP_LAUNCHER_VARIABLE(OMPI_RANK, "OMPI_COMM_WORLD_RANK", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", 1)
 DDP_LAUNCHER_VARIABLE(OMPI_LOCAL_RANK, "OMPI_COMM_WORLD_LOCAL_RANK", 1)

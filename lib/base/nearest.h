@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Returns the i-th legal name, or NULL past the last. `ctx` is the pointer that was passed with
- * this function. */
+/* Returns the i-th legal name, or NULL past the last. `ctx` is the pointer that was passed
+ * together with this function. */
 typedef const char *ddp_candidate(const void *ctx, int i);
 /* Returns the candidate nearest to `text` by edit distance, or NULL if no candidate is near enough
  * for a suggestion. */

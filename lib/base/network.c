@@ -103,7 +103,7 @@ static const struct {
     {"OutSegs", DDP_NET_SEGMENTS},
     {"RetransSegs", DDP_NET_RETRANSMITS},
     {"TCPTimeouts", DDP_NET_TIMEOUTS},
-    {"TCPBacklogDrop", DDP_NET_TCP_DROPS},   /* the queue of a socket that a program holds */
+    {"TCPBacklogDrop", DDP_NET_TCP_DROPS},   /* the backlog of a socket in use */
     {"TCPRcvQDrop", DDP_NET_TCP_DROPS},      /* the receive queue */
     {"RcvPruned", DDP_NET_TCP_DROPS},        /* the receive queue, which was too large */
     {"OfoPruned", DDP_NET_TCP_DROPS},        /* the queue of segments out of order */
@@ -230,7 +230,8 @@ union socket_address {
     struct sockaddr_in6 v6;
 };
 
-/* Fills *out with an address and a port on which programs seldom listen. Returns its length. */
+/* Fills *out with an address and a port on which programs seldom listen. Returns the length of
+ * the socket address. */
 static socklen_t fill(const struct ddp_nic_address *from, union socket_address *out)
 {
     memset(out, 0, sizeof *out);
@@ -247,7 +248,7 @@ static socklen_t fill(const struct ddp_nic_address *from, union socket_address *
 
 int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n)
 {
-    /* Connecting a UDP socket sends nothing. It chooses the route, and with it the own address. */
+    /* Connecting a UDP socket sends nothing, but chooses the route and with it the own address. */
     union socket_address peer, self;
     socklen_t bytes = sizeof self;
     struct ddp_nic_address from = {.family = 0};
@@ -279,9 +280,10 @@ void ddp_nic_default(char name[DDP_NIC_NAME_BYTES])
     snprintf(name, DDP_NIC_NAME_BYTES, "%s", i < 0 ? "" : own[i].name);
 }
 
-/* Begins to connect. Returns a descriptor, or -1 if the result is known already. *answers then
- * becomes false if the host cannot be reached. If this host lacks what it needs to ask, such as a
- * free descriptor, *answers stays true, because nothing is known. */
+/* Begins to connect. Returns a descriptor. Returns -1 if the result is known already. In this case
+ * *answers becomes false if the host cannot be reached. Also returns -1 if no socket can be opened,
+ * for example because no descriptor is free. In this case *answers stays true, because nothing is
+ * known about the host. */
 static int begin_connect(const struct ddp_nic_address *to, bool *answers)
 {
     union socket_address peer;

@@ -1,5 +1,5 @@
-/* Facts and counters about the network of this host: its network interface (NIC), and TCP. They
- * belong to the network namespace of this process, so they include the connections of other
+/* Facts and counters about the network of this host: its network interface (NIC), and TCP. The
+ * counters are those of this process's network namespace, so they include the traffic of other
  * programs. A value that cannot be read is "" or -1, never a guess. */
 #ifndef DDP_BASE_NETWORK_H
 #define DDP_BASE_NETWORK_H
@@ -33,7 +33,8 @@ void ddp_network_facts_read(const char *root, const char *nic, struct ddp_networ
  * becomes "" if the interface has no name. */
 void ddp_nic_text(const struct ddp_nic *nic, char *out, size_t out_bytes);
 
-/* Counters of disturbances in the network. Each only grows while the host runs. */
+/* Counters of the network, by which disturbances of a measurement are found. Each counter only
+ * grows while the host runs. */
 enum ddp_network_counter {
     DDP_NET_SEGMENTS,    /* TCP segments that were sent, without those sent again */
     DDP_NET_RETRANSMITS, /* TCP segments that were sent again */
@@ -48,11 +49,11 @@ enum ddp_network_counter {
     DDP_NET_COUNTERS
 };
 
-/* Reads the counters into out [DDP_NET_COUNTERS]. `root` and `nic` as in ddp_network_facts_read. Do
- * not call this function in timed regions, because it opens files. */
+/* Reads the counters into `out` [DDP_NET_COUNTERS]. `root` and `nic` mean the same as in
+ * ddp_network_facts_read. Do not call this function in timed regions, because it opens files. */
 void ddp_network_count(const char *root, const char *nic, int64_t *out);
-/* Replaces the counters after [DDP_NET_COUNTERS] by their differences to `before`. If one of the
- * two values is unknown, the difference is unknown. */
+/* Subtracts the counters in `before` [DDP_NET_COUNTERS] from those in `after` [DDP_NET_COUNTERS].
+ * If one of the two values of a counter is unknown, the difference is unknown. */
 void ddp_network_count_since(const int64_t *before, int64_t *after);
 
 /* An address of an interface of this host. */
@@ -62,21 +63,22 @@ struct ddp_nic_address {
     int32_t family;                /* AF_INET or AF_INET6; 0: no address */
 };
 
-/* Writes the addresses of the interfaces that are up to out [most]. Leaves out the loopback
- * interface and IPv6 addresses that are valid on one link only. Returns their number. */
+/* Writes at most `most` addresses to `out`: those of the interfaces that are up. Leaves out the
+ * loopback interface and IPv6 addresses that are valid on one link only. Returns the number of
+ * addresses written. */
 int ddp_nic_addresses(struct ddp_nic_address *out, int most);
-/* Finds the interface over which packets to an address leave this host. Sends nothing. own [n]:
- * the addresses of this host. Returns an index of `own`, or -1 if there is no route or `to` is an
- * address of this host. */
+/* Finds the interface over which packets to an address leave this host. Sends nothing. `own` [n]
+ * holds the addresses of this host. Returns the index in `own` of the address from which the
+ * packets are sent. Returns -1 if there is no route, or if `to` is an address of this host. */
 int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n);
 /* Writes the name of the interface of the default route, or "" if there is none. */
 void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
 
 /* Finds out which hosts answer. Sets answers[i] to whether the host with the address to[i] accepts
- * or refuses a TCP connection before the timeout. It opens n sockets. An address of family 0 does
- * not answer. If this host lacks what it needs to ask, answers[i] becomes true, because nothing is
- * known. A firewall may drop the requests, so a host that has never answered is not necessarily
- * down. */
+ * or refuses a TCP connection before the timeout. The function opens up to n sockets at a time. An
+ * address of family 0 does not answer. If no connection can be tried, for example because no
+ * descriptor is free, answers[i] becomes true, because nothing is known about that host. A firewall
+ * may drop the requests, so a host that has never answered is not necessarily down. */
 void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns, bool *answers);
 
 #ifdef __cplusplus

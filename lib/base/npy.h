@@ -38,7 +38,7 @@ struct ddp_npy {
 /* Opens a file for reading. Returns the errors of ddp_file_open, DDP_EIO if reading fails, and
  * DDP_EINPUT if the file is not supported (see above). */
 int ddp_npy_open(const char *path, struct ddp_npy *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Reads elements [first, first + n) of a row into out [n]. Asserts row < rows and first + n <=
+/* Reads elements [first, first + n) of a row into `out` [n]. Asserts row < rows and first + n <=
  * columns. Forked ranks may read from the same struct at the same time. Returns DDP_EIO if reading
  * fails, and DDP_EINPUT if the file has become shorter. */
 int ddp_npy_read(const struct ddp_npy *npy, size_t row, size_t first, float *out, size_t n,

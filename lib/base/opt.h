@@ -125,7 +125,7 @@ const char *ddp_opt_choice(const struct ddp_opt *row, int i);
 /* Returns whether the option takes a list of values. */
 bool ddp_opt_is_list(const struct ddp_opt *row);
 
-/* Sets the field of every option to its default. */
+/* Sets the field of every option that has a default (`initial`). */
 int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *err) DDP_MUST_CHECK;
 
 struct ddp_opt_result {

@@ -1,7 +1,7 @@
 /* Hashes, and random numbers from xoshiro256**, seeded by splitmix64 (Blackman & Vigna, 2018;
  * public domain). The caller owns the state. The same seed gives the same bits on every machine,
  * except that ddp_rng_normal depends on the C library's log(). Do not use these numbers for
- * secrets; ddp_random_bytes provides others. */
+ * secrets. Use ddp_random_bytes instead. */
 #ifndef DDP_BASE_RNG_H
 #define DDP_BASE_RNG_H
 

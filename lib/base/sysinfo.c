@@ -21,7 +21,8 @@
  * instead of "max". */
 #define NO_LIMIT ((int64_t)1 << 60)
 
-/* The file names of one version of control groups. */
+/* Names of one version of control groups: two files, and the field of memory.stat that counts the
+ * reclaimable page cache. */
 struct version {
     const char *limit, *usage, *reclaimable;
 };
@@ -120,7 +121,8 @@ static void apply(bool v2, bool memory, const char *folder, struct ddp_cgroup *o
 }
 
 /* Applies the limits of every folder from the group up to the mount, because the process must obey
- * all of them. Skips missing folders. In a container the path of the group may be missing. */
+ * all of them. Skips missing folders, because in a container the path of the group may be missing.
+ */
 static void apply_folders(bool v2, bool memory, const char *mount, const char *controller,
                           const char *group, struct ddp_cgroup *out)
 {
@@ -204,7 +206,8 @@ int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount)
     int64_t kills = -1;
     FILE *f = fopen(membership, "re");
     while (kills < 0 && next_group(f, &g)) {
-        /* In a container the path of the group may be missing under the mount. */
+        /* In a container the path of the group may be missing under the mount. The mount itself is
+         * then tried. */
         const char *const paths[] = {g.path, ""};
         for (size_t i = 0; i < DDP_COUNT_OF(paths) && kills < 0 && controls(&g, "memory"); i++) {
             char folder[PATH_MAX];
@@ -260,8 +263,8 @@ static double throttled_by(const struct group *g, const char *mount)
     return ms;
 }
 
-/* Returns the clock of the processor that runs this thread, or NaN. The file contains the clock in
- * kHz. */
+/* Returns the clock of the processor that runs this thread, or NaN. scaling_cur_freq contains the
+ * clock in kHz. */
 static double read_clock_MHz(const char *cpus)
 {
     char folder[PATH_MAX];
@@ -302,7 +305,7 @@ void ddp_interference_read(struct ddp_interference *out)
 
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after)
 {
-    /* On some hypervisors the steal time is known to run backwards. */
+    /* On some hypervisors the steal time can run backwards. The difference is then 0. */
     after->steal_ms = isnan(before->steal_ms) || isnan(after->steal_ms)
                           ? NAN
                           : fmax(0, after->steal_ms - before->steal_ms);

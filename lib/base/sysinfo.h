@@ -27,8 +27,8 @@ struct ddp_sysinfo {
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
-/* Write the path of this program's file, or of its folder, to out [out_bytes]. A longer path is
- * cut. Return false, with an empty text, if Linux does not know the path. */
+/* Write the path of this program's file, or of its folder, to `out` [out_bytes]. A longer path is
+ * cut. If Linux does not know the path, they write an empty text and return false. */
 bool ddp_own_path(char *out, size_t out_bytes);
 bool ddp_own_folder(char *out, size_t out_bytes);
 /* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
@@ -82,8 +82,8 @@ struct ddp_interference_files {
 };
 void ddp_interference_read_from(const struct ddp_interference_files *files,
                                 struct ddp_interference *out);
-/* Replaces the counters of *after by their differences to *before. If one of the two values is
- * unknown, the difference is unknown. after->clock_MHz becomes the lower clock of the two. */
+/* Subtracts the counters in *before from those in *after. If one of the two values of a counter is
+ * unknown, the difference is unknown. after->clock_MHz becomes the lower of the two clocks. */
 void ddp_interference_since(const struct ddp_interference *before, struct ddp_interference *after);
 
 #ifdef __cplusplus

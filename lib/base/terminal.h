@@ -1,5 +1,5 @@
-/* Facts about the terminal to which an output goes. All code that adapts to a terminal uses these
- * functions. */
+/* Facts about the terminal to which an output goes. All code that adapts the form of its output to
+ * a terminal uses these functions. */
 #ifndef DDP_BASE_TERMINAL_H
 #define DDP_BASE_TERMINAL_H
 
@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 struct ddp_terminal {
-    /* The size in characters, or 0 if it is not known. The environment variable COLUMNS replaces
-     * the number of columns. */
+    /* The size in characters. The environment variable COLUMNS replaces the number of columns. If
+     * the terminal does not tell its number of rows, `rows` is 24. */
     int columns, rows;
     bool moves; /* The terminal obeys escape codes: TERM is set, and it is not "dumb". */
     bool color; /* `moves` is true, and NO_COLOR is unset or empty. */
 };
 
-/* Reads the facts about the terminal of a descriptor. All members are 0 if the descriptor is not a
- * terminal or the terminal does not tell its size. */
+/* Reads the facts about the terminal of a descriptor. All members are 0 or false if the descriptor
+ * is not a terminal, or if the terminal does not tell its number of columns. */
 void ddp_terminal_read(int fd, struct ddp_terminal *out);
 /* Returns whether the locale of the environment has the character set UTF-8. */
 bool ddp_terminal_utf8(void);

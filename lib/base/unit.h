@@ -26,10 +26,10 @@ int ddp_parse_double(const char *text, double min, double max, double *value,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Writes a size, for example "4 B", "64 KiB" or "1.5 GiB". A size that is not a whole multiple of
- * its unit is rounded to 4 significant digits. out must have at least 24 bytes. */
+ * its unit is rounded to 4 significant digits. `out` must have at least 24 bytes. */
 void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes);
 /* Writes a time, for example "850 ns", "12.3 us", "7.8 s" or "3m12s". Writes "-" for NaN and
- * infinities. out must have at least 24 bytes. */
+ * infinities. `out` must have at least 24 bytes. */
 void ddp_format_ns(double ns, char *out, size_t out_bytes);
 /* Writes a bandwidth, for example "3.2 GB/s" or "12 MB/s". The value must be finite and not
  * negative. `out` must have at least 24 bytes. */

@@ -38,7 +38,7 @@
 /* If the rounds of a loop are cut into slices, they are measured in several batches, at most
  * BATCHES_MAX. Another batch follows as long as the last one has reduced the fastest time by at
  * least the fraction SETTLED. A large L3 cache that other programs share fills with the arrays only
- * after many rounds. */
+ * after many rounds, so a later batch may be faster. There is one batch if ranks share a core. */
 #define BATCHES_MAX 4
 #define SETTLED     0.02
 /* Loops with several sources or destinations, except add_plain, process blocks of this size, which
@@ -73,7 +73,7 @@ struct work {
     struct ddp_bound *bound;
     const struct share *share; /* NULL: messages */
     size_t length;             /* bytes of a chunk, or of a message */
-    size_t bytes;              /* bytes that a round reads and writes, or sends */
+    size_t bytes;              /* bytes that one run reads and writes, or sends */
     size_t block;              /* bytes that are copied to one destination before the next one */
     /* Does the work on the bytes [at, at + bytes) of every chunk. */
     int (*run)(const struct work *w, size_t at, size_t bytes, struct ddp_err *err);
@@ -405,7 +405,8 @@ static int by_messages(struct ddp_bound *b, const struct ddp_coll_cost *cost,
 {
     const size_t some = DDP_MIN((size_t)s->size_bytes, MOST_BYTES);
     const struct work w = {.bound = b, .length = some, .bytes = some, .run = shift};
-    /* If parts have different sizes, a rank may receive more than any rank sends. */
+    /* With a split, a rank may receive more than any rank sends, so the bytes of the busiest rank
+     * count. */
     const double sent = cost->modelled && !ddp_coll_has_split(s->coll) ? cost->sent_bytes
                                                                        : ddp_point_busiest_bytes(s);
     double ns = NAN;

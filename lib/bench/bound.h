@@ -1,28 +1,28 @@
-/* The lower bound of a point's time: the least time that this machine needs for the collective. The
- * bound is measured in the same run, before and after the point, and the shorter time counts. There
- * are three kinds. The kind depends on the backend, the algorithm and the size.
+/* The lower bound of a point's time: the least time that this machine needs for the collective. It
+ * is measured in the same run, before and after the point, and the smaller of the two results
+ * counts. There are three kinds. The kind depends on the backend, the algorithm and the size.
  *
- *   memory          For sizes of 64 KiB or more, if the backend is shm, or the algorithm sends no
- *                   messages. All ranks run plain loops at the same time, and do not wait for each
- *                   other inside a timed part. Each rank works on its own two buffers. Together the
- *                   loops read and write as many bytes as the collective must read and write. The
- *                   loops of a reduction, and of an all-to-all in place, add arrays. The loops of
- *                   the other collectives copy arrays. If the collective overwrites its input, the
- *                   loops store to the memory that they have read. Otherwise both plain and
- *                   non-temporal stores are measured, and the faster ones count. For a call in
+ *   memory          Used for sizes of 64 KiB or more, if the backend is shm or the algorithm sends
+ *                   no messages. All ranks run plain loops at the same time, and do not wait for
+ *                   each other inside a timed part. Each rank works on its own two buffers.
+ *                   Together the loops read and write as many bytes as the collective must read and
+ *                   write. The loops of a reduction, and of an all-to-all in place, add arrays. The
+ *                   loops of the other collectives copy arrays. If the collective overwrites its
+ *                   input, the loops store to the memory that they have read. Otherwise both plain
+ *                   and non-temporal stores are measured, and the faster ones count. For a call in
  *                   place, the input is restored before each round, untimed. The fastest round
  *                   counts. A long round is cut into slices. Its time is then the sum of the
  *                   fastest times of the slices. Sizes above 128 MiB are measured with 128 MiB, and
  *                   the time is scaled.
- *   latency         For sizes below 64 KiB, under the same condition. The bound is the number of
- *                   the algorithm's steps times half the round trip of a ping-pong.
- *   point-to-point  For other backends, if the algorithm sends messages. Each rank sends a message
- *                   of the point's size to the next rank, all at the same time. Above 128 MiB, the
- *                   time of a message of 128 MiB is scaled. From 64 KiB on, the bound is the bytes
- *                   that a rank must send (or receive, with --split), divided by the speed of
- *                   this message. Below 64 KiB, the bound is the number of steps times the time of
- *                   this message. The number of steps of a native call is not known. The code
- *                   assumes ceil(log2 n) steps for n ranks, and 1 for send-recv.
+ *   latency         Used for sizes below 64 KiB, under the same condition. The bound is the number
+ *                   of the algorithm's steps times half the round trip of a ping-pong.
+ *   point-to-point  Used with all backends except shm, if the algorithm sends messages. Each rank
+ *                   sends a message of the point's size to the next rank, all at the same time.
+ *                   Above 128 MiB, the time of a message of 128 MiB is scaled. From 64 KiB on, the
+ *                   bound is the bytes that a rank must send (or receive, with --split), divided by
+ *                   the speed of this message. Below 64 KiB, the bound is the number of steps times
+ *                   the time of this message. The number of steps of a native call is not known.
+ *                   The code assumes ceil(log2 n) steps for n ranks, and 1 for send-recv.
  *
  * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
  * reads of the same input, and transfers between the caches of two cores. The other two kinds hold

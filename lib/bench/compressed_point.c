@@ -609,8 +609,8 @@ static int check_last(struct measurement *m, struct ddp_err *err)
     return ddp_comm_agree(m->b->setup.comm, rc, err);
 }
 
-/* Runs and verifies a burst (verify_burst.h) of the first chunk. Exchanges on a device get no
- * burst. */
+/* Runs and verifies a burst (verify_burst.h) of the first chunk. Exchanges on a device and very
+ * large exchanges get no burst. */
 static int run_burst(struct measurement *m, struct ddp_err *err)
 {
     struct ddp_compressed_bench *b = m->b;
@@ -677,8 +677,8 @@ static int fill_counted(struct measurement *m, struct ddp_point *out, struct ddp
     return 0;
 }
 
-/* Verifies the last timed exchange and a burst, and fills the members that describe what was
- * verified. */
+/* Verifies the last timed exchange (--check once) and a burst, and fills the members that describe
+ * the verification. */
 static int check_after(struct measurement *m, struct ddp_point *out, struct ddp_err *err)
 {
     double total, most;

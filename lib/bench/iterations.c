@@ -141,7 +141,8 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (comm->shm != NULL && it->starts++ % MOVE_STARTS == 0)
         DDP_TRY(ddp_shm_move_flags(comm, err));
     DDP_TRY(ddp_comm_barrier(comm, err));
-    /* A side channel without shared memory releases the ranks one after the other. */
+    /* A side channel without shared memory releases the ranks one after the other, so a barrier of
+     * the backend follows. */
     if (comm->control != NULL && comm->control->shm == NULL)
         DDP_TRY(comm->backend->barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW)
@@ -258,7 +259,8 @@ static int64_t choose_goal(struct ddp_iterations *it)
 }
 
 /* Reads the counters of the network into out [DDP_NET_COUNTERS] on the lowest rank of each host, if
- * the ranks may use a network. Otherwise they become -1. */
+ * the ranks may use a network. On other ranks, and if no network can be used, all of `out` becomes
+ * -1. */
 static void count_network(const struct ddp_iterations *it, int64_t *out)
 {
     const struct ddp_comm *comm = it->comm;
@@ -342,9 +344,10 @@ struct share {
 };
 
 /* Sums the counters of the network over the hosts. The lowest rank of each host gives the counters
- * of the host. all [size]: the shares of the ranks. A counter that one host does not know stays
- * unknown. On one host the ranks do not use the network interface. They use TCP only if the host
- * sent at least one segment per operation, because every operation sends a message. */
+ * of the host. `all` [size] holds the shares of the ranks. A counter that one host does not know is
+ * unknown in the sum. If all ranks are on one host, they do not use the network interface, so its
+ * counters become unknown. If that host sent fewer TCP segments than there were operations, the
+ * ranks did not use TCP, and all counters become unknown. */
 static void sum_network(const struct ddp_iterations *it, const struct share *all, int64_t *out)
 {
     const int64_t operations = it->kept * DDP_MAX(it->options->block, 1);

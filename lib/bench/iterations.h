@@ -12,8 +12,8 @@
  * late, the iteration is counted as invalid and measured again.
  *
  * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
- * latest end on the common clock (clocks.h). With --block K, an
- * iteration is K calls in a row, and its time is divided by K.
+ * latest end on the common clock (clocks.h). With --block K, an iteration is K calls in a row, and
+ * its time is divided by K.
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
@@ -41,7 +41,8 @@ extern "C" {
 /* Least number of iterations, because fewer give no interval of the median. This number (or
  * --iters, if that is less) is measured even if it takes longer than --max-time. */
 #define DDP_ITERATIONS_LEAST 6
-/* An iteration is invalid if a rank began it more than this after the announced start. */
+/* An iteration is invalid if a rank began it more than this number of ns after the announced
+ * start. */
 #define DDP_ITERATIONS_LATE_NS 1000
 /* Ranks wait for each other after iterations of at least this many bytes (see ddp_iterations_join).
  * results/notes/bench.md has the measurement. */
@@ -115,12 +116,13 @@ static inline int64_t ddp_iterations_end(const struct ddp_iterations *it, int64_
 /* Records an iteration. Returns its index among the kept ones, or -1 if it was a warm-up. */
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns);
 /* Waits until all ranks have ended the iteration. Without this wait, a fast rank would verify its
- * result and rewrite its input (`bytes` long) while other ranks are still being timed. It would
- * take processor time and bandwidth from them. Below DDP_ITERATIONS_JOIN_BYTES this work costs less
- * than the wait, so the function returns at once. bytes must be equal on all ranks. Collective. */
+ * result and rewrite its input (`bytes` long) while other ranks are still being timed. This work
+ * would take processor time and bandwidth from the other ranks. Below DDP_ITERATIONS_JOIN_BYTES
+ * this work costs less than the wait, so the function returns at once. bytes must be equal on all
+ * ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
- * skew, interference, network, oversubscribed and sample_count. Collective. */
+ * skew, interference, network, oversubscribed, injected_percent and sample_count. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -47,14 +47,14 @@ struct ddp_kernel_case {
     enum ddp_dtype narrow; /* the 16-bit type of a conversion */
     double density;
     /* Bytes that a run must move per element and per list entry. Exception: for a reduction,
-     * bytes_each counts elements, those that are read or written per element of the result.
-     * ddp_kernel_bytes multiplies this count by the size of an element. */
+     * bytes_each is the number of elements that are read or written per element of the result, and
+     * ddp_kernel_bytes multiplies it by the size of an element. */
     double bytes_each, bytes_kept;
     bool heavy;    /* heavy-tailed input */
     bool feedback; /* uses the residual, which ddp_kernel_restore puts back */
 };
 
-/* Returns all cases. The name after the last case is NULL. */
+/* Returns the array of all cases. It ends with an entry whose name is NULL. */
 const struct ddp_kernel_case *ddp_kernel_cases(void);
 
 /* Allocates and fills the arrays. bytes: size of an array, at least 4096 and a multiple of 8. All

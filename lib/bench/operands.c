@@ -168,8 +168,9 @@ void ddp_operands_restore(const struct ddp_operands *o)
 }
 
 /* Sets *at to the next element from *at on that lies in a block that o->stride selects. Returns the
- * number of elements from this element to the end of the block or to `end`. Returns 0 if there is
- * no such element. last: number of the block that is always selected. */
+ * number of elements from this element to the end of the block or to `end`, whichever comes first.
+ * If o->stride selects all blocks, ignores their ends. Returns 0 if there is no such element. last:
+ * number of the block that is always selected. */
 static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, size_t last)
 {
     if (o->stride <= 1)
@@ -179,7 +180,7 @@ static size_t next_range(const struct ddp_operands *o, size_t *at, size_t end, s
     return *at < end ? DDP_MIN(end - *at, DDP_VERIFY_BLOCK - *at % DDP_VERIFY_BLOCK) : 0;
 }
 
-/* Returns the number of the last block of the full buffer. If there is a split, this is the send
+/* Returns the number of the last block of the full buffer or, if there is a split, of the send
  * array of rank `src`. */
 static size_t last_block(const struct ddp_operands *o, int src)
 {
@@ -225,7 +226,8 @@ static int compare_range(const struct comparison *c, const void *recv, size_t at
                               wrong, err);
 }
 
-/* True if kernels can compare the result, because it has no rounding errors. */
+/* True if kernels can compare the result. They compare bits, so the result must have no rounding
+ * errors. */
 static bool kernels_compare(const struct comparison *c)
 {
     const struct ddp_operands *o = c->o;

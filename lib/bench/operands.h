@@ -21,25 +21,25 @@ extern "C" {
 /* Bytes of host memory that operands on a device need, whatever the size of the operation. */
 #define DDP_OPERANDS_STAGE_BYTES ((size_t)4 << 20)
 
-/* The device whose memory a and b are. */
+/* The device in whose memory a and b lie. */
 struct ddp_operands_device {
     const struct ddp_device *device;
     /* Kernels on this stream write and compare the data. NULL: the host does it. */
     struct ddp_stream *stream;
-    uint64_t *wrong; /* device memory, used by the kernels */
+    uint64_t *wrong; /* device memory for the kernels' count of wrong elements */
     /* [DDP_OPERANDS_STAGE_BYTES]: host memory, best from host_alloc (device/stream.h). The host
      * writes and compares pieces of the data here. */
     void *stage;
 };
 
-/* Callers read only args, full_bytes and in_place, and set only stride. */
+/* Callers read only args, full_bytes, part and in_place, and set only stride. */
 struct ddp_operands {
     struct ddp_coll_args args;
     void *a, *b;
     const struct ddp_operands_device *on; /* NULL: a and b are host memory */
     size_t full_bytes;
-    /* Elements of one rank's chunk, or all elements if there are no chunks. If there is
-     * a table of part sizes, the parts have other sizes. */
+    /* Elements of one rank's chunk, or all elements if there are no chunks. A table of part sizes
+     * (ddp_operands_split) replaces this equal size. */
     size_t part;
     /* The elements that this rank contributes. input_count is 0 if there are none. */
     size_t input_first, input_count;
@@ -55,8 +55,8 @@ struct ddp_operands {
  * [spec->size_bytes], borrowed. */
 void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec, int rank,
                        int ranks, void *a, void *b);
-/* Declares that a and b are memory of a device, which the host cannot access. If the kernels find a
- * wrong element, or if a result may have rounding errors, the host compares the data. *on is
+/* Declares that a and b lie in memory of a device, which the host cannot access. If the kernels
+ * find a wrong element, or if a result may have rounding errors, the host compares the data. *on is
  * borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
 /* Sets the table of an all-to-all-v or an all-gather-v (bench/split_table.h). Without this call

@@ -16,9 +16,9 @@
  *
  *   overlap = (pure + compute - total) / min(pure, compute), limited to 0..1
  *
- * 0 means that `total` is at least `pure` + `compute`. 1 means that `total` is no longer than the
- * longer of the two. `compute` is measured without the operation. If the progress thread takes
- * processor time from its rank, `total` grows, and the overlap becomes smaller.
+ * 0 means that `total` is at least `pure` + `compute`. 1 means that `total` is at most the longer
+ * of `pure` and `compute`. `compute` is measured without the operation. If the progress thread
+ * takes processor time from its rank, `total` grows, and the overlap becomes smaller.
  *
  * Source: Intel MPI Benchmarks, user guide, IMB-NBC. */
 #ifndef DDP_BENCH_OVERLAP_H
@@ -44,7 +44,7 @@ struct ddp_overlap {
     int64_t *duration, *chunk;
 };
 
-/* Measures compute and total, and fills out->overlap. pure_ns must be equal on all ranks.
+/* Measures `compute` and `total`, and fills out->overlap. pure_ns must be equal on all ranks.
  * Collective. */
 int ddp_overlap_measure(const struct ddp_overlap *o, double pure_ns, struct ddp_point *out,
                         struct ddp_err *err) DDP_MUST_CHECK;

@@ -78,7 +78,7 @@ static bool pattern(char *buffer, size_t bytes, int from, bool fill)
     return true;
 }
 
-/* Moves WINDOW messages. Each arrives in a slot of its own. */
+/* Moves WINDOW messages. Each message arrives in its own part of p->recv. */
 static int move(const struct pair *p, bool sends, bool receives, struct ddp_err *err)
 {
     struct ddp_request request[2 * WINDOW];
@@ -93,8 +93,8 @@ static int move(const struct pair *p, bool sends, bool receives, struct ddp_err 
 }
 
 /* Runs one repetition. If `both` is true, both ends send. Otherwise only the end with `sends`
- * sends. *ns becomes the time from the first message until the sender knows that the last one has
- * arrived, without the latency of that answer. */
+ * sends. When the last message has arrived, the receiver answers. *ns becomes the time from the
+ * first message to this answer, minus the latency of the answer. */
 static int repeat(const struct pair *p, bool sends, bool both, double *ns, struct ddp_err *err)
 {
     uint64_t word = 0;
@@ -131,9 +131,9 @@ static int verify(const struct pair *p, bool sends, bool both, struct ddp_err *e
 }
 
 /* Measures both directions at the same time if `both` is true. Otherwise measures one direction,
- * which is from this end if `sends` is true. Before each repetition the sender (of both directions:
- * the leader) says whether it takes place. *GBps and *ci95 are figures of a sender. An end that
- * only receives ignores them. */
+ * which is from this end if `sends` is true. Before each repetition the sender (if both send: the
+ * leader) says whether the repetition takes place. *GBps and *ci95 are right only on an end that
+ * sends. */
 static int measure_bandwidth(const struct pair *p, bool sends, bool both, double *GBps,
                              double *ci95, struct ddp_err *err)
 {
@@ -182,7 +182,8 @@ int ddp_pair_rounds(int ends)
     return ends < 2 ? 0 : ends % 2 == 0 ? ends - 1 : ends;
 }
 
-/* This is the circle method. An odd number of ends is completed by an end that does not exist. */
+/* Computes the tournament by the circle method. An odd number of ends is completed by an end that
+ * does not exist. */
 int ddp_pair_partner(int ends, int round, int end)
 {
     const int n = ends + ends % 2, turning = n - 1;
@@ -212,7 +213,8 @@ static int find_ends(const struct ddp_comm *comm, bool by_host, int **out, int *
     return 0;
 }
 
-/* Draws `rounds` of `all` rounds, in random order. The order is the same on all ranks. */
+/* Sets *out [all] to the numbers of all rounds. If `rounds` is less than `all`, their order is
+ * random, so that the first `rounds` numbers are a sample. The order is the same on all ranks. */
 static int draw_rounds(int all, int rounds, uint64_t seed, uint32_t **out, struct ddp_err *err)
 {
     struct ddp_rng rng;
@@ -274,7 +276,7 @@ int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *option
     const int sampled = n < DDP_PAIR_ENDS_ALL ? all : DDP_PAIR_SAMPLE;
     const int rounds = (int)DDP_MIN(options->rounds > 0 ? options->rounds : sampled, all);
     if (rc == 0 && n > DDP_MATRIX_MAX)
-        rc = ddp_fail(err, DDP_EUSAGE, "a matrix has at most %d ends, and there are %d",
+        rc = ddp_fail(err, DDP_EUSAGE, "a matrix has at most %d ranks or hosts, but there are %d",
                       DDP_MATRIX_MAX, n);
     if (rc == 0)
         rc = draw_rounds(all, rounds, options->seed, &order, err);

@@ -1,10 +1,11 @@
 /* Measures the latency and bandwidth between every pair of ranks or hosts.
  *
  * The ends (ranks, or the lowest rank of each host) meet in the rounds of a round-robin tournament.
- * In a round each end has at most one partner, so no pair disturbs another one on a network without
- * bottlenecks inside. n ends need n - 1 rounds, or n if n is odd. A pair is measured in this order:
- * latency, one direction, the other direction, both directions at the same time. After each phase
- * its messages are sent once more, untimed, and the last one is verified. */
+ * In a round each end has at most one partner, so the pairs do not disturb each other if the
+ * network between them has no bottleneck. n ends need n - 1 rounds, or n if n is odd. A pair is
+ * measured in this order: latency, one direction, the other direction, both directions at the same
+ * time. After each of the three bandwidth phases its messages are sent once more, untimed, and the
+ * last message is verified. */
 #ifndef DDP_BENCH_PAIR_MATRIX_H
 #define DDP_BENCH_PAIR_MATRIX_H
 
@@ -16,16 +17,17 @@ extern "C" {
 #endif
 
 /* From this number of ends on, only DDP_PAIR_SAMPLE rounds are measured unless the caller asks for
- * a number. They are drawn by the seed. Each end then has that many partners. */
+ * a number. The seed decides which rounds these are. Each end then has at most DDP_PAIR_SAMPLE
+ * partners. */
 #define DDP_PAIR_ENDS_ALL 64
 #define DDP_PAIR_SAMPLE   16
 
 struct ddp_pair_options {
     bool by_host;
     uint64_t bytes; /* size of a message of the bandwidth measurement; at least 1 */
-    int64_t iters;  /* the most repetitions of a direction */
-    /* A direction ends after this time if it has 3 repetitions, and after three times this time if
-     * it has one. */
+    int64_t iters;  /* largest number of repetitions of a bandwidth phase, at most 1000 */
+    /* A bandwidth phase ends after this time if it has at least 3 repetitions, and after three
+     * times this time if it has at least one. */
     double max_time_s;
     int64_t rounds; /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
     uint64_t seed;

@@ -257,7 +257,7 @@ static int list_sizes(const struct ddp_bench_options *o, struct sizes *out, stru
 
 /* Sets *out to the memory that the user chose. Without a choice, uses registered memory if the
  * backend has it, else private memory. Fails if the backend lacks the chosen memory, because the
- * results would be labelled wrongly. */
+ * results would otherwise be labelled wrongly. */
 static int choose_memory(int asked, const char *backend, enum ddp_memory *out, struct ddp_err *err)
 {
     const struct ddp_backend *b = ddp_backend_find(backend);
@@ -291,14 +291,15 @@ struct rounding {
     int n;
 };
 
-/* Returns true if the size is above 0 but too small for one element per rank. */
+/* Returns true if the size is above 0 but holds no element or, if the collective works on chunks,
+ * not one element per rank. */
 static bool is_small(const struct ddp_bench_options *o, uint64_t bytes, enum ddp_dtype dtype,
                      int ranks)
 {
     return bytes > 0 && whole_count(o, bytes, dtype, ranks) == 0;
 }
 
-/* Returns the smallest size above 0 that is large enough for one element per rank. */
+/* Returns the smallest size above 0 that is not too small (is_small). */
 static uint64_t least_bytes(const struct ddp_bench_options *o, enum ddp_dtype dtype, int ranks)
 {
     return ddp_plan_chunks(o, ranks) * ddp_dtype_size(dtype);

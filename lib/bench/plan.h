@@ -66,14 +66,15 @@ struct ddp_bench_options {
     int check;           /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
-    /* Leave out listed sizes above 0 that are too small for one element per rank. If this is false,
-     * such sizes are an error, unless all types are measured. In a range, such sizes are always
-     * left out. */
+    /* Leave out listed sizes above 0 that are too small: they hold no element or, if the collective
+     * works on chunks, not one element per rank. If this is false, such sizes are an error, unless
+     * all types are measured. In a range, such sizes are always left out. */
     bool skip_small;
     bool graph;   /* on a GPU: run as a captured graph */
     bool overlap; /* --overlap-compute: run without blocking, beside a compute loop */
-    /* The following are for all-reduce. For other collectives they are empty or 0. */
-    struct ddp_compress_list compress; /* methods, each with points of its own; empty: none */
+    /* The following members, except `split`, are for all-reduce. For other collectives they are
+     * empty or 0. */
+    struct ddp_compress_list compress; /* methods, each with own points; empty: no compression */
     int feedback;                      /* enum ddp_feedback */
     /* Numbers of chunks, each with points of its own. An iteration exchanges one chunk. Empty: the
      * data is not cut into chunks. */
@@ -91,8 +92,9 @@ struct ddp_bench_plan {
     struct ddp_point_spec *points; /* [count] */
     int count;
     uint64_t buffer_bytes; /* largest single buffer of any rank */
-    /* Host memory for each of the two buffers. It is buffer_bytes, but less for buffers in the
-     * memory of a GPU. */
+    /* Host memory for each of the two buffers. It is buffer_bytes. Exception: for buffers in the
+     * memory of a GPU, without compression and --partial, it is half of
+     * DDP_OPERANDS_STAGE_BYTES. */
     uint64_t host_bytes;
     uint64_t bytes_per_rank; /* registered and private memory of the host that a rank needs */
     uint64_t compress_registered,
@@ -102,8 +104,8 @@ struct ddp_bench_plan {
      * skipped. */
     bool all_algorithms, all_dtypes, all_ops;
     char rounding[256]; /* note for stderr on sizes that were rounded down; "": none */
-    /* The sizes that were left out because they hold less than one element per rank. Each element
-     * type with such sizes has one entry. */
+    /* The sizes that were left out because they are too small (skip_small above). Each element type
+     * with such sizes has one entry. */
     struct ddp_left_out small[DDP_DTYPE_COUNT];
     int small_count;
 };
@@ -112,13 +114,14 @@ struct ddp_bench_plan {
  * example sizes, steps and names of algorithms. Returns DDP_EUSAGE if an option is invalid. */
 int ddp_plan_check(const struct ddp_bench_options *options, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Makes the points for groups of `ranks` ranks on `backend`: one point for each combination of
- * dtype, operation, method, algorithm, number of chunks, placement and size. The size varies
- * fastest. A plan may be empty if all sizes are left out. available_bytes: memory of the host; -1:
- * not known, or checked separately (ddp_plan_fits). Release *out with ddp_plan_release. Returns
- * DDP_EUSAGE if options contradict each other or a listed size holds no element, and DDP_EUNAVAIL
- * if the user chose registered memory and the backend has none. Returns DDP_ENOMEM if ranks *
- * bytes_per_rank exceeds available_bytes; the message shows the calculation. */
+/* Makes the points for groups of `ranks` ranks (the size of the largest group) on `backend`: one
+ * point for each possible combination of dtype, operation, method, algorithm, number of chunks,
+ * placement and size. The size varies fastest. A plan may be empty if all sizes are left out.
+ * available_bytes: memory of the host; -1: not known, or checked separately (ddp_plan_fits).
+ * Release *out with ddp_plan_release. Returns DDP_EUSAGE if options contradict each other or a
+ * listed size is too small, and DDP_EUNAVAIL if the user chose registered memory and the backend
+ * has none. Returns DDP_ENOMEM if ranks * bytes_per_rank exceeds available_bytes; the message shows
+ * the calculation. */
 int ddp_plan_make(const struct ddp_bench_options *options, const char *backend, int ranks,
                   int64_t available_bytes, struct ddp_bench_plan *out,
                   struct ddp_err *err) DDP_MUST_CHECK;
@@ -142,8 +145,8 @@ int ddp_plan_for_ranks(const struct ddp_bench_plan *plan, int asked, const struc
 void ddp_plan_release(struct ddp_bench_plan *plan);
 
 /* The following functions are in plan_groups.c and concern --groups. */
-/* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest one must be
- * in one list. Returns DDP_EUSAGE if the text is invalid. */
+/* Parses a number of equal groups, or lists of ranks. Each rank from 0 to the largest listed rank
+ * must be in exactly one list. Returns DDP_EUSAGE if the text is invalid. */
 int ddp_plan_parse_groups(const char *text, struct ddp_bench_options *options,
                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if an option cannot be combined with listed groups. These options are
@@ -162,11 +165,12 @@ int ddp_plan_group_ranks(const struct ddp_bench_options *options, int ranks, int
 int ddp_plan_least_ranks(const struct ddp_bench_options *options, int ranks);
 /* Returns the group of a rank, counted from 0. ranks: number of ranks in all groups together. */
 int ddp_plan_group_of(const struct ddp_bench_options *options, int ranks, int rank);
-/* Writes the ranks of a group to members [ranks], in ascending order. Returns their number. */
+/* Writes the ranks of a group to members [ranks], in ascending order. Returns the number of ranks
+ * in the group. ranks: as for ddp_plan_group_of. */
 int ddp_plan_group_members(const struct ddp_bench_options *options, int ranks, int group,
                            int *members);
-/* Returns the least number that must divide the element count of a message, so that every group can
- * cut the message into equal chunks. It is 1 if the collective needs no chunks. ranks: ranks in the
+/* Returns the least number N such that every group can cut a message of N elements, or of a
+ * multiple of N, into equal chunks. N is 1 if the collective needs no chunks. ranks: ranks in the
  * largest group. */
 uint64_t ddp_plan_chunks(const struct ddp_bench_options *options, int ranks);
 
@@ -179,8 +183,8 @@ int ddp_plan_check_compress(const struct ddp_bench_options *options,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* True if any point compresses its data, or exchanges only a part of its data at a time. */
 bool ddp_plan_reduces(const struct ddp_bench_options *options);
-/* Returns the j-th algorithm that can exchange method i of options->compress, or NULL after the
- * last. "auto" is not counted. */
+/* Returns the j-th algorithm that can exchange what options->compress.v[method] encodes, or NULL
+ * after the last one. "auto" is not counted. */
 const char *ddp_plan_algorithm(const struct ddp_bench_options *options, int method, int j);
 /* ddp_plan_method returns method i, or `none` without --compress. ddp_plan_methods returns the
  * number of methods, at least 1. ddp_plan_method_of returns the method of a point. */

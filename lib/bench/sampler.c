@@ -24,8 +24,9 @@
 #include "device/stream.h"
 
 #define PINGPONG_NS  1000000
-#define BURST_BLOCKS 512 /* blocks verified per operation of a burst, times the number of ranks */
-/* Largest number of iterations by the device's clock, and the time after which no more follow. */
+#define BURST_BLOCKS 512 /* blocks that all ranks together verify per operation of a burst */
+/* Largest number of iterations that the device's clock times, and the time in ns that these
+ * iterations may take according to the median of the point. */
 #define DEVICE_ITERATIONS 50
 #define DEVICE_BUDGET_NS  1e9
 #define ORDER_STREAM      0x6f72646572 /* number of the stream of random numbers: "order" in ASCII */
@@ -38,8 +39,8 @@ struct ddp_sampler {
     void *a, *b;                     /* the two buffers, [buffer_bytes] each */
     const struct ddp_device *device; /* owner of the buffers' memory; NULL: the host */
     struct ddp_operands_device on;   /* for a device: memory and stream to write and compare data */
-    /* [buffer_bytes] each, for compressed exchanges on a device: copies of a and b in host
-     * memory */
+    /* [buffer_bytes] each, for compressed exchanges on a device: host memory for copies of the
+     * gradient (image_a) and of the residual (image_b) */
     void *image_a, *image_b;
     size_t buffer_bytes;
     enum ddp_memory memory;
@@ -269,8 +270,8 @@ static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
     return ddp_bound_create(&setup, &s->bound, err);
 }
 
-/* For a device: allocates what operands.h needs, and for compressed exchanges the host's images of
- * both buffers. */
+/* For a device: allocates what operands.h needs, and image_a and image_b for compressed
+ * exchanges. */
 static int alloc_for_device(struct ddp_sampler *s, struct ddp_err *err)
 {
     if (!s->device)
@@ -569,7 +570,7 @@ static int sum_checked(struct measurement *m, int64_t *sum, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the number of iterations by the device's clock. It is the same on all ranks. */
+/* Returns the number of iterations that the device's clock times. It is the same on all ranks. */
 static int device_iterations(const struct ddp_point *p)
 {
     const double fit = DEVICE_BUDGET_NS / fmax(p->time_ns.median * (double)p->block, 1);
@@ -578,7 +579,7 @@ static int device_iterations(const struct ddp_point *p)
 }
 
 /* Runs `count` iterations and sets ns[count] to their times by this rank's device. An iteration is
- * a block of calls, as in the timed loop. */
+ * a block of calls, as in the timed loop, but of at most DDP_NATIVE_HELD_MOST calls. */
 static int run_by_device(struct measurement *m, int count, double *ns, struct ddp_err *err)
 {
     const int64_t block = DDP_MIN(DDP_MAX(m->s->options->block, 1), DDP_NATIVE_HELD_MOST);

@@ -1,12 +1,13 @@
 /* The sampler: measures one point on a communicator.
  *
- * The sampler first runs one untimed operation, counts the bytes sent and, unless --check is off,
- * verifies the result. After the timed loop it also verifies the last operation and a burst
- * (verify_burst.h). Each timed iteration waits for the start (iterations.h) and times one operation
- * (--block: several). Between the two clock readings the sampler does nothing else, except for the
- * delay of --inject-delay. In place, the input is rewritten before every iteration. Out of place,
- * it is rewritten only with --check all, which gives every iteration new input and verifies its
- * result outside the timed region.
+ * Points with compression or --partial are measured by compressed_point.h. This comment describes
+ * all other points. The sampler first runs one untimed operation and counts the bytes sent. Unless
+ * --check is off, it verifies the result of this operation and, after the timed loop, of the last
+ * operation and of a burst (verify_burst.h). Each timed iteration waits for the start
+ * (iterations.h) and times one operation (--block: several). Between the two clock readings the
+ * sampler does nothing else, except for the delay of --inject-delay. In place, the input is
+ * rewritten before every iteration. Out of place, it is rewritten only with --check all, which
+ * gives every iteration new input and verifies its result outside the timed region.
  *
  * A ping-pong of at most about 1 ms between ranks 0 and 1 runs before and after the timed loop. The
  * least time that this machine needs for the operation is also measured before and after the loop

@@ -110,8 +110,9 @@ static int read_row(struct reader *r, char *line, struct ddp_err *err)
     if (s->weight == NULL)
         DDP_TRY(begin_table(r, line, err));
     if (r->rows == rows_wanted(r))
-        return ddp_fail(err, DDP_EINPUT, "'%s', line %d: a row too many: %d row%s of %d expected",
-                        r->path, r->line, r->rows, r->rows == 1 ? "" : "s", r->columns);
+        return ddp_fail(err, DDP_EINPUT,
+                        "'%s', line %d: one row too many: expected %d row%s of %d numbers", r->path,
+                        r->line, r->rows, r->rows == 1 ? "" : "s", r->columns);
     for (; *line != '\0'; column++) {
         const size_t length = strcspn(line, SEPARATORS);
         char *const next = line + length + (line[length] != '\0');
@@ -223,7 +224,7 @@ static double weight_of(const struct ddp_split *split, int ranks, int from, int 
     }
 }
 
-/* Returns the first `part` / `whole` of `elements`, rounded to the nearest number. */
+/* Returns `elements` * `part` / `whole`, rounded to the nearest number and at most `elements`. */
 static size_t first_elements(size_t elements, double part, double whole)
 {
     const double wanted = rint((double)elements * (part / whole));
@@ -231,8 +232,8 @@ static size_t first_elements(size_t elements, double part, double whole)
 }
 
 /* Divides `elements` among the parts [ranks] of a row by their weights. On entry, parts[r] is the
- * preference of rank r. Each part ends where the share of all parts up to it ends, so the sum of
- * the parts is right. */
+ * preference of rank r. A part ends at the rounded sum of the shares up to and including its own,
+ * so the sizes of all parts add up to `elements`. */
 static void fill_row(const struct ddp_split *split, int ranks, int from, size_t elements,
                      size_t *parts)
 {

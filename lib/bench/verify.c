@@ -33,8 +33,8 @@ static int exact_twos(enum ddp_dtype dtype)
     return ddp_dtype_is_integer(dtype) ? DDP_MIN(ddp_dtypes[dtype].digits - 1, 8) : 8;
 }
 
-/* Returns whether the type is an integer with more bits than a predicted value. Its elements are
- * predicted values times a scale. */
+/* Returns whether the type is an integer with more bits than a predicted value. Elements of such a
+ * type are predicted values times a scale. */
 static bool is_scaled(enum ddp_dtype dtype)
 {
     return ddp_dtype_is_integer(dtype) && ddp_dtypes[dtype].digits > 31;
@@ -75,12 +75,13 @@ static struct ddp_verify_input summable(enum ddp_dtype dtype, int ranks)
 }
 
 /* Returns the range for averages of floats of 16 and 8 bits. An algorithm may divide before or
- * after the sum. Both are exact if every value is a multiple of the largest odd divisor of the
+ * after the sum. Both ways are exact if every value is a multiple of the largest odd divisor of the
  * number of ranks. Each quotient is then an integer divided by a power of two, and has no more bits
  * than a value of a sum. If the odd divisor is so large that such values do not fit, only one rank
  * per element has a value other than 0. The average is then this value divided by the number of
  * ranks, and is rounded once in either order. With more than 256 ranks, a quotient of 8 bits may
- * round to zero. The values are then not negative, because the sum of -0 and 0 would be 0. */
+ * round to zero. The values are then not negative: a negative quotient would become -0, but the sum
+ * of -0 and the zeros of the other ranks is 0. */
 static struct ddp_verify_input divisible(enum ddp_dtype dtype, int ranks)
 {
     struct ddp_verify_input in = summable(dtype, ranks);

@@ -32,14 +32,15 @@ struct ddp_verify_exchange {
     float *acc;
     float *expected_sent; /* [size][BLOCK]: the values that each rank must have sent */
     bool *sent;           /* [n], for lists: whether this rank must send the element */
-    uint64_t calls;       /* number of exchanges before this one */
+    uint64_t calls;       /* number of exchanges before the next one to check */
     uint64_t round;       /* number of the step; selects the inputs (verify.h) */
     struct ddp_verify_input input;
     /* Dense inputs are integers times `unit`. `most`: largest magnitude of the integers; -1: no
      * limit. */
     float unit;
     int32_t most;
-    float fine_unit;   /* `rounded`: every second input is a wider integer times fine_unit */
+    float fine_unit;   /* `rounded`: every second element of the input is a wider integer times
+                         * fine_unit */
     bool rounded_sums; /* the inputs are not chosen such that f32 sums are exact */
 };
 
@@ -63,9 +64,9 @@ static void found(struct finding *f, const char *what, size_t element, float exp
         *f = (struct finding){1, element, what, expected, got};
 }
 
-/* Chooses a unit so small that no value exceeds `clip`, and limits the integers if no unit is small
- * enough. The compressor would clip larger values, and the sum would differ from the expected
- * sum. */
+/* Chooses a unit so small that no integer times this unit exceeds `clip`, and limits the integers
+ * if no unit is small enough. A clipped value may have so many bits that its sums must be rounded,
+ * so they could not be checked bit for bit. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -79,8 +80,8 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-/* Number of bits of the integers in every second input of a 16-bit exchange. A 16-bit float has
- * fewer bits, so that a rest is left for the residual. */
+/* Number of bits of the integers in every second element of the input of a 16-bit exchange. A
+ * 16-bit float has fewer bits, so a rest of the integer stays in the residual. */
 #define FINE_BITS 20
 
 /* Chooses fine_unit such that many values exceed the clip, if there is one, but the sum over all
@@ -326,9 +327,10 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
  * rounding in the type in which values are sent. Otherwise it may be off by ranks + 1 roundings.
- * If the number of ranks is not a power of two, an average may be off by as much in two cases:
- * oktopk divides after the sum, and a library may divide f32 values before it. If the sum
- * overflows, or if a value is infinite or NaN, `got` must be infinite or NaN. */
+ * If the number of ranks is not a power of two, the same error is accepted for two averages: oktopk
+ * divides after the sum, and a library may divide f32 values before the sum. If a value is infinite
+ * or NaN, `got` must be infinite or NaN. `got` may also be infinite or NaN if the sum of the
+ * magnitudes exceeds the type. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
                    struct sum sum, float got)
 {
@@ -361,8 +363,9 @@ struct reselection {
         largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
 };
 
-/* Counts this sum in *reselection. Returns whether the second selection took it. A sum of 0 counts
- * as taken if the result is 0. */
+/* Counts `sum` in *reselection. Returns whether the second selection took it, that is, whether the
+ * result `got` must equal it. The result does not show whether a sum of 0 was taken. Such a sum is
+ * only counted in `zeros`, and the function returns whether the result is 0. */
 static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {
@@ -404,7 +407,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         const bool taken = !global || is_reselected(reselection, (float)sum.value, data[i]);
         if (taken ? !is_sum(v, v->expected_sent + j, n, sum, data[i]) : data[i] != 0)
             found(f, "sum", v->first + i, (float)sum.value, data[i]);
-        /* The ranks' values cancelled, so the result does not show whether the sum was taken. */
+        /* The ranks' values cancelled, so the result does not show whether the sum was taken, and
+         * any residual is accepted. */
         bool unknown = global && v->sent[i] && sum.value == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
@@ -585,8 +589,9 @@ static uint64_t hash_of(const float *data, size_t n)
     return lane[0];
 }
 
-/* Finds the first element that differs from rank 0's. Fails on all ranks with a message that names
- * this element. all [size][EXCHANGED]: scratch. Collective. */
+/* Finds an element that differs from rank 0's, in the first range of EXCHANGED elements that has
+ * one. Fails on all ranks with a message that names this element. all [size][EXCHANGED]: scratch.
+ * Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {

@@ -4,13 +4,13 @@
  * none: inputs are the small integers of verify.h. Their sums are exact in any order, so every rank
  * can compute the right result alone.
  *
- * fp16, bf16 and lists: each rank computes the values that it must send (`rounded` and `reference`
- * in compress.h) and the residual that it must then have. The ranks exchange the values that they
- * must have sent. The result must be the sum of these values, and may be rounded only if the sum
- * cannot be exact. The residual must have the computed bits. For 16 bits, every second input is a
- * small integer, so that its sums are exact. The other inputs have more bits than the format, and
- * many exceed the clip, if there is one. For lists, inputs are gradients rounded to few bits
- * (ddp_gradient_round).
+ * fp16, bf16, and compressors that send lists: each rank computes the values that it must send
+ * (`rounded` and `reference` in compress.h) and the residual that it must then have. The ranks
+ * exchange the values that they must have sent. The result must be the sum of these values, and may
+ * be rounded only if the sum cannot be exact. The residual must have the computed bits. For fp16
+ * and bf16, every second element of the input is a small integer, so that its sums are exact. The
+ * other elements have more bits than the 16-bit format, and many exceed the clip, if there is one.
+ * For lists, the inputs are gradients rounded to few bits (ddp_gradient_round).
  *
  * An exchange of a gradient that was not rounded can be verified as well
  * (ddp_verify_exchange_expect_gradient). Its sums may have rounding errors.
@@ -18,8 +18,8 @@
  * oktopk selects a second time, among the sums. Each element of the result must be its sum or zero.
  * No selected sum may be smaller in magnitude than a sum that was left out. Exactly k sums (or all
  * sums that are not 0, if these are fewer) must be selected: on a device in every call, on a CPU in
- * the first and then in every 32nd call. A value whose sum was left out must be back in the
- * residual of the rank that sent it.
+ * the first and then in every 32nd call. In its other calls a CPU may select about k sums. A value
+ * whose sum was left out must be back in the residual of the rank that sent it.
  *
  * The results of all ranks must have the same bits. The caller runs the exchange itself, and calls
  * these functions outside the timed region. */
@@ -48,8 +48,8 @@ int ddp_verify_exchange_draw(struct ddp_verify_exchange *v, uint64_t step, float
                              struct ddp_err *err) DDP_MUST_CHECK;
 /* Announces that data [n] is the input of the next exchange to check. ddp_verify_exchange_draw must
  * have written data since the last check. A residual depends on all earlier exchanges. Therefore
- * every exchange must be announced and checked, in order. After exchanges that were not checked,
- * call ddp_verify_exchange_adopt. */
+ * announce and check all exchanges in order, or call ddp_verify_exchange_adopt after exchanges that
+ * were not checked. */
 void ddp_verify_exchange_expect(struct ddp_verify_exchange *v, const float *data);
 /* Writes an input and announces it. */
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
@@ -70,7 +70,7 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
                               const float *residual, double values_sent,
                               struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks that data [n] has the same bits on all ranks of comm. If not, returns DDP_EDATA on all
- * ranks, and err names the first element that differs from rank 0's. what: name of the data for the
+ * ranks, and err names an element that differs from rank 0's. what: name of the data for the
  * message. Collective. */
 int ddp_verify_same_on_all_ranks(struct ddp_comm *comm, const float *data, size_t n,
                                  const char *what, struct ddp_err *err) DDP_MUST_CHECK;

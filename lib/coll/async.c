@@ -25,8 +25,8 @@
 #include "comm/waiter.h"
 #include "launch/segment.h"
 
-/* Number of polls of a wait before it sleeps. All these polls take less time than going to sleep
- * and waking up. */
+/* Number of polls of a wait before it sleeps. All these polls together take less time than going to
+ * sleep and waking up. */
 #define POLLS_BEFORE_SLEEP 64
 
 struct ddp_async {

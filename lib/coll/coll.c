@@ -48,8 +48,9 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* In place, these collectives work only with algorithm "self", which is for one rank. "self" is
-     * their only algorithm whose `needs` is 0. A barrier has no elements. */
+    /* A collective without calls in place (ddp_coll_has_in_place) works in place only with
+     * algorithm "self", which is for one rank. "self" is its only algorithm whose `needs` is 0. A
+     * barrier has no elements, so shape->count excludes it. */
     if (!ddp_coll_has_in_place(shape->coll) && shape->in_place && shape->count != 0 &&
         alg->needs != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "%s does not work in place", ddp_coll_name(shape->coll));
@@ -72,7 +73,7 @@ int ddp_coll_check_offline(const struct ddp_coll_alg *alg, const struct ddp_back
                            int ranks, const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
     /* For a world on one host, ddp_coll_supports reads only the members that are set here, and
-     * `hosts`, which stays NULL (comm.h). No collective runs on this communicator. */
+     * `hosts` and `state`, which stay NULL (comm.h). No collective runs on this communicator. */
     struct ddp_comm_shm mapped = {.spin = 0};
     const struct ddp_comm comm = {
         .backend = backend,

@@ -129,8 +129,8 @@ static const struct rule rules[] = {
     LAST(DDP_REDUCE, reduce_binomial),
     SHM_ROWS(DDP_ALL_TO_ALL, all_to_all, 128, DDP_SHM_SLOT_BYTES, DDP_SHM_SLOT_BYTES),
     LAST(DDP_ALL_TO_ALL, all_to_all_pairwise),
-    /* In private memory MPI libraries are faster than staged, because they copy each part
-     * once (results/notes/collectives.md). */
+    /* These are not SHM_ROWS: in private memory MPI libraries are faster than staged, because they
+     * copy each part once (results/notes/collectives.md). */
     SELF(DDP_ALL_TO_ALL_V, all_to_all_v),
     ROW(DDP_ALL_TO_ALL_V, OVERSUBSCRIBED, DDP_SHM_SLOT_BYTES, all_to_all_v_flat,
         why_oversubscribed),

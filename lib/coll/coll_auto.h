@@ -1,6 +1,6 @@
 /* The choice of an algorithm by `--algorithm auto`. One table for all collectives chooses the
- * algorithm by message size, number of ranks and memory. ddp_coll_auto (coll.h) uses the table, and
- * `--explain-auto` prints it. */
+ * algorithm by the message size and the properties in struct ddp_auto_query. ddp_coll_auto (coll.h)
+ * uses the table, and `--explain-auto` prints it. */
 #ifndef DDP_COLL_COLL_AUTO_H
 #define DDP_COLL_COLL_AUTO_H
 
@@ -24,7 +24,7 @@ struct ddp_auto_query {
     bool open_mpi; /* the library behind the backend is Open MPI */
     /* True if there are more ranks than cores. A waiting rank then yields its core, so a step takes
      * much longer. Oversubscription affects the choice of the algorithm, but not the order in which
-     * values are summed. */
+     * values are summed, because all algorithms for shared memory sum in rank order. */
     bool oversubscribed;
 };
 /* Appends the rows of the table that apply to `query` as lines of text. A line shows a range of

@@ -6,11 +6,12 @@
  * of a message, so empty messages are not sent. If the receiver combines the arriving data, the
  * sender cuts the data into *fragments*. The receiver combines one fragment, which is still in the
  * cache, while the next fragment is in transit. Other data is one message, except in all-reduce
- * "tree" and "hier" and in all-to-all "pairwise" in place.
+ * "tree" and "hier", in all-to-all "pairwise" in place, and sometimes in gather and scatter
+ * "binomial".
  *
- * coll_cost.c counts the cost of every algorithm that sends messages, except "hier". It calls run()
- * on a communicator that moves no data. Such an algorithm must therefore access arrays only through
- * the functions of this header. */
+ * coll_cost.c counts the cost of every algorithm of coll_list.h that sends messages, except "hier".
+ * It calls run() on a communicator that moves no data. Such an algorithm must therefore access
+ * arrays only through the functions of this header. */
 #ifndef DDP_COLL_COLL_P2P_H
 #define DDP_COLL_COLL_P2P_H
 
@@ -27,8 +28,8 @@ extern "C" {
  * ranks run the same collectives in the same order. */
 #define DDP_COLL_TAG 0x0dd9
 
-/* Largest size of a fragment in bytes, a multiple of every element size. Messages of this size are
- * fast through shared memory. Open MPI is faster with larger messages
+/* Largest size of a fragment in bytes, a multiple of every element size. The size is chosen for
+ * shared memory, although Open MPI is faster with larger messages
  * (results/notes/collectives.md). */
 #define DDP_FRAGMENT_BYTES ((size_t)128 << 10)
 
@@ -58,7 +59,8 @@ int ddp_coll_needs_p2p(const struct ddp_comm *comm, const char *name,
  * points to a double that adds up the bytes of memory traffic. */
 extern const struct ddp_backend ddp_backend_counting;
 
-/* If the communicator has this backend, adds `bytes` to its memory traffic and returns true. */
+/* If the communicator has the counting backend, adds `bytes` to its memory traffic and returns
+ * true. */
 static inline bool ddp_coll_counts(const struct ddp_comm *comm, double bytes)
 {
     if (comm->backend != &ddp_backend_counting)
@@ -94,7 +96,7 @@ static inline int ddp_coll_divisor(const struct ddp_comm *comm, enum ddp_op op)
  * over the ranks may not fit the type of the values. Partial sums of such averages are therefore
  * computed and sent in a wider *accumulator type*: f64 for 32 bits (exact below 2^53) and i32 for 8
  * bits. All other operations and types use the type of the data. The sum of an average of 64-bit
- * integers therefore wraps around.
+ * integers may therefore wrap around.
  *
  * An average of narrow floats (of 16 or 8 bits) over more than 2 ranks divides each input before
  * the first sum, because a partial sum could overflow although the average does not. The division

@@ -5,18 +5,18 @@
  * chunk with its own input. Rank r then holds the complete chunk r. All-gather: in n-1 steps the
  * chunks go around the ring once, and each chunk is one message that is received at its place in
  * recv. All-reduce: the message is cut into n *chunks*. A reduce-scatter of the chunks is followed
- * by an all-gather. No other algorithm for these collectives sends fewer bytes per rank. Source: P.
- * Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC
- * 69 (2009).
+ * by an all-gather. No algorithm that uses only messages sends fewer bytes on its busiest rank.
+ * Source: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations, JPDC 69 (2009).
  *
  * Chunk r is combined in the rank order r+1, r+2, ..., r, and only rank r computes the result of
  * the chunk, so all ranks get the same bits. Narrow floats are rounded once per combine, n-1 times
  * in total. Averages are computed as struct ddp_reduction describes.
  *
  * Cost for S bytes (a chunk has S/n) on n ranks: n-1 steps for each of the two rings. S' is the
- * size of the message in the accumulator type. It equals S except for averages of integers. In the
- * combining ring a rank sends (n-1)/n S' bytes in fragments of DDP_FRAGMENT_BYTES. In the copying
- * ring a rank sends (n-1)/n S bytes in n-1 messages. */
+ * size of the message in the accumulator type. It equals S except for averages of integers of at
+ * most 32 bits. In the combining ring a rank sends (n-1)/n S' bytes in fragments of
+ * DDP_FRAGMENT_BYTES. In the copying ring a rank sends (n-1)/n S bytes in n-1 messages. */
 #include "coll/coll_ring.h"
 
 /* Returns the address where a step stores the partial sum of chunk c. The next step sends this
@@ -85,10 +85,10 @@ int ddp_ring_copy(struct ddp_comm *comm, const struct ddp_chunks *chunks, size_t
 }
 
 /* The layout of scratch. The landing buffers (coll_p2p.h) come first. The partial sums follow. For
- * averages of integers, the partial sums are the whole array in the accumulator type. Otherwise
- * only a reduce-scatter on more than two ranks stores partial sums in scratch, which has room for
- * two chunks. It cannot store them in `send`, because a reduce-scatter must not change the other
- * ranks' chunks of `send`, not even in place. */
+ * averages of integers of at most 32 bits, the partial sums are the whole array in the accumulator
+ * type. Otherwise only a reduce-scatter on more than two ranks stores partial sums in scratch,
+ * which has room for two chunks. It cannot store them in `send`, because a reduce-scatter must not
+ * change the other ranks' chunks of `send`, not even in place. */
 struct layout {
     struct ddp_chunks chunks;
     size_t stride, landing, bytes; /* stride: bytes of the longest chunk */

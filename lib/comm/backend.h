@@ -82,8 +82,8 @@ struct ddp_backend {
     /* Writes the transports and network devices of this rank's connections, such as "tcp/eth0,
      * posix/memory". This member may be NULL. */
     void (*transports)(struct ddp_comm *comm, char *out, size_t out_bytes);
-    /* Returns the number of devices of this host that ranks can use, with one device per rank. This
-     * member is NULL if the backend needs no devices. */
+    /* Returns the number of devices of this host that ranks can use. This member is NULL if the
+     * backend needs no devices. */
     int (*places)(void);
     /* Returns the memory of the first of these devices in bytes, or -1 if unknown. This member may
      * be NULL. */
@@ -97,8 +97,9 @@ struct ddp_backend {
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
-    /* If comm->control is set, ddp_comm_barrier uses that instead. This member is then a barrier by
-     * the backend's library, from which the ranks may return closer together. */
+    /* If comm->control is set, ddp_comm_barrier uses the barrier of comm->control instead. This
+     * member is then a barrier by the backend's library. The ranks may return from it closer
+     * together than from a barrier of comm->control. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,

@@ -30,8 +30,8 @@ int ddp_bootstrap_open(struct ddp_comm *comm, const struct ddp_comm_options *opt
     DDP_TRY(ddp_comm_create(backend, &comm->rank_info, &for_control, &control, err));
     /* ddp_wait_expired calls on_expire before an abort, because the abort may end the process. An
      * abort of the TCP side channel does not end the process. ddp_wait_expired then returns the
-     * error to its caller, which reports the error. on_expire would report the error a second
-     * time. */
+     * error to its caller, which reports the error. on_expire would report the error a second time,
+     * so it is removed. */
     if (backend == &ddp_control_tcp)
         comm->on_expire = NULL;
     comm->control = control;

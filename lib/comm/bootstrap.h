@@ -5,8 +5,8 @@
  * exchange the addresses of UCX workers over the side channel, which then carries aborts.
  *
  * The launcher determines which connection the side channel uses: the shared segment under our own
- * launcher, TCP (control_tcp.h) under torchrun, and MPI under mpiexec and srun. The backend's init
- * and group call these functions. */
+ * launcher, MPI under a launcher with PMI (mpiexec, srun), and TCP (control_tcp.h) under all
+ * others, such as torchrun. The backend's init and group call these functions. */
 #ifndef DDP_COMM_BOOTSTRAP_H
 #define DDP_COMM_BOOTSTRAP_H
 

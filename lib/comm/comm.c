@@ -133,7 +133,7 @@ static int check_group(const struct ddp_comm *parent, const int *ranks, int n, i
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
             return ddp_fail(err, DDP_EUSAGE,
-                            "a group must not include rank %d of a communicator of %d", ranks[i],
+                            "rank %d is not among the %d ranks of the communicator", ranks[i],
                             parent->size);
         if (i > 0 && ranks[i] <= ranks[i - 1])
             return ddp_fail(err, DDP_EUSAGE,
@@ -252,10 +252,10 @@ static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
     return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
-/* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
- * channel, the following two rules apply to the side channel instead of comm. If all ranks share
- * the memory of one host, returns the host's shm communicator, because its waits have a deadline.
- * Otherwise returns comm itself. */
+/* Returns the communicator that carries the barriers and all-gathers of comm. Starts with comm's
+ * side channel if comm has one, else with comm. If all ranks of this communicator share the memory
+ * of one host, returns the host's shm communicator, because its waits have a deadline. Otherwise
+ * returns the communicator itself. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)
@@ -303,7 +303,7 @@ int ddp_comm_agree(struct ddp_comm *comm, int rc, struct ddp_err *err)
     }
     struct verdict *all;
     const int no_memory = DDP_NEW(&all, (size_t)comm->size, err);
-    if (no_memory != 0) /* this rank cannot send its error text without memory */
+    if (no_memory != 0) /* without memory this rank cannot take part, so it ends the run */
         return ddp_comm_abort_if(comm, rc != 0 ? rc : no_memory);
     struct ddp_err lost = DDP_ERR_INIT;
     int result = ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, &lost);

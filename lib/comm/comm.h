@@ -2,9 +2,9 @@
  *
  * The algorithms in lib/coll use this header. Only one thread at a time uses a communicator. A wait
  * ends early if the world is aborted or if the deadline of the wait passes. The call that waits
- * then fails with DDP_ELOST, and all later operations on the communicator fail, too. With MPI the
- * process may end instead. The deadline of a wait is at least timeout_ns after the start of the
- * wait. Only ddp_comm_agree_idle may have no deadline. */
+ * then fails with DDP_ELOST, and all later operations on the communicator fail, too. With MPI, the
+ * process may end before the call returns. The deadline of a wait is at least timeout_ns after the
+ * start of the wait. Only ddp_comm_agree_idle may have no deadline. */
 #ifndef DDP_COMM_COMM_H
 #define DDP_COMM_COMM_H
 
@@ -35,8 +35,8 @@ struct ddp_gpu_options {
     bool share, window, graph, nonblocking;
 };
 
-/* Whether the windows of registered memory are symmetric. DDP_NOT_SYMMETRIC means that NCCL could
- * not make a window, so each rank registered its memory alone. */
+/* The result of making windows of registered memory (ddp_gpu_options.window). DDP_NOT_SYMMETRIC
+ * means that NCCL could not make a window, so each rank registered its memory alone. */
 enum ddp_symmetric { DDP_SYMMETRIC_NONE, DDP_SYMMETRIC, DDP_NOT_SYMMETRIC };
 
 struct ddp_comm_options {
@@ -72,9 +72,10 @@ struct ddp_comm {
      * memory (hosts.h), else NULL. */
     struct ddp_comm_shm *shm;
     struct ddp_hosts *hosts; /* which ranks share a host (hosts.h); may be NULL */
-    /* Set by ddp_comm_find_nic (comm_network.h). `host` is equal for ranks of one host. `nic`
-     * is the network interface of this host, with one of its addresses. Its name is "" before, and
-     * if there is none. */
+    /* Set by ddp_comm_find_nic (comm_network.h). `host` is equal for ranks of one host. `nic` is
+     * the network interface that carries the traffic of this host. In a world of several hosts,
+     * `nic` includes an address of the interface. nic.name is "" before the call, and if no
+     * interface was found. */
     uint64_t host;
     struct ddp_nic_address nic;
     struct ddp_comm *parent; /* NULL for the world */

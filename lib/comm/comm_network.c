@@ -10,8 +10,8 @@
 #include "comm/backend.h"
 #include "comm/hosts.h"
 
-#define ADDRESSES_MAX 12 /* addresses of a host that are sent */
-#define PEERS_MAX     16 /* other hosts to which a host looks for a route */
+#define ADDRESSES_MAX 12 /* largest number of addresses that a rank sends */
+#define PEERS_MAX     16 /* largest number of other hosts whose routes a rank looks up */
 
 /* The addresses of a rank's host. */
 struct place {
@@ -29,8 +29,9 @@ static int find_name(const struct place *own, const char *name)
     return -1;
 }
 
-/* Adds 1 to votes[i] if packets to the host of `peer` leave from the address own[i]. Several
- * addresses of one interface count as the first of them. */
+/* Adds 1 to votes[i] if packets to the host of `peer` leave from own->address[i]. If an interface
+ * has several addresses, the vote goes to its first address, and the interface gets at most one
+ * vote. */
 static void vote(const struct place *own, const struct place *peer, int *votes)
 {
     bool voted[ADDRESSES_MAX] = {false};
@@ -51,8 +52,8 @@ static int64_t speed_of(const char *nic)
     return facts.nic.speed_Mbps;
 }
 
-/* Returns the index of the address whose interface has most votes, or -1. If several have the most
- * votes, the fastest of them wins. */
+/* Returns the index of the address whose interface has the most votes, or -1 if there are no votes.
+ * If several interfaces have the most votes, the fastest of them wins. */
 static int elect(const struct place *own, const int *votes)
 {
     int best = -1;
@@ -67,7 +68,7 @@ static int elect(const struct place *own, const int *votes)
 }
 
 /* Returns the index of the first address of the interface that the backend uses for TCP, or -1.
- * Backend ucx names it among its transports, as in "tcp/eth0". */
+ * Backend ucx names this interface among its transports, as in "tcp/eth0". */
 static int find_transport(struct ddp_comm *world, const struct place *own)
 {
     char text[160] = "", *rest = NULL;
@@ -81,8 +82,9 @@ static int find_transport(struct ddp_comm *world, const struct place *own)
     return found;
 }
 
-/* Chooses among the interfaces of this host. all [size]: the addresses of all ranks. The hosts of
- * the ranks after this one are asked first, so that each host asks other hosts. */
+/* Chooses among the interfaces of this host. all [size]: the addresses of all ranks. Looks up the
+ * routes to at most PEERS_MAX other hosts, beginning with the host of the rank after this one, so
+ * that the ranks of a large job look up routes to different hosts. */
 static void choose(struct ddp_comm *world, const struct place *all)
 {
     const struct place *own = &all[world->rank];

@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-/* Sets world->host and world->nic. With several hosts, the interface is that of a TCP connection of
- * backend ucx. Without such a connection it is the one over which packets to most of the other
- * hosts leave, and the fastest one if there are several. On one host it is the interface of the
- * default route. Groups that are opened afterwards have the same values. Collective. */
+/* Sets world->host and world->nic. In a world of several hosts, the interface is the one that
+ * backend ucx uses for TCP. If ucx does not use TCP, or with another backend, it is the interface
+ * through which packets to the largest number of other hosts leave. If several interfaces have this
+ * number, it is the fastest of them. On one host it is the interface of the default route. Groups
+ * that are opened afterwards have the same values. Collective. */
 int ddp_comm_find_nic(struct ddp_comm *world, struct ddp_err *err) DDP_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 /* Sets the variables that are the same on all ranks. Call this function in the parent of the ranks,
- * so that the record contains them. Tuning variables (NCCL_ALGO, NCCL_PROTO, NCCL_MAX_CTAS) keep a
- * value that the user set. */
+ * so that the record contains the variables. Tuning variables (NCCL_ALGO, NCCL_PROTO,
+ * NCCL_MAX_CTAS) keep a value that the user set. */
 int ddp_gpu_share_all(struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets NCCL_HOSTID, which differs between ranks. Call this function in the rank's process before
  * NCCL is loaded. */

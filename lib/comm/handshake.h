@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Returns `git describe --always --dirty` of this binary, or "unknown". Two builds of one commit
- * with different uncommitted changes have the same name. Loaders of backend modules reject modules
- * of another commit. */
+/* Returns the output of `git describe --always --dirty` at the build of this binary, or "unknown".
+ * Two builds of one commit with different uncommitted changes have the same name. Loaders of
+ * backend modules reject modules of another commit. */
 const char *ddp_build_commit(void);
 /* Returns the version, such as "0.1.0". */
 const char *ddp_build_version(void);

@@ -136,8 +136,8 @@ bool ddp_wait_report(const struct ddp_comm *comm, int peer, char *out, size_t ou
         by = r;
         all.first = comm->flight == &block[r].flight ? &block->flight : &block->progress;
     }
-    /* The report would contain ranks of the segment. In a world of several hosts these numbers
-     * differ from the world ranks, so no report is made. */
+    /* The report would contain rank numbers of the segment. In a world of several hosts these
+     * numbers differ from the world ranks, so no report is made. */
     if (by >= 0 && name_of(segment, segment->ranks - 1) != segment->ranks - 1)
         return false;
     return by >= 0 && ddp_flight_report(&all, by, peer, out, out_bytes);

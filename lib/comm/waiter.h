@@ -60,8 +60,8 @@ static inline int ddp_wait_check(const struct ddp_comm *comm, struct ddp_err *er
 }
 /* Ends a wait whose deadline passed. Aborts the run and blames rank `peer` (-1: no rank). If the
  * communicator has a segment, `peer` is a rank of the segment. Otherwise it is a world rank.
- * Returns DDP_ELOST. The message contains the report of ddp_wait_report. If there is no report, the
- * message contains this rank's operation instead. */
+ * Returns DDP_ELOST. The message contains the report of ddp_wait_report. If there is no report, or
+ * if `peer` is -1, the message contains this rank's operation instead. */
 int ddp_wait_expired(struct ddp_comm *comm, int peer, struct ddp_err *err);
 
 #ifdef __cplusplus

@@ -16,7 +16,8 @@ double ddp_compress_f16_limit(double scale)
 {
     /* Rounding to f16 increases a value by at most this factor. Each of the P values is rounded
      * once. The partial sum that contains the value is rounded at most P - 2 times before the last
-     * addition. */
+     * addition. Before this addition a value has therefore grown by at most `rounding`^(P - 1),
+     * where P is 1 / scale. */
     const double rounding = 1 + 0x1p-11;
     return F16_LARGEST * scale * pow(rounding, 1 - 1 / scale);
 }

@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "compress/comp_impl.h"
 
-/* Number of bits in a digit of a magnitude. One pass examines one digit. */
+/* largest_magnitude() treats the 32 bits of a magnitude as a number in base 256. DIGIT is the
+ * number of bits in one digit, and BUCKETS is the number of values of a digit. */
 #define DIGIT   8
 #define BUCKETS (1u << DIGIT)
 
@@ -19,10 +20,11 @@ static uint32_t magnitude_of(float x)
     return bits & 0x7fffffffu;
 }
 
-/* Returns the k-th largest magnitude of `x` [n]. Each pass finds one digit of the result, the
- * highest digit first. The pass counts how often each value of this digit occurs in the elements
- * whose higher digits equal the digits that were found before. Sets *equal to the number of
- * elements among the k largest that have exactly the returned magnitude. k must be from 1 to n. */
+/* Returns the k-th largest magnitude of `x` [n]. Each pass over `x` finds one digit of the result,
+ * the highest digit first. The pass counts how often each value of this digit occurs in the
+ * elements whose higher digits equal the digits that were found before. Sets *equal to the number
+ * of elements among the k largest that have exactly the returned magnitude. k must be from 1 to n.
+ */
 static uint32_t largest_magnitude(const float *x, size_t n, size_t k, size_t *equal)
 {
     uint32_t found = 0;

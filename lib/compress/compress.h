@@ -53,7 +53,7 @@ struct ddp_compress_list {
 struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
-    const float *in; /* [n]; must not overlap an output, except that `none` allows dense == in */
+    const float *in; /* [n]; must not overlap an output, but compressor "none" allows dense == in */
     /* [n], or NULL for no error feedback. The residual of a sparse compressor has the unit of the
      * input. The residual of the other compressors is already multiplied by `scale`. */
     float *residual;
@@ -145,11 +145,12 @@ bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback 
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *
- * Compressors that select entries (fuses_feedback) update the residual themselves. Before scaling,
- * sent + new residual is then equal to in + old residual, bit for bit. The residual of SUM and BLOCKS
- * is computed in f32. For 16 bits it is exact unless the value overflowed, became subnormal or was
- * clipped by a large amount. A residual that is not finite becomes 0. Sources: F. Seide et al.,
- * 1-bit SGD, Interspeech 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
+ * If fuses_feedback is set, encode() updates the residual itself. For a compressor that selects
+ * entries, the sent values before their multiplication by `scale` plus the new residual are then
+ * equal to in + old residual, bit for bit. The residual of SUM and BLOCKS is computed in f32. For
+ * 16 bits it is exact unless the value overflowed, became subnormal or was clipped by a large
+ * amount. A residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
+ * 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
 void ddp_feedback_encode(struct ddp_encode *e);
 
 /* An entry of a list from which the user chooses by NAME or NAME:ARG. */

@@ -1,8 +1,9 @@
 /* The device interface: memory and the arithmetic that gradient exchange needs, on a processor or
  * an accelerator.
  *
- * Each rank chooses its device once. copy, fill and reduce return no error. A device does not
- * communicate. */
+ * Each rank chooses its device once. `copy`, `copy_nt`, `fill` and `reduce` return no error. After
+ * a failure on a GPU, the next query or wait of a stream in the same thread returns the error. A
+ * device does not communicate. */
 #ifndef DDP_DEVICE_DEVICE_H
 #define DDP_DEVICE_DEVICE_H
 
@@ -18,7 +19,7 @@ extern "C" {
 #endif
 
 /* Maximum number of sources of one reduce call, and maximum number of destinations. A shared-memory
- * group has at most this many ranks. */
+ * group has at most this many ranks, so one call can reduce the inputs of all its ranks. */
 #define DDP_REDUCE_MAX 256
 
 /* The arguments of one reduce call. The call combines src[0] to src[src_count-1] element by
@@ -27,11 +28,11 @@ extern "C" {
  *
  * Floats of 16 and 8 bits are combined in f32 and rounded to nearest even once, at the end of the
  * call. Results that exceed the range become infinite, or NaN in fp8-e4m3, which has no infinity.
- * Sums and products of integers wrap around. With divisor > 1 the sum is exact, except that sums of
- * 64-bit integers wrap around. Every NaN result is the canonical quiet NaN: its sign is 0, and the
- * quiet bit is the only mantissa bit that is set (fp8-e4m3: all bits but the sign are set). If the
- * sources of min or max contain -0 and 0, the order of the sources decides which of the two is
- * returned. */
+ * Sums and products of integers wrap around. With divisor > 1, however, only sums of 64-bit
+ * integers wrap around, and sums of narrower integers are exact. Every NaN result is the canonical
+ * quiet NaN: its sign is 0, and the quiet bit is the only mantissa bit that is set (fp8-e4m3: all
+ * bits but the sign are set). If the sources of min or max contain -0 and 0, the order of the
+ * sources decides which of the two is returned. */
 struct ddp_reduce {
     /* Arrays [count]. Each array receives the result. A destination may be one of the sources. No
      * two arrays overlap partly. */
@@ -41,11 +42,11 @@ struct ddp_reduce {
     int src_count;          /* 1 to DDP_REDUCE_MAX */
     size_t count;           /* elements of each array */
     enum ddp_dtype dtype;
-    enum ddp_op op; /* DDP_AVG is summed like DDP_SUM */
+    enum ddp_op op; /* DDP_AVG has the same effect as DDP_SUM: only `divisor` divides */
     /* The combined value is divided by this number. 1 means no division. Other divisors are allowed
      * for SUM and AVG only, and must be below 2^24. Integer quotients are truncated toward zero and
-     * must fit the type. If the divisor is a power of two, floats are multiplied by 1/divisor. The
-     * bits are the same. */
+     * must fit the type. If the divisor is a power of two, floats are multiplied by 1/divisor,
+     * which gives the same bits as the division. */
     int divisor;
     int remote; /* hint: index of the source that is most likely in another core's cache */
 };
@@ -68,11 +69,11 @@ struct ddp_device_info {
 struct ddp_device {
     const char *name;    /* "cpu", "cuda" */
     const char *summary; /* one line for `ddpbench list` */
-    const char *library; /* library of this build ("CUDA 13.0"); NULL: none, or not built */
+    const char *library; /* needed library, such as "CUDA 13.0"; NULL: none, or device not built */
     /* Returns 0 if the device can be used. If the device is not built or not usable on this
      * machine, stores the reason in err and returns a negative code. Probing starts the driver of
-     * an accelerator. A driver that the parent has started does not work in a child process after
-     * fork() (device/stream.h). */
+     * an accelerator. The driver then does not work in child processes, so a process must not probe
+     * before it forks ranks (device/stream.h). */
     int (*probe)(struct ddp_err *err);
     /* Returns the number of devices of this kind, 0 if none is usable. */
     int (*count)(void);

@@ -57,8 +57,9 @@ DDP_BOTH uint16_t ddp_half_narrow(float x, enum ddp_dtype type)
 }
 
 /* Converts an 8-bit float to f32 exactly. A NaN becomes quiet and keeps its sign. fp8-e5m2 is the
- * upper half of an f16. fp8-e4m3 has the fields of an f16 whose exponent is less by 8. Its only NaN
- * has all bits but the sign set, and it has no infinity. */
+ * upper half of an f16. fp8-e4m3 has the fields of an f16 whose exponent is less by 8, so the f16
+ * is multiplied by 2^8. The only NaN of fp8-e4m3 has all bits but the sign set. fp8-e4m3 has no
+ * infinity. */
 DDP_BOTH float ddp_fp8_widen(uint8_t c, enum ddp_dtype type)
 {
     if ((c & 0x7f) > (type == DDP_FP8_E4M3 ? 0x7e : 0x7c))
@@ -117,7 +118,8 @@ DDP_BOTH float ddp_narrow_left(float x, uint16_t wire, enum ddp_dtype type)
     return ddp_f32_magnitude(left) < 0x7f800000 ? left : 0.0f;
 }
 
-/* Returns x * factor, rounded once. A NaN becomes canonical. */
+/* Returns x * factor. The product is computed in double and then rounded to f32. A NaN becomes
+ * canonical. */
 DDP_BOTH float ddp_scaled(float x, double factor)
 {
     return ddp_f32_canonical((float)(x * factor));

@@ -11,10 +11,11 @@
 
 /* The inputs, as integers.
  *
- * Each block of elements has a seed, a hash of the rank, the number of the block and the round. An
- * element is a scrambled term of the Weyl sequence that starts at this seed. Elements differ
- * between ranks, positions and rounds, except by chance. Verification therefore detects an array at
- * a wrong position or from a wrong rank, unless the array has only a few elements. */
+ * Each block of elements has a seed. The seed is a hash of the rank, the number of the block and
+ * the round. An element is a scrambled term of the Weyl sequence that starts at the seed of its
+ * block. Elements differ between ranks, positions and rounds, except by chance. Verification
+ * therefore detects an array at a wrong position or from a wrong rank, unless the array has only a
+ * few elements. */
 /* Elements per block. The arrays of one verification (struct job of verify.c) take 32 KiB, so that
  * they stay in the first-level or second-level cache. */
 #define DDP_VERIFY_BLOCK 1024
@@ -30,16 +31,16 @@ enum ddp_verify_range {
 struct ddp_verify_input {
     enum ddp_verify_range range;
     int bits;
-    /* Number of active ranks. For POWERS, these may have a 2 or -2 in a block. For the other
-     * ranges, only the active ranks have a value other than 0 at an element; the index and the
-     * round decide which ranks are active. */
+    /* Number of active ranks. For POWERS, only the active ranks of a block have elements 2 and -2.
+     * For the other ranges, the index of an element and the round decide which ranks are active at
+     * this element. The element of every other rank is 0. */
     int active;
     int ranks;
     /* All values are multiples of this factor. The factor is 1, except for averages of floats of 16
      * and 8 bits, for which it can make the division exact. */
     int32_t factor;
-    /* An element is a value times this number. It is 1, except for integers with more than 31
-     * bits, where it makes the elements fill all bits of the type. */
+    /* An element is a value times this number. For u32, i64 and u64 and all operations except the
+     * product, the scale makes the elements fill all bits of the type. Otherwise it is 1. */
     int64_t scale;
 };
 
@@ -52,7 +53,7 @@ struct ddp_expected {
     int src;
 };
 
-/* ddp_mix64 of base/rng.h. */
+/* The same function as ddp_mix64 of base/rng.h, but for both compilers. */
 DDP_BOTH uint64_t ddp_input_mix(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
@@ -61,8 +62,8 @@ DDP_BOTH uint64_t ddp_input_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Returns whether the rank is active. turn is the index of the element, or for POWERS the number of
- * the block, plus the round. */
+/* Returns whether the rank is active. `turn` is the round plus the index of the element. For
+ * POWERS, it is the round plus the number of the block. */
 DDP_BOTH int ddp_input_active(const struct ddp_verify_input *in, int rank, uint64_t turn)
 {
     return ((uint64_t)rank + turn) % (uint64_t)in->ranks < (uint64_t)in->active;

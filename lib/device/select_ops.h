@@ -1,6 +1,7 @@
 /* The logic of device cuda's selection kernels without the cooperation of threads, so that a CPU
- * can run it block by block (tests/unit/test_select_tile.c, test_radix_rank.c). It has two parts:
- * selection in index order, and the search for the rank-th largest magnitude. */
+ * can run it block by block (tests/unit/test_select_tile.c, test_radix_rank.c). It has three parts:
+ * selection in index order, the search for the rank-th largest magnitude, and the positions of a
+ * sample. */
 #ifndef DDP_DEVICE_SELECT_OPS_H
 #define DDP_DEVICE_SELECT_OPS_H
 
@@ -296,8 +297,9 @@ DDP_BOTH uint32_t ddp_radix_group(const uint32_t *bins, int group)
     return sum;
 }
 
-/* Returns the state after a pass. groups [BINS / GROUP] holds the sums of the groups of bins
- * [BINS]. r.rank is at least 1 and at most the number of values counted. */
+/* Returns the state after a pass. bins [DDP_RADIX_BINS] holds the counts of the pass. groups
+ * [DDP_RADIX_BINS / DDP_RADIX_GROUP] holds the sum of each group of bins. r.rank is at least 1 and
+ * at most the number of values counted. */
 DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uint32_t *bins,
                                          const uint32_t *groups)
 {
@@ -342,7 +344,8 @@ static inline struct ddp_sample_plan ddp_sample_plan_of(uint32_t n, uint32_t k)
     return plan;
 }
 
-/* Returns the index of the first element of line `line` of the sample. n >= DDP_SAMPLE. */
+/* Returns the index in the array [n] of the first element of the sample's line `line`. n >=
+ * DDP_SAMPLE. */
 DDP_BOTH uint32_t ddp_sample_at(uint32_t n, uint32_t line)
 {
     const uint32_t lines = n / DDP_SAMPLE_LINE, taken = DDP_SAMPLE / DDP_SAMPLE_LINE;

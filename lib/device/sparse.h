@@ -32,7 +32,7 @@ struct ddp_sparse {
 
 /* One pass of selection with error feedback:
  *   acc[i] = in[i] + residual[i]
- * Each selected entry (i, acc[i]) is appended to out, in index order, and residual[i] becomes +0.
+ * Each selected entry (i, acc[i]) is stored in `out`, in index order, and residual[i] becomes +0.
  * Every other residual[i] becomes acc[i]. Therefore each acc[i] is either sent or kept, without
  * rounding. */
 struct ddp_select {
@@ -61,9 +61,9 @@ struct ddp_grad_kernels {
     void (*widen)(float *dst, const void *src, size_t n, enum ddp_dtype from);
     /* dst[i] += (float) src[i]. Moves 10n bytes. */
     void (*widen_add)(float *dst, const void *src, size_t n, enum ddp_dtype from);
-    /* Computes the error of the 16-bit encoding: residual[i] = in[i] - (float) wire[i], where wire
-     * is `in` narrowed. A difference that is not finite becomes +0. residual may be the same array
-     * as in. */
+    /* Computes the error of the 16-bit encoding: residual[i] = in[i] - (float) wire[i], where
+     * `wire` is `in` narrowed. A difference that is not finite becomes +0. `residual` and `in` may
+     * be the same array. */
     void (*narrow_residual)(float *residual, const float *in, const void *wire, size_t n,
                             enum ddp_dtype type);
 
@@ -74,7 +74,7 @@ struct ddp_grad_kernels {
 
     /* Selects every acc with !(|acc| < threshold), which includes NaN and inf. Sets s->out.count to
      * the number k of selected values and returns k. threshold >= 0. Moves 12n + 8k bytes if both
-     * in and residual are given. */
+     * `in` and `residual` are given. */
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
      * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
@@ -90,9 +90,9 @@ struct ddp_grad_kernels {
     void (*scatter)(float *dst, const struct ddp_sparse *s);
     /* dst[index] = 0 for every index. */
     void (*scatter_zero)(float *dst, const uint32_t *index, size_t count);
-    /* out = a + b, index-sorted. The values of equal indices are added, a's value first. out has
-     * room for a.count + b.count entries and overlaps neither list. Entries that cancel to zero
-     * stay in the list. */
+    /* out = a + b, index-sorted. The values of equal indices are added, a's value first. `out` has
+     * room for a.count + b.count entries and overlaps neither `a` nor `b`. Entries that cancel to
+     * zero stay in the list. */
     void (*merge)(struct ddp_sparse *out, const struct ddp_sparse *a, const struct ddp_sparse *b);
 
     /* g = grad + wd * p; v = momentum * v + g; p -= lr * v. Arrays [n]. Moves 20n bytes. */

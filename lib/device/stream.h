@@ -42,8 +42,8 @@ struct ddp_stream_ops {
     /* Returns the device library's own stream handle (cudaStream_t), or NULL on the CPU. */
     void *(*native)(struct ddp_stream *s);
 
-    /* Copies bytes. dst and src are device or host memory. Host memory must come from host_alloc
-     * for the copy to be asynchronous. The caller must not touch the buffers until the stream has
+    /* Copies bytes. dst and src are device or host memory. The copy is asynchronous only if all
+     * host memory comes from host_alloc. The caller must not touch the buffers until the stream has
      * completed the copy. */
     void (*copy)(struct ddp_stream *s, void *dst, const void *src, size_t bytes);
     void (*fill)(struct ddp_stream *s, void *dst, unsigned char byte, size_t bytes);
@@ -72,10 +72,10 @@ struct ddp_stream_ops {
     void (*hold)(struct ddp_stream *s);
     void (*release)(struct ddp_stream *s);
 
-    /* The device does not execute work that is put on s between capture_begin and capture_end. It
-     * records this work in a graph, and graph_launch executes the graph with one call.
-     * capture_begin returns DDP_EUNAVAIL on devices without graphs (the CPU). A failed capture
-     * creates no graph. */
+    /* The device does not execute work that is put on s between capture_begin and capture_end.
+     * Instead, the work is recorded in a graph, and graph_launch executes the graph with one call.
+     * On the CPU, which has no graphs, capture_begin returns DDP_EUNAVAIL. A failed capture creates
+     * no graph. */
     int (*capture_begin)(struct ddp_stream *s, struct ddp_err *err) DDP_MUST_CHECK;
     int (*capture_end)(struct ddp_stream *s, struct ddp_graph **out,
                        struct ddp_err *err) DDP_MUST_CHECK;

@@ -1,12 +1,12 @@
 /* Kernels on a stream: those of device/sparse.h, the reduction, and a few that the sync strategies
- * need. The lengths of lists stay on the device, so that the host need not wait between two
- * kernels.
+ * and the verification need. The lengths of lists stay on the device, so that the host need not
+ * wait between two kernels.
  *
  * Callers reach the kernels through struct ddp_device (member `stream_kernels`). All arrays are
  * device memory, except the arrays of pointers in struct ddp_reduce, which are read during the
  * call. The results have the same bits as those of device/sparse.h and ddp_device.reduce. Arrays
- * have fewer than 2^31 elements. The functions do not wait and do not allocate. The caller passes
- * scratch memory to select and merge. */
+ * have fewer than 2^31 elements, except those of write_expected and count_wrong. The functions do
+ * not wait and do not allocate. The caller passes scratch memory to select and merge. */
 #ifndef DDP_DEVICE_STREAM_KERNELS_H
 #define DDP_DEVICE_STREAM_KERNELS_H
 
@@ -32,9 +32,9 @@ struct ddp_expected; /* device/input_ops.h */
 /* Number of different values of a digit that count_digits counts. */
 #define DDP_DIGITS 16
 
-/* The arguments of a selection, as in struct ddp_select, except that out may be shorter than n. The
- * first out.capacity selected entries are sent. The other selected entries stay in the residual, or
- * are lost if there is no residual. */
+/* The arguments of a selection, as in struct ddp_select, except that out.capacity may be less than
+ * the number of selected entries. Then the first out.capacity of them are stored in `out`. The
+ * other selected entries stay in the residual, or are lost if there is no residual. */
 struct ddp_stream_select {
     const float *in;
     float *residual;
@@ -78,7 +78,7 @@ struct ddp_stream_kernels {
     void (*adam)(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a);
 
-    /* a[i] = a[i] * factor, rounded once. */
+    /* a[i] = (float) (a[i] * factor). The product is computed in double. */
     void (*scale)(struct ddp_stream *s, float *a, size_t n, double factor);
     /* Like widen, but also counts overflows. Adds to *overflows the number of elements whose src is
      * not finite, although their dst is finite on entry. */
@@ -87,8 +87,8 @@ struct ddp_stream_kernels {
     /* *sum += *count. */
     void (*add_count)(struct ddp_stream *s, uint64_t *sum, const uint32_t *count);
 
-    /* Sets before[i] to the number of entries of the list whose index is below bound[i]. Both
-     * arrays [bounds] may be memory of host_alloc. */
+    /* Sets before[i] to the number of entries of the list whose index is below bound[i]. The arrays
+     * bound [bounds] and before [bounds] may also be memory of host_alloc. */
     void (*split)(struct ddp_stream *s, const struct ddp_stream_list *list, const uint32_t *bound,
                   size_t bounds, uint32_t *before);
     /* Adds 1 to count[d] for each value that is not 0 and whose magnitude m (device/sparse.h)
@@ -97,8 +97,7 @@ struct ddp_stream_kernels {
     void (*count_digits)(struct ddp_stream *s, const float *value, size_t n, uint32_t prefix,
                          int shift, uint32_t count[DDP_DIGITS]);
 
-    /* Writes elements [first, first + count) of the array that *e describes to dst [count]. The
-     * arrays of these two functions may have 2^31 elements or more. */
+    /* Writes elements [first, first + count) of the array that *e describes to dst [count]. */
     void (*write_expected)(struct ddp_stream *s, void *dst, const struct ddp_expected *e,
                            size_t first, size_t count);
     /* Adds to *wrong the number of elements of data [count] that differ from elements [first, first

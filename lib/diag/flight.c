@@ -71,8 +71,8 @@ bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight
     op->group = atomic_load_explicit(&e->group, memory_order_relaxed);
     op->seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
     op->ranks = atomic_load_explicit(&e->ranks, memory_order_relaxed);
-    /* Check whether the entry was overwritten during the read. Operation index + DEPTH uses the
-     * same entry. */
+    /* Check whether the entry may have been overwritten during the read. Operation index + DEPTH is
+     * stored in the same entry, from the time at which `entered` is index + DEPTH. */
     uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
     return index < entered && entered - index < DDP_FLIGHT_DEPTH;
 }

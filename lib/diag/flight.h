@@ -26,8 +26,8 @@ enum ddp_flight_state { DDP_FLIGHT_IDLE, DDP_FLIGHT_ENTERED, DDP_FLIGHT_DONE, DD
 struct ddp_flight_op {
     unsigned what, dtype; /* what: enum ddp_coll, or DDP_FLIGHT_SEND and up */
     /* group: id of the communicator (comm.h), 0 for the world. seq: number of the operation on
-     * the communicator. It is the same on all ranks of the communicator, so that recorders can be
-     * compared. Collectives are counted apart from other operations (exchange, alloc).
+     * the communicator. This number is the same on all ranks of the communicator, so that recorders
+     * can be compared. Collectives are counted apart from other operations (exchange, alloc).
      * DDP_FLIGHT_NO_SEQ: the operation concerns only this rank. */
     uint64_t bytes, group, seq;
     int ranks; /* ranks of the communicator */

@@ -1,9 +1,12 @@
 /* Compares all ranks at one operation, which is the newest operation of the rank that reports. The
  * group and the sequence number identify this operation. Each rank has one of five states (enum
- * standing). OUTSIDE: not known to be in the group. NEVER: has not entered the operation. OTHER:
- * has entered another operation, or one of another size or type, under the same number. The ranks
- * then run different programs. INSIDE: is in the operation, or failed in it. LEFT: has left the
- * operation. */
+ * standing):
+ *   OUTSIDE  the rank is not known to be in the group
+ *   NEVER    the rank has not entered the operation
+ *   OTHER    the rank has entered another operation, or one of another size or type, under the same
+ *            sequence number; this happens if the ranks run different programs
+ *   INSIDE   the rank is in the operation, or failed in it
+ *   LEFT     the rank has left the operation */
 #include "diag/flight_report.h"
 
 #include "base/coll_kind.h"

@@ -12,7 +12,7 @@ struct bucket {
     void *state;                      /* Owned by the method. NULL until opened. */
     int64_t took_ns;                  /* Duration of the last exchange. */
     struct ddp_async_request request; /* With a progress thread. */
-    /* With a progress thread on a device, and if the buckets are ordered: occurs when the gradients
+    /* With a progress thread on a device, or if the buckets are ordered: occurs when the gradients
      * of the bucket are computed. */
     struct ddp_event *full;
     struct ddp_event *begun, *ended; /* If ordered: begin and end of the exchange. */
@@ -279,7 +279,8 @@ int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err)
 }
 
 /* Adds the times of a step, whose exchanges are complete. The last bucket may be exchanged before
- * the backward pass ends, because later gradients may be empty. */
+ * the backward pass ends, because later gradients may be empty. The negative time between the two
+ * events then counts as 0. */
 static int add_times(struct ddp_buckets *b, struct ddp_err *err)
 {
     const struct ddp_stream_ops *streams = b->setup.device->streams;

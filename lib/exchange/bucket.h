@@ -14,9 +14,10 @@
  * thread, the methods put their work on a second stream, which waits until the compute stream has
  * computed the bucket.
  *
- * With the member `ordered` of the setup, events order the two streams and the host does not wait
- * for a bucket: the second stream is the communicator's stream (ddp_comm_stream), no progress
- * thread is needed, and the host waits once per step. */
+ * With the member `ordered` of the setup, the host does not wait for single buckets and needs no
+ * progress thread. The second stream is then the communicator's stream (ddp_comm_stream). For each
+ * bucket this stream waits for an event that the compute stream records after the gradients of the
+ * bucket. The host waits once per step. */
 #ifndef DDP_EXCHANGE_BUCKET_H
 #define DDP_EXCHANGE_BUCKET_H
 
@@ -93,8 +94,9 @@ int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DD
  * caller. */
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
 /* With `ordered`, waits up to the deadline until the exchanges of the last step are complete. The
- * first ddp_buckets_ready of a step does the same. Without `ordered` there is nothing to wait for.
- * Call this function before a wait for the compute stream, because that wait has no deadline. */
+ * start of the first bucket of a step does the same. Without `ordered` there is nothing to wait
+ * for. Call this function before a wait for the compute stream, because that wait has no
+ * deadline. */
 int ddp_buckets_settle(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns sums since create. exchange_ns: duration of the exchanges. exposed_ns: time that the
  * caller waited for the exchanges. With `ordered`, both are times by the device's clock, and

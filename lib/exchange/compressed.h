@@ -9,8 +9,9 @@
  * device. The other elements are 0. Compressors that quantise blocks also quantise the sums. The
  * result is bit-identical on all ranks. The three phases are timed separately. Encode is the
  * compressor with error feedback. Exchange is everything that needs the other ranks, including the
- * summation of sparse lists into data and of quantised blocks. Decode is the conversion back from
- * 16 bits or from blocks. */
+ * summation of quantised blocks. Decode is the conversion back from 16 bits or from blocks. In host
+ * memory, exchange includes the summation of sparse lists into `data`. On a device, the last part
+ * of this summation belongs to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 

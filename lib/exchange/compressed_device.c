@@ -2,7 +2,7 @@
  *
  * 16-bit compressors convert the bucket, all-reduce it and convert it back. `none` all-reduces in
  * place. Sparse compressors send lists of indices and values, 8 bytes per entry. Every element is
- * summed in rank order:
+ * summed in rank order. Lists are exchanged in one of three ways:
  *
  * 1. top-K: all lists have the same length, so one all-gather exchanges them. A global top-K
  * (oktopk) on at most two ranks uses the same all-gather. Each rank then selects the k largest sums
@@ -377,7 +377,7 @@ static void decode(struct ddp_device_exchange *x)
         choose(x);
 }
 
-/* Prepares sum_round for lists that all have `capacity` entries. */
+/* Prepares ddp_device_lists_sum for lists that all have `capacity` entries. */
 static void note_gathered(struct ddp_device_exchange *x)
 {
     x->first_block = 0;

@@ -34,8 +34,8 @@ struct ddp_device_words {
     uint32_t *got;     /* [P * DDP_LIST_WORDS]: the words that arrived */
     uint32_t *given;   /* [P]: words to send */
     uint32_t *current; /* [P]: the length of each rank's list in the current round */
-    uint32_t *bound;   /* [larger of P and DDP_LIST_BLOCKS]: bounds of split */
-    uint32_t *before;  /* [larger of P and DDP_LIST_BLOCKS]: results of split */
+    uint32_t *bound;   /* [larger of P and DDP_LIST_BLOCKS]: bounds for the kernel `split` */
+    uint32_t *before;  /* [larger of P and DDP_LIST_BLOCKS]: results of the kernel `split` */
 };
 
 /* The entries of this rank's list that this rank sends to another rank in the current round. */

@@ -11,9 +11,10 @@
 /* Number of bits of a magnitude that one round of the selection handles. */
 #define DIGIT_BITS 4
 
-/* Sends `words` words to every rank and receives as many. If `same` is set, all ranks get out
- * [words]. Otherwise rank r gets the words from out [r * words] on. Stores the words that rank r
- * has sent from x->host->got [r * words] on. Waits for the stream. Collective. */
+/* Sends `words` words to every other rank, and receives as many from it. If `same` is set, all
+ * ranks get the first `words` words of x->out. Otherwise rank r gets the words from x->out[r *
+ * words] on. The words of rank r are stored in x->host->got, from index r * words on. Waits for the
+ * stream. Collective. */
 static int exchange_words(struct ddp_device_exchange *x, size_t words, bool same,
                           struct ddp_err *err)
 {
@@ -325,8 +326,9 @@ static size_t sums_bytes(const struct ddp_device_exchange *x, int rank)
     return x->host->current[rank] * (sizeof(uint32_t) + sizeof(float));
 }
 
-/* Sends the selected sums of all ranks to all ranks. If the ranks have very different numbers of
- * sums, the lists go around a ring. Otherwise each rank sends its list to all others at once. */
+/* Sends the selected sums of all ranks to all ranks. If `at_once` is set, each rank sends its list
+ * to all other ranks at once. Otherwise the lists go around a ring, in which a rank with many sums
+ * sends them only once. */
 static int gather_sums(struct ddp_device_exchange *x, bool at_once, struct ddp_err *err)
 {
     struct ddp_comm *comm = x->base.setup.comm;

@@ -139,7 +139,8 @@ struct ddp_call {
     struct ddp_group *group;
     /* division: average instead of sum (integer averages are truncated). each: run one collective
      * per array (nnabla's inplace=True). If `each` is false, one collective processes all arrays of
-     * a dtype. If these arrays are not adjacent, they are packed into one buffer. */
+     * a dtype. If these arrays are not adjacent, or lie at different offsets of registered memory
+     * on the ranks, they are packed into one buffer. */
     bool division, each;
 };
 

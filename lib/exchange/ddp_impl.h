@@ -18,9 +18,9 @@ extern "C" {
 
 #define DDP_GROUP_NAME_MAX 63
 
-/* First statement of every public function that can fail. Replaces a NULL err by the address of a
- * local struct, because internal functions use `return ddp_hint(err, ...)`, which reads the code
- * from err. */
+/* First statement of every public function that can fail, or of the internal function that gets its
+ * err. Replaces a NULL err by the address of a local struct, because internal functions use `return
+ * ddp_hint(err, ...)`, which reads the code from err. */
 #define DDP_OWN_ERR(err)                                                                           \
     struct ddp_err own_err_ = DDP_ERR_INIT;                                                        \
     err = (err) != NULL ? (err) : &own_err_

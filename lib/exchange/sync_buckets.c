@@ -6,8 +6,9 @@
  *
  * Compressors: each bucket is one ddp_compressed (compressed.h). The option --feedback switches
  * error feedback on or off. The default of the option depends on the compressor. The gradients are
- * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. Therefore a threshold means
- * the same as in Apache SINGA. 16-bit values are divided before the sum. topk and oktopk select
+ * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. A threshold or a clip is
+ * therefore compared with the mean gradient over a rank's own images, as in Apache SINGA, if all
+ * ranks have equally many images. 16-bit values are divided before the sum. topk and oktopk select
  * within a bucket. */
 #include <stdlib.h>
 
@@ -52,8 +53,9 @@ static void destroy(struct ddp_sync *s)
     free(s);
 }
 
-/* Returns whether the exchange of a bucket can be put on a stream without a wait. The host waits
- * for the lengths of sparse lists, and groups of ranks per host have streams of their own. */
+/* Returns whether the exchange of a bucket can be put on a stream without a wait. This is not
+ * possible in two cases: the host must wait for the lengths of sparse lists, and groups of ranks
+ * per host have streams of their own. */
 static bool puts_only(const struct ddp_sync *s)
 {
     return s->how != NULL ? !s->how->needs_hosts : s->spec.compressor->combine == DDP_COMBINE_SUM;

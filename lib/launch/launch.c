@@ -30,7 +30,7 @@
 const char *const ddp_launch_names[] = {
     [DDP_LAUNCH_PROCESSES] = "processes", [DDP_LAUNCH_THREADS] = "threads", NULL};
 
-/* Exit handlers of coverage and leak checkers; NULL if these are not linked. Ranks call the
+/* Exit handlers of coverage and leak checkers; NULL if the checkers are not linked. Ranks call the
  * handlers themselves, because ranks end with _exit, which does not call exit handlers. Ranks do
  * not use exit, because it would write the contents of the stdio buffers that fork copied from the
  * parent. */

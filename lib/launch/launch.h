@@ -72,28 +72,29 @@ struct ddp_launch_job {
     struct ddp_launch_run **running;
 };
 
-/* Returns whether a waiting on_message handler should give up, because a signal came or a rank was
- * lost. If it returns true, the run ends with that signal or that loss as the cause, whatever the
- * handler returns. */
+/* Returns whether a waiting on_message handler should give up, because a signal came, or because a
+ * rank was lost or failed. If this function returns true, the run ends with this signal, loss or
+ * failure as the cause, whatever the handler returns. */
 bool ddp_launch_should_stop(struct ddp_launch_run *run);
 
 struct ddp_launch_outcome {
-    int code;               /* 0, or the code that all ranks end with */
+    int code;               /* 0, or the error code of the first failure */
     int rank, signal;       /* first failed rank (-1: none), and its signal (0: none) */
     char report_text[1024]; /* one line about the failure */
 };
 
-/* Runs the job to its end. Fails if a rank could not be started. Otherwise succeeds, even if ranks
- * failed later. In this case *outcome is the result, and *err holds the error of the first rank
- * that failed. */
+/* Runs the job to its end. Fails if the run could not be set up or a rank could not be started.
+ * Otherwise succeeds, even if the run failed later. In this case *outcome and *err describe the
+ * first failure. */
 int ddp_launch(const struct ddp_launch_job *job, struct ddp_launch_outcome *outcome,
                struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Ends an mpiexec that does not end by itself. Looks for mpiexec or mpirun among the ancestors of
- * this process. If there is one, starts a process that waits for its end. If it still runs after
- * grace_ns, the process sends it SIGTERM, twice at most. mpiexec needs this if it has lost the
- * connection to one of its hosts, because it then waits minutes for that host. Call this function
- * when this process is about to end. */
+/* Ends an mpiexec that does not end by itself. Looks for mpiexec, or another name of this program
+ * such as mpirun, among the ancestors of this process. If there is one, starts a helper process
+ * that waits for the end of mpiexec. If mpiexec still runs after grace_ns, the helper process sends
+ * it SIGTERM, twice at most. This is needed if mpiexec has lost the connection to one of its hosts,
+ * because mpiexec then waits minutes for that host. Call this function when this process is about
+ * to end. */
 void ddp_launch_end_mpiexec(int64_t grace_ns);
 
 #ifdef __cplusplus

@@ -56,8 +56,9 @@ static pid_t find_mpiexec(void)
     return -1;
 }
 
-/* Runs in the child process, which may call only async-signal-safe functions. It closes the pipes
- * to mpiexec, which else waits for their end, and leaves the process group that mpiexec kills. */
+/* Runs in the helper process, which may call only async-signal-safe functions. Closes the pipes to
+ * mpiexec, because mpiexec would wait until they are closed. Leaves the process group, because
+ * mpiexec kills this group. */
 _Noreturn static void end_process(int target, int grace_ms)
 {
     struct pollfd ended = {.fd = 3, .events = POLLIN};

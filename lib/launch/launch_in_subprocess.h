@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Runs `ask` in a child process and returns the code of `ask`. On success, copies answer [bytes]
+/* Runs `ask` in a child process and returns the code of `ask`. On success, copies `answer` [bytes]
  * from the child. On failure, copies the error. Must not be called while this process has other
  * threads. Returns DDP_ENOMEM if no child can be started, and DDP_EUNAVAIL if the child died or
  * took longer than timeout_ns. */

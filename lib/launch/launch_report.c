@@ -26,8 +26,8 @@ static void name_rank(const struct ddp_launch_run *run, int rank, char *out, siz
              run->host);
 }
 
-/* Reports a rank that the supervisor saw die or stop. The text of *outcome also becomes the text of
- * *err. */
+/* Reports a rank that died, stayed stopped or made no progress. The text of *outcome also becomes
+ * the text of *err. */
 static void report_lost(const struct ddp_launch_run *run, const char *what, const char *waits,
                         int rank, int signal, int code, struct ddp_launch_outcome *outcome,
                         struct ddp_err *err)
@@ -229,7 +229,7 @@ void ddp_launch_report_failure(const struct ddp_launch_run *run, struct ddp_laun
     switch (cause->kind) {
     case DDP_CAUSE_DIED:
         /* If the parent got the same signal as the rank, the signal was sent to the whole process
-         * group. */
+         * group. The signal, not the death of the rank, is then the cause. */
         if (cause->signal > 0 && cause->signal < 64 && (run->signals >> cause->signal & 1) != 0)
             report_signal(run, cause->signal, outcome, err);
         else

@@ -1,6 +1,6 @@
 /* Detects the launcher that started this process. The variables were observed with Open MPI 4.1.4
- * and MPICH 4.0.2 (Hydra), or are documented by Slurm (srun, "OUTPUT ENVIRONMENT VARIABLES"), Flux
- * (flux-environment(7)) and PyTorch's torchrun.
+ * and MPICH 4.0.2 (Hydra), or come from documentation, for example of Slurm (srun, "OUTPUT
+ * ENVIRONMENT VARIABLES"), Flux (flux-environment(7)) and PyTorch's torchrun.
  *
  * A launcher may run inside another launcher. For example, mpiexec inside an allocation of Slurm
  * starts its daemons by srun, and `srun torchrun` starts one torchrun per host. The launchers that
@@ -48,8 +48,8 @@ const char *const *ddp_launcher_variables(void)
 /* The variables of one launcher. A row matches if all variables in needs[] are set. If needs[] is
  * empty, the row matches if `rank` or `size` is set. If only one of these two is set, this is an
  * error. torchrun has two rows. Only torchrun sets TORCHELASTIC_RUN_ID, so a process with this
- * variable is its rank, whatever started torchrun. Scripts that start ranks by srun often set the
- * other variables of torchrun, so without TORCHELASTIC_RUN_ID srun is checked first. */
+ * variable is a rank of torchrun, whatever started torchrun. Scripts that start ranks by srun often
+ * set the other variables of torchrun, so without TORCHELASTIC_RUN_ID srun is checked first. */
 struct row {
     enum ddp_launcher_kind kind;
     const char *name, *flavour;
@@ -201,8 +201,8 @@ static int check_range(const struct row *row, const struct ddp_rank_info *rank_i
 }
 
 /* Reads the rank_info from a row's variables. If the local rank or the number of local ranks is
- * unknown, all ranks count as ranks of this host. This may set `oversubscribed` although each rank
- * has a core; waits are then slower. */
+ * unknown, all ranks count as ranks of this host, except in a pod of Kubernetes. This may set
+ * `oversubscribed` although each rank has a core; waits are then slower. */
 static int read_rank_info(const struct row *row, struct ddp_rank_info *rank_info,
                           struct ddp_err *err)
 {
@@ -398,7 +398,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err)
     return rc;
 }
 
-/* The key is the hash of the secret, so that a secret may have any length. */
+/* Sets the key to the hash of the secret. A secret may therefore be longer than the key. */
 static int set_secret(const char *secret, struct ddp_job_key *key, struct ddp_err *err)
 {
     struct ddp_sha256 hash;
@@ -434,8 +434,9 @@ static void first_host(const char *list, char *out, size_t out_bytes)
     out[n] = '\0';
 }
 
-/* Sets the host and the first port of the rendezvous from Slurm's variables. Ports from 20000 to
- * 29999 are below those that Linux gives to connections. */
+/* Sets the host and the first port of the rendezvous from Slurm's variables. The port is from
+ * 20000 to 29999. Linux gives higher ports to outgoing connections, so this port is seldom in use.
+ */
 static int find_slurm_host(struct ddp_rendezvous_config *m, struct ddp_err *err)
 {
     const char *nodes = getenv("SLURM_STEP_NODELIST");
@@ -457,7 +458,7 @@ static int find_master(struct ddp_rendezvous_config *m, bool needs_port, struct 
                         "the launcher's variable %s has %zu characters; the limit is %zu",
                         names[TORCH_MASTER], strlen(host), sizeof m->host - 1);
     snprintf(m->host, sizeof m->host, "%s", host);
-    m->late_name = value_of(POD_INDEX) != NULL; /* the other pod may not have started yet */
+    m->late_name = value_of(POD_INDEX) != NULL; /* the pod of rank 0 may not have started yet */
     if (!needs_port)
         return 0;
     if (value_of(TORCH_PORT) != NULL || value_of(POD_INDEX) == NULL)

@@ -1,7 +1,7 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
  * Hydra/MPICH), srun, torchrun, a Kubernetes Indexed Job, ddpbench's own --hosts, or none. ddpbench
- * cannot join other launchers. If this process was started by another launcher that ddpbench knows
- * (launcher.c), this is an error. */
+ * cannot run under other launchers. If another launcher that launcher.c knows
+ * started this process, ddp_launcher_detect fails. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
 
@@ -47,13 +47,14 @@ struct ddp_launcher {
  * join the launcher. After an error out->kind is DDP_LAUNCHER_NONE, and out->rank_info has the
  * values that could be read. */
 int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills the rendezvous configuration of ranks that meet over TCP (rendezvous.h). The host is
- * MASTER_ADDR or, under srun without this variable, the first node of the step. Unless `port`
- * (decimal) is given, the ports are next to MASTER_PORT, because torchrun's own store may listen on
- * MASTER_PORT itself. The default of MASTER_PORT is 29500 or, under srun, a number that depends on
- * the job and the step. The token is a hash of the variables that identify the job. `secret` is the
- * secret of the job, or NULL. Returns DDP_EMISMATCH if there is no host or MASTER_PORT is illegal,
- * and DDP_EUSAGE if `port` is not a port or `secret` is shorter than DDP_SECRET_MIN characters. */
+/* Fills the rendezvous configuration of ranks that meet over TCP (rendezvous.h). If MASTER_ADDR is
+ * set, it is the host, and the ports are next to MASTER_PORT, because torchrun's own store may
+ * listen on MASTER_PORT itself. In a Kubernetes Indexed Job the default of MASTER_PORT is 29500.
+ * Under srun without MASTER_ADDR, the host is the first node of the step, and the ports depend on
+ * the job and the step. If `port` (decimal) is not NULL, it is the only port. The token is a hash
+ * of the variables that identify the job. `secret` is the secret of the job, or NULL. Returns
+ * DDP_EMISMATCH if there is no host, or if MASTER_PORT is needed and is missing or illegal. Returns
+ * DDP_EUSAGE if `port` is not a port or `secret` is shorter than DDP_SECRET_MIN characters. */
 #define DDP_SECRET_MIN 16
 int ddp_launcher_rendezvous(const char *port, const char *secret, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;

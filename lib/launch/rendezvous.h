@@ -19,11 +19,11 @@
  * answers with a nonce of its own and a proof, which is the HMAC-SHA-256 of both under the secret.
  * If the proof is right, the client sends another one. Both nonces are new for every connection, so
  * recorded messages prove nothing. The server admits only clients with a right proof. A client with
- * a secret believes an answer only after a right proof. The secret itself is never sent. Without a
- * secret, any process that can connect may take the place of a rank, and the ranks listen only on
- * the address of MASTER_ADDR and on the addresses that they use to reach it. Exception: if
- * MASTER_ADDR is a host name that resolves to a loopback address on rank 0's host, the ranks of
- * this host listen on all addresses.
+ * a secret believes an answer only after a right proof, and otherwise continues its search. The
+ * secret itself is never sent. Without a secret, any process that can connect may take the place of
+ * a rank, and the ranks listen only on the address of MASTER_ADDR and on the addresses that they
+ * use to reach it. Exception: if MASTER_ADDR is a host name that resolves to a loopback address on
+ * rank 0's host, the ranks of this host listen on all addresses.
  *
  * The handshake protects only the joining of the job. The connections are not encrypted, and an
  * attacker who can change the packets of a connection can change its data. UCX and NCCL open
@@ -88,8 +88,9 @@ struct ddp_connections {
 /* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
  * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
  * or has left, and DDP_EUNAVAIL if rank 0 finds no free port or there are too many ranks. Returns
- * DDP_EMISMATCH if the ranks disagree on the number of ranks or on the version, or if the port
- * belongs to another job. After an error all sockets are closed. */
+ * DDP_EMISMATCH if the host cannot be found, if the ranks disagree on the number of ranks, on the
+ * version or on the use of a secret, or if the port belongs to another job. After an error all
+ * sockets are closed. */
 int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, int size,
                          int64_t timeout_ns, struct ddp_connections *connections,
                          struct ddp_listener *listener, struct ddp_endpoint *endpoint,

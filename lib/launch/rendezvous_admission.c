@@ -1,4 +1,4 @@
-/* The rendezvous server's decision whom it admits, without sockets. */
+/* Decides whether the rendezvous server admits a connection. The functions use no sockets. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "launch/rendezvous_impl.h"
 
-/* The roles have different labels. A proof that one side has received is therefore of no use as a
- * proof of the other side. */
+/* The proofs of server and client contain different labels (`role`). A process that has received a
+ * proof can therefore not send it back as its own proof. */
 void ddp_rendezvous_prove(const struct ddp_job_key *key, bool server, const struct ddp_hello *hello,
                           const unsigned char nonce[DDP_NONCE_BYTES],
                           unsigned char out[DDP_SHA256_BYTES])
@@ -66,7 +66,7 @@ static enum ddp_admission evaluate_hello(struct ddp_pending_connection *g,
     const uint64_t magic = DDP_HELLO_MAGIC;
     if (memcmp(&hello->magic, &magic, DDP_MIN(g->got, sizeof magic)) != 0)
         return DDP_ADMISSION_CLOSE;
-    /* The hello of another version may be shorter, so the version is checked first. */
+    /* The hello of another version may be shorter, so check the version before the length. */
     if (g->got >= offsetof(struct ddp_hello, rank) && hello->version != DDP_HELLO_VERSION) {
         snprintf(refusal->text, sizeof refusal->text,
                  "another version of ddpbench: protocol %u, not %d", hello->version,

@@ -81,7 +81,8 @@ enum ddp_admission {
 enum ddp_admission ddp_admission_next(struct ddp_pending_connection *g,
                                       const struct ddp_job_key *key, const char *where,
                                       struct ddp_answer *refusal);
-/* Writes the proof that the server (or else the client) of a connection knows the job's secret. */
+/* Writes the proof that one end of a connection knows the job's secret. This end is the server if
+ * `server` is true, else the client. */
 void ddp_rendezvous_prove(const struct ddp_job_key *key, bool server, const struct ddp_hello *hello,
                           const unsigned char nonce[DDP_NONCE_BYTES],
                           unsigned char out[DDP_SHA256_BYTES]);

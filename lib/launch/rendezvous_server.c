@@ -19,7 +19,7 @@
 #define HELLO_NS    INT64_C(5000000000) /* time limit from the connection to a hello and a proof */
 #define GOODBYE_NS  INT64_C(1000000000) /* time limit for sending an answer */
 #define PENDING_MAX 512                 /* maximum number of connections that are not admitted */
-#define YOUNG_NS    INT64_C(250000000)  /* no connection is closed earlier to make room */
+#define YOUNG_NS    INT64_C(250000000)  /* a younger connection is not closed to make room */
 #define PAUSE_MS    100
 #define FULL_MS     20 /* pause before new connections are accepted, if there was no room */
 #define PEERS_NS    INT64_C(100000000) /* interval at which the accepted peers are checked */
@@ -132,8 +132,9 @@ static int evaluate_all_pending(struct server *h, struct ddp_err *err)
     return rc;
 }
 
-/* Reads the bytes that have arrived on a pending connection. Returns the errno value of
- * ddp_tcp_receive_some. */
+/* Reads the bytes that have arrived on a pending connection. Returns 0 if the message of this stage
+ * is complete, and EAGAIN if bytes of it are missing or an admitted client has sent nothing.
+ * Returns another errno value if the connection failed or an admitted client has sent something. */
 static int receive_some(struct ddp_pending_connection *g)
 {
     char byte;
@@ -171,10 +172,11 @@ static void receive_pending(struct server *h, int i)
     close_pending(l, i);
 }
 
-/* Returns whether another connection may be accepted. If PENDING_MAX connections are not admitted,
- * or if `is_full` is set, first closes the one of them that has waited longest, which is most
- * likely from an unknown peer. Does not close a connection that has waited for less than YOUNG_NS,
- * because it may be from a rank that has had no time to answer. */
+/* Returns whether another connection may be accepted. If PENDING_MAX connections wait for their
+ * admission, or if `is_full` is set, first closes the connection that has waited longest for its
+ * admission. This connection is most likely from an unknown peer. Does not close a connection that
+ * has waited for less than YOUNG_NS, because it may be from a rank that has had no time to
+ * answer. */
 static bool make_room(struct ddp_listener *l, bool is_full)
 {
     int oldest = -1, count = 0;
@@ -295,8 +297,8 @@ static int receive_all(struct server *h, struct ddp_err *err)
     return check_peers(h, err);
 }
 
-/* Raises the limit on open files, because this process needs one file for each rank. Without
- * success, the error of accept shows later. */
+/* Raises the limit on open files, because this process needs one file for each rank. A failure is
+ * ignored here. If the limit is too low, some ranks cannot connect and are reported as missing. */
 static void raise_file_limit(int size)
 {
     const rlim_t wanted = (rlim_t)size + PENDING_MAX + 256;

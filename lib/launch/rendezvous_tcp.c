@@ -249,8 +249,8 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
     }
 }
 
-/* Listens on one port of the first of the addresses that belongs to this host. Returns 0 or an
- * errno value. */
+/* Listens on `port` of the first address in the array on which this host can listen. Returns 0 or
+ * an errno value. */
 static int listen_on_first(const struct ddp_tcp_address *address, int count, int port,
                            struct ddp_listener *listener)
 {
@@ -267,7 +267,8 @@ static int listen_on_first(const struct ddp_tcp_address *address, int count, int
 /* Returns whether rank 0 listens only on the addresses of the configured host. It does so if the
  * host is "localhost" or a loopback address, or if there is no secret and one of the addresses is a
  * network address. Debian's installer makes the name of a host resolve to 127.0.1.1 on the host
- * itself. The network address of such a host is not known here. */
+ * itself. The network address of such a host is not known here, so rank 0 listens on all
+ * addresses. */
 static bool is_bound(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
                      int count)
 {

@@ -25,10 +25,10 @@ struct ddp_tcp_address {
     socklen_t bytes;
 };
 
-/* Resolves a host name or address. Writes the addresses to out [DDP_TCP_ADDRESSES_MAX] and their
- * number to *count. Retries until the deadline while the name server does not answer. The last
- * attempt may end after the deadline. Returns DDP_EMISMATCH if the host is not found or the name
- * server does not answer in time. */
+/* Resolves a host name or address. Writes the addresses to `out` [DDP_TCP_ADDRESSES_MAX] and
+ * their number to *count. Retries until the deadline while the name server does not answer. The
+ * last attempt may end after the deadline. Returns DDP_EMISMATCH if the host is not found or the
+ * name server does not answer in time. */
 int ddp_tcp_resolve(const char *host, int64_t deadline_ns, struct ddp_tcp_address *out, int *count,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns whether the name always means this host: "localhost", 127.x.y.z or ::1. */

@@ -3,8 +3,9 @@
  * collectives. The watchdog reads the flight recorder 8 times per timeout. It acts if the newest
  * operation has been in state ENTERED, with the same index, for longer than the timeout and a
  * quarter of it. To act means to call `on_expire` with a report and then _exit. A wait that checks
- * the timeout itself begins after its operation did. The quarter lets it report first, because it
- * knows the rank that it waits for.
+ * the timeout itself begins a little later than its operation. Because of the extra quarter, such a
+ * wait fails before the watchdog acts. The error of the wait is the better report, because it names
+ * the rank that is waited for.
  *
  * While this rank is idle (ddp_comm_agree_idle), the watchdog watches the working ranks of this
  * host. It acts if none of these ranks has entered an operation, set a phase or called

@@ -193,7 +193,7 @@ static int search(const char *name, struct ddp_err *err)
     if (chosen) {
         int rc = open_library(chosen, err);
         if (rc == DDP_EUNAVAIL)
-            ddp_hint(err, "name a library that has CBLAS, or omit the name to search for one");
+            ddp_hint(err, "name a library with CBLAS, or leave out --blas and DDPBENCH_BLAS_LIB");
         return rc;
     }
     for (size_t i = 0; i < DDP_COUNT_OF(candidates); i++) {

@@ -245,8 +245,8 @@ static int file_name(struct pickle *p, uint8_t *labels, size_t *count)
     return string(p, "a file name is not a string", &text, &length);
 }
 
-/* Reads a list whose items are appended in groups. A label may also be appended alone. item is the
- * function that reads an item: label or file_name. */
+/* Reads a list whose items are appended in groups. A label may also be appended alone. `item` is
+ * the function that reads one item, label() or file_name(). */
 static int list(struct pickle *p, int (*item)(struct pickle *, uint8_t *, size_t *),
                 uint8_t *labels, size_t *count)
 {

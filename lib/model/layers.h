@@ -5,7 +5,7 @@
  * CBLAS for dense matrix products and nn_kernels.h for most other loops. Call ddp_blas_load()
  * before you use the layers of the CPU. Gradients of parameters are written, not added. The
  * functions are deterministic. On the CPU, all functions except the products of CBLAS give the same
- * bits at every SIMD level. Only open and plan_conv allocate memory and can fail. No function
+ * bits at every SIMD level. Only open() and plan_conv() allocate memory and can fail. No function
  * communicates. */
 #ifndef DDP_MODEL_LAYERS_H
 #define DDP_MODEL_LAYERS_H
@@ -37,8 +37,8 @@ struct ddp_conv {
     struct ddp_conv_plan *plan;         /* not used on the CPU */
 };
 
-/* Batch normalisation of x [channels][count], followed by max(0, .) if relu is set. count is the
- * number of images times the number of positions. Epsilon is 1e-5. gamma, beta [channels]. */
+/* Batch normalisation of the channels of x, followed by max(0, .) if relu is set. A channel has
+ * `count` values, one for each position of each image. Epsilon is 1e-5. gamma, beta [channels]. */
 struct ddp_batch_norm {
     int channels;
     int relu;
@@ -79,8 +79,8 @@ struct ddp_layer_ops {
                             except before and after a LINEAR layer */
     bool fixed_chunks;   /* use the model's chunk sizes if the model gives any */
     size_t chunk_floats; /* limit for the unfolded images of a chunk, in floats */
-    /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out may be NULL
-     * if the convolution needs none. */
+    /* Optional. Creates the state of one convolution, such as cuDNN descriptors. *out becomes NULL
+     * if the convolution needs no such state. */
     int (*plan_conv)(struct ddp_layers_context *c, const struct ddp_conv_shape *shape,
                      struct ddp_conv_plan **out, struct ddp_err *err);
     void (*free_plan)(struct ddp_layers_context *c, struct ddp_conv_plan *plan);
@@ -89,12 +89,12 @@ struct ddp_layer_ops {
     size_t (*conv_pool_scratch)(const struct ddp_conv *layer, int batch);
     size_t (*conv_scratch)(const struct ddp_conv *layer, int batch);
 
-    /* Convolution of stride 1 without padding, bias, ReLU and 2 x 2 max pooling of stride 2 as one
-     * layer. Pooling runs before bias and ReLU, which then process a quarter of the values. The
-     * result is the same, because max commutes with bias and ReLU. On the CPU images are unfolded
-     * (im2col) and multiplied in chunks, so that an unfolded chunk stays in the L2 cache. out
-     * receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which` receives one
-     * byte per output value for the backward pass. */
+    /* One layer that consists of a convolution (stride 1, no padding), bias, ReLU and 2 x 2 max
+     * pooling (stride 2). Pooling runs before bias and ReLU, which then process a quarter of the
+     * values. The result is the same, because max commutes with bias and ReLU. On the CPU images
+     * are unfolded (im2col) and multiplied in chunks, so that an unfolded chunk stays in the L2
+     * cache. `out` receives n images of [out_c][out_h/2][out_w/2] in the layout of outv. `which`
+     * receives one byte per output value for the backward pass. */
     void (*conv_pool_forward)(const struct ddp_conv *layer, int n, const float *x,
                               struct ddp_view xv, const float *w, const float *b, float *out,
                               struct ddp_view outv, uint8_t *which, float *scratch);

@@ -209,7 +209,8 @@ static void batch_norm_backward(const struct ddp_batch_norm *layer, size_t count
     if (layer->relu)
         layer->kernels->relu_backward((size_t)channels * count, y, dy);
     layer->kernels->norm_sums(channels, count, x, dy, mean, dbeta, dgamma);
-    /* dx = scale * (dy - mean of dy - x^ * mean of dy * x^), with x^ = (x - mean) * inverse. */
+    /* dx = scale * (dy - average(dy) - x^ * average(dy * x^)), with x^ = (x - mean) * inverse. The
+     * averages are over the `count` values of a channel. */
     for (int c = 0; c < channels; c++) {
         dgamma[c] *= inverse[c];
         a[c] = dbeta[c] / (float)count;

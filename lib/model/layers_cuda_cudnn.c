@@ -2,8 +2,9 @@
  *
  * cuDNN's heuristics propose algorithms. This file uses only algorithms that give the same bits
  * each time. Unless TF32 is requested, the algorithms run with f32 multiply-add (CUDNN_FMA_MATH).
- * With conv auto, a convolution for which there is no such algorithm is unfolded, and the library
- * text says so. Source: cuDNN 9 API reference, "cudnn_cnn". */
+ * With --conv auto, a convolution that cuDNN cannot compute in this way is computed as a product of
+ * unfolded images (layers_stream.c). The list of libraries in the results then says so
+ * (ddp_cuda_library_note). Source: cuDNN 9 API reference, "cudnn_cnn". */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,9 +175,9 @@ static bool take(struct ddp_conv_plan *p, int op, const struct proposal *proposa
 }
 
 /* Chooses the algorithm of an operation. With TF32, the first loop tries all proposals that do not
- * convert their inputs to f16. Without TF32, it tries the proposals with FMA_MATH. The heuristics
- * may name another arithmetic for an algorithm that also supports FMA_MATH. Therefore the second
- * loop tries the other proposals with FMA_MATH. */
+ * convert their inputs to f16. Without TF32, the first loop tries the proposals with
+ * CUDNN_FMA_MATH. The heuristics may name another arithmetic for an algorithm that also supports
+ * CUDNN_FMA_MATH. Therefore the second loop tries the other proposals with CUDNN_FMA_MATH. */
 static cudnnStatus_t choose_one(const struct ddp_layers_context *c, struct ddp_conv_plan *p, int op,
                                 size_t limit, size_t *bytes)
 {
@@ -212,7 +213,8 @@ static bool still_usable(const struct ddp_conv_plan *p, size_t limit)
 }
 
 /* Chooses the algorithms for the plan's n images, with at most `limit` bytes of workspace. *bytes
- * receives the largest workspace that a chosen algorithm needs. */
+ * receives the largest workspace that a newly chosen algorithm needs. If the earlier algorithms are
+ * still usable, keeps them, and *bytes is 0. */
 static cudnnStatus_t choose(const struct ddp_layers_context *c, struct ddp_conv_plan *p,
                             size_t limit, size_t *bytes)
 {

@@ -53,9 +53,9 @@ void ddp_cuda_layers_note(struct ddp_layers_context *c, const char *reason);
 cudaStream_t ddp_cuda_layers_stream(struct ddp_layers_context *c);
 
 /* Makes the context use cuDNN's convolutions. Returns DDP_EUNAVAIL if cuDNN was not found, was not
- * built in or cannot be used. If `optional`, a convolution that cuDNN cannot compute is computed
- * as a matrix product, and the library text gets a note. The text also gets a note if cuDNN was
- * found but cannot be used. */
+ * built in or cannot be used. If `optional`, a convolution that cuDNN cannot compute is computed as
+ * a product of unfolded images, and a note says so (ddp_cuda_library_note). If `optional`, a note
+ * also says that cuDNN was found but cannot be used. */
 int ddp_cuda_cudnn_open(struct ddp_layers_context *c, bool optional,
                         struct ddp_err *err) DDP_MUST_CHECK;
 

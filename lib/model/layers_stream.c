@@ -316,7 +316,7 @@ static struct ddp_view image_view(const struct sizes *z)
     return (struct ddp_view){(size_t)z->positions, z->full};
 }
 
-/* Pools m images. out and which point to the values of the first image. */
+/* Pools m images. `out` and `which` point to the values of the first image. */
 static void pool(const struct ddp_conv *layer, int m, const float *y, struct ddp_view yv,
                  const float *b, float *out, struct ddp_view outv, uint8_t *which)
 {

@@ -3,9 +3,9 @@
  *
  * Layer tables of devices (layers_cuda.c) use this code and provide the products. Images are always
  * [n][c][h][w]. Two steps use our kernels even if a library computes the convolutions. The first is
- * bias, ReLU and pooling, because a single kernel reads the product only once and stores one byte
- * per window for the backward pass. The second is batch normalisation, because our running variance
- * is biased and cuDNN's is unbiased. */
+ * bias, ReLU and pooling, because a single kernel reads the result of the convolution only once and
+ * stores one byte per window for the backward pass. The second is batch normalisation, because our
+ * running variance is biased and cuDNN's is unbiased. */
 #ifndef DDP_MODEL_LAYERS_STREAM_H
 #define DDP_MODEL_LAYERS_STREAM_H
 

@@ -81,7 +81,7 @@ struct ddp_model_class {
     size_t state_count;
     float *(*state)(struct ddp_model *m);
     /* Returns the floating-point operations of all products per image, forward and backward, as if
-     * no factor were skipped. A multiplication and an addition count as two. */
+     * multiplications by zero were not skipped. A multiplication and an addition count as two. */
     double (*flops_per_image)(const struct ddp_model_class *cls);
     /* Runs a training step without the update: forward and backward pass of x [n][C][H][W] with
      * labels [n]. If n is 0, the gradients become 0. *loss_sum receives the sum of the n cross

@@ -331,7 +331,7 @@ double ddp_net_flops(const struct ddp_model_class *cls)
     return sum;
 }
 
-/* These functions run a net. */
+/* The functions below run a net. */
 
 /* Returns the layout of an array of n images. */
 static struct ddp_view view_of(const struct ddp_net_shape *s, bool image_major, int n)

@@ -170,8 +170,8 @@ DDP_BOTH void ddp_nn_relu_backward_at(const struct ddp_nn_relu_backward *a, uint
         a->dy[i] = 0.0f;
 }
 
-/* Moves element i of [c][n][plane]: to = from + bias[channel], or to = from if bias is NULL. from
- * and to have the layouts of their views. */
+/* Moves element i of [c][n][plane]: to = from + bias[channel], or to = from if bias is NULL. The
+ * arrays `from` and `to` have the layouts from_view and to_view. */
 struct ddp_nn_move {
     uint32_t n, plane;
     const float *from, *bias;
@@ -279,7 +279,7 @@ DDP_BOTH void ddp_nn_loss_of(const struct ddp_nn_loss *a, size_t i, double *loss
     *loss = log(sum) + top - own;
     *hit = best == label;
     for (int c = 0; a->d && c < a->classes; c++) {
-        const double p = exp((double)logits[c] - top) / sum; /* d may be logits */
+        const double p = exp((double)logits[c] - top) / sum; /* d may be the same array as logits */
         a->d[first + (size_t)c] = (float)((double)a->scale * (p - (c == label ? 1.0 : 0.0)));
     }
 }
@@ -303,7 +303,7 @@ DDP_BOTH size_t ddp_nn_term_at(struct ddp_view v, uint32_t channel, uint32_t j, 
     return channel * v.channel + image * v.image + (j - image * plane);
 }
 
-/* out[c] = sum of channel c of a. */
+/* out[c] = sum of channel c of the array `a`. */
 struct ddp_nn_channel_sum {
     uint32_t plane;
     struct ddp_view view;
@@ -345,7 +345,7 @@ DDP_BOTH void ddp_nn_pool_sum_end(const struct ddp_nn_pool_sum *a, uint32_t c, u
     a->out[c] = sum.a;
 }
 
-/* out[c] = sum of column c of a [rows][cols]. */
+/* out[c] = sum of column c of the array `a` [rows][cols]. */
 struct ddp_nn_column_sum {
     uint32_t cols;
     const float *a;
@@ -409,8 +409,8 @@ DDP_BOTH void ddp_nn_variance_end(const struct ddp_nn_variance *a, uint32_t c, u
 }
 
 /* Sums for the backward pass of batch normalisation. If y is not NULL, dy counts as 0 where ReLU
- * cut y. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x. a and
- * b are inputs of norm_backward. */
+ * cut y. dbeta is the sum of dy. dgamma is the sum of dy * x^, where x^ is the normalised x. The
+ * arrays `a` and `b` are inputs of norm_backward. */
 struct ddp_nn_norm_sum {
     uint32_t plane;
     struct ddp_view view;

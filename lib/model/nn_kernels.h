@@ -50,9 +50,9 @@ struct ddp_nn_kernels {
     void (*bias)(int rows, int cols, const float *bias, int relu, float *y);
     /* dy[i] = y[i] > 0 ? dy[i] : 0. */
     void (*relu_backward)(size_t count, const float *y, float *dy);
-    /* sums[r] += sum of row r of a [rows][cols]. */
+    /* sums[r] += sum of row r of the array `a` [rows][cols]. */
     void (*row_sums)(int rows, size_t cols, const float *a, float *sums);
-    /* sums[c] = sum of column c of a [rows][cols]. */
+    /* sums[c] = sum of column c of the array `a` [rows][cols]. */
     void (*column_sums)(int rows, int cols, const float *a, float *sums);
 
     /* unfold (im2col): for each weight and output position, col [in_c][k][k][n][out_h][out_w]

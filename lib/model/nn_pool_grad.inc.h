@@ -205,9 +205,9 @@ static void locate_windows(const struct ddp_conv_shape *s, const struct pool_gra
 }
 
 /* Lists the entries of each output channel. Every window writes an entry, but the count grows only
- * if the window has a gradient. This avoids an unpredictable branch. which and dout point to the
- * first channel of an image. The next channel follows at a distance of which_channel and of
- * channel. */
+ * if the window has a gradient. This avoids an unpredictable branch. `which` and `dout` point to
+ * the first channel of an image. The next channel follows `which_channel` elements behind `which`
+ * and `channel` elements behind `dout`. */
 static void list_by_channel(const struct ddp_conv_shape *s, const struct pool_grad *g,
                             const uint8_t *which, size_t which_channel, const float *dout,
                             size_t channel)

@@ -41,8 +41,8 @@ extern "C" {
 
 #define DDP_NN_THREADS    256
 #define DDP_NN_SPLITS_MAX 64
-/* A sum gets one part per this many terms, up to the maximum. With smaller parts, launching blocks
- * would take longer than the sum. */
+/* A sum gets one part per DDP_NN_SPLIT_TERMS terms, but at most DDP_NN_SPLITS_MAX parts. With
+ * smaller parts, launching blocks would take longer than the sum. */
 #define DDP_NN_SPLIT_TERMS 8192
 
 DDP_BOTH uint32_t ddp_nn_splits(uint32_t count)

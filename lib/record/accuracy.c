@@ -95,8 +95,8 @@ static void judge_group(const struct ddp_accuracy_seed *items, size_t n,
         d[seeds++] = next - base;
         if (s->diverged[NEXT] && isnan(out->diverged_seed))
             out->diverged_seed = s->seed;
-        /* Each accuracy is rounded to a multiple of 1 / eval_images. The lower limit is the
-         * standard deviation of the difference of two such rounding errors. */
+        /* Each accuracy is rounded to a multiple of 1 / eval_images. The test therefore assumes at
+         * least the standard deviation that the difference of two such rounding errors has. */
         if (s->eval_images > 0)
             rule.least_deviation = fmax(rule.least_deviation, 1 / (s->eval_images * sqrt(6)));
     }

@@ -30,7 +30,8 @@ struct ddp_accuracy_list {
     size_t count, room;              /* room: number of elements for which `items` has memory. */
 };
 
-/* Adds the accuracies of a result. side: 0 is base, 1 is new. Returns 0 or DDP_ENOMEM. */
+/* Adds the accuracies of a result. side: 0 is base, 1 is new. Skips runs without a seed, and runs
+ * that have no accuracy although they did not diverge. Returns 0 or DDP_ENOMEM. */
 int ddp_accuracy_add(struct ddp_accuracy_list *list, const struct ddp_result *result, int side,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Judges each group that base has. The caller has set v->accuracy_margin. Fills v->accuracy, and
@@ -43,7 +44,8 @@ int ddp_accuracy_add(struct ddp_accuracy_list *list, const struct ddp_result *re
 int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_record *v,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the result as a text: the difference with its bounds, or the number of seeds that are
- * needed. If new diverged, or if no seed is in both base and new, the text says this instead. */
+ * needed. If new diverged, or if no seed is in both base and new, the text states this fact
+ * instead. */
 void ddp_accuracy_text(const struct ddp_verdict_accuracy *a, char *out, size_t bytes);
 
 #ifdef __cplusplus

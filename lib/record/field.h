@@ -1,8 +1,9 @@
 /* Tables of the members of a struct. The JSON documents, the CSV cells and the lines of the journal
- * are made from these tables. The readers of documents and journals check values against them.
+ * are made from these tables. The readers of documents and journals check values against these
+ * tables.
  *
  * A document shows a value at its path, with the unit that the path names. The journal stores every
- * member under its own name, without any conversion. */
+ * member under its own name, in the member's own unit. */
 #ifndef DDP_RECORD_FIELD_H
 #define DDP_RECORD_FIELD_H
 

@@ -24,8 +24,9 @@ static int bad(const struct reading *r, const char *key, const char *why)
     return ddp_fail(r->err, DDP_EINPUT, "'%s': %s: '%s' %s", r->file, r->where, key, why);
 }
 
-/* Checks a name, and writes its printable form. A row of a printed table begins with a name, and
- * GitHub Actions would execute a line that begins with "::" or contains "##[". */
+/* Checks a name, and writes its printable form. A row of a printed table begins with a name. GitHub
+ * Actions would execute a line that begins with "::" or contains "##[", so such names are
+ * refused. */
 static int take_name(const struct reading *r, const char *key, const char *name, char *out,
                      size_t bytes)
 {
@@ -289,8 +290,8 @@ static int read_nccl_row(struct reading *r, struct table *t)
     return read_half(r, t, t->count - 4, "in-place");
 }
 
-/* Takes the title of a table from a comment before the table. In this comment nccl-tests names its
- * program, and ddpbench describes what the table shows. */
+/* Takes the title of a table from a comment before the table. nccl-tests names its program in this
+ * comment. ddpbench, which prints such tables, too, describes in it what the table shows. */
 static void read_nccl_comment(struct table *t, const char *line)
 {
     static const char program[] = "# Collective test starting: ";
@@ -369,7 +370,8 @@ static int read_lines(struct reading *r, const char *text, bool osu)
     return 0;
 }
 
-/* The formats. A format either has a reader in `json`, or `table` is true. */
+/* The formats except DDP_FOREIGN_NONE. A format either has a reader in `json`, or `table` is
+ * true. */
 static const struct {
     int (*json)(struct reading *r, const cJSON *doc);
     bool table, osu;

@@ -31,15 +31,15 @@ extern const char *const ddp_foreign_names[DDP_FOREIGN_COUNT + 1];
 /* Parses the first `bytes` bytes of `text`. The byte after them must be '\0'. name: the document's
  * name in messages. rules: as in ddp_result_read.
  *
- * In the points of *out, only the id and the median are known. A time becomes the median in ns.
- * Every other value v is converted to a time, so that a smaller median is always better: v us if
- * smaller values are better, and 1/v us if bigger values are better. A bandwidth of OSU becomes the
- * time of one message. The status of *out is "complete". Its fingerprint and build are "", because
- * the formats do not contain them.
+ * In the points of *out, only the id and the median are known, and the interval of the median if a
+ * name occurs at least six times. A time becomes the median in ns. Every other value v is converted
+ * to a time, so that a smaller median is always better: v us if smaller values are better, and 1/v
+ * us if bigger values are better. A bandwidth of OSU becomes the time of one message. The status of
+ * *out is "complete". Its fingerprint and build are "", because the formats do not contain them.
  *
  * Returns the errors of ddp_result_parse, and DDP_EINPUT if a key or a line is wrong. The message
- * names this key or line. A failed benchmark or wrong data is not an error: it is stored in the
- * `flaw` of *out. *out has no points if the text has no values. */
+ * names this key or line. A failed benchmark or wrong data is not an error of this function:
+ * out->flaw describes it. *out has no points if the text has no values. */
 int ddp_foreign_parse(enum ddp_foreign format, const char *text, size_t bytes, const char *name,
                       const struct ddp_result_rules *rules, struct ddp_result *out,
                       struct ddp_err *err) DDP_MUST_CHECK;

@@ -269,8 +269,8 @@ static bool lists_fit(enum ddp_journal_kind kind, void *payload, const cJSON *re
            cJSON_GetArraySize(ids) == gate->cells;
 }
 
-/* Reads the payload at `item`, whose key must be the kind. Returns NULL, or what is wrong. why:
- * memory for the returned text. */
+/* Reads the payload at `item`, whose key must be the name of the kind. Returns NULL, or what is
+ * wrong. why: memory for the returned text. */
 static const char *read_payload(const cJSON *item, struct ddp_journal_entry *entry, void **payload,
                                 char why[96])
 {
@@ -510,7 +510,7 @@ static int sync_folder(const struct ddp_journal *j)
     snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? j->path : ".");
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* The folder may be writable but not readable. */
+        return 0; /* not an error, because a folder may be writable but not readable */
     int error = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
     close(fd);
     return error;

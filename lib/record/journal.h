@@ -4,11 +4,11 @@
  * The journal is an append-only text file with one JSON object per line. The first line is the
  * head, which holds facts about the run. Only a run with equal facts may continue the journal. Each
  * other line begins with its line number, so a missing or duplicate line is detected. The line also
- * has a launch, a cell and an id. Most lines also have the members of a struct of record.h or
- * noise.h, as listed in the table of the struct (field.h). The last key of a line is "check". Its
- * value is the FNV-1a 64 hash of the line up to the comma before this key. A last line without a
- * newline was cut off while being written, and is dropped. Any other damaged line is an error that
- * names the line.
+ * has a kind, a launch, a cell and an id. Most lines also have the members of a struct of record.h
+ * or noise.h, as listed in the table of the struct (field.h). The last key of a line is "check".
+ * Its value is the FNV-1a 64 hash of the line up to the comma before this key. A last line without
+ * a newline was cut off while being written, and is dropped. Any other damaged line is an error
+ * that names the line.
  *
  * The contents are untrusted, so every value is checked against the tables before the caller gets
  * it. The caller knows what the cells mean, and decides which cells are done. */
@@ -71,10 +71,10 @@ void ddp_journal_fact(struct ddp_journal_facts *facts, const char *key, const ch
 typedef int (*ddp_journal_visit)(void *arg, const struct ddp_journal_entry *entry,
                                  struct ddp_err *err);
 
-/* Parses text[bytes]. name: the document's name in messages. Sets *whole to the number of bytes up
- * to the end of the last complete line, which is 0 if even the head is incomplete. Fills *facts if
- * the head is complete. Returns DDP_EINPUT if the text is not a valid journal, or an error of
- * `visit`. */
+/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. Sets *whole to
+ * the number of bytes up to the end of the last complete line, which is 0 if even the head is
+ * incomplete. Fills *facts if the head is complete. Returns DDP_EINPUT if the text is not a valid
+ * journal, or an error of `visit`. */
 int ddp_journal_parse(const char *text, size_t bytes, const char *name,
                       struct ddp_journal_facts *facts, ddp_journal_visit visit, void *arg,
                       size_t *whole, struct ddp_err *err) DDP_MUST_CHECK;
@@ -82,9 +82,10 @@ int ddp_journal_parse(const char *text, size_t bytes, const char *name,
 struct ddp_journal;
 /* Opens or creates the journal at `path` and locks it against other runs. `restart` discards the
  * old contents. *continued becomes true if an earlier run with the same facts began the journal. In
- * this case `visit` has been called for each line of that run. Returns DDP_EMISMATCH if a fact
- * differs; the message names the fact. Returns DDP_EINPUT if the file is damaged or not a journal.
- * Returns DDP_ECREATE if the file cannot be opened or another run holds the lock. */
+ * this case `visit` has been called for each line of that run except the head. Returns
+ * DDP_EMISMATCH if a fact differs; the message names the fact. Returns DDP_EINPUT if the file is
+ * damaged or not a journal. Returns DDP_ECREATE if the file cannot be opened or another run holds
+ * the lock. */
 int ddp_journal_open(const char *path, const struct ddp_journal_facts *facts, bool restart,
                      ddp_journal_visit visit, void *arg, struct ddp_journal **out, bool *continued,
                      struct ddp_err *err) DDP_MUST_CHECK;

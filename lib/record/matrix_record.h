@@ -19,8 +19,8 @@ extern "C" {
 struct ddp_matrix_cell {
     double latency_ns;    /* half the round trip of a message of 8 bytes */
     double GBps;          /* bandwidth from the first end to the second end, alone */
-    double ci95_fraction; /* half the width of the 95 % interval of GBps, as a fraction of it */
-    double both_GBps;     /* the same while the second end also sends to the first end */
+    double ci95_fraction; /* half the width of the 95 % interval of GBps, divided by GBps */
+    double both_GBps;     /* like GBps, but while the second end also sends to the first end */
 };
 
 /* A figure in a document. A value in the document is the value of the cell divided by `unit`. */
@@ -41,7 +41,7 @@ static inline double *ddp_matrix_figure_of(struct ddp_matrix_cell *cell,
 struct ddp_matrix {
     bool by_host;
     int32_t ends;
-    int32_t rounds, all_rounds; /* rounds measured, and rounds that have all pairs */
+    int32_t rounds, all_rounds; /* rounds that were measured; rounds needed for all pairs */
     uint64_t bytes;             /* size of a message of the bandwidth measurement */
     int32_t *rank;              /* [ends] the world rank of each end */
     /* [ends * ends]; cell[i * ends + j] is the direction from end i to end j. */
@@ -62,15 +62,17 @@ void ddp_matrix_release(struct ddp_matrix *m);
 /* The matrix as one message: ddp_matrix_pack allocates it, and the caller frees *out. */
 int ddp_matrix_pack(const struct ddp_matrix *m, void **out, size_t *bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes *m from a message. Returns DDP_EINTERNAL if it has another length than its content says. */
+/* Makes *m from a message. Returns DDP_EINTERNAL if the message does not have the length that
+ * follows from its number of ends. */
 int ddp_matrix_unpack(const void *message, size_t bytes, struct ddp_matrix *m,
                       struct ddp_err *err) DDP_MUST_CHECK;
 
-/* The median, the lowest and the highest bandwidth of all measured directions. */
+/* A summary of all measured directions: the medians, and the directions with the lowest and the
+ * highest bandwidth. */
 struct ddp_matrix_summary {
-    int measured; /* directions; 0: all other members are unset */
+    int measured; /* number of measured directions; 0: the other members mean nothing */
     double median_GBps, median_latency_ns;
-    int slowest[2], fastest[2]; /* ends from which and to which the bandwidth is lowest, highest */
+    int slowest[2], fastest[2]; /* directions: [0] is the sending end, [1] the receiving end */
 };
 int ddp_matrix_summarize(const struct ddp_matrix *m, struct ddp_matrix_summary *out,
                          struct ddp_err *err) DDP_MUST_CHECK;

@@ -113,7 +113,7 @@ static int refuse(const char *name, const char *key, struct ddp_err *err)
     return ddp_hint(err, "remove the file and measure again: `ddpbench gate --selftest`");
 }
 
-/* Reads the first `count` members of a table. */
+/* Reads the members in the first `count` rows of a table. */
 static int read_members(const struct ddp_fields *fields, size_t count, const cJSON *doc,
                         const char *name, void *out, struct ddp_err *err)
 {

@@ -56,8 +56,8 @@ struct ddp_noise {
 /* The members of struct ddp_noise that documents show, which are all but `machine`. */
 extern const struct ddp_fields ddp_noise_fields;
 
-/* Parses text[bytes]. name: the document's name in messages. Returns DDP_EINPUT if the text is not
- * a noise floor. */
+/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. Returns
+ * DDP_EINPUT if the text is not a noise floor. */
 int ddp_noise_parse(const char *text, size_t bytes, const char *name, struct ddp_noise *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads a file. Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read,
@@ -85,7 +85,7 @@ extern const struct ddp_fields ddp_noise_gate_fields;
 #define DDP_NOISE_ID_BYTES  192
 #define DDP_NOISE_CELLS_MAX 100000
 size_t ddp_noise_gate_doubles(const struct ddp_noise_gate *gate);
-/* Bytes of the struct, the doubles and the ids together. */
+/* Returns the number of bytes of the struct, the doubles and the ids together. */
 size_t ddp_noise_gate_bytes(const struct ddp_noise_gate *gate);
 
 #ifdef __cplusplus

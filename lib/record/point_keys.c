@@ -223,7 +223,7 @@ static bool next_part(const char **id, char *out, size_t out_bytes)
     return true;
 }
 
-/* Parses a decimal number after the text `before`. */
+/* Parses a part that consists of the text `before` and a decimal number. */
 static bool number_part(const char **id, const char *before, unsigned long long *out)
 {
     char part[32], *end;

@@ -23,12 +23,13 @@ const struct ddp_build *ddp_build_info(void);
  * otherwise this program. */
 const struct ddp_build *ddp_record_build(const struct ddp_record *record);
 
-/* Fills in the command line, the start time, the environment and the timer cost, and adds this host
- * with `ranks` ranks as host 0. argv must live as long as the record. */
+/* Fills in the command line, the SIMD level, the start time, the environment and the cost and
+ * resolution of the timer. Adds this host with `ranks` ranks as host 0. argv must live as long as
+ * the record. */
 int ddp_provenance_fill(struct ddp_record *record, const char *command, int argc, char *const *argv,
                         int ranks, struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills *out with the facts about this machine, except those about its GPUs. `nic` is the name of a
- * network interface, or "". */
+/* Fills *out with the facts about this machine, except those about its GPUs. `nic` is the name of
+ * the network interface to describe, or "". */
 void ddp_provenance_host(int ranks, const char *nic, struct ddp_host *out);
 /* True if this variable may be recorded. */
 bool ddp_provenance_env_allowed(const char *variable);

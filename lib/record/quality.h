@@ -34,19 +34,20 @@ enum ddp_quality {
  * (stats/series.h) exceeds this fraction. clock: the clock of the processor was lower than at an
  * earlier point of the run, by more than this fraction. */
 #define DDP_QUALITY_TOLERANCE 0.1
-/* stolen, throttled: the time that the ranks lost exceeds this fraction of the time of the
- * iterations. */
+/* throttled: the time during which the ranks were stopped exceeds this fraction of the time of the
+ * iterations. stolen: the time that a host lost exceeds this fraction of the time of the
+ * iterations, summed over the ranks of the host. */
 #define DDP_QUALITY_LOST 0.05
 /* stolen: Linux counts stolen time in ticks of 10 ms, so at least two ticks are required. */
 #define DDP_QUALITY_STOLEN_LEAST_MS 20
-/* busy: there are more involuntary context switches per rank and second than the first number, and
- * in total at least the second number. After such a switch the rank waits for the time slice of
- * another program, typically about 3 ms. */
+/* busy: no ranks share a core, there are more involuntary context switches per rank and second than
+ * the first number, and in total there are at least as many as the second number. After such a
+ * switch the rank waits for the time slice of another program, typically about 3 ms. */
 #define DDP_QUALITY_SWITCHES_PER_S 20
 #define DDP_QUALITY_SWITCHES_LEAST 3
 /* busy: at the start of the run, the load average per core of a host is above this number.
- * `ddpbench doctor` warns at the same number. Earlier runs of ddpbench alone can cause a load of up
- * to 1 per core. */
+ * `ddpbench doctor` warns at the same number. The number exceeds 1, because earlier runs of
+ * ddpbench alone can cause a load of up to 1 per core. */
 #define DDP_QUALITY_LOAD_PER_CORE 1.5
 
 /* Names of the codes, indexed by enum ddp_quality. The last entry is NULL. */

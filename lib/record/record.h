@@ -78,8 +78,9 @@ struct ddp_point_spec {
  * "/graph" and "/split=zipf:1.2" (a split that is not even). out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
-/* Kinds of points. Each kind has figures that the others lack. REDUCED: a compressed or partial
- * exchange. */
+/* Kinds of points. A table shows the points of one kind, because the kinds have different figures.
+ * REDUCED: a compressed or partial exchange. OVERLAPPED: an operation measured beside computation
+ * that is not REDUCED. DENSE: all others. */
 enum ddp_point_kind {
     DDP_POINT_DENSE,
     DDP_POINT_REDUCED,
@@ -99,7 +100,7 @@ struct ddp_point_range {
     bool has_split;  /* Some point has a split. */
 };
 
-/* Dense exchanges with which a compressed exchange is compared. */
+/* Dense exchanges with which a compressed or partial exchange is compared. */
 enum ddp_baseline { DDP_BASELINE_F32, DDP_BASELINE_F16, DDP_BASELINE_COUNT };
 
 /* The break-even density. Below this density, a sparse exchange takes less time than a dense one.
@@ -150,18 +151,18 @@ struct ddp_point {
     /* Disturbances during the iterations. Each value is the maximum over ranks, except that context
      * switches are summed over ranks and the clock is the minimum over ranks. */
     struct ddp_interference interference;
-    /* By enum ddp_network_counter: what the network of the hosts counted during the iterations. The
-     * counters of each host are read by one rank, and summed over hosts. -1: unknown, or the ranks
-     * used no network. */
+    /* By enum ddp_network_counter: how much the counters grew during the iterations, summed over
+     * hosts. On each host one rank reads the counters. -1: unknown, or the ranks used no
+     * network. */
     int64_t network[DDP_NET_COUNTERS];
     bool oversubscribed;     /* A host has more ranks than cores for them. */
     double injected_percent; /* Delay set by --inject-delay. NaN: none. */
     /* Minimum, average and maximum over ranks of a rank's mean time. */
     double rank_mean_ns[3];
-    double wire_bytes_per_rank; /* NaN: unknown. */
-    bool wire_counted;          /* False: modelled. */
+    double wire_bytes_per_rank; /* Maximum over ranks. NaN: unknown. */
+    bool wire_counted;          /* True: counted. False: computed by a model. */
     double phase_ns[3];         /* Encode, exchange, decode. NaN: no compression. */
-    double achieved_density;    /* The share of the values that a rank sent. */
+    double achieved_density;    /* Share of the values that a rank sent, mean over ranks. */
     double threshold, density;  /* As requested. NaN: the compressor has none. */
     /* Error feedback: "on", "off", or "" if the compression loses nothing. */
     char feedback[8];
@@ -185,7 +186,7 @@ struct ddp_point {
     int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
-    double bound_GBps;     /* Bandwidth from which the bound was computed. NaN for latency. */
+    double bound_GBps;     /* Bytes that the bound moves / bound_ns. NaN for sizes below 64 KiB. */
     double bound_ns;       /* Lower bound of the time. */
     double bound_fraction; /* bound_ns / median. */
     /* The bound as measured before and after the point. bound_ns is the shorter of these two
@@ -211,7 +212,7 @@ double ddp_point_busiest_bytes(const struct ddp_point_spec *spec);
 double ddp_point_algbw_GBps(const struct ddp_point *p, double ns);
 double ddp_point_busbw_GBps(const struct ddp_point *p, double ns);
 /* Returns the busbw that a dense exchange would need to take the same time. Returns NaN for dense
- * exchanges, and if a dense exchange of the same kind would have no busbw. */
+ * exchanges, and if a dense exchange with the same spec would have no busbw. */
 double ddp_point_effective_GBps(const struct ddp_point *p, double ns);
 /* True if the exchange is compressed or partial. */
 bool ddp_point_is_reduced(const struct ddp_point_spec *spec);
@@ -239,8 +240,8 @@ struct ddp_epoch {
      * as if one all-reduce per step exchanged all gradients in exchange_seconds, which include
      * waits for slower ranks. NaN for other strategies. */
     double exchange_busbw_GBps;
-    double wire_bytes_per_rank, achieved_density; /* NaN: unknown. */
-    bool wire_counted;                            /* False: modelled. */
+    double wire_bytes_per_rank, achieved_density; /* Means over ranks. NaN: unknown. */
+    bool wire_counted;                            /* True: counted. False: by a model. */
     int64_t overflow_count; /* Overflows of a 16-bit exchange, sum over ranks. -1: not counted. */
     int64_t peak_memory_bytes; /* Peak of the run so far, maximum over ranks. -1: unknown. */
     int64_t steps;
@@ -352,7 +353,7 @@ struct ddp_record {
     struct ddp_host *hosts;
     int host_count;
     /* [rank_count]. If the ranks were started several times, these are the ranks of the start that
-     * had the most ranks. rank_count 0: unknown. */
+     * had the most ranks, or of the last of several such starts. rank_count 0: unknown. */
     struct ddp_rank_device *ranks;
     int rank_count;
     struct ddp_env_entry *environment;
@@ -365,16 +366,17 @@ struct ddp_record {
     double comm_destroy_ns; /* Rank 0's time to close its communicator. */
     struct ddp_point *points;
     double **samples; /* [point_count]; samples[i] is NULL or [points[i].sample_count], in ns. */
-    /* [point_count]; texts[i] is NULL or what ddp_json_preprint made of points[i]. A reporter may
-     * keep such a text here, because a point does not change. The record frees it. */
+    /* [point_count]; texts[i] is NULL or the text that ddp_json_preprint made of points[i]. A
+     * reporter may keep this text here, because a point does not change. The record frees the
+     * text. */
     char **texts;
     int point_count, point_capacity;
     int launch_first; /* Points are no longer inserted before this index. */
     int newest;       /* Index of the point that was added last. */
     /* The points that the run is going to measure, by kind. count is 0 if these are not known. */
     struct ddp_point_range planned[DDP_POINT_KIND_COUNT];
-    /* One per start of the ranks. A training command has one from before and one from after the
-     * training. */
+    /* One per start of the ranks. A training command has two instead, from before and from after
+     * the training. */
     struct ddp_control *controls;
     int control_count;
     struct ddp_train_run *train;
@@ -398,7 +400,8 @@ void ddp_record_release(struct ddp_record *record);
  * samples: [p->sample_count], or NULL if there are none. Returns 0 or DDP_ENOMEM. */
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err) DDP_MUST_CHECK;
-/* Appends a copy of the run without its epochs. ddp_record_add_epoch adds to the last run. */
+/* Appends a copy of the run without its epochs. ddp_record_add_epoch adds a copy of an epoch to the
+ * last run. */
 int ddp_record_add_train(struct ddp_record *record, const struct ddp_train_run *run,
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoch,
@@ -413,8 +416,8 @@ int ddp_record_set_ranks(struct ddp_record *record, const struct ddp_rank_device
                          struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_record_add_left_out(struct ddp_record *record, const struct ddp_left_out *left_out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns how many points at the start of the array have their final position. Later points are
- * only inserted behind these. */
+/* Returns how many points at the start of the array have their final position. Points that are
+ * added later are only inserted behind these. */
 int ddp_record_settled(const struct ddp_record *record);
 /* Returns the number of a point in the order of the plan, from 1. This number is known as soon as
  * the point is added. */

@@ -41,7 +41,7 @@ POINT(bool, has_op, ddp_coll_reduces(p->spec.coll))
 POINT(bool, has_root, ddp_coll_has_root(p->spec.coll))
 POINT(bool, has_order, p->of > 0)
 POINT(bool, has_series, !isnan(p->series.trend))
-/* Exchanges that are not sparse have no break-even density. */
+/* False for exchanges that are not sparse, because they have no break-even density. */
 POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even[0].estimated))
 POINT(bool, has_overlap, !isnan(p->overlap.percent))
 POINT(bool, has_bound, p->bound_kind[0] != '\0')
@@ -62,7 +62,7 @@ static void id_of(const void *point, char *out)
     ddp_point_id(&((const struct ddp_point *)point)->spec, out, DDP_FIELD_TEXT_BYTES);
 }
 
-/* The compressor without its argument. */
+/* Writes the name of the compressor without its argument. */
 static void method_of(const void *point, char *out)
 {
     snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", ((const struct ddp_point *)point)->spec.compress);

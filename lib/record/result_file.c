@@ -103,7 +103,7 @@ static int read_outline(const cJSON *doc, const char *name, unsigned vary, struc
     return ddp_result_read_machine(doc, name, vary, out, err);
 }
 
-/* Reads the copy speed under the key "control", which documents of other tools may lack. The list
+/* Reads the copy speeds under the key "control", which documents of other tools may lack. The list
  * is empty if nothing was measured. A speed is null if there was too little memory. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
@@ -188,8 +188,8 @@ static int check_times(const struct reader *r)
     return 0;
 }
 
-/* Checks that algbw = size / time and busbw = algbw * factor. Either may be null. busbw must be
- * null for compressed and partial exchanges. */
+/* Checks that algbw = size / time and busbw = bytes of the busiest rank / time. Either may be null.
+ * busbw must be null for compressed and partial exchanges, and must lie in its interval. */
 static int check_bandwidths(const struct reader *r)
 {
     const struct ddp_point *p = r->stored;
@@ -234,8 +234,8 @@ static void note_flaw(const struct reader *r, struct ddp_result *result)
         snprintf(result->flaw, sizeof result->flaw, "point '%s' has no valid iterations", r->id);
 }
 
-/* The values of a point that are read. `optional` has those that documents of other tools may lack.
- * No other values are read, so that a document of a newer version can be judged. */
+/* The members of struct ddp_point that are read. `optional` has those that documents of other tools
+ * may lack. No other member is read, so that a document of a newer version can be judged. */
 static const char *const needed[] = {"collective",       "iterations",  "ranks",
                                      "size_bytes",       "partial",     "time_us.median",
                                      "time_us.ci95",     "time_us.min", "time_us.p25",
@@ -379,7 +379,7 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     return 0;
 }
 
-/* Leaves the keys of --vary out of the ids of all points. */
+/* Leaves the keys of --vary out of the ids of all points except step times. */
 static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struct ddp_err *err)
 {
     char id[sizeof r->points[0].id], keys[96];

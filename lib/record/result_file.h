@@ -79,7 +79,9 @@ struct ddp_result {
     /* Why the status is not "complete". "" if it is complete. */
     char reason[256];
     /* Why no figure of the document may be judged. "" if there is no such reason. Possible reasons
-     * are the status "failed", a point with wrong data, and a point without valid iterations. */
+     * are the status "failed", a point with wrong data, and a point without valid iterations. For
+     * results of other benchmarks (foreign_file.h), the reason is a failed benchmark or wrong
+     * data. */
     char flaw[512];
     bool wrong_data; /* A collective delivered wrong data. */
     bool busy;       /* A point has the quality code "busy": other programs ran. */
@@ -102,7 +104,7 @@ struct ddp_result {
  * form of ddp_point_id. */
 int ddp_result_read(const char *path, const struct ddp_result_rules *rules, struct ddp_result *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses text[bytes]. name: the document's name in messages. */
+/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. */
 int ddp_result_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_result *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
@@ -115,16 +117,17 @@ int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
 int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
                          const struct ddp_result_rules *rules, struct ddp_result *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Leaves the keys of --vary out of the ids of the points, and builds result->index. The functions
- * that read a document call this function. Returns DDP_EUSAGE like ddp_result_read, or
- * DDP_ENOMEM. */
+/* Leaves the keys of --vary out of the ids of the points, except those of step times, from whose
+ * ids ddp_result_read_runs has left them out. Builds result->index. The functions that read a
+ * document call this function. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM. */
 int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Merges the points with equal ids, one per repetition, into one point. Its median is the median of
- * the repetitions' medians. The interval belongs to this median of medians. It is unknown with
- * fewer than six repetitions. A repetition counts as one statistical sample, because the iterations
- * of a repetition are not independent. Returns DDP_EINPUT if two points with equal ids have the
- * same `launch`, or DDP_ENOMEM. */
+ * the repetitions' medians. The interval belongs to this median of medians, and is unknown with
+ * fewer than six repetitions. A point whose id occurs only once keeps its own interval. A
+ * repetition counts as one statistical sample, because the iterations of a repetition are not
+ * independent. Returns DDP_EINPUT if two points with equal ids have the same `launch`, or
+ * DDP_ENOMEM. */
 int ddp_result_fold(struct ddp_result *result, const char *name,
                     struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_result_release(struct ddp_result *result);

@@ -136,9 +136,9 @@ static bool has_diverged(const cJSON *epoch)
            (evaluated && cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(epoch, "eval_loss")));
 }
 
-/* Reads the accuracy of the run, which is the mean accuracy of at most its last DDP_STRATEGY_EPOCHS
- * epochs (record/strategy_table.h), the number of evaluation images, and whether the run has
- * diverged. */
+/* Reads the number of evaluation images, the accuracy, and whether the last epoch has diverged. The
+ * accuracy is the mean over at most the last DDP_STRATEGY_EPOCHS epochs
+ * (record/strategy_table.h). */
 static int read_accuracy(const struct reader *r, struct ddp_result_run *out)
 {
     const int count = cJSON_GetArraySize(r->epochs);

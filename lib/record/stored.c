@@ -263,8 +263,8 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
                : ddp_fail(err, DDP_EINTERNAL, "'%s': point '%s' was not merged", file, id);
 }
 
-/* Sets the plan index of each point. The points of a repetition are adjacent in the document.
- * Without repetitions, the points of one rank count are adjacent. */
+/* Sets `place` and `of` of each point, and launch_first of the record. The points of a repetition
+ * are adjacent in the document. Without repetitions, the points of one rank count are adjacent. */
 static void place_points(struct ddp_record *r, const cJSON *list)
 {
     const cJSON *item = list->child;

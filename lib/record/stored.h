@@ -1,5 +1,6 @@
 /* Reads a result document back into a record, for programs that show stored results. This reader
- * first calls result_file.h, which reads and checks the parts that `gate` and `compare` judge. */
+ * first calls the functions of result_file.h, which read and check the parts that `gate` and
+ * `compare` judge. */
 #ifndef DDP_RECORD_STORED_H
 #define DDP_RECORD_STORED_H
 
@@ -34,7 +35,7 @@ struct ddp_stored {
  * another version stays unknown. Release *out with ddp_stored_release. */
 int ddp_stored_read(const char *path, const struct ddp_result_rules *rules, struct ddp_stored *out,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Parses text[bytes]. name: the document's name in messages. */
+/* Parses the first `bytes` bytes of `text`. name: the document's name in messages. */
 int ddp_stored_parse(const char *text, size_t bytes, const char *name,
                      const struct ddp_result_rules *rules, struct ddp_stored *out,
                      struct ddp_err *err) DDP_MUST_CHECK;

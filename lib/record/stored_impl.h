@@ -1,5 +1,5 @@
-/* Reads those values of a document for which field.h has no table. A value of a wrong type counts
- * as missing. */
+/* Functions that read those values of a document for which there is no table (field.h). A value of
+ * a wrong type counts as missing. */
 #ifndef DDP_RECORD_STORED_IMPL_H
 #define DDP_RECORD_STORED_IMPL_H
 

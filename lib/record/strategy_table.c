@@ -12,7 +12,8 @@
 
 #define CLEARLY 1.05 /* Step times whose ratio exceeds this count as different. */
 
-/* Settings of a run, except ranks, strategy and seed. `label` is printed before the value. */
+/* Settings that distinguish runs of the same strategy and number of ranks. The seed is not among
+ * them. `label` is printed before the value. */
 static const struct {
     const char *label, *path;
 } details[] = {

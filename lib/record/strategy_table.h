@@ -62,7 +62,7 @@ struct ddp_strategy_row {
     int64_t peak_memory_bytes;                /* Maximum. -1: unknown. */
 };
 
-/* The table of a row (record/field.h). */
+/* The table of the members of a row (record/field.h). */
 struct ddp_fields;
 extern const struct ddp_fields ddp_strategy_fields;
 

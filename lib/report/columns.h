@@ -1,5 +1,6 @@
-/* The columns of a table for people. If the columns do not fit into a given width, the least
- * important columns are hidden. All widths are numbers of characters on the terminal. */
+/* The columns of a table that people read on a terminal. If the columns do not fit into a given
+ * width, the least important columns are hidden. All widths are numbers of characters on the
+ * terminal. */
 #ifndef DDP_REPORT_COLUMNS_H
 #define DDP_REPORT_COLUMNS_H
 
@@ -11,8 +12,9 @@ extern "C" {
 
 struct ddp_column {
     const char *head;
-    int width; /* Width of the longest text. ddp_columns_fit includes the head. */
-    /* Columns with the largest `drop` are hidden first. 0: the column is never hidden. */
+    int width; /* Width of the longest text; from ddp_columns_fit on, also of the head. */
+    /* ddp_columns_fit hides the columns with the largest `drop` first. It never hides a column
+     * whose `drop` is 0. */
     int drop;
     bool left; /* The texts are aligned left. */
     bool hidden;
@@ -26,17 +28,18 @@ struct ddp_column_text {
 
 /* Widens each column so that the text of the row fits. */
 void ddp_columns_measure(struct ddp_column *columns, const struct ddp_column_text *row, int count);
-/* Widens the columns to their heads. Then hides columns until a line is at most `width` characters
- * long, or until all shown columns have a `drop` of 0. Returns the width that the text of the last
- * shown column may have. */
+/* Widens each column so that its head fits. Then hides columns until a line is at most `width`
+ * characters long, or until all shown columns have a `drop` of 0. Returns the width that the text
+ * of the last shown column may have. */
 int ddp_columns_fit(struct ddp_column *columns, int count, int width);
 /* Add a line with the heads, or with the texts of a row. */
 void ddp_columns_head(const struct ddp_column *columns, int count, struct ddp_strbuf *out);
 void ddp_columns_row(const struct ddp_column *columns, const struct ddp_column_text *row, int count,
                      struct ddp_strbuf *out);
 
-/* The following functions write a figure into a cell. A number has 2 decimals below 10, 1 decimal
- * below 100, and no decimals above. NaN and infinities become "-". */
+/* The following functions write a number with its unit into a cell. Unless a function's comment
+ * says otherwise, the number has 2 decimals below 10, 1 decimal below 100 and no decimals above,
+ * and NaN and infinities become "-". */
 
 /* Writes a time, for example "2.41 us" or, from one minute on, "3m12s". */
 void ddp_column_time(struct ddp_column_text *cell, double ns);
@@ -45,7 +48,8 @@ void ddp_column_rate(struct ddp_column_text *cell, double GBps);
 /* Writes a number of bytes, for example "20.5 KiB". A whole number has no decimals: "64 KiB". A
  * negative number becomes "-". */
 void ddp_column_bytes(struct ddp_column_text *cell, double bytes);
-/* Writes a fraction as a percentage, for example 0.018 as "1.8 %" and 0.27 as "27 %". */
+/* Writes a fraction as a percentage, with 1 decimal below 10 %: for example 0.018 as "1.8 %" and
+ * 0.27 as "27 %". */
 void ddp_column_percent(struct ddp_column_text *cell, double part);
 /* Writes a factor, for example "1.09". Infinities become "inf" and "-inf". */
 void ddp_column_factor(struct ddp_column_text *cell, double factor);

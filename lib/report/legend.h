@@ -29,8 +29,8 @@ enum ddp_legend ddp_legend_of(enum ddp_point_kind kind);
 /* Returns the title of a table, for example "Epochs of training runs". */
 const char *ddp_legend_title(enum ddp_legend table);
 /* Adds the names and the meanings of a table's columns. Each line begins with `before` and is at
- * most `width` characters long. If `columns` [count] is not NULL, adds only the columns that are in
- * it and not hidden. */
+ * most `width` characters long. If `columns` [count] is not NULL, adds only the columns that this
+ * array contains and does not hide. */
 void ddp_legend_add(enum ddp_legend table, const struct ddp_column *columns, int count,
                     const char *before, int width, struct ddp_strbuf *out);
 

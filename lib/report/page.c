@@ -33,8 +33,8 @@ static bool all_differ(char (*names)[128], int count)
     return true;
 }
 
-/* Names the documents by their labels or, if these are not all different, by their file names. If
- * these are not all different either, names the documents by their paths and numbers. */
+/* Names the documents by their labels or, if two labels are equal, by their file names. If two file
+ * names are equal, too, names the documents by their paths and numbers. */
 static void name_documents(struct ddp_page *page)
 {
     for (int labels = 1; labels >= 0; labels--) {

@@ -18,13 +18,13 @@ struct ddp_page_request {
     struct ddp_result_rules rules; /* How the documents are read. */
     /* The file to which the page is written. "-": stdout. NULL: no page. */
     const char *page;
-    bool markdown; /* The page is Markdown, without plots. */
+    bool markdown; /* True: the page is Markdown, without plots. False: HTML. */
     /* The folder of the SVG files. It is created if necessary. NULL: no SVG files. */
     const char *svg_dir;
 };
 
-/* Builds a page about documents in memory. `paths` [count] are the files from which they were read.
- * Returns 0, DDP_EUSAGE if there are too many ratios, or DDP_ENOMEM. */
+/* Builds a page about documents in memory. docs[i] was read from the file paths[i]. Returns 0,
+ * DDP_ENOMEM, or DDP_EUSAGE if there are too many ratios between documents (ddp_across_build). */
 int ddp_page_build(const struct ddp_stored *docs, const char *const *paths, size_t count,
                    bool markdown, struct ddp_strbuf *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads the documents, and writes the page and the SVG files. Each file is replaced as a whole.

@@ -1,4 +1,4 @@
-/* The frame of an HTML page: its style sheet, head, summary and sections. */
+/* An HTML page: its style sheet, its head, its summary, and the order of its sections. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,8 +116,8 @@ static void add_header(struct ddp_page *page)
             ddp_strbuf_addf(page->out, " (the first of %d hosts)", r->host_count);
         ddp_strbuf_add(page->out, ", ");
     }
-    if (r->point_count + r->train_count + r->matrix.ends >
-        0) { /* Commands without ranks have the backend "none". */
+    /* Commands without ranks have the backend "none", which is not shown. */
+    if (r->point_count + r->train_count + r->matrix.ends > 0) {
         ddp_strbuf_addf(page->out, "%d rank%s over ", r->world_ranks,
                         r->world_ranks == 1 ? "" : "s");
         ddp_markup_text(page->out, r->world_backend);
@@ -138,7 +138,7 @@ static void add_tile(struct ddp_page *page, const char *figure, const char *text
     ddp_strbuf_add(page->out, "</div>\n");
 }
 
-/* Adds the highest bus bandwidth. */
+/* Adds a tile with the highest bus bandwidth. */
 static void add_best(struct ddp_page *page, const struct ddp_record *r)
 {
     char figure[40], size[24], text[160];
@@ -154,7 +154,7 @@ static void add_best(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds the shortest time of an operation of several ranks. */
+/* Adds a tile with the shortest time of an operation on several ranks. */
 static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
 {
     const struct ddp_point *least = NULL;
@@ -174,8 +174,8 @@ static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds the accuracy of the first strategy, and the lowest difference in accuracy between another
- * strategy and its reference. */
+/* Adds tiles with the accuracy of the first strategy, and with the lowest difference in accuracy
+ * between another strategy and its reference. */
 static void add_accuracy(struct ddp_page *page)
 {
     const struct ddp_strategy_row *first, *worst = NULL;
@@ -230,7 +230,7 @@ static void add_summary(struct ddp_page *page)
     ddp_strbuf_add(page->out, "</ul>\n</section>\n");
 }
 
-/* Adds links to the sections whose headings are in the text `sections`. */
+/* Adds a link to each section whose heading is in the HTML text `sections`. */
 static void add_links(const char *sections, struct ddp_strbuf *out)
 {
     static const char *const links[][2] = {

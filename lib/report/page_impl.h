@@ -10,9 +10,9 @@
 #include "report/page.h"
 #include "report/plot_svg.h"
 
-/* A plot or a table as a file of its own. */
+/* A plot, or a picture of a table on a terminal, as a file of its own. */
 struct ddp_page_file {
-    char name[80]; /* With ".svg". */
+    char name[80]; /* The name ends in ".svg". */
     struct ddp_strbuf text;
 };
 
@@ -30,7 +30,7 @@ struct ddp_page {
     struct ddp_across across; /* Ratios to the first document. Empty with one document. */
     struct ddp_strbuf *out;
     struct ddp_err *err;
-    bool keeps_files;            /* Plots and terminal tables are also added to `files`. */
+    bool keeps_files;            /* The plots and pictures are also added to `files`. */
     struct ddp_page_file *files; /* [file_count] */
     size_t file_count;
 };
@@ -91,9 +91,9 @@ int ddp_page_training(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_comparison(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_matrix(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_environment(struct ddp_page *page) DDP_MUST_CHECK;
-/* Adds the sentences about all documents, each as an element "li" or, in Markdown, after "- ". */
+/* Adds the sentences of the summary, each as an element "li" or, in Markdown, after "- ". */
 void ddp_page_summary(struct ddp_page *page, bool markdown);
-/* Builds the whole page. */
+/* Build the whole page. */
 int ddp_page_html(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_markdown(struct ddp_page *page) DDP_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* A page in Markdown, for pull requests: the verdicts first, then the cells that changed. The rest
- * is folded. */
+/* A page in Markdown, for pull requests: the verdicts, the summary, the cells that changed, and the
+ * strategies. The other cells, the points and the commands are folded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 /* A heat map has at most this many rows and columns. */
 #define SHOWN 64
-/* The background of the fastest direction, in percent of the full colour. The text stays readable.
- */
+/* Strength of the background of the fastest direction, in percent of the full colour. The text on
+ * this background stays readable. */
 #define FULL 45
 
 static void add_cell(struct ddp_page *page, double GBps, double most)
@@ -75,8 +75,8 @@ int ddp_page_matrix(struct ddp_page *page)
             ddp_page_heading(page, 2, "matrix", "Between pairs");
             ddp_page_element(
                 page, "p class=\"note\"",
-                "The bandwidth in GB/s of one direction alone, from the end of the row "
-                "to the end of the column. The stronger the colour, the faster.");
+                "The bandwidth in GB/s of one direction alone, from the rank or host of the "
+                "row to that of the column. The stronger the colour, the faster.");
             open = true;
         }
         if (page->count > 1)
@@ -84,7 +84,7 @@ int ddp_page_matrix(struct ddp_page *page)
         DDP_TRY(add_map(page, d, &s));
         if (m->ends > SHOWN) {
             char text[48];
-            snprintf(text, sizeof text, "The map has the first %d ends.", SHOWN);
+            snprintf(text, sizeof text, "The map shows the first %d ranks or hosts.", SHOWN);
             ddp_page_element(page, "p class=\"note\"", text);
         }
     }

@@ -1,4 +1,4 @@
-/* The sections about points: over size, over ranks, and compressed exchanges. */
+/* The sections about points: plots over size, plots over ranks, and compressed exchanges. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static void add_quality(struct ddp_page *page, const struct ddp_plot_cell *cell)
     ddp_page_words(page, codes);
 }
 
-/* Opens a row, and adds its first cells: the series, and the setting on the x axis. */
+/* Opens a row, and adds its first cells: the series, if there are several, and the setting on the x
+ * axis. */
 static void open_row(struct ddp_page *page, const struct ddp_plot_group *g, size_t i)
 {
     const struct ddp_plot_cell *cell = g->cells[i];
@@ -188,7 +189,7 @@ static int add_group(struct ddp_page *page, const struct ddp_plot_group *g)
     return 0;
 }
 
-/* Adds a section with the groups. */
+/* Adds a section with the figures of all groups. */
 static int add_section(struct ddp_page *page, enum ddp_plot_over over, const char *id,
                        const char *heading, const char *text)
 {
@@ -233,7 +234,8 @@ void ddp_page_mark_links(struct ddp_plot *plot)
 }
 
 /* Fills a plot with the link speeds below which exchanges pay. Each point whose verdict is in the
- * summary has a row. */
+ * summary has a row, unless its speed is 0, infinite or unknown. There are at most LINKS_MAX rows.
+ */
 static int plot_links(struct ddp_page *page, struct ddp_plot *plot)
 {
     *plot = (struct ddp_plot){.x = {DDP_QUANTITY_GBPS, true, "link speed of a rank (GB/s)"},

@@ -41,7 +41,8 @@ static void place_text(const struct ddp_point_spec *s, char out[80])
 }
 
 /* Writes the highest bus bandwidth and the shortest time of a collective, and compares the time of
- * its largest size with the bound. Writes "" if the collective was not measured. */
+ * its largest size with the bound. Uses only points with several ranks and correct data. Writes ""
+ * if there is no such point. */
 static void collective_text(const struct ddp_page *page, int document, enum ddp_coll coll,
                             char out[256])
 {
@@ -74,7 +75,7 @@ static void collective_text(const struct ddp_page *page, int document, enum ddp_
     if (least) {
         ddp_quantity_text(DDP_QUANTITY_NS, least->median_ns, text, sizeof text);
         place_text(&least->point->spec, place);
-        ddp_text_append(out, 256, "%s takes at least %s with %s",
+        ddp_text_append(out, 256, "%s has a shortest time of %s with %s",
                         best ? ", and" : ddp_coll_name(coll), text, place);
     }
     if (largest) {
@@ -130,7 +131,7 @@ static void summarize_points(struct ddp_page *page, bool markdown, int document)
 
 /* A summary of the strategies that are compared with one reference. */
 struct compared {
-    /* The lowest and highest difference in accuracy. */
+    /* The strategies with the lowest and the highest difference in accuracy. */
     const struct ddp_strategy_row *lowest, *highest;
     int count, pays, pays_not;
     char names[160]; /* The strategies that pay. */
@@ -196,7 +197,8 @@ static void summarize_training(struct ddp_page *page, bool markdown, int documen
 
 /* The ratios of a document to the first one. */
 struct ratios {
-    size_t count, other; /* count: cells of both documents. other: cells of only one of them. */
+    size_t count; /* Number of cells that both documents have. */
+    size_t other; /* Number of cells that only one of the two documents has. */
     double log_sum;
     const struct ddp_across_cell *least, *most;
 };

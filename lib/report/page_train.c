@@ -29,7 +29,8 @@ static void link_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
     ddp_page_link_text(s->row->pays_below_GBps, out, CELL_BYTES);
 }
 
-/* Writes "85.10 % (84.90 to 85.30)", or without the range if there is only one run. */
+/* Writes, for example, "85.10 % (84.90 to 85.30)". The range is left out if there is only one run.
+ */
 static void accuracy_text(const struct ddp_plot_strategy *s, char out[CELL_BYTES])
 {
     const struct ddp_spread *a = &s->row->accuracy;

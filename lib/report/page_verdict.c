@@ -58,7 +58,7 @@ static void add_cells(struct ddp_page *page, const struct ddp_verdict_record *v,
     ddp_page_close_table(page);
 }
 
-/* Fills a plot with the ratios of the cells, one series for each state. */
+/* Fills a plot with the ratios of the cells. The cells of each state form a series. */
 static int plot_ratios(struct ddp_page *page, const struct ddp_verdict_record *v,
                        struct ddp_plot *plot)
 {

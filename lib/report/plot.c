@@ -1,5 +1,5 @@
 /* Plots as data: memory, scales, and the text of values. plot_cells.c and plot_train.c make plots
- * from records. */
+ * from records, and the files page_*.c make plots of rows. */
 #include "report/plot.h"
 
 #include <ctype.h>
@@ -165,8 +165,7 @@ static bool add_powers(struct ddp_plot_scale *s, const double *factors, int most
     return true;
 }
 
-/* Adds a tick at every n-th power of `base`, with the smallest n for which there are at most `most`
- * ticks. */
+/* Adds a tick at every n-th power of `base`. n is so large that there are at most `most` ticks. */
 static void add_spaced_powers(struct ddp_plot_scale *s, double base, int most)
 {
     const double unit = log(base);
@@ -193,7 +192,8 @@ static void add_steps(struct ddp_plot_scale *s, int most)
 }
 
 /* Adds as many ticks to a logarithmic axis as `most` allows. Sizes and counts have ticks at powers
- * of 2. If the range covers less than a factor of 2, the ticks have equal distances. */
+ * of 2. For other quantities, the ticks are round numbers such as 1, 2 and 5 times a power of ten.
+ * If their range covers less than a factor of 2, the ticks have equal distances. */
 static void add_log_ticks(struct ddp_plot_scale *s, enum ddp_quantity quantity, int most)
 {
     static const double one[] = {1, 0}, two[] = {1, 3, 0}, three[] = {1, 2, 5, 0};

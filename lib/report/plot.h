@@ -2,10 +2,10 @@
  * and plot_terminal.h draws it with characters.
  *
  * A *source* is a record with a name, for example a stored document. A *cell* is a point of a
- * source. The cells of all sources are divided into *groups*, and a plot shows one group. All cells
- * of a group have the same collective. Cells that differ only in the setting on the x axis, for
- * example in size, form a series. In a *plot of rows*, each value has a row of its own with a
- * label, and only the x axis has a scale. */
+ * source. The cells of all sources are divided into *groups*, and a plot of cells shows one group.
+ * All cells of a group have the same collective. Cells that differ only in the setting on the x
+ * axis, for example in size, form a series. In a *plot of rows*, each value has a row of its own
+ * with a label, and only the x axis has a scale. */
 #ifndef DDP_REPORT_PLOT_H
 #define DDP_REPORT_PLOT_H
 
@@ -21,7 +21,8 @@
 extern "C" {
 #endif
 
-/* Largest number of series in a plot. */
+/* Largest number of series in a group of cells. A plot of the group may have more series, because
+ * bounds and break-even densities are series, too. */
 #define DDP_PLOT_SERIES_MAX 8
 
 /* The quantity that an axis shows. The quantity decides how values are written. */
@@ -55,7 +56,7 @@ struct ddp_plot_series {
     int shape;                     /* Index of marker and line style, from 0. */
     bool line;                     /* A thin line without markers, as for a bound. */
     bool cross;                    /* Crosses without a line, as for a break-even density. */
-    struct ddp_plot_value *values; /* [count], in ascending order of x. */
+    struct ddp_plot_value *values; /* [count]. A line joins the values in this order. */
     size_t count, room;            /* room: number of elements for which `values` has memory. */
 };
 
@@ -70,15 +71,15 @@ struct ddp_plot_mark {
 struct ddp_plot {
     char title[160];
     char name[64];  /* File name without ".svg". */
-    char note[320]; /* Settings that all values have in common, and how to read the plot. */
+    char note[320]; /* Settings that all values have in common, or how to read the plot. */
     struct ddp_plot_axis x, y;
     struct ddp_plot_series *series; /* [count] */
     int count, room;
     struct ddp_plot_mark marks[DDP_PLOT_MARKS_MAX];
     int mark_count;
     bool stems; /* In a plot of rows, a line leads from the left edge to each value. */
-    /* [row_count]: labels of the rows. y of a value is then the index of its row. NULL: no plot of
-     * rows. */
+    /* [row_count]: labels of the rows. The member y of a value is the index of the value's row.
+     * NULL: this is not a plot of rows. */
     char (*rows)[200];
     size_t row_count;
 };
@@ -93,7 +94,8 @@ void ddp_plot_set_title(struct ddp_plot *plot, const char *title);
 struct ddp_plot_series *ddp_plot_add_series(struct ddp_plot *plot, const char *name, int color,
                                             int shape, struct ddp_err *err);
 /* Appends a value to the last series. Ignores a value that the axes cannot show: one that is not
- * finite or, on a logarithmic axis, not positive. Returns 0 or DDP_ENOMEM. */
+ * finite or, on a logarithmic axis, not positive. If only an end of the interval cannot be shown,
+ * appends the value without its interval. Returns 0 or DDP_ENOMEM. */
 int ddp_plot_add_value(struct ddp_plot *plot, struct ddp_plot_value value,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Appends a row to a plot of rows, and appends the value in this row to the last series. Does
@@ -157,7 +159,7 @@ struct ddp_plot_cells {
 /* Collects the cells of all sources. Returns 0 or DDP_ENOMEM. */
 int ddp_plot_collect(const struct ddp_plot_source *sources, int count, struct ddp_plot_cells *out,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns the bus bandwidth of a cell if an operation takes `ns`. NaN: the cell has no bus
+/* Returns the bus bandwidth that a cell has if an operation takes `ns`. NaN: the cell has no bus
  * bandwidth. */
 double ddp_plot_busbw(const struct ddp_plot_cell *cell, double ns);
 
@@ -184,9 +186,10 @@ struct ddp_plot_groups {
     size_t count;
 };
 /* Divides cells into groups of at most DDP_PLOT_SERIES_MAX series. DDP_PLOT_OVER_RANKS takes only
- * cells that were measured with several numbers of ranks, and at most six of their sizes.
- * DDP_PLOT_OVER_DENSITY takes only compressed exchanges that have a density and were compared with
- * dense f32. Sources and cells must live as long as the groups. Returns 0 or DDP_ENOMEM. */
+ * series that were measured with several numbers of ranks, and at most six of their sizes.
+ * DDP_PLOT_OVER_DENSITY takes only exchanges whose compressor has a density or a threshold, and
+ * that were compared with dense f32. Sources and cells must live as long as the groups. Returns 0
+ * or DDP_ENOMEM. */
 int ddp_plot_group_cells(const struct ddp_plot_source *sources, const struct ddp_plot_cells *cells,
                          enum ddp_plot_over over, struct ddp_plot_groups *out,
                          struct ddp_err *err) DDP_MUST_CHECK;

@@ -40,8 +40,8 @@ static void value_of(const struct ddp_plot_group *g, const struct ddp_plot_cell 
         v->y = cell->median_ns;
         v->low = cell->ci95_lo_ns;
         v->high = cell->ci95_hi_ns;
-        /* A longer time means a lower speed, so the ends are swapped. */
     } else if (metric == DDP_PLOT_SPEEDUP) {
+        /* A longer time means a lower speed, so the ends of the interval are swapped. */
         v->y = dense / cell->median_ns;
         v->low = dense / cell->ci95_hi_ns;
         v->high = dense / cell->ci95_lo_ns;

@@ -108,7 +108,7 @@ int ddp_plot_collect(const struct ddp_plot_source *sources, int count, struct dd
     DDP_TRY(DDP_NEW(&out->items, points, err));
     for (int s = 0; s < count; s++) {
         const struct ddp_plot_source *source = &sources[s];
-        struct ddp_plot_cell **of_merged = NULL; /* the cell of each merged point */
+        struct ddp_plot_cell **of_merged = NULL; /* the cell of each point of `result` */
         if (source->result && DDP_NEW(&of_merged, source->result->count, err) != 0) {
             free(out->items);
             *out = (struct ddp_plot_cells){.count = 0};
@@ -160,8 +160,8 @@ double ddp_plot_over_value(const struct ddp_plot_cell *cell, enum ddp_plot_over 
                                          : density_of(p);
 }
 
-/* Returns true if the setting is on the x axis. The density is not a setting of its own, because it
- * is a part of COMPRESS. */
+/* Returns true if the setting is on the x axis. The density is not a setting of its own. It is a
+ * part of COMPRESS, from which fill_item removes it. */
 static bool is_over(enum setting setting, enum ddp_plot_over over)
 {
     return (over == DDP_PLOT_OVER_SIZE && setting == SIZE) ||
@@ -198,8 +198,8 @@ static int compare_keyed(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Numbers the different keys by their first appearance. Sets order[i] to the number of key i, and
- * *distinct to the count of different keys. k [n] is overwritten. */
+/* Numbers the different keys by their first appearance. Sets order[i] to the number of the key with
+ * index i, and *distinct to the count of different keys. Sorts k [n]. */
 static int number_keys(struct keyed *k, size_t n, int *order, int *distinct, struct ddp_err *err)
 {
     size_t *first;
@@ -256,7 +256,7 @@ static void append_text(char *out, size_t bytes, const char *text)
 static int find_varying(const struct builder *b, const struct item *items, size_t n,
                         unsigned *inside, unsigned *overall)
 {
-    const struct item **first; /* by source */
+    const struct item **first; /* [source_count]: the first item of each source */
     DDP_TRY(DDP_NEW(&first, (size_t)b->source_count, b->err));
     *inside = *overall = 0;
     for (size_t i = 0; i < n; i++) {
@@ -424,7 +424,8 @@ out:
 
 /* Divides items by collective, then by one setting after the other until a part has at most
  * DDP_PLOT_SERIES_MAX series. Settings that vary only between sources do not divide, so that
- * sources share their plots. */
+ * sources share their plots. `setting` is the next setting, and `divided` has the bits of those
+ * that have divided the items already. */
 static int divide(const struct builder *b, struct item *items, size_t n, enum setting setting,
                   unsigned divided)
 {
@@ -471,7 +472,7 @@ static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
     int *order = NULL, distinct, rc;
     /* first: by series, the first number of ranks that was found */
     double *sizes = NULL, *first = NULL;
-    bool *several = NULL; /* by series */
+    bool *several = NULL; /* by series: there are several numbers of ranks */
     size_t kept = 0, count = 0;
     DDP_TRY_GOTO(DDP_NEW(&order, *n, err), out);
     DDP_TRY_GOTO(DDP_NEW(&sizes, *n, err), out);
@@ -510,7 +511,7 @@ out:
     return rc;
 }
 
-/* True if plots over the setting show the cell. */
+/* Returns true if a plot whose x axis is `over` can show the cell. */
 static bool is_plotted(const struct ddp_plot_cell *cell, enum ddp_plot_over over)
 {
     return over != DDP_PLOT_OVER_DENSITY ||

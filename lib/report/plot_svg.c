@@ -32,8 +32,8 @@ void ddp_markup_text(struct ddp_strbuf *out, const char *text)
     ddp_escaped_text(out, text, "&<>\"'", by);
 }
 
-/* The colours differ for people with each kind of colour blindness, and have a contrast ratio of at
- * least 3 to the background. results/notes/colours.md has the figures. */
+/* People with any kind of colour blindness can tell the colours of series (--s0 to --s7) apart.
+ * These colours have a contrast ratio of at least 3 to the background. */
 static const char light[] =
     "--page:#f6f7f9;--surface:#fff;--ink:#1b1f24;--ink2:#4a535e;--line:#d5dae0;--grid:#e6e9ed;"
     "--link:#1557b0;--good:#17693a;--bad:#b3261e;--warn:#855300;--tint:#fff6e0;"

@@ -45,7 +45,7 @@ static int style_of(const struct ddp_plot_series *s)
     return s->color < 0 ? -1 : s->color % (int)DDP_COUNT_OF(styles);
 }
 
-/* Returns the marker of a series, or 0 for a line, which has no markers. */
+/* Returns the marker of a series, or 0 if the series is a line without markers. */
 static char marker_of(const struct ddp_plot *plot, int index)
 {
     int before = 0;
@@ -131,7 +131,7 @@ static void put_series(struct canvas *c, const struct ddp_plot *plot, int index)
                    style);
 }
 
-/* Draws bounds first. Draws the first series last, so that it lies above the others. */
+/* Draws bounds first, and the first series last, so that the first series lies above the others. */
 static void put_plot(struct canvas *c, const struct ddp_plot *plot)
 {
     for (int lines = 1; lines >= 0; lines--)
@@ -140,11 +140,10 @@ static void put_plot(struct canvas *c, const struct ddp_plot *plot)
                 put_series(c, plot, i);
 }
 
-/* Writes the characters of a cell without a marker. */
+/* Writes the character for the dots of a cell. */
 static void dots_text(const struct canvas *c, unsigned dots, char out[4])
 {
-    /* The bits of the dots in the code of a braille character. The index is the bit in cell.dots.
-     */
+    /* Element i is the bit in the code of a braille character for the dot in bit i of cell.dots. */
     static const unsigned char braille[] = {0, 3, 1, 4, 2, 5, 6, 7};
     static const char ascii[] = {' ', '\'', '.', ':'};
     unsigned code = 0x2800;

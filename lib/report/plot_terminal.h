@@ -27,8 +27,8 @@ struct ddp_plot_look {
 extern const char *const ddp_plot_choices[];
 
 /* Adds a plot over size with its title, axes and legend. If look->columns is at least 40, no line
- * is longer. The text has at most look->rows rows, unless fewer than 6 of them would be left for
- * the values. */
+ * has more than look->columns characters. The text has at most look->rows rows, unless fewer than 6
+ * of these rows would be left for the values. */
 void ddp_plot_text(const struct ddp_plot *plot, const struct ddp_plot_look *look,
                    struct ddp_strbuf *out);
 /* Adds a plot of the metric over size for each group of cells (ddp_plot_group_cells), each after a

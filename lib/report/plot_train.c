@@ -128,7 +128,8 @@ static void describe(const struct ddp_train_run *model, bool over_bytes, struct 
              "A point is the mean over the runs after an epoch, and its bar is their range");
 }
 
-/* Adds a horizontal line at the target accuracy, if all runs have the same target. */
+/* Adds a horizontal line at the target accuracy, if all strategies that train the model have the
+ * same target. */
 static void add_target(const struct ddp_plot_strategies *strategies,
                        const struct ddp_train_run *model, struct ddp_plot *out)
 {

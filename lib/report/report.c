@@ -45,10 +45,14 @@ struct output {
 struct ddp_report_set {
     struct output *outputs; /* [count] */
     int count;
-    int printed;   /* Number of points that were written to the streams in the order of the plan. */
-    int last_kind; /* Kind of the last point in the streams in measured order; -1: none. */
+    /* Number of points that were written to the streams without measured_order, which get the
+     * points in the order of the plan. */
+    int printed;
+    /* Kind of the last point that was written to the streams with measured_order. -1: the next
+     * point begins a table, so a head is written before it. */
+    int last_kind;
     struct ddp_table_options table;
-    bool begun; /* True once targets may have changed. Before that, they are only checked. */
+    bool begun; /* ddp_report_begin or ddp_report_show was called, so targets may have changed. */
     struct ddp_write_deadline deadline_policy;
 };
 
@@ -213,8 +217,8 @@ static void screen_piece(struct output *o, const struct ddp_record *record, enum
         ddp_terminal_table_end(&o->screen_table, &now, record, text);
 }
 
-/* Writes one piece to a stream. `index` is the index of the point, or of the epoch in `run`. head:
- * the reporter's head is written before the point. */
+/* Writes one piece to a stream. `index` is the index of the point, or of the epoch in the training
+ * run `run`. If `head` is true, the reporter's head is written before the point. */
 static int print_piece(struct output *o, const struct ddp_record *record, enum piece piece, int run,
                        int index, bool head, struct ddp_err *err)
 {
@@ -247,8 +251,7 @@ static int print_to_all(struct ddp_report_set *set, const struct ddp_record *rec
     return 0;
 }
 
-/* Prints a point to the streams in measured order or, if measured_order is false, to the streams in
- * the order of the plan. */
+/* Prints a point to the streams whose reporters have this value of measured_order. */
 static int print_point(struct ddp_report_set *set, const struct ddp_record *record, int index,
                        bool measured_order, struct ddp_err *err)
 {
@@ -264,13 +267,14 @@ static int print_point(struct ddp_report_set *set, const struct ddp_record *reco
     return 0;
 }
 
-/* Prints the points before `count` that have not been printed to the streams in the order of the
- * plan. */
+/* Prints the first `count` points to the streams without measured_order, except those points that
+ * were printed before. */
 static int print_points(struct ddp_report_set *set, const struct ddp_record *record, int count,
                         struct ddp_err *err)
 {
     while (set->printed < count)
-        /* Count the point first, so that a failed point is not printed again. */
+        /* The point is counted before it is written. If the write fails, ddp_report_end therefore
+         * does not write the point a second time. */
         DDP_TRY(print_point(set, record, set->printed++, false, err));
     return 0;
 }
@@ -286,7 +290,8 @@ static void look_at_terminal(struct ddp_report_set *set, struct output *o)
     ddp_terminal_table_init(&o->screen_table, set->table.legend);
 }
 
-/* A point and its place in the order of measurement. */
+/* A point and its position in the order of measurement: points are sorted by `part`, then by
+ * `order`, then by `index` (list_measured). */
 struct measured {
     int part, order, index;
 };
@@ -302,8 +307,9 @@ static int compare_measured(const void *a, const void *b)
 }
 
 /* Sets *list to the points of a record in the order of measurement. *list has point_count elements,
- * and the caller frees it. A part holds the points of one repetition and one number of ranks. The
- * member `order` counts from 0 in each part. */
+ * and the caller frees it. The points of one repetition and one number of ranks form a part. In
+ * a part, the member `order` of the points counts from 0. The member `part` of an element is the
+ * index of the first point of its part. */
 static int list_measured(const struct ddp_record *record, struct measured **list,
                          struct ddp_err *err)
 {
@@ -320,8 +326,8 @@ static int list_measured(const struct ddp_record *record, struct measured **list
     return 0;
 }
 
-/* Prints the points of the record to the streams in the order of measurement.
- * ddp_terminal_table_begin has already printed them to a table on a terminal. */
+/* Prints the points of `list` to the streams with measured_order, except to a table on a terminal,
+ * where ddp_terminal_table_begin has already printed them. */
 static int print_measured(struct ddp_report_set *set, const struct ddp_record *record,
                           const struct measured *list, struct ddp_err *err)
 {
@@ -372,7 +378,7 @@ int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record
     return print_contents(set, record, err);
 }
 
-/* Prints a whole record to the streams. */
+/* Prints a whole record to the streams. `first` says whether it is the first record. */
 static int print_record(struct ddp_report_set *set, const struct ddp_record *record, bool first,
                         struct ddp_err *err)
 {
@@ -426,7 +432,7 @@ static int print_plots(const struct ddp_report_set *set, struct output *o,
     }
     if (text.length == 0)
         ddp_terminal_line(&text, look.columns, DDP_YELLOW,
-                          "no plot: no points of several sizes have the figure '%s'",
+                          "no plot: '%s' was not measured for several sizes of one collective",
                           ddp_plot_choices[set->table.plot]);
     return flush_text(o, &text, false, err);
 }

@@ -1,5 +1,6 @@
-/* Reporters, one file per output format. A reporter only formats. record.h defines every figure
- * that a reporter shows.
+/* Reporters: each writes records in one output format. The figures that reporters show are defined
+ * in lib/record. A reporter itself computes only sums and averages, such as the average bus
+ * bandwidth in the format nccl-tests.
  *
  * A sink is the target of a reporter (report_sink.h). A streaming reporter (such as table) writes a
  * head, a row per point and a foot. A document reporter (such as json) writes the whole document
@@ -33,7 +34,7 @@ struct ddp_reporter {
     const char *name, *summary;
     unsigned shows; /* The kinds of figures that the reporter shows (enum ddp_record_kind). */
     bool joins;     /* The documents of several records may follow each other in one file. */
-    bool one_head;  /* A stream that needs `begin` only before the first of several records. */
+    bool one_head;  /* `begin` is called only before the first of several records. */
     /* The variant of this reporter that also explains its columns, or NULL. */
     const struct ddp_reporter *with_legend;
     /* True: render() writes the whole document. False: begin, head, point, epoch and end write
@@ -45,9 +46,9 @@ struct ddp_reporter {
     bool measured_order;
     int (*render)(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err);
     void (*begin)(const struct ddp_record *record, struct ddp_strbuf *out);
-    /* Called before the first point, and whenever the kind of the points (ddp_point_kind) changes.
-     * Only streams with measured_order use this member. Other streams write their head line in
-     * `begin`. */
+    /* Called before the first point, before the next point after an epoch, and whenever the kind of
+     * the points (ddp_point_kind) changes. Only streams with measured_order use this member. Other
+     * streams write their head lines in `begin` or `point`. */
     void (*head)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*point)(const struct ddp_record *record, int index, struct ddp_strbuf *out);
     void (*epoch)(const struct ddp_record *record, int run, int index, struct ddp_strbuf *out);
@@ -65,18 +66,18 @@ int ddp_report_open(struct ddp_report_set **out, struct ddp_err *err) DDP_MUST_C
  * DDP_WRITE_DEADLINE_INIT. */
 void ddp_report_set_write_deadline(struct ddp_report_set *set,
                                    const struct ddp_write_deadline *deadline_policy);
-/* Options of the table for people. On a terminal, the table fits the width and is drawn again
- * whenever a point is measured (terminal_table.h). */
+/* Options of the reporter `table`. On a terminal and without `wide`, the table fits the width and
+ * is updated whenever a point is measured (terminal_table.h). */
 struct ddp_table_options {
-    bool wide;   /* Show all columns, on a terminal as in a pipe or a file. */
+    bool wide;   /* Show all columns on a terminal, too, as in a pipe or a file. */
     bool legend; /* Explain the columns. */
     int plot;    /* The plot below the table: index of ddp_plot_choices (plot_terminal.h). */
 };
-/* Sets the options of tables that are added later. The struct is copied. */
+/* Sets the options of the table. Call this before ddp_report_add. The struct is copied. */
 void ddp_report_set_table(struct ddp_report_set *set, const struct ddp_table_options *options);
 /* Adds a sink for a reporter. Checks the target immediately, so that a bad path (DDP_ECREATE) or a
  * second output to the same target (DDP_EUSAGE) fails before anything is measured. The target is
- * not created or changed before ddp_report_begin. */
+ * not created or changed before ddp_report_begin or ddp_report_show. */
 int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *reporter,
                    const char *path, struct ddp_err *err) DDP_MUST_CHECK;
 /* Protects `path`, a file that the command itself reads or writes. Returns DDP_EUSAGE if an output
@@ -84,7 +85,7 @@ int ddp_report_add(struct ddp_report_set *set, const struct ddp_reporter *report
 int ddp_report_protect(const struct ddp_report_set *set, const char *path,
                        struct ddp_err *err) DDP_MUST_CHECK;
 bool ddp_report_has_stdout(const struct ddp_report_set *set);
-/* Returns true if an output is the table for people. */
+/* Returns true if one of the reporters is `table`. */
 bool ddp_report_has_table(const struct ddp_report_set *set);
 /* Returns true if a table is drawn on a terminal. The result is valid only after ddp_report_begin.
  */
@@ -97,7 +98,7 @@ int ddp_report_begin(struct ddp_report_set *set, const struct ddp_record *record
 /* Report the newest point, or a new epoch of the last training run. Documents are written before
  * streams, so a document file has each point before a stream shows it. Streams with measured_order
  * get the point immediately. Other streams show points in the order of the plan. They get a point
- * when all points before it are known, or at the end of the run. */
+ * when all points that stand before it in the plan are known, or at the end of the run. */
 int ddp_report_point(struct ddp_report_set *set, const struct ddp_record *record,
                      struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_report_epoch(struct ddp_report_set *set, const struct ddp_record *record,

@@ -1,7 +1,7 @@
 /* The two JSON formats that github-action-benchmark charts: customSmallerIsBetter (times, and time
  * ratios and accuracy losses of a verdict) and customBiggerIsBetter (bus bandwidth, accuracy). Each
- * is an array of {name, unit, value, range, extra}. extra has the commit, the label of the run,
- * and the codes of a doubtful point. */
+ * is an array of {name, unit, value, range, extra}. "range" is absent if it is not known. "extra"
+ * has the commit, the label of the run, and the codes of a doubtful point. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +11,8 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Adds a value. `quality` has the quality codes of a point, or is 0. They are part of "extra". */
+/* Adds an entry, unless the value is not finite. `quality` has the quality codes of a point, which
+ * become a part of "extra", or is 0. */
 static void entry(const struct ddp_record *r, cJSON *list, const char *name, const char *unit,
                   double value, double lo, double hi, unsigned quality)
 {

@@ -1,8 +1,8 @@
-/* Comma-separated values (RFC 4180) with one head, one row per point or epoch and one column per
- * variable. The last column is the label of the run. If strategies are compared, a row of kind
- * "comparison" per strategy comes last. Cells that do not apply or have no value are empty. A text
- * that a spreadsheet would take for a formula gets a leading apostrophe. An interrupted run has
- * fewer rows. */
+/* Comma-separated values (RFC 4180) with one header line, one row per point or epoch, and one
+ * column per variable. The last column is the label of the run. If strategies are compared, a row
+ * of kind "comparison" per strategy comes last. Cells that do not apply or have no value are empty.
+ * A text that a spreadsheet would take for a formula gets a leading apostrophe. An interrupted run
+ * has fewer rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 #include "record/strategy_table.h"
 #include "report/report.h"
 
-/* The first columns, whose order never changes. The other columns of the tables follow them. */
+/* The first columns, whose order never changes. The other columns of the field tables
+ * (record/field.h) follow them. */
 static const char first_columns[] =
     "kind launch collective backend algorithm algorithm_used dtype op root placement memory "
     "ranks groups requested_bytes size_bytes count compress partial order iterations warmup "

@@ -19,7 +19,7 @@ static void data(struct ddp_strbuf *out, const char *text)
 }
 
 /* Adds the beginning of an annotation, with the label of the record. GitHub also decodes %3A and
- * %2C in a title. */
+ * %2C in a title, so ':' and ',' are escaped, too. */
 static void title(const struct ddp_record *r, const char *level, struct ddp_strbuf *out)
 {
     static const char *const by[] = {"%25", "%3A", "%2C"};

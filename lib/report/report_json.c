@@ -2,9 +2,9 @@
  * JSON lines.
  *
  * Every key is always present. A missing value is null. Most times are ns in the record and us in
- * the document. The keys of times name the unit. The keys of points, epochs and training runs come
- * from the tables in record/record_fields.c. A new key needs a row in these tables and an entry in
- * the schema. tests/unit/test_record_fields.c fails until the two agree. */
+ * the document. The keys of times name the unit. The keys of points, epochs, training runs, hosts
+ * and some other objects come from the tables in record/record_fields.c. Such a key needs a row in
+ * a table and an entry in the schema. tests/unit/test_record_fields.c fails until the two agree. */
 #include "base/json.h"
 
 #include <math.h>
@@ -42,7 +42,8 @@ static void add_tool(cJSON *doc, const struct ddp_record *r)
     ddp_json_str(features, "blas", r->feature_blas);
 }
 
-/* Adds a string to an array. ddp_json_str replaces bytes that are not valid UTF-8. */
+/* Adds a string to an array. ddp_json_str makes the string, because it replaces bytes that are not
+ * valid UTF-8. */
 static void add_string_item(cJSON *array, const char *text)
 {
     cJSON *holder = cJSON_CreateObject();
@@ -114,14 +115,14 @@ static void add_head(cJSON *doc, const struct ddp_record *r)
     cJSON *environment = ddp_json_obj(doc, "environment");
     for (int i = 0; i < r->environment_count; i++) {
         const struct ddp_env_entry *e = &r->environment[i];
-        if (e->value[0] == '\0') /* The variable is set but empty, which is a value. */
+        if (e->value[0] == '\0') /* A variable may be empty; ddp_json_str would write null. */
             cJSON_AddStringToObject(environment, e->key, "");
         else
             ddp_json_str(environment, e->key, e->value);
     }
 }
 
-/* Adds "timer", and "control": the memory-copy speeds. */
+/* Adds "timer", and "control": the speeds of copying and reading memory. */
 static void add_controls(cJSON *doc, const struct ddp_record *r)
 {
     cJSON *timer = ddp_json_obj(doc, "timer");
@@ -143,7 +144,7 @@ static void add_point(cJSON *point, const struct ddp_point *p, const double *sam
 }
 
 /* Appends a point to the array "points" of a document. The document is written again after each
- * point, so the text of a point is made once and kept, unless its times make it large. */
+ * point, so the text of a point is made once and kept, unless many samples make it large. */
 static int append_point(cJSON *points, const struct ddp_record *r, int index, struct ddp_err *err)
 {
     enum { INDENT = 4, KEPT_SAMPLES = 1000 };
@@ -355,7 +356,7 @@ static void add_figure(cJSON *matrix, const struct ddp_matrix *m,
     }
 }
 
-/* Sets doc["matrix"] to an object, or to null if there is none. */
+/* Sets doc["matrix"] to an object, or to null if the record has no matrix. */
 static void add_matrix(cJSON *doc, const struct ddp_record *r)
 {
     const struct ddp_matrix *m = &r->matrix;

@@ -4,9 +4,9 @@
  * The time of the suite is the sum of the times of its cases. Attributes and elements follow the
  * schema of Ant's JUnit task, except that a case may be skipped and may have output.
  *
- * Slower cells, worse accuracies, wrong data and interrupted runs are failures. Uncertain, missing
- * and unjudged cells and uncertain accuracies are reported as skipped, so that a CI does not count
- * them as passed. */
+ * Slower cells, worse accuracies, wrong data, and runs that failed or were interrupted are
+ * failures. Uncertain cells and accuracies, and cells and training runs that are missing or not
+ * judged, are reported as skipped, so that a CI does not count them as passed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
     }
 }
 
-/* Writes the name of a point's case. Several repetitions of a point have different names. */
+/* Writes the name of a point's case. The repetitions of a point have different names. */
 static void point_name(const struct ddp_point *p, char *out, size_t out_bytes)
 {
     ddp_point_id(&p->spec, out, out_bytes);

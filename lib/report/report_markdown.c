@@ -1,4 +1,4 @@
-/* Markdown for an issue, a wiki or a pull request: the set-up, then tables. */
+/* Markdown for an issue, a wiki or a pull request: the verdict, the set-up, then tables. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * Each row is one size, with the out-of-place point on the left and the in-place point on the
  * right. A row is written when both its points are known. Incomplete rows follow at the end.
  * Parsers expect numbers, so a point that was not measured has the time 0.00. Its #wrong is N/A.
- * The #wrong of a point that was not checked is N/A, too. A comment line is written where the
- * collective, algorithm, memory or number of ranks changes. Comments also name the algorithm that
- * ran, and the codes of doubtful points. Compressed and partial exchanges have no bus bandwidth and
- * become comments.
+ * The #wrong of a point that was not checked is N/A, too. A comment is written where a setting that
+ * is not in the columns changes, such as the collective or the number of ranks (same_table).
+ * Comments also name the algorithm that ran, and the codes of doubtful points. Compressed and
+ * partial exchanges have no bus bandwidth and become comments.
  *
  * The list of devices has one line per rank. It is written before the first point, because the
  * ranks do not run yet when the table begins. */
@@ -44,8 +44,8 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->split, b->split) == 0;
 }
 
-/* Searches points [from, to) for the other half of the row of point `index`. Returns its index, or
- * -1. */
+/* Searches the points from index `from` to `to` - 1 for the other half of the row of point `index`.
+ * Returns the index of the point that was found, or -1. */
 static int find_other_half(const struct ddp_record *r, int index, int from, int to)
 {
     const struct ddp_point_spec *s = &r->points[index].spec;
@@ -250,7 +250,7 @@ static double mean_busbw(const struct ddp_record *r, const struct ddp_point_spec
     return counted ? sum / counted : NAN;
 }
 
-/* Writes the mean bus bandwidth of each table if there are several. */
+/* Writes the mean bus bandwidth of each table if there are several tables. */
 static void table_means(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     bool several = false;

@@ -100,14 +100,14 @@ static void row(const struct ddp_build *build, const struct ddp_point *before,
     ddp_comment_point_quality(p, out);
 }
 
-/* Returns whether the point always has a row, which is written as soon as the point is known. */
+/* Returns whether the point has a row in any case. point() writes this row. */
 static bool has_row(const struct ddp_point *p)
 {
     return p->spec.placement != DDP_IN_PLACE || ddp_point_is_reduced(&p->spec);
 }
 
-/* Searches points [0, to) for the point that differs from point `index` only in its placement.
- * Returns it, or NULL. */
+/* Searches the first `to` points for the point that differs from point `index` only in its
+ * placement. Returns that point, or NULL. */
 static const struct ddp_point *other_placement(const struct ddp_record *r, int index, int to)
 {
     const struct ddp_point *p = &r->points[index];

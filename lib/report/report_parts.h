@@ -1,5 +1,6 @@
-/* Parts of reports that several reporters show: cells of the tables for people, the comparison of
- * strategies (record/strategy_table.h), and verdicts. */
+/* Parts of reports that several reporters show, for example cells of tables, the comparison of
+ * strategies (record/strategy_table.h), and verdicts. A comment in a report is a line that begins
+ * with '#'. */
 #ifndef DDP_REPORT_REPORT_PARTS_H
 #define DDP_REPORT_REPORT_PARTS_H
 
@@ -22,7 +23,7 @@ extern "C" {
 /* Adds a comment with the label of the record, or nothing if it has none. */
 void ddp_comment_label(const struct ddp_record *r, struct ddp_strbuf *out);
 /* For formats that other programs defined: ddp_comment_epoch adds a comment about an epoch, and
- * ddp_comment_cut_off adds the reason if the run is not complete. */
+ * ddp_comment_cut_off adds a comment with the reason if the run is not complete. */
 void ddp_comment_epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out);
 void ddp_comment_cut_off(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds a comment with the number of doubtful points and their codes, or nothing if there are none.
@@ -34,20 +35,21 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
  * has the same algorithm and backend. `before` is NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
-/* Writes the name of an end of the matrix, such as "rank 3 (host b)", or "host b" if the ends are
- * hosts. */
+/* Writes the name of an end of the matrix, which is a rank, such as "rank 3 (host b)", or a host,
+ * such as "host b". */
 void ddp_matrix_end_name(const struct ddp_record *r, int end, char *out, size_t out_bytes);
 /* Writes a sentence without a full stop about the median and the slowest direction. Returns false
  * if the record has no measured pair. */
 bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes);
-/* Adds the matrix of a record. On a terminal of `width` columns it is a heat map; if width is 0,
- * each direction is a line. Adds nothing if the record has no matrix. */
+/* Adds the matrix of a record, and sentences about the median, the slowest and the fastest
+ * direction. On a terminal of `width` columns the matrix is a heat map; if `width` is 0, each
+ * direction is a line. Adds nothing if the record has no matrix. */
 void ddp_table_matrix(const struct ddp_record *r, int width, struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text. Control characters become '?'. */
 void ddp_table_text(struct ddp_strbuf *out, const char *text);
-/* Like ddp_table_text, but replaces each character special[i] by the text by[i]. */
+/* Like ddp_table_text, but writes the text `by[i]` instead of the character `special[i]`. */
 void ddp_escaped_text(struct ddp_strbuf *out, const char *text, const char *special,
                       const char *const *by);
 /* Adds a blank and a number in `width` characters, or '-' if the number is not finite. The number
@@ -67,7 +69,7 @@ void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
 /* Adds the first columns of a row, from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
 /* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
- * the ping-pong time after the point, and the codes of its quality ("-" if there are none). */
+ * the ping-pong time after the point, and the point's quality codes ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
 /* Add the comparison of strategies, or nothing if there is nothing to compare. If memory runs out,
@@ -75,24 +77,25 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 void ddp_table_strategies(const struct ddp_record *r, bool with_legend, struct ddp_strbuf *out);
 void ddp_markdown_strategies(const struct ddp_record *r, struct ddp_strbuf *out);
 
-/* Adds a head, a row per cell (for a self-test, the results of its gates) and the outcome. */
+/* Adds a head, a row per cell and the outcome. A self-test has the results of its gates instead of
+ * cells, and `compare --across` has a row per ratio. */
 void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *out);
 /* Add the documents of `compare --across`, their differences and a row per ratio. */
 void ddp_table_across(const struct ddp_across *across, struct ddp_strbuf *out);
 void ddp_markdown_across(const struct ddp_across *across, struct ddp_strbuf *out);
-/* Fills the i-th row of a verdict. The rows of the cells v->cells come first. Rows for the cells
- * and training runs that were not judged follow, and the figures in their *cell are NaN. `state`
- * becomes a text such as "slower" or "not judged: cell of base". Returns false past the last row.
+/* Fills the i-th row of a verdict. The rows of v->cells come first. Rows for the cells and training
+ * runs in v->unjudged follow. For these rows, the figures in *cell are NaN. `state` becomes a text
+ * such as "slower" or "not judged: cell of base". Returns false past the last row.
  */
 bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_verdict_cell *cell,
                      char state[64]);
 /* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 /* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
- * have no effect in a code span. The result may stand in a table cell. */
+ * have no effect in a code span. '|' is escaped, so the code span can stand in a table cell. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
-/* Adds untrusted text as plain words. Characters that begin links, HTML, mentions or code become
- * '?'. */
+/* Adds untrusted text as plain words. Characters that end a table cell, or begin links, HTML,
+ * mentions or code, become '?'. */
 void ddp_markdown_text(struct ddp_strbuf *out, const char *text);
 /* Adds a table of the points, and how many are doubtful. */
 void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out);
@@ -104,7 +107,7 @@ void ddp_markdown_unfold(struct ddp_strbuf *out);
 void ddp_markdown_number(struct ddp_strbuf *out, int digits, double value);
 /* Adds the outcome of the verdict, the label of the record, and the cells that changed. The other
  * cells, the commands and the settings are folded. For a self-test, a table has the results of its
- * gates instead of cells. */
+ * gates instead of cells. For `compare --across`, a table has all ratios, and nothing is folded. */
 void ddp_markdown_verdict(const struct ddp_record *r, struct ddp_strbuf *out);
 
 #ifdef __cplusplus

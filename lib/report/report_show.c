@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "report/plot_terminal.h"
 
-/* Returns the kinds of figures of a record. An empty record has all, because every format can show
- * that it is empty. */
+/* Returns the kinds of figures of a record. Returns all kinds for an empty record, because every
+ * format can show that the record is empty. */
 static unsigned kinds_of(const struct ddp_record *r)
 {
     const unsigned kinds = (r->point_count > 0 ? DDP_RECORD_POINTS : 0u) |
@@ -33,7 +33,7 @@ static int check_document(const struct ddp_show_request *request, const char *pa
     return ddp_hint(err, "--format table shows every document");
 }
 
-/* Refuses a document without a plot, if plots are asked for. */
+/* Refuses a document that has nothing to plot, if a plot was requested. */
 static int check_plot(const struct ddp_show_request *request, const struct ddp_plot_source *source,
                       struct ddp_err *err)
 {
@@ -46,7 +46,8 @@ static int check_plot(const struct ddp_show_request *request, const struct ddp_p
     rc = ddp_plot_text_over_size(source, 1, (enum ddp_plot_metric)(plot - 1), &look, &text, err);
     if (rc == 0 && text.length == 0)
         rc = ddp_fail(err, DDP_EUSAGE,
-                      "'%s' has nothing to plot: no points of several sizes have the figure '%s'",
+                      "'%s' has nothing to plot: '%s' was not measured for several sizes of one "
+                      "collective",
                       source->name, ddp_plot_choices[plot]);
     ddp_strbuf_release(&text);
     return rc;

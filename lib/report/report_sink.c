@@ -34,8 +34,8 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
     int fd = openat(sink->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -1;
-    /* If the file system has no locks, go on without one: remove_leftover() removes only files that
-     * it can lock. */
+    /* If the file system has no locks, go on without one. Other runs then leave this file alone,
+     * because remove_leftover() removes only files that it can lock. */
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (locked ? !is_named(sink, temp, fd) : errno == EWOULDBLOCK) {
         close(fd);
@@ -46,7 +46,7 @@ static int create_locked(const struct ddp_sink *sink, const char *temp)
 }
 
 /* Removes the file `temp` if a killed run left it. A run that is still writing holds the lock of
- * its file. Returns true if the file is gone. */
+ * its file, so a file whose lock is free was left behind. Returns true if the file is gone. */
 static bool remove_leftover(const struct ddp_sink *sink, const char *temp)
 {
     struct stat st;
@@ -292,7 +292,7 @@ bool ddp_sink_same(const struct ddp_sink *a, const struct ddp_sink *b)
 
 bool ddp_sink_hits(const struct ddp_sink *sink, const char *path)
 {
-    struct ddp_err cannot = DDP_ERR_INIT; /* The code that opens the file reports the error. */
+    struct ddp_err cannot = DDP_ERR_INIT; /* The code that opens `path` reports the error. */
     struct ddp_sink named;
     struct stat st;
     if (stat(path, &st) == 0)

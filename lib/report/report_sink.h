@@ -3,12 +3,13 @@
  *
  *   - Absent or regular file, document: the document is written to a temporary file beside the
  *     target, fsynced and renamed. Readers see the old or the new document. A failed write removes
- *     the temporary file. If a run was killed, the next run removes the temporary file, unless
- *     several runs wrote to the target. Symbolic links are followed, never replaced.
+ *     the temporary file. If a run was killed, the next run with this target removes the temporary
+ *     file, unless several runs wrote to the target at the same time. Symbolic links are followed,
+ *     never replaced.
  *   - Absent or regular file, stream: the file is truncated at the first write, then appended to.
  *     If nothing is written, ddp_sink_finish truncates the file.
  *   - "-", /dev/stdout, /dev/stderr, /dev/fd/N: the sink writes to the descriptor that the path
- *     names, and leaves it open. A path of the file to which stdout goes stands for stdout.
+ *     names, and leaves it open. A path to the file to which stdout goes also stands for stdout.
  *   - Named pipes and character devices: the sink writes in place.
  *
  * A sink that writes to a descriptor or in place gets a document only once, at the end. Block
@@ -33,9 +34,10 @@ enum ddp_sink_kind { DDP_SINK_REPLACE, DDP_SINK_STREAM, DDP_SINK_FD, DDP_SINK_FI
 struct ddp_sink {
     enum ddp_sink_kind kind;
     char *path;   /* The path as the user wrote it, for messages. */
-    char *target; /* The path after symbolic links were followed. NULL if kind is FD. */
-    int fd;       /* -1 until opened. Owned unless kind is FD. */
-    /* The folder that contains the target, if the target is a file or absent. Otherwise -1. */
+    char *target; /* The path after symbolic links were followed. NULL for "-", /dev/fd/N, ... */
+    int fd;       /* -1 until opened. The sink closes it unless kind is FD. */
+    /* Descriptor of the folder that contains the target, if the target is a file or absent.
+     * Otherwise -1. */
     int dir;
     char base[256]; /* Last component of the target, if it is a file or absent. */
     /* st_dev and st_ino of the target. 0 for /dev/null, for a descriptor, and if the target is
@@ -56,8 +58,8 @@ struct ddp_sink {
 int ddp_sink_init(struct ddp_sink *sink, const char *path, bool document,
                   const struct ddp_write_deadline *deadline_policy,
                   struct ddp_err *err) DDP_MUST_CHECK;
-/* Opens the target for the first write. From here on the target may change. Returns 0 or
- * DDP_ECREATE. */
+/* Prepares the sink for the first write, and creates the file of a stream. From this call on the
+ * target may change. Returns 0 or DDP_ECREATE. */
 int ddp_sink_open(struct ddp_sink *sink, struct ddp_err *err) DDP_MUST_CHECK;
 /* True if both sinks would write to the same file, pipe, device or descriptor. Two sinks for
  * /dev/null are not the same. */

@@ -438,7 +438,7 @@ static void epoch_with_legend(const struct ddp_record *r, int run, int index,
 
 static void controls_foot(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    /* `train` measures the memory-copy speed before and after its runs. */
+    /* `train` measures the memory baseline before and after its runs, so the controls are pairs. */
     const bool pairs = r->point_count == 0 && r->train_count > 0;
     for (int i = 0; i < r->control_count; i++) {
         const struct ddp_control *c = &r->controls[i];

@@ -21,9 +21,9 @@ struct ddp_screen {
 
 /* Replaces the lines that may still change by new lines: first those of `finished`, which do not
  * change any more, and then those of `open`, which may still change. Appends the text and the
- * escape codes for this to `out`. Every line ends with a newline. `finished` and `open` may be
- * NULL. The old lines stay on the screen, above the new ones, if they do not fit on the screen or
- * if the terminal has become so narrow that it breaks them. */
+ * necessary escape codes to `out`. Every line ends with a newline. `finished` and `open` may be
+ * NULL. If the old lines do not fit on the screen, or if the terminal has become so narrow that it
+ * breaks one of them, the old lines stay on the screen above the new ones. */
 void ddp_screen_draw(struct ddp_screen *screen, const struct ddp_terminal *terminal,
                      const char *finished, const char *open, struct ddp_strbuf *out);
 /* Returns the number of rows that a text takes on a terminal with `columns` columns. */

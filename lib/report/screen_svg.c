@@ -34,7 +34,7 @@ static void add_screen(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_strbuf_release(&command);
 }
 
-/* Adds a piece of a line in the style of an escape code; 0: plain. */
+/* Adds a piece of a line. `style` is the number in an escape code, such as 31 for red; 0: plain. */
 static void add_piece(const char *text, size_t bytes, int style, struct ddp_strbuf *out)
 {
     char piece[512];

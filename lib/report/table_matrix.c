@@ -76,7 +76,8 @@ static void add_numbers(const struct ddp_matrix *m, int from, int label, double 
     ddp_strbuf_add(out, "\n");
 }
 
-/* Adds a row with one character per direction: the bandwidth in tenths of the fastest one. */
+/* Adds a row with one character per direction: the bandwidth in tenths of the bandwidth of the
+ * fastest direction. */
 static void add_digits(const struct ddp_matrix *m, int from, int label, int shown, double most,
                        double median, struct ddp_strbuf *out)
 {
@@ -117,8 +118,8 @@ static void add_map(const struct ddp_record *r, const struct ddp_matrix_summary 
         else
             add_digits(m, from, label, shown, most, s->median_GBps, out);
     if (shown < m->ends)
-        ddp_terminal_line(out, width, NULL, "this map has %d of %d ends; --json has all", shown,
-                          m->ends);
+        ddp_terminal_line(out, width, NULL, "this map has %d of %d rows; --json FILE stores all",
+                          shown, m->ends);
 }
 
 /* Writes, for example, "slowest: rank 2 (host c) to rank 0 (host a): 0.12 GB/s, 0.11 times the

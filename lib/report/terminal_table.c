@@ -15,8 +15,8 @@
 #include "report/report_parts.h"
 
 #define TEXT_BYTES 640
-/* Screen rows that are reserved for the heads and the progress line. The rows of points that may
- * still move have the rest of the screen. */
+/* Screen rows that are reserved for the heads and the progress line. The rest of the screen is for
+ * rows of points that may still move, because points before them in the plan are not known yet. */
 #define OTHER_ROWS 6
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend)
@@ -188,7 +188,7 @@ static void quality_of(const struct ddp_point *p, struct ddp_column_text *cell)
 
 /* The condition for showing a figure. NOTHING: always. RANKS: a point has several ranks. BUSBW: a
  * point has a bus bandwidth. SPLIT: a point has a split. AUTO: `auto` chose the algorithm,
- * or several were requested. */
+ * or several algorithms were requested. */
 enum needs { NOTHING, RANKS, BUSBW, SPLIT, AUTO };
 
 /* The columns of each kind of point. Those with the largest `drop` are left out first. */
@@ -331,7 +331,8 @@ static void add_row(const struct layout *l, const struct ddp_record *r, int inde
     ddp_columns_row(l->columns, row, l->count, out);
 }
 
-/* Adds the line of constants, the meanings of the columns if `legend` is true, and the heads. */
+/* Adds a line with the settings that are equal in all rows, the meanings of the columns if `legend`
+ * is true, and the heads of the columns. */
 static void add_head(const struct ddp_terminal_table *t, const struct layout *l,
                      const struct ddp_point *p, bool legend, struct ddp_strbuf *out)
 {
@@ -352,8 +353,8 @@ struct place {
     enum ddp_point_kind kind;
 };
 
-/* Adds the rows of points [from, to), and a head where a table begins. legend: the head says what
- * the columns mean. */
+/* Adds the rows of the points from index `from` to `to` - 1, and a head where a table begins. If
+ * `legend` is true, the head says what the columns mean. */
 static void add_rows(const struct ddp_terminal_table *t, const struct ddp_record *r, int from,
                      int to, bool legend, struct place *place, struct ddp_strbuf *out)
 {
@@ -371,8 +372,8 @@ static void add_rows(const struct ddp_terminal_table *t, const struct ddp_record
     }
 }
 
-/* Adds the head of the points before a row is finished, if all planned points are of one kind. The
- * head then is a finished line, and rows may still move below it. */
+/* Adds the head above rows that may still move, if all planned points are of one kind. This head is
+ * correct for every row that may follow, so it is a finished line and is not drawn again. */
 static void add_first_head(const struct ddp_terminal_table *t, const struct ddp_record *r,
                            struct place *place, struct ddp_strbuf *out)
 {
@@ -402,8 +403,8 @@ static void add_open_rows(const struct ddp_terminal_table *t, const struct ddp_r
         ddp_strbuf_addf(out, DDP_DIM "(%d more rows)" DDP_PLAIN "\n", count - shown);
 }
 
-/* Shows the finished rows up to point `finished`, then the text `more` (NULL: none), then the rows
- * that may move. */
+/* Shows the rows of the first `finished` points, which do not change any more, then the text `more`
+ * (NULL: none), then the rows that may still move. */
 static void draw(struct ddp_terminal_table *t, const struct ddp_record *r, int finished,
                  const struct ddp_strbuf *more, struct ddp_strbuf *out)
 {

@@ -5,8 +5,8 @@
  *
  * A line above the columns has the settings that are equal in all rows, and only settings that vary
  * have columns. Below the rows, one line has the best bus bandwidth, one line says how much was
- * verified, and one line follows for each thing that needs attention. All functions append the text
- * for the terminal to `out`. */
+ * verified, and one line follows for each thing that needs attention. The functions append the text
+ * for the terminal to `out`, except that ddp_terminal_entry prints it. */
 #ifndef DDP_REPORT_TERMINAL_TABLE_H
 #define DDP_REPORT_TERMINAL_TABLE_H
 
@@ -24,7 +24,7 @@ extern "C" {
 
 #define DDP_TERMINAL_COLUMNS 32 /* Largest number of columns of a table. */
 
-/* Which table the last printed row belongs to. */
+/* The table to which the last printed row belongs. */
 enum ddp_terminal_section { DDP_SECTION_NONE, DDP_SECTION_POINTS, DDP_SECTION_TRAIN };
 
 /* Initialise it with ddp_terminal_table_init. */
@@ -41,7 +41,8 @@ struct ddp_terminal_table {
 
 void ddp_terminal_table_init(struct ddp_terminal_table *t, bool legend);
 void ddp_terminal_table_release(struct ddp_terminal_table *t);
-/* `terminal` has the facts at the time of the call, because the size of the terminal may change. */
+/* Adds the lines above the table, and the points that the record already has. `terminal` has the
+ * facts at the time of the call, because the size of the terminal may change. */
 void ddp_terminal_table_begin(struct ddp_terminal_table *t, const struct ddp_terminal *terminal,
                               const struct ddp_record *r, struct ddp_strbuf *out);
 /* Shows the newest point of the record. */
@@ -59,7 +60,7 @@ void ddp_terminal_table_pause(struct ddp_terminal_table *t, const struct ddp_ter
                               struct ddp_strbuf *out);
 
 /* The following functions are parts of the table. Each adds whole lines of at most `width`
- * characters. */
+ * characters. Only commands and names of documents may be longer, because they are not broken. */
 /* Adds a text in a style (NULL: none), and breaks it at spaces. width 0: the text is not broken. */
 void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, const char *fmt, ...)
     DDP_PRINTF(4, 5);
@@ -70,7 +71,7 @@ void ddp_terminal_line(struct ddp_strbuf *out, int width, const char *style, con
 void ddp_terminal_entry(FILE *out, const char *head, const char *mark, const char *style,
                         int column, const char *text);
 /* Add the head of a training run, and the row of its epoch `index`. `task` is the member of struct
- * ddp_terminal_table. */
+ * ddp_terminal_table. If it already has the first line of the head, this line is left out. */
 void ddp_terminal_train_head(const struct ddp_train_run *run, int width, char task[512],
                              struct ddp_strbuf *out);
 void ddp_terminal_train_row(const struct ddp_train_run *run, int index, int width,

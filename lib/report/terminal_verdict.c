@@ -163,7 +163,8 @@ static void add_line(struct ddp_strbuf *out, int width, const char *before, cons
         ddp_terminal_line(out, width, DDP_DIM, "%s%s", before, text);
 }
 
-/* Adds what was compared, and by which rule. Commands are not broken into lines. */
+/* Adds the compared commands, and the rule by which a cell is slower. Commands are not broken into
+ * lines. */
 static void add_head(const struct ddp_verdict_record *v, int width, struct ddp_strbuf *out)
 {
     char keys[96];

@@ -34,7 +34,8 @@ static void start(struct wait *w, const struct ddp_write_deadline *deadline_poli
 static int wait_on(struct wait *w)
 {
     int64_t now = ddp_now_ns();
-    /* If much more than a slice has passed, this process was stopped. At most two slices count. */
+    /* If much more than a slice has passed, this process was stopped. At most two slices count as
+     * waiting. */
     w->waited_ns += DDP_MIN(now - w->last_ns, 2 * (int64_t)SLICE_NS);
     w->last_ns = now;
     if (w->deadline_policy->give_up != NULL && w->deadline_policy->give_up(w->deadline_policy->arg))

@@ -4,9 +4,10 @@
  * The child gets a process group of its own. Its stdin is /dev/null. Its stdout is /dev/null, a
  * file, or the stdout of this process. Its stderr is the stderr of this process, or is kept in
  * memory for an error message. While the child runs, SIGINT, SIGTERM and SIGHUP to this process are
- * passed on to the child's process group. After the timeout, the group gets SIGTERM. If the child
- * is still running 5 s after a signal, the group gets SIGKILL. If this process is killed, the child
- * gets SIGTERM (launch/launch_program.h).
+ * passed on to the child's process group, unless this process ignores the signal. After the
+ * timeout, the group gets SIGTERM. If the child is still running 5 s after the last of these
+ * signals, the group gets SIGKILL. If this process is killed, the child gets SIGTERM
+ * (launch/launch_program.h).
  *
  * A warning reports that the child was stopped, for example by SIGSTOP. Another warning reports
  * that it continues. The time for which the child is stopped counts towards the timeout. */
@@ -25,7 +26,7 @@ struct ddp_child {
     int64_t timeout_ns;     /* 0: none */
     bool keep_stdout;       /* the child writes to this process's stdout */
     bool keep_stderr; /* the child writes to this process's stderr; last_messages stays empty */
-    const char *stdout_path; /* without keep_stdout: file for the child's stdout, or NULL */
+    const char *stdout_path; /* file for the child's stdout, or NULL */
     const char *text;        /* the command in warnings; NULL: argv[0] */
     struct ddp_log *log;     /* receives the warnings; NULL: no warnings */
     /* Optional: called about once per second while the child runs. */
@@ -43,7 +44,7 @@ struct ddp_child_end {
 };
 /* Returns 0 if the child was started, even if it failed. Returns DDP_EUNAVAIL if it could not be
  * started, for example because there is no such program. Returns DDP_ECREATE if stdout_path cannot
- * be created, and DDP_EIO on another system error. */
+ * be created, DDP_ENOMEM, or DDP_EIO if this process cannot watch the child. */
 int ddp_child_run(const struct ddp_child *child, struct ddp_child_end *end,
                   struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *err with the message that this process ends because of end->signal. Returns -(128 +

@@ -59,7 +59,8 @@ static void set_write_deadline(struct ddp_world *w, int64_t most_ns)
 {
     /* The waits of ranks that our launcher started do not time out while the collector writes.
      * Under an outside launcher the other ranks cannot see that the collector is blocked in a
-     * write. The write must therefore fail before the deadlines of the other ranks expire. */
+     * write. The write must therefore fail before the deadlines of the other ranks expire, so it
+     * gets half their timeout. */
     bool own = w->app->launcher.kind == DDP_LAUNCHER_NONE;
     int64_t timeout_ns = (int64_t)(w->options->timeout_s * 1e9) / (own ? 1 : 2);
     ddp_report_set_write_deadline(
@@ -122,9 +123,10 @@ static const char *device_library(const char *name)
     return NULL;
 }
 
-/* Fills in the features: MPI if it is loaded under an outside launcher, UCX if backend ucx is used,
- * CUDA if this host has a GPU, and the libraries of a backend on GPUs. Under an outside launcher
- * MPI may be in use even if another backend moves the data. */
+/* Stores the names and versions of the libraries in use: MPI if it is loaded under an outside
+ * launcher, UCX with backend ucx, CUDA if this host has a GPU, and NCCL with a backend on GPUs,
+ * whose name for the CUDA library is preferred. MPI may be in use even if another backend moves the
+ * data. */
 static void fill_features(struct ddp_world *w)
 {
     struct ddp_record *r = &w->record;
@@ -314,8 +316,8 @@ static void describe_done(const struct ddp_world *w, char *out, size_t out_bytes
              w->job->plan ? "points" : "epochs");
 }
 
-/* A signal has ended the run. Replaces *err by a message about what is done and saved. Writes to
- * `reason` the reason that the documents give. */
+/* Describes a run that a signal has ended. Replaces *err by a message about what is done and saved.
+ * Writes to `reason` the reason that the documents give. */
 static void describe_signal(const struct ddp_world *w, int code, char *reason, size_t reason_bytes,
                             struct ddp_err *err)
 {
@@ -323,7 +325,8 @@ static void describe_signal(const struct ddp_world *w, int code, char *reason, s
     char done[64], files[400], silent[400];
     describe_done(w, done, sizeof done);
     ddp_report_files(w->reports, files, sizeof files);
-    /* A launcher ends the job if it has lost one of its hosts. */
+    /* A launcher also sends a signal if it has lost one of its hosts, so name the hosts that no
+     * longer answer. */
     const bool is_silent = ddp_host_watch_report(w->host_watch, silent, sizeof silent);
     snprintf(reason, reason_bytes, "ended by signal %d (%s)%s%s; %s", signal, sigdescr_np(signal),
              is_silent ? "; " : "", silent, done);
@@ -376,7 +379,8 @@ int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struc
     return code ? code : rc;
 }
 
-/* Sends a message from rank 0 to the collector, in this process or in the parent of the ranks. */
+/* Sends a message from rank 0 to the collector, which is this process or the parent of the ranks.
+ * On other ranks does nothing. */
 static int emit(struct ddp_rank *rank, uint32_t type, const void *payload, size_t bytes,
                 struct ddp_err *err)
 {

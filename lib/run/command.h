@@ -1,5 +1,5 @@
-/* The parts of a command with ranks: the state of the program, the job that the ranks do, and the
- * messages that rank 0 sends to the collector. world.h starts or joins the ranks. */
+/* The descriptor of a command, the state of one run of the program, the job that the ranks do, and
+ * the messages that rank 0 sends to the collector. world.h starts or joins the ranks. */
 #ifndef DDP_RUN_COMMAND_H
 #define DDP_RUN_COMMAND_H
 
@@ -34,7 +34,7 @@ struct ddp_app {
 /* Options that every command with ranks has. They are the first member of the command's values. */
 struct ddp_world_options {
     struct ddp_int_list ranks;    /* ranks.n is 0 if --ranks was not given */
-    const char *hosts, *hostfile; /* hosts on which --hosts starts the ranks, or NULL */
+    const char *hosts, *hostfile; /* values of --hosts and --hostfile, or NULL */
     const char *backend;          /* "auto" or a name */
     int launch;                   /* enum ddp_launch_mode */
     double timeout_s;
@@ -89,8 +89,8 @@ enum ddp_message {
     DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix_record.h) */
 };
 
-/* Times of opening, splitting and closing the communicator, and its transports, as in struct
- * ddp_record. */
+/* The times that it took to open, split and close the communicator, and the transports of the
+ * communicator, as in struct ddp_record. */
 struct ddp_comm_times {
     double init_ns, split_ns, destroy_ns;
     char transports[160];
@@ -98,9 +98,9 @@ struct ddp_comm_times {
 
 struct ddp_sweep_position;
 
-/* The context of one rank that runs a job. The ddp_emit functions send data from rank 0 and do
- * nothing on other ranks. When ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk
- * contain the point or epoch. */
+/* The context of one rank that runs a job. The ddp_emit functions send data from rank 0. On other
+ * ranks they do nothing, except that ddp_emit_baseline takes part in the measurement. When
+ * ddp_emit_point or ddp_emit_epoch returns 0, the documents on disk contain the point or epoch. */
 struct ddp_rank {
     struct ddp_comm *comm;
     struct ddp_launch_rank *launch;   /* NULL under an outside launcher */
@@ -115,7 +115,8 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool 
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Adds points that cannot be measured to the record, and prints a note about them. */
+/* Adds points that cannot be measured to the record. Prints a note about them, unless the table on
+ * the terminal shows them. */
 int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix,
@@ -147,11 +148,13 @@ struct ddp_estimate {
 
 /* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
  * of the command's parsed options. It begins with a struct ddp_world_options, and also holds the
- * plans and data that prepare() makes. All functions except rank_main() are called in the process
- * that forks the ranks or, under an outside launcher, in every rank. */
+ * plans and data that prepare() makes. Under an outside launcher, every rank calls all functions.
+ * Otherwise the process that forks the ranks calls them, and each forked rank calls rank_main(),
+ * and again heap_bytes(), threads(), gpu() and plan(). */
 struct ddp_job {
     /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
-     * backend and the largest rank count are known. Forked ranks inherit the plan and the data. */
+     * backend and the largest rank count, `ranks`, are known. Forked ranks inherit the plan and the
+     * data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
     /* Returns the bytes of registered memory that a rank needs, or 0 if this is not known before
@@ -159,7 +162,7 @@ struct ddp_job {
     uint64_t (*heap_bytes)(const void *values, int ranks);
     /* Returns true if ranks use communicators from a second thread (coll/async.h). */
     bool (*threads)(const void *values);
-    /* Fills *out, except for `share`, with the GPU options that the backend needs. Returns
+    /* Sets the members `graph` and `window` of *out, which depend on the command. Returns
      * DDP_EUNAVAIL with the reason if a command with these values cannot run on GPUs. Called after
      * ddp_cmd.check. */
     int (*gpu)(const void *values, struct ddp_gpu_options *out, struct ddp_err *err);
@@ -204,11 +207,12 @@ struct ddp_cmd {
     /* Optional. Returns true for an argument that belongs to another program. Such arguments are
      * not parsed. run() finds them in app->argv. */
     bool (*is_foreign)(const char *word);
-    /* For commands without ranks. Runs the command, prints to app->out and returns a code. */
+    /* Only commands without ranks have this member. It runs the command, prints to app->out and
+     * returns 0 or an error code. */
     int (*run)(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                struct ddp_err *err);
-    /* The following members are for commands with ranks. `job` is the work of the ranks. NULL: the
-     * command has no ranks. */
+    /* Only commands with ranks have the following members. `job` is the work of the ranks. It is
+     * NULL if the command has no ranks. */
     const struct ddp_job *job;
     /* Completes and checks the values. Called in every process after parsing, before the ranks
      * start or connect. */
@@ -229,8 +233,8 @@ enum ddp_cmd_flag {
 const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name);
 
 /* Runs a command with ranks: starts or joins the ranks, collects their results in a record, and
- * writes the outputs. If a rank dies, writes a partial document. Returns the code that the process
- * exits with. */
+ * writes the outputs. If a rank dies, writes a partial document. Returns 0 or an error code, which
+ * main() turns into the exit code. */
 int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values,
                   struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -73,8 +73,8 @@ static int judge_accuracy(const struct ddp_result *base, const struct ddp_result
     return rc;
 }
 
-/* Decides the verdict. There is no PASS if a result is incomplete. If base is incomplete, the cells
- * that it lacks are not known. */
+/* Decides the verdict. There is no PASS if a result is incomplete. The cells that an incomplete
+ * base lacks are unknown, so they cannot be judged. */
 static int conclude(const struct ddp_result *base, const struct ddp_result *next,
                     struct ddp_verdict_record *v, struct ddp_err *err)
 {

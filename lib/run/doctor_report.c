@@ -33,7 +33,7 @@ struct group {
      * rank. */
     bool varies;
     bool differs; /* The ranks have different facts. */
-    bool *has;    /* [size] */
+    bool *has;    /* [comm->size], by rank: the rank has the finding */
 };
 
 struct job {
@@ -93,7 +93,7 @@ void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_findin
         snprintf(out[3].fact, sizeof out[3].fact, "%s", facts->congestion_control);
 }
 
-/* Returns whether the job report makes the findings about this subject itself, per host. */
+/* Returns whether add_cores or add_network makes the finding about this subject, one per host. */
 static bool is_of_host(const char *subject)
 {
     static const struct ddp_network_facts none;
@@ -326,9 +326,9 @@ static bool host_has(const struct job *job, const char *subject, int host)
 }
 
 /* Returns whether a host differs from most hosts in a subject. The usual finding is the finding
- * that all ranks share on the largest number of hosts. If more hosts have no finding at all, a host
- * differs if one of its ranks has a finding. Otherwise a host differs if one of its ranks lacks the
- * usual finding. */
+ * that all ranks share on the largest number of hosts. If a still larger number of hosts has no
+ * finding on the subject, a host differs if one of its ranks has a finding. Otherwise a host
+ * differs if one of its ranks lacks the usual finding. */
 static bool is_odd(const struct job *job, const char *subject, int host)
 {
     const struct group *usual = NULL;

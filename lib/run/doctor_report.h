@@ -31,13 +31,14 @@ void ddp_doctor_print(const struct ddp_finding *f, const char *where, FILE *out)
 cJSON *ddp_doctor_add(cJSON *list, const struct ddp_finding *f);
 
 #define DDP_DOCTOR_NETWORK 4
-/* Writes the findings about the network of a host to out [DDP_DOCTOR_NETWORK]. Their subjects do
- * not depend on the facts. */
+/* Fills the array `out` [DDP_DOCTOR_NETWORK] with the findings about the network of a host. The
+ * subjects of these findings are the same for all facts. */
 void ddp_doctor_network(const struct ddp_network_facts *facts, struct ddp_finding *out);
 
 /* Prints the findings of all ranks on rank 0. Equal findings are printed once, with the hosts or
- * ranks that have them. The findings about cores and network are those of each host. mine: the JSON
- * text of the list to which ddp_doctor_add has added this rank's findings. Collective. */
+ * ranks that have them. `mine` is the JSON text of the list to which ddp_doctor_add has added this
+ * rank's findings. The findings about cores and network in `mine` are ignored. Instead, each host
+ * gets such findings from the facts of its ranks. Collective. */
 int ddp_doctor_report(struct ddp_comm *comm, const struct ddp_app *app,
                       const struct ddp_sysinfo *info, const char *mine, bool json,
                       struct ddp_err *err) DDP_MUST_CHECK;

@@ -154,8 +154,8 @@ int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err)
     return 0;
 }
 
-/* Names this machine in a result, because the gate and its child processes run on the same
- * machine. */
+/* Stores the facts about this machine in a result that has none. The child processes run on the
+ * same machine as the gate. */
 static void name_machine(struct ddp_result *result)
 {
     struct ddp_noise_machine here;

@@ -20,9 +20,9 @@ int ddp_gate_warm_up(const struct ddp_gate_setup *setup, struct ddp_err *err) DD
  * discarded.
  *
  * If setup->slow is positive, this function simulates a slow-down of the new command (DDP_NEXT).
- * For a wall time, the function waits after the end of the child, for setup->slow times the child's
- * time, and adds the wait to the wall time. In a result of another program, the function multiplies
- * the value of the cell setup->slow_cell by 1 + setup->slow.
+ * For a wall time, the function multiplies the child's time by setup->slow, waits that long after
+ * the end of the child, and adds the wait to the wall time. In a result of another program, the
+ * function multiplies the value of the cell setup->slow_cell by 1 + setup->slow.
  *
  * Returns the errors that ddp_gate_measure lists. A flaw (result->flaw) or a document of ddpbench
  * without points is not an error here. The caller must check for both. Release *result with

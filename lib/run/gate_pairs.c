@@ -20,8 +20,8 @@
  * together. A single run may take longer. */
 #define SIDE_NS 500000000
 /* Ratio of two ping-pong times above which they belong to different classes. Between cores that
- * share a cache level, the times differ by less. The next level is 2 to 10 times slower
- * (results/notes/bench.md). */
+ * share a cache level, the times differ by less. Between cores that share only the next level, the
+ * time is 2 to 10 times as long (results/notes/bench.md). */
 #define CLASS_RATIO 1.5
 
 /* Number of pairs before the first look, and between two looks. Both numbers are even, because with

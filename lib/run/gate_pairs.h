@@ -6,7 +6,7 @@
  * runs of one command in a pair is one statistical sample, because iterations within a process are
  * not independent. The commands alternate, so that a drift of the machine cancels: four runs have
  * the order base new new base, or new base base new. The seed chooses one of these orders. If a
- * pair has only one run of each command, the four runs of two pairs have this order.
+ * pair has only one run of each command, the four runs of two pairs have one of these orders.
  *
  * The ping-pong of a child shows how far apart the cores were on which its ranks ran. If the
  * ping-pongs of the two commands in a pair belong to different classes (ddp_gate_class_differs),
@@ -52,7 +52,7 @@ enum { DDP_BASE, DDP_NEXT };
 struct ddp_gate_looks {
     int count;
     bool fixed;                       /* --pairs has set the number of pairs */
-    int pairs[DDP_SEQUENTIAL_MAX];    /* pairs measured at each look, in ascending order */
+    int pairs[DDP_SEQUENTIAL_MAX];    /* number of pairs at each look, in ascending order */
     double level[DDP_SEQUENTIAL_MAX]; /* significance level of each look */
 };
 
@@ -76,8 +76,9 @@ struct ddp_gate_setup {
     void (*on_child)(void *arg, int pair, int pairs, int side);
     /* Optional: called about once per second while a child process runs. */
     void (*on_wait)(void *arg);
-    /* Optional: called after each pair. worst: the ratio new/base of the cell whose ratio is the
-     * largest, as the median over the pairs so far; NaN if no cell was measured on both sides. */
+    /* Optional: called after each pair. `worst` is the largest ratio new/base of a cell. The ratio
+     * of a cell is the median over the pairs so far. `worst` is NaN if no cell was measured on both
+     * sides. */
     void (*on_pair)(void *arg, double worst);
     void *arg;
     struct ddp_log *log; /* receives warnings; NULL: no warnings */
@@ -85,8 +86,8 @@ struct ddp_gate_setup {
     int (*check)(const struct ddp_gate_setup *setup, const struct ddp_gate_data *data,
                  struct ddp_err *err);
     bool injects; /* self-test: new may have an --inject-delay that base lacks */
-    /* For a self-test of another program. If `slow` is not 0, cell slow_cell of new is simulated to
-     * take longer by this fraction (gate_launch.h). */
+    /* For a self-test that judges wall times or the results of another program. If `slow` is not 0,
+     * the gate slows the cell slow_cell of new by this fraction (gate_launch.h). */
     double slow;
     const char *slow_cell;
 };

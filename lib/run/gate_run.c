@@ -275,7 +275,7 @@ static int measure(struct ddp_app *app, const struct ddp_gate_values *v,
     if (rc == 0) {
         rc = ddp_gate_judge(&setup, &data, verdict, err);
     } else if (ddp_code_is_signal(rc) && data.pairs > 0) {
-        struct ddp_err ignored = DDP_ERR_INIT; /* without memory there are no ratios */
+        struct ddp_err ignored = DDP_ERR_INIT; /* if memory runs out, no ratios are shown */
         if (ddp_gate_judge_partial(&setup, &data, verdict, &ignored) != 0)
             ddp_verdict_record_init(verdict);
     }

@@ -11,7 +11,7 @@ struct ddp_gate_values {
     struct ddp_verdict_outputs outputs;
     const char *command[2];
     struct ddp_string_list env[2];
-    int64_t pairs; /* 0: sequential, up to max_pairs */
+    int64_t pairs; /* number of pairs; 0: at most max_pairs */
     int64_t max_pairs, seed;
     int64_t runs;                        /* runs of each command in a pair; 0: the gate chooses */
     double min_effect, launch_timeout_s; /* min_effect in percent; 0: not given */

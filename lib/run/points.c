@@ -77,7 +77,8 @@ static int check_inject(const struct ddp_collective_values *v, struct ddp_err *e
     return ddp_hint(err, "run the command with --dry-run to list all ids");
 }
 
-/* With --share-gpu the ranks are spread evenly over the GPUs. */
+/* Fails if the plan does not fit into the memory of a GPU. With --share-gpu the ranks are spread
+ * evenly over the GPUs, so several ranks use the memory of one GPU. */
 static int check_gpu_memory(const struct ddp_bench_plan *plan, const char *backend, int ranks,
                             bool shared, struct ddp_err *err)
 {
@@ -265,8 +266,8 @@ static int run_points(struct ddp_rank *rank, const struct ddp_bench_plan *plan,
     return 0;
 }
 
-/* Fails if hosts have different versions of the file of --split. The name of the split has a hash
- * of its weights. */
+/* Fails if ranks have read different versions of the file of --split. The name of the split has a
+ * hash of its weights, so it is enough to compare the names. */
 static int compare_splits(struct ddp_comm *comm, const struct ddp_split *split, struct ddp_err *err)
 {
     char(*names)[sizeof split->name];

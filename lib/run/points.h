@@ -26,7 +26,7 @@ static_assert(offsetof(struct ddp_collective_values, world) == 0,
 
 extern const struct ddp_job ddp_points_job;
 
-/* Returns the plan for `ranks` ranks that prepare() has made. values: a struct
+/* Returns the plan that prepare() has made for `ranks` ranks. `values` is a struct
  * ddp_collective_values. */
 const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks);
 

@@ -1,17 +1,18 @@
 /* Decides which rank prints an error when several processes of an outside launcher fail.
  *
- * A process that fails before the ranks are connected cannot ask the other ranks. The ranks of one
- * host therefore claim a line before they print it, by binding an abstract socket. The first rank
- * that claims the line prints it. The next ranks print "the same error" with their rank and host,
- * up to DDP_RANK_ERROR_LINES ranks in all. The rest print nothing. */
+ * A process that fails before the ranks are connected cannot ask the other ranks whether they print
+ * the same error. The ranks of one host therefore claim a line before they print it, by binding an
+ * abstract socket. The first rank that claims the line prints it. The next ranks print "the same
+ * error" with their rank and host, up to DDP_RANK_ERROR_LINES ranks in all. The rest print
+ * nothing. */
 #ifndef DDP_RUN_RANK_ERROR_H
 #define DDP_RUN_RANK_ERROR_H
 
 #include "run/command.h"
 
 /* Every rank except rank 0 waits this long before it prints an error, so that rank 0 prints first.
- * A rank that has printed an error waits twice as long before it exits, because some launchers end
- * the other ranks when the first one fails. */
+ * A rank waits twice as long between such an error and its exit, because some launchers end the
+ * other ranks when the first one fails. */
 #define DDP_RANK_ERROR_DELAY_US 300000
 
 /* If all ranks know an error, rank 0 prints it, and the other ranks wait this long before they

@@ -26,8 +26,7 @@
 #include "run/remote_impl.h"
 
 #define SSH_FAILED 255 /* the exit code of ssh if it cannot connect or loses the connection */
-/* After a host could not be reached, the ranks of the others have this time to end by themselves.
- */
+/* If a host cannot be reached, the ranks of the other hosts have this time to end by themselves. */
 #define ALONE_NS   INT64_C(1000000000)
 #define NO_PROGRAM 127 /* the exit code of a shell that does not find a program */
 
@@ -37,7 +36,7 @@ struct head {
     pid_t *pid; /* [hosts.count] of ssh or of the agent; 0: has ended */
     int *input; /* [hosts.count] the agent's stdin; -1: closed */
     int alive;
-    sigset_t mask;              /* for ssh */
+    sigset_t mask;              /* signal mask of ssh and of the agents */
     char binary[PATH_MAX];      /* this binary */
     char own_name[256];         /* the name of this host */
     char master[300], port[32]; /* MASTER_ADDR and MASTER_PORT of the ranks, as NAME=value */
@@ -59,8 +58,9 @@ static bool set_random(char *out, size_t out_bytes, const char *name, size_t byt
     return true;
 }
 
-/* Chooses the rendezvous of the ranks. Its ports are below those that Linux gives to connections,
- * and random, so that two jobs seldom meet. */
+/* Chooses the address and port at which the ranks meet, the secret and the id of the job. The port
+ * is below the range from which Linux takes the ports of outgoing connections. It is random, so
+ * that two jobs seldom use the same port. */
 static int choose_rendezvous(struct head *h, struct ddp_err *err)
 {
     const char *first = h->hosts.host[0].name, *user = strrchr(first, '@');
@@ -74,8 +74,8 @@ static int choose_rendezvous(struct head *h, struct ddp_err *err)
     return 0;
 }
 
-/* Returns whether the ranks on the other hosts get this variable: it may be recorded in documents,
- * and is not that of a launcher. */
+/* Returns whether the ranks get this variable of the head. They get LD_LIBRARY_PATH and the
+ * variables that may be recorded in documents, but no variable of a launcher. */
 static bool is_forwarded(const char *entry)
 {
     char name[128];
@@ -126,7 +126,8 @@ static int send_job(const struct head *h, int i, int first, const struct ddp_str
     int error = ddp_write_all(h->input[i], line, (size_t)n);
     if (error == 0)
         error = ddp_write_all(h->input[i], strings->text, strings->length);
-    /* If the agent has ended already, its exit code says why. */
+    /* EPIPE means that the agent has ended already. This is no error here, because its exit code
+     * says why. */
     return error == 0 || error == EPIPE
                ? 0
                : ddp_fail_errno(err, DDP_EIO, error, "cannot write to '%s'", h->hosts.host[i].name);
@@ -191,8 +192,8 @@ static int start_all(struct head *h, struct ddp_err *err)
     return rc;
 }
 
-/* Sends a signal to all agents. SIGKILL closes the connections instead, so that the agents end
- * their ranks and themselves, and then ends ssh. */
+/* Sends a signal to all agents. For SIGKILL it closes the stdins of the agents instead, so that the
+ * agents end their ranks and then themselves. */
 static void send_signal(struct head *h, int signal)
 {
     const unsigned char byte = (unsigned char)signal;
@@ -221,7 +222,8 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
     if (exit_code == 0)
         return;
     if (exit_code == SSH_FAILED) {
-        /* If ranks of other hosts have failed, the host was lost during the run. */
+        /* If ranks of other hosts have already failed, the host was lost during the run. The code
+         * then stays that of the ranks. */
         if (h->code == 0)
             ddp_remote_add_code(&h->code, DDP_EUNAVAIL);
         ddp_fail(err, DDP_EUNAVAIL, "ssh to host '%s' failed; its message is above", name);
@@ -235,7 +237,8 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
         ddp_fail(err, -exit_code, "the ranks on host '%s' ended with exit code %d", name,
                  exit_code);
     }
-    /* Without a connection there are no ranks on that host that could report anything. */
+    /* Without an agent, no rank of that host can report anything, so the other ranks get less
+     * time. */
     ddp_remote_plan(&h->end, SIGTERM,
                     exit_code == SSH_FAILED || exit_code == NO_PROGRAM ? ALONE_NS
                                                                        : DDP_REMOTE_GRACE_NS);
@@ -250,7 +253,8 @@ static void reap(struct head *h, struct ddp_err *err)
     }
 }
 
-/* Waits until all agents have ended. */
+/* Waits until all agents have ended. Sends them the signals that this process receives, and the
+ * signals that are due. */
 static void wait_all(struct head *h, int signals, struct ddp_err *err)
 {
     struct pollfd p = {.fd = signals, .events = POLLIN};

@@ -6,10 +6,11 @@
  * on the first host and is the collector. The ranks write to the stdout and stderr of their agent,
  * and ssh forwards both. The head starts the agent of its own host without ssh.
  *
- * The head keeps the agents' stdins open. A byte tells the agent to pass a signal on to its ranks.
- * If the head or a connection ends, stdin ends, and the agent ends its ranks. If a rank fails, its
- * agent ends the other ranks of the host, unless they end by themselves within 5 s. If an agent
- * fails, the head ends the other agents in the same way. */
+ * The head keeps the agents' stdins open. To pass a signal on to the ranks, the head writes the
+ * signal's number as one byte. If the head or a connection ends, stdin ends, and the agent ends its
+ * ranks. If a rank fails, its agent ends the other ranks of the host, unless they end by themselves
+ * within 5 s. If an agent fails, the head ends the other agents in the same way. The head waits
+ * only 1 s if ssh could not connect, lost the connection, or found no ddpbench on a host. */
 #ifndef DDP_RUN_REMOTE_H
 #define DDP_RUN_REMOTE_H
 
@@ -17,8 +18,9 @@
 
 #define DDP_REMOTE_AGENT "host-agent"
 
-/* Signals are passed on, and failing ranks are waited for, for this time before SIGTERM and then
- * SIGKILL follow. */
+/* After a rank has failed, the other ranks get SIGTERM after this time. After SIGTERM, or after a
+ * signal that was passed on, the ranks get SIGKILL after this time. A head that has received a
+ * signal waits twice as long before it ends the agents. */
 #define DDP_REMOTE_GRACE_NS INT64_C(5000000000)
 
 /* Limits of --hosts. */
@@ -42,27 +44,29 @@ int ddp_remote_parse(const char *text, bool is_file, struct ddp_remote_hosts *ou
                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Starts the ranks on the hosts of --hosts or --hostfile, and waits for their end. Sets *done to
- * whether this process has nothing left to do. It is false if both texts are NULL, or if this
- * process is a rank of such a job. Returns the code of the rank that failed first. Another code
- * replaces DDP_ELOST, because the ranks that have lost another rank fail with DDP_ELOST. */
+ * whether this process has nothing left to do. *done is false if both texts are NULL, or if this
+ * process is a rank of such a job. Returns the code of the job (ddp_remote_add_code), or the code
+ * of a signal that this process received. */
 int ddp_remote_run(struct ddp_app *app, const char *hosts, const char *hostfile, bool *done,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Runs the agent of a host. Returns the code of the rank that failed first, as ddp_remote_run
- * does. */
+/* Runs the agent of a host. Returns the code of the job (ddp_remote_add_code). */
 int ddp_remote_agent(struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Adds a failure to *code, the code of the job (0: none). A signal, which may have come because
- * another rank failed, replaces no other code. */
+/* Adds a failure to *code, the code of the job (0: none). The first failure is kept, unless it is
+ * DDP_ELOST: a rank that has lost another rank fails with DDP_ELOST, so a later code, which may be
+ * that of the lost rank, replaces it. The code of a signal replaces no other code, because the
+ * signal may have come after another rank failed. */
 void ddp_remote_add_code(int *code, int failure);
 
-/* Signals by which processes end each other, with times. */
+/* The next signal with which the head or an agent ends other processes. */
 struct ddp_remote_end {
-    int signal;    /* the next signal to send; 0: none */
-    int64_t at_ns; /* the time to send it */
+    int signal;    /* 0: no signal is planned */
+    int64_t at_ns; /* the time to send the signal */
 };
 /* Plans `signal`, to be sent after delay_ns, unless a signal is planned already. */
 void ddp_remote_plan(struct ddp_remote_end *end, int signal, int64_t delay_ns);
-/* Returns the signal to send now, or 0. SIGTERM is followed by SIGKILL after the grace time. */
+/* Returns the signal to send now, or 0. If there is one, plans SIGKILL, to be sent after
+ * DDP_REMOTE_GRACE_NS. */
 int ddp_remote_due(struct ddp_remote_end *end);
 /* Returns the timeout for poll(2) until the next signal, at most 1 s. */
 int ddp_remote_poll_ms(const struct ddp_remote_end *end);

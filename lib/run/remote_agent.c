@@ -29,7 +29,7 @@ struct agent {
     char **argv; /* NULL-terminated */
     pid_t *pid;  /* [count]; 0: has ended */
     int alive;
-    sigset_t mask; /* for the ranks */
+    sigset_t mask; /* signal mask of the ranks */
     struct ddp_remote_end end;
     bool ends; /* the agent has sent a signal to the ranks */
     int code;
@@ -168,8 +168,8 @@ static void pass_on(struct agent *a, int signal)
     ddp_remote_plan(&a->end, SIGKILL, DDP_REMOTE_GRACE_NS);
 }
 
-/* Reads the signals that the head has sent. Returns false at the end of stdin: the head or the
- * connection to it has ended. */
+/* Reads the signals that the head has sent. Returns false at the end of stdin, which means that the
+ * head or the connection to it has ended. In this case the ranks get SIGTERM. */
 static bool read_head(struct agent *a)
 {
     unsigned char signals[16];

@@ -1,4 +1,4 @@
-/* Parses --hosts and --hostfile, and times the end of a job (remote.h). */
+/* Parses --hosts and --hostfile, and plans the signals that end a job (remote.h). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #define FILE_MAX ((size_t)1 << 20)
 
-/* Returns the position of the colon before a number of ranks in entry [n], or n. An address with
- * several colons has a number only after brackets. */
+/* Returns the position of the colon before the number of ranks in entry [n], or n if there is no
+ * number. An address with several colons (IPv6) can have a number only if it is in brackets. */
 static size_t find_colon(const char *entry, size_t n)
 {
     const char *first = memchr(entry, ':', n), *last = memrchr(entry, ':', n);
@@ -23,8 +23,8 @@ static size_t find_colon(const char *entry, size_t n)
     return (size_t)(last - entry);
 }
 
-/* Adds the host of entry [n], "HOST", "HOST:N" or, if `slots` is not empty, "HOST" with the number
- * `slots`. */
+/* Adds the host of entry [n], which is "HOST" or "HOST:N". If `slots` is not empty, it is the
+ * number of ranks of "HOST". */
 static int add(struct ddp_remote_hosts *out, const char *entry, size_t n, const char *slots,
                int code, struct ddp_err *err)
 {
@@ -68,7 +68,8 @@ static int add_list(struct ddp_remote_hosts *out, const char *list, struct ddp_e
     }
 }
 
-/* Adds the host of a line of a hostfile. The line has no comment. */
+/* Adds the host of a line of a hostfile, unless the line is empty. The caller has removed the
+ * comment. */
 static int add_line(struct ddp_remote_hosts *out, const char *line, struct ddp_err *err)
 {
     char host[320], slots[16] = "", rest[2];
@@ -107,7 +108,7 @@ int ddp_remote_parse(const char *text, bool is_file, struct ddp_remote_hosts *ou
     for (int i = 0; i < out->count && rc == 0; i++)
         if (out->count > 1 && ddp_tcp_is_loopback(out->host[i].name))
             rc = ddp_fail(err, is_file ? DDP_ECONFIG : DDP_EUSAGE,
-                          "'%s' is another machine on each host; give this host's name",
+                          "'%s' means a different machine on each host; use the name of this host",
                           out->host[i].name);
     if (rc != 0) {
         free(out->host);

@@ -3,10 +3,11 @@
 #ifndef DDP_RUN_REMOTE_IMPL_H
 #define DDP_RUN_REMOTE_IMPL_H
 
-/* The first rank, the number of ranks of this host, the size of the world, the numbers of
- * environment entries and arguments, and the bytes of all strings. */
+/* The line of numbers: the first rank of the host, the number of ranks of the host, the size of the
+ * world, the numbers of environment entries and arguments, and the bytes of all strings. */
 #define DDP_REMOTE_FORMAT "ddpbench-job 1 %d %d %d %d %d %u"
-/* Maximum number of bytes of the strings. The head can write them to a pipe without waiting. */
+/* Maximum number of bytes of the strings. A pipe holds 64 KiB, so the head can write the job
+ * without waiting for the agent. */
 #define DDP_REMOTE_JOB_MAX 60000
 
 #endif

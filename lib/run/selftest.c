@@ -321,8 +321,8 @@ void ddp_selftest_data(struct ddp_noise_gate *gate, struct ddp_gate_data *out)
     out->id = (char(*)[DDP_NOISE_ID_BYTES])(void *)at;
 }
 
-/* Sorts v[n] and returns its MOST quantile: the smallest element x such that at least this fraction
- * of the elements is <= x. n >= 1. */
+/* Sorts v[n] and returns its quantile MOST: the smallest element x such that at least the fraction
+ * MOST of the elements is <= x. n >= 1. */
 static double most_of(double *v, size_t n)
 {
     ddp_sort_doubles(v, n);

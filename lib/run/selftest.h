@@ -3,10 +3,10 @@
  * sides and are called A/A gates. The result is the machine's noise floor, struct ddp_noise
  * (record/noise.h).
  *
- * Each finished gate is written to a journal, with the medians of all its child processes. An
- * interrupted self-test continues with the next gate. Both kinds of gate are spread evenly over the
- * whole time, so that both see the same load. Each gate with a delay slows one cell, and the next
- * gate with a delay slows the next cell. */
+ * Each finished gate is written to a journal, with the median of each cell on each side of each
+ * pair. An interrupted self-test continues with the next gate. Both kinds of gate are spread evenly
+ * over the whole time, so that both see the same load. Each gate with a delay slows one cell, and
+ * the next gate with a delay slows the next cell. */
 #ifndef DDP_RUN_SELFTEST_H
 #define DDP_RUN_SELFTEST_H
 
@@ -44,8 +44,8 @@ void ddp_selftest_release(struct ddp_selftest *test);
 bool ddp_selftest_injects(int same, int injected, int i);
 
 /* Judges the gates as `ddpbench gate` does, and computes *out as noise.h defines it. If the journal
- * has more gates of a kind than setup asks for, the additional ones are ignored. test must contain
- * at least one A/A gate. Returns 0 or DDP_ENOMEM. */
+ * has more gates of a kind than setup asks for, the additional ones count only for the medians of
+ * pairs and seconds. *test must contain at least one A/A gate. Returns 0 or DDP_ENOMEM. */
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                        struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the data of a journal payload. The pointers of *out point into the payload. */

@@ -1,11 +1,12 @@
 /* `ddpbench sweep` measures many runs into one result, and continues after an interruption.
  *
- * A *cell* is one command line of the configuration. It may ask for several numbers of ranks. An
- * *item* is a cell with one of these numbers. A *repetition* runs all items once. --launches sets
- * the number of repetitions, and a member named `launch` holds the number of a repetition. A
- * *launch group* (struct ddp_sweep_launch_group) is one start of the ranks. It runs the items of
- * one repetition that have the same backend, rank count and GPU options. --seed determines the
- * random order of the launch groups and of the items in each group. */
+ * A *cell* is one command line of the configuration. An *item* is a cell with one number of ranks.
+ * A cell that sets no number of ranks makes an item for each number in the sweep's --ranks. A
+ * *repetition* runs all items once. --launches sets the number of repetitions, and a member named
+ * `launch` holds the number of a repetition. A *launch group* (struct ddp_sweep_launch_group) is
+ * one start of the ranks. It runs the items of one repetition that have the same backend, rank
+ * count and GPU options. --seed determines the random order of the launch groups and of the items
+ * in each group. */
 #ifndef DDP_RUN_SWEEP_H
 #define DDP_RUN_SWEEP_H
 
@@ -80,8 +81,8 @@ struct ddp_sweep_values {
 
 extern const struct ddp_job ddp_sweep_job;
 
-/* sweep_config.c: reads the configuration, makes its items, and checks the options of each. If it
- * returns DDP_ECONFIG, the message names the file. */
+/* sweep_config.c: reads the configuration, makes its items, and checks the options of each item. If
+ * the function returns DDP_ECONFIG, the message names the file. */
 int ddp_sweep_read(struct ddp_app *app, struct ddp_sweep_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_sweep_release_items(struct ddp_sweep_values *v);
@@ -104,11 +105,12 @@ uint64_t ddp_sweep_key(int launch, int item, const char *id);
 #define DDP_SWEEP_END "" /* id of an item that has ended */
 int ddp_sweep_done_add(struct ddp_sweep_done *done, uint64_t key,
                        struct ddp_err *err) DDP_MUST_CHECK;
-/* Sorts the keys. ddp_sweep_done_has finds a key only after this. */
+/* Sorts the keys. ddp_sweep_done_has finds a key only after this function was called. */
 void ddp_sweep_done_sort(struct ddp_sweep_done *done);
 bool ddp_sweep_done_has(const struct ddp_sweep_done *done, uint64_t key);
 
-/* sweep_run.c: the ranks' side. A rank's progress through a launch group. */
+/* A rank's progress through a launch group. The functions that follow are in sweep_run.c and run in
+ * the ranks. */
 struct ddp_sweep_position {
     const struct ddp_sweep_values *v;
     const struct ddp_sweep_launch_group *stage;

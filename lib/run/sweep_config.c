@@ -187,7 +187,7 @@ static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, s
 
 /* Returns the number of ranks for an item that names no number: 1 for backend self, else
  * ddp_world_default_ranks. But if ddpbench itself starts ranks for a backend on GPUs, and
- * --share-gpu is not given, it is the number of GPUs, at most DDP_DEFAULT_RANKS_MAX. */
+ * --share-gpu is not given, returns the number of GPUs, at most DDP_DEFAULT_RANKS_MAX. */
 static int default_ranks(const struct ddp_app *app, const struct ddp_sweep_values *v,
                          const struct ddp_sweep_item *item)
 {

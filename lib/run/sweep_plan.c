@@ -10,7 +10,7 @@
 #include "base/opt.h"
 #include "base/rng.h"
 
-/* The state of the parser. Messages name the document, the run and the command. */
+/* The state of the parser. Messages name the document and the run. */
 struct reader {
     const char *name;
     int run; /* index of the current run; -1: outside of a run */

@@ -8,9 +8,9 @@
  * The keys of a run are its command, the options of the command, and optionally a description. A
  * value is a string, a number, true (the flag is given) or false (it is not). A list of values is
  * an axis. A run becomes one cell for every combination of the values of its axes. The last axis
- * varies fastest. There is one exception: if the option itself takes a list, such as "size", the
- * values stay together in one cell, which measures one point per value. This parser does not check
- * options. Each command checks its own cells. */
+ * varies fastest. There is one exception: if the option itself takes a list (ddp_sweep_takes_list),
+ * such as "size" but not "ranks", the values stay together in one cell, which measures one point
+ * per value. This parser does not check options. Each command checks its own cells. */
 #ifndef DDP_RUN_SWEEP_PLAN_H
 #define DDP_RUN_SWEEP_PLAN_H
 
@@ -38,8 +38,8 @@ struct ddp_sweep_plan {
     uint64_t hash; /* 64-bit FNV-1a of the text */
 };
 
-/* Returns whether the option of the command takes a list. The values of such an option stay in one
- * cell. */
+/* Returns whether the values of this option of the command stay in one cell, because the option
+ * takes a list. */
 typedef bool (*ddp_sweep_takes_list)(void *arg, const char *command, const char *option);
 
 /* Parses text[bytes]. name: the document's name in messages. Release *out with

@@ -90,7 +90,7 @@ static int check_gpu(const struct ddp_sweep_values *v, struct ddp_sweep_item *it
 }
 
 /* If the item's backend is "auto", replaces it by the sweep's backend. Checks that the backend fits
- * the launcher and the number of ranks. */
+ * the launcher and the GPU options, and that there are enough GPUs. */
 static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_item *item,
                           const struct ddp_app *app, struct ddp_err *err)
 {
@@ -99,7 +99,7 @@ static int choose_backend(const struct ddp_sweep_values *v, struct ddp_sweep_ite
     const struct ddp_backend *b = ddp_backend_find(item->backend);
     const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
     if (!own && strcmp(item->backend, v->backend) != 0)
-        return ddp_fail(err, DDP_ECONFIG, "backend '%s' cannot run under %s, which runs '%s'",
+        return ddp_fail(err, DDP_ECONFIG, "backend '%s' cannot run under %s, whose ranks use '%s'",
                         item->backend, app->launcher.name, v->backend);
     if (own && (b->caps & DDP_CAP_LAUNCHED))
         return ddp_fail(err, DDP_EUNAVAIL, "backend '%s' needs an outside launcher", item->backend);

@@ -15,8 +15,8 @@
 #include "launch/launch_in_subprocess.h"
 #include "model/blas.h"
 
-/* Number of training steps of the baseline on one rank. So many steps suffice to measure a speed,
- * and take little time compared with a training run. */
+/* Number of training steps of the baseline on one rank. This number of steps is enough to measure a
+ * speed, and takes little time compared with a training run. */
 #define BASELINE_STEPS 60
 
 /* The remaining time of a run is estimated only after this fraction of its steps. */
@@ -26,8 +26,9 @@
 #define START_S    0.1
 #define FLOP_PER_S 2e10 /* matrix products on an older core */
 
-/* Used to estimate the memory of a run. BASELINE: the buffers of the memory baseline, which are
- * freed before the training. PROCESS: the BLAS library of a process with its buffer. */
+/* Used to estimate the memory of a run. The buffers of the memory baseline have at most
+ * BASELINE_RANK_BYTES per rank and BASELINE_HOST_BYTES per host. They are freed before the
+ * training. The BLAS library and its buffer have PROCESS_BYTES in each process. */
 #define BASELINE_RANK_BYTES ((uint64_t)32 << 20)
 #define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
 #define PROCESS_BYTES       ((uint64_t)8 << 20)
@@ -124,8 +125,8 @@ static int probe_cuda(void *unused, struct ddp_err *err)
     return find_cuda()->probe(err);
 }
 
-/* Checks that CUDA works, unless the backend probes the GPUs or an outside launcher started the
- * ranks. This check precedes the other checks of options, because without a GPU their errors do not
+/* Checks that CUDA works. Does nothing with a backend that probes the GPUs itself, and with backend
+ * mpi. This check precedes the other checks of options, because without a GPU their errors do not
  * matter. An initialised CUDA driver does not work after fork(), and the ranks are forked later.
  * The probe therefore runs in a child process. */
 static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
@@ -305,8 +306,8 @@ static void estimate(const void *values, int ranks, int local, struct ddp_estima
     }
 }
 
-/* All-gathers one byte per rank, `more`, into all[ranks]. The byte of rank 0 says whether rank 0 is
- * still training alone. Called outside timed regions. */
+/* All-gathers the byte `more` of each rank into `all` [ranks]. The byte of rank 0 says whether rank
+ * 0 is still training alone. Called outside timed regions. */
 static int share_more(struct ddp_comm *comm, char more, char *all, struct ddp_err *err)
 {
     return ddp_comm_allgather_bytes(comm, &more, all, 1, err);
@@ -328,8 +329,8 @@ struct run_times {
     double seconds[DDP_OPT_LIST_MAX]; /* by strategy: time of the last run; 0: none has ended */
 };
 
-/* The argument of the functions that the trainer calls. Only during the baseline on rank 0, `all`
- * is not NULL. on_step then calls share_more, in which the other ranks wait. */
+/* The argument of the functions that the trainer calls. `all` is NULL except during the baseline on
+ * rank 0. During the baseline, on_step calls share_more, in which the other ranks wait. */
 struct observer {
     struct ddp_rank *rank;
     char *all; /* [ranks] */
@@ -374,9 +375,11 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 }
 
 /* Estimates how many more seconds the present run and the later runs will take. `done` is the
- * fraction of its steps that the present run has done. The estimate for a run is the time of the
- * last finished run of its strategy or, if its strategy has none, the mean of the known times.
- * Returns NaN if no run has finished and `done` is below LEAST_PART. */
+ * fraction of its steps that the present run has done. As soon as `done` is at least LEAST_PART,
+ * the time of the present run is extrapolated, and counts as the time of its strategy. The estimate
+ * for any other run is the time of the last finished run of its strategy or, if its strategy has
+ * none, the mean of the known times. Returns NaN if no run has finished and `done` is below
+ * LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;

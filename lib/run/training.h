@@ -33,7 +33,7 @@ struct ddp_train_values {
     int job_count;
     struct ddp_dataset data;
     bool dry_run;
-    bool borrowed;                         /* other values own the data */
+    bool borrowed;                         /* the values of another item of a sweep own the data */
     const struct ddp_device *model_device; /* NULL: the processor */
     const char *gpu_option;                /* a given option that only GPUs use; NULL: none */
 };
@@ -45,9 +45,9 @@ extern const struct ddp_job ddp_training_job;
 
 #define DDP_BLAS_NAME_BYTES 96
 /* Loads the BLAS library that a training would use. The library is loaded in a child process,
- * because a broken library may end the process that loads it. Writes the library's name to name
- * [DDP_BLAS_NAME_BYTES]. Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a training could not
- * use it. Must not be called while this process has other threads. */
+ * because a broken library may end the process that loads it. Writes the library's name to the
+ * array `name` [DDP_BLAS_NAME_BYTES]. Returns DDP_EUNAVAIL or DDP_ENOMEM with the reason if a
+ * training could not use it. Must not be called while this process has other threads. */
 int ddp_training_probe_blas(char *name, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Returns the reader of the data set. Fills *request with the shape of images that the model needs,

@@ -272,8 +272,8 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
         out->gpu = (struct ddp_gpu_options){0}; /* an earlier check has reported the error */
 }
 
-/* A group is made to measure its time only if opening the communicator took no longer than this. On
- * many GPUs both take seconds, also for a short measurement. */
+/* The time to create a group is measured only if opening the communicator took no longer than this,
+ * because on many GPUs both take seconds. */
 #define SPLIT_MOST_NS 2000000000
 
 /* Measures the time to create a group of all ranks. Collective. */
@@ -302,8 +302,8 @@ static void merge_transports(char *list, size_t list_bytes, char *more)
         ddp_text_list_add(list, list_bytes, entry);
 }
 
-/* Sets *slowest to the largest of the values that the ranks pass. all [size]: scratch. Collective.
- */
+/* Sets *slowest to the largest value that a rank passes as `mine`. `all` [size] is scratch memory.
+ * Collective. */
 static int max_over_ranks(struct ddp_comm *comm, int64_t mine, int64_t *all, int64_t *slowest,
                           struct ddp_err *err)
 {
@@ -314,7 +314,7 @@ static int max_over_ranks(struct ddp_comm *comm, int64_t mine, int64_t *all, int
     return 0;
 }
 
-/* Measures the times of *out. all [size]: scratch. Collective. */
+/* Measures the times of *out. `all` [size] is scratch memory. Collective. */
 static int comm_times(struct ddp_comm *comm, int64_t *all, struct ddp_comm_times *out,
                       struct ddp_err *err)
 {
@@ -527,7 +527,7 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = choose_counts(w, err);
     if (rc == 0)
         rc = ddp_world_is_own(w) ? run_own(w, err) : ddp_world_run_launched(w, err);
-    ddp_report_close(w->reports); /* reports are still open if the run failed before its start */
+    ddp_report_close(w->reports); /* not NULL if the run failed before its start */
     ddp_record_release(&w->record);
     free(w->host_of);
     free(w);

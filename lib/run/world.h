@@ -26,7 +26,8 @@ struct ddp_world {
     struct ddp_record record;
     struct ddp_report_set *reports; /* NULL outside the collector */
     const struct ddp_comm *comm;    /* set under an outside launcher, for the watchdog */
-    uint64_t *host_of;              /* under an outside launcher: index of each rank's host */
+    /* Under an outside launcher: a number for each rank. Ranks of one host have the same number. */
+    uint64_t *host_of;
     /* The hosts that this rank asks when a deadline expires; NULL: none (silent_hosts.h). */
     _Atomic(struct ddp_host_watch *) host_watch;
     bool show_progress;
@@ -69,8 +70,9 @@ void ddp_collector_make_room(struct ddp_world *w);
 int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struct ddp_err *err);
 void ddp_collector_comm_times(struct ddp_world *w, const struct ddp_comm_times *times);
 /* Fills *out. init_ns is the longest time that a rank needed to create comm. If the backend uses
- * GPUs, creates a group of all ranks to measure split_ns, the longest time that a rank needs for
- * this; otherwise split_ns is NaN. destroy_ns is always NaN. Collective. */
+ * GPUs and init_ns is at most 2 s, creates a group of all ranks to measure split_ns, the longest
+ * time that a rank needs to create the group. Otherwise split_ns is NaN. destroy_ns is always NaN.
+ * Collective. */
 int ddp_world_comm_times(struct ddp_comm *comm, struct ddp_comm_times *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 
@@ -79,8 +81,9 @@ int ddp_world_gather_ranks(struct ddp_comm *comm, struct ddp_rank_device **out,
                            struct ddp_err *err) DDP_MUST_CHECK;
 
 /* If this process starts the ranks, and the user gave no number of ranks, prints the chosen number.
- * Warns if ranks share cores; under an outside launcher only rank 0 warns. Called after the
- * checks, so that these messages do not appear before a refusal. */
+ * Prints a note if the Slurm job has nodes that this run does not use. Warns if ranks share cores;
+ * under an outside launcher only rank 0 warns. Called after the checks, so that these messages do
+ * not appear before a refusal. */
 void ddp_world_announce(const struct ddp_world *w);
 
 /* Prepares the job, then calls cmd->show, which may print something instead of a measurement.
@@ -98,14 +101,14 @@ int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err) DDP_MUST_CH
  * begins the message, such as "--ranks 4". Returns 0 or DDP_EUNAVAIL. */
 int ddp_world_check_gpus(const struct ddp_backend *backend, const char *subject, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Refuses --share-gpu and --graph. `backend` uses no GPU. Returns 0 or DDP_EUSAGE. */
+/* Refuses --share-gpu and --graph, because `backend` uses no GPU. Returns 0 or DDP_EUSAGE. */
 int ddp_world_check_no_gpu(const struct ddp_backend *backend, const struct ddp_gpu_options *asked,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills *out with the communicator options of this run. */
 void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_comm_options *out);
-/* Creates a communicator of backend mpi for all ranks that mpiexec or srun started. For commands
- * without a `job` in struct ddp_cmd, such as doctor. timeout_ns is the time limit of each wait.
- * Collective. */
+/* Creates a communicator of backend mpi for all ranks that mpiexec or srun started. Commands that
+ * have no `job` (struct ddp_cmd), such as doctor, use this function. timeout_ns is the time limit
+ * of each wait. Collective. */
 int ddp_world_join(const struct ddp_app *app, int64_t timeout_ns, struct ddp_comm **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -56,7 +56,8 @@ static void on_expire(void *arg, const char *report_text)
     char waits[400] = "", whole[1024], who[256];
     char silent[400] = "";
     bool was_reported = w->comm && ddp_wait_report(w->comm, -1, waits, sizeof waits);
-    /* Both the main thread and the watchdog may call this function. */
+    /* Both the main thread and the watchdog may call this function, so only the first call
+     * reports. */
     const bool first = !atomic_exchange(&w->expired, true);
     const bool is_silent = first && ddp_host_watch_report(w->host_watch, silent, sizeof silent);
     snprintf(whole, sizeof whole, "%s%s%s%s%s", silent, is_silent ? "; " : "", report_text,
@@ -77,7 +78,8 @@ static void on_expire(void *arg, const char *report_text)
         ddp_launch_end_mpiexec(MPIEXEC_GRACE_NS);
 }
 
-/* Writes the last documents when mpiexec ends the job, with the signal as the reason. */
+/* Writes the last documents when mpiexec ends the job. The documents give the signal as the
+ * reason. */
 static void on_signal(void *arg, int signal)
 {
     struct ddp_world *w = arg;
@@ -307,7 +309,8 @@ static int run_launched(struct ddp_world *w, struct ddp_err *err)
     return rc;
 }
 
-/* Says that unknown processes may join the job, if rank 0 accepts connections without a proof. */
+/* Prints a note that unknown processes may join the job, if rank 0 has no secret that they would
+ * have to know. */
 static void warn_open_rendezvous(const struct ddp_world *w)
 {
     const struct ddp_launcher *l = &w->app->launcher;
@@ -315,9 +318,9 @@ static void warn_open_rendezvous(const struct ddp_world *w)
         ddp_conf_get(DDP_CONF_SECRET) == NULL)
         ddp_logf(
             &w->app->log, DDP_LOG_NOTE,
-            "there is no DDPBENCH_SECRET: rank 0 listens on its address in MASTER_ADDR (on all "
-            "its addresses, if that is a host name for a loopback address there), and any "
-            "process that reaches it can join the job");
+            "DDPBENCH_SECRET is not set, so any process that can connect to rank 0 can join the "
+            "job; rank 0 listens on its address in MASTER_ADDR (on all its addresses, if "
+            "MASTER_ADDR is a host name that means a loopback address on its host)");
 }
 
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)

@@ -32,7 +32,7 @@ struct ddp_noninferior_rule {
      * probability of DDP_WORSE in this case. */
     double pass_level, fail_level;
     /* The test uses at least this standard deviation. An accuracy is a multiple of 1 / (number of
-     * images), so the differences can be equal by chance. */
+     * images), so all differences can be equal by chance. Their standard deviation is then 0. */
     double least_deviation;
 };
 

@@ -12,7 +12,8 @@
 #define HALVINGS 60
 
 /* The density of the sum of all values seen up to look k, for the cases that neither look k nor an
- * earlier look rejects. The grid runs from `low` to `high`, the bound of look k. */
+ * earlier look rejects. Look k rejects if the sum exceeds its bound. The grid runs from `low` to
+ * `high`, which is this bound. */
 struct density {
     double *at; /* [GRID] */
     double low, high;

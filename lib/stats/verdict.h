@@ -1,10 +1,10 @@
 /* The gate's decision, computed from the medians of paired runs.
  *
  * A *cell* is one point of the benchmark (collective, size, ...) or one step time of a training
- * run, with its measurements of all runs. A *pair* consists of runs of the base command and equally
- * many runs of the new command, close in time. For each cell, the gate applies the sign-flip test
- * (signflip.h) to the log ratios of the cell's pairs, and estimates the ratio of the times, new /
- * base, with one-sided bounds. Holm's method corrects the p values of all cells. */
+ * run. It comprises the measurements from all runs. A *pair* consists of runs of the base command
+ * and equally many runs of the new command, close in time. For each cell, the gate applies the
+ * sign-flip test (signflip.h) to the log ratios of the cell's pairs, and estimates the ratio of the
+ * times, new / base, with one-sided bounds. Holm's method corrects the p values of all cells. */
 #ifndef DDP_STATS_VERDICT_H
 #define DDP_STATS_VERDICT_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* The gate as a whole gives a false FAIL with at most this probability. For each cell, it gives a
- * false PASS with at most this probability. If the gate looks at its pairs several times,
+/* The gate as a whole gives a false FAIL with at most this probability. For each cell, the gate
+ * gives a false PASS with at most this probability. If the gate looks at its pairs several times,
  * stats/sequential.h gives the level of each look. */
 #define DDP_VERDICT_LEVEL 0.05
 

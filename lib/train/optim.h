@@ -1,5 +1,5 @@
-/* Optimisers over flat parameter arrays. The kernels `sgd` and `adam` (device/sparse.h) compute the
- * update. */
+/* Optimisers over flat parameter arrays. The kernels `sgd` and `adam` of device/sparse.h (CPU) or
+ * device/stream_kernels.h (device) compute the update. */
 #ifndef DDP_TRAIN_OPTIM_H
 #define DDP_TRAIN_OPTIM_H
 
@@ -39,7 +39,7 @@ struct ddp_optim {
     float *state;  /* owned */
     int64_t steps; /* steps taken so far */
 };
-/* Allocates zeroed state for n parameters. The caller must have set the first six members of *o.
+/* Allocates zeroed state for n parameters. The caller must have set the members of *o before `n`.
  * Returns DDP_ENOMEM if there is no memory. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);

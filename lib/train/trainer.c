@@ -132,7 +132,8 @@ int64_t ddp_train_global_batch(const struct ddp_train_options *options, int rank
     return options->global_batch ? options->global_batch : (int64_t)options->batch * ranks;
 }
 
-/* For DDP_PARTITION_SHARD the batch is rounded down (as in needle). */
+/* If global_batch is set, the share of a rank is rounded up, but for DDP_PARTITION_SHARD it is
+ * rounded down (as in needle). */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
     const struct ddp_partition_spec *p = &options->partition;
@@ -145,7 +146,7 @@ int ddp_train_batch(const struct ddp_train_options *options, int ranks)
     return (int)(global / ranks) + (p->kind != DDP_PARTITION_SHARD && global % ranks != 0);
 }
 
-/* Checks that there is a weight for each rank, and that each rank gets an image per step. */
+/* Checks that there is a weight for each rank, and that each rank gets an image in a full step. */
 static int check_weights(const struct ddp_train_options *o, int ranks, struct ddp_err *err)
 {
     const struct ddp_partition_spec *p = &o->partition;
@@ -230,8 +231,8 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     return o->model->create(o->model, &model_place, t->batch, t->params, t->grads, &t->model, err);
 }
 
-/* Initialises this rank's parameters. For DDP_INIT_BROADCAST, all ranks except rank 0 set them to
- * zero, because first_parameters() then sends them the parameters of rank 0. */
+/* Initialises this rank's parameters. For DDP_INIT_BROADCAST, all ranks except rank 0 set their
+ * parameters to zero, because first_parameters() then broadcasts the parameters of rank 0. */
 static int own_parameters(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;

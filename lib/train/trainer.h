@@ -18,8 +18,9 @@
  * Figures of an epoch (struct ddp_epoch):
  *   - Times and images per second cover only the training steps, without evaluation, checks and
  *     events. `seconds` is the time of the slowest rank.
- *   - Compute time, exchange time, exposed time and wire bytes are means over the ranks. Compute
- *     time is all time except exposed exchange time.
+ *   - Compute time, exchange time, exposed time and wire bytes are means over the ranks. Exposed
+ *     time is the part of the exchange time during which the training waits (struct
+ *     ddp_sync_counters). Compute time is all time except exposed time.
  *   - Training loss and accuracy are computed on each batch before its update. The evaluation
  *     covers all evaluation images after the epoch.
  *   - total_seconds and target_seconds (struct ddp_train_run) are sums of training time.
@@ -110,9 +111,9 @@ int ddp_train_check_device(const struct ddp_train_options *options,
                            const struct ddp_backend *backend, int ranks,
                            struct ddp_err *err) DDP_MUST_CHECK;
 /* Runs the training. Collective. Loads BLAS in the calling thread if the model runs on the CPU.
- * options must be equal on all ranks. events is used only on rank 0. Returns DDP_EUSAGE if the data
- * set does not fit the model, or DDP_EDATA if the ranks' parameters differ although the strategy
- * keeps them equal. */
+ * `options` must be equal on all ranks. `events` is used only on rank 0, and may be NULL. Returns
+ * the errors of ddp_train_check() and ddp_train_check_device(), and DDP_EDATA if the ranks'
+ * parameters differ although the strategy keeps them equal. */
 int ddp_train(struct ddp_comm *comm, const struct ddp_train_options *options,
               const struct ddp_train_events *events, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUSAGE if the loaded data set or the batch does not fit the model or the number of

@@ -126,7 +126,7 @@ static void end_graph(void *arg, int param)
 }
 
 /* Captures the model's part of a step. If the capture fails halfway, release_graphs() releases the
- * graphs that were made before. */
+ * graphs that were made before the failure. */
 static int capture(struct ddp_trainer *t, size_t n, float scale, struct ddp_err *err)
 {
     struct ddp_trainer_device *x = t->device;

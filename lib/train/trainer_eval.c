@@ -222,8 +222,8 @@ static void merge(const struct ddp_epoch_totals *all, int ranks, struct ddp_epoc
     out->parameter_hash = all[0].hash;
 }
 
-/* Returns the bus bandwidth of the exchange, or NaN if the strategy does not average all gradients
- * without compression. */
+/* Returns the bus bandwidth of the exchange if there are several ranks and the strategy averages
+ * all gradients without compression. Otherwise returns NaN. */
 static double exchange_busbw(const struct ddp_trainer *t, double seconds)
 {
     const struct ddp_sync_class *cls = t->o->sync.cls;

@@ -116,7 +116,8 @@ static inline size_t ddp_trainer_pixels(const struct ddp_images *set)
     return (size_t)set->channels * (size_t)set->height * (size_t)set->width;
 }
 
-/* Selects the device, uploads the data set and sets t->device. Not collective. */
+/* Sets t->device and uploads the data set. Also selects the GPU if there is only one rank. Does
+ * nothing if options->device is NULL. Not collective. */
 int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
 /* Releases t->device, which may be NULL. Call this after everything else that uses the device has
  * been released. */
@@ -134,7 +135,7 @@ int ddp_trainer_device_step(struct ddp_trainer *t, size_t first, size_t n, float
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Enqueues the evaluation of images [first, first + n) and the copy of their result. */
 void ddp_trainer_device_evaluate(struct ddp_trainer *t, size_t first, size_t n);
-/* Returns whether the results must be collected before the next step. */
+/* Returns whether the results must be collected before the next step or evaluation batch. */
 bool ddp_trainer_device_is_full(const struct ddp_trainer *t);
 /* Waits for the device and adds all pending results, in order, to *loss and *correct. Does nothing
  * without a device. */

@@ -1,5 +1,5 @@
-/* The training steps of one epoch, and the recording of gradients. One NPY file per rank receives
- * the gradients of this rank before they are exchanged. */
+/* The training steps of one epoch, and the recording of gradients. Each rank records its gradients,
+ * before they are exchanged, in an NPY file of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,8 +153,8 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     return 0;
 }
 
-/* Called after a watched step. Gathers the loss of the step from all ranks, and compares the ranks'
- * parameters if the user asked for this comparison. */
+/* Called after a watched step. Gathers the loss of the step from all ranks. If the user asked
+ * for it (check_replicas), compares the parameters that the strategy keeps equal on all ranks. */
 static int watch(struct ddp_trainer *t, size_t global, struct ddp_err *err)
 {
     DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));

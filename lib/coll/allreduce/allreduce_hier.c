@@ -4,8 +4,8 @@
  * The message is cut into *fragments*. Each fragment passes through four stages:
  *   in      Every rank copies its input to its *slot* in the host's shared memory and posts IN. In
  *           registered memory nothing is copied, because the other ranks can read the input.
- *           Averages of integers are an exception: their inputs are always copied, because
- *           they are converted to a wider type.
+ *           Averages of integers of at most 32 bits are an exception: their inputs are always
+ *           copied, because they are converted to a wider type.
  *   sum     Every rank combines its *chunk* of the fragment from all inputs of its host, in rank
  *           order. It stores the sum in the leader's *result buffer* and posts SUM.
  *   leaders The leaders all-reduce their result buffers by messages (below) and post RESULT.
@@ -30,16 +30,17 @@
  * last combine between hosts divides, except for averages of narrow floats. For these averages, the
  * sum over each host divides before it is rounded, so that no partial sum overflows. Narrow floats
  * are rounded once in the sum over a host, and H - 1 times between hosts (once if spread). Averages
- * of integers are exact, because sums are sent in a wider type (coll_p2p.h).
+ * of integers of at most 32 bits are exact, because sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks and H hosts. S' is the size of the message in the
- * accumulator type. It equals S except for averages of integers. Steps: 2 inside a host, and m - 1
- * for the pipeline. If H > 1, there are 2(H-1) steps between hosts (1 if spread) and 1 more inside
- * a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each fragment. If the
- * message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks send nothing.
- * Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out` n(S' + S). In
- * registered memory nothing is copied in `in`, and only the n - H ranks that are not leaders copy
- * in `out`. The messages and combines of the leaders need memory traffic in addition. */
+ * accumulator type. It equals S except for averages of integers of at most 32 bits. Steps: 2 inside
+ * a host, and m - 1 for the pipeline. If H > 1, there are 2(H-1) steps between hosts (1 if spread)
+ * and 1 more inside a host. In total a leader sends 2(H-1)/H S' bytes, and 2(H-1) messages for each
+ * fragment. If the message is spread, a leader sends (H-1) S' bytes in H - 1 messages. Other ranks
+ * send nothing. Memory traffic: the stage `in` moves n(S + S') bytes, `sum` (n + H) S', and `out`
+ * n(S' + S). In registered memory nothing is copied in `in`, and only the n - H ranks that are not
+ * leaders copy in `out`. The messages and combines of the leaders need memory traffic in
+ * addition. */
 #include "base/dtype_info.h"
 #include "coll/coll_shm.h"
 #include "comm/hosts.h"
@@ -48,16 +49,17 @@
 /* The all-reduce among the leaders. Of the functions from here to hier_spread, only hier_spread
  * blocks.
  *
- * A leader starts a fragment when the fragment's sum over the host is ready. Its chunks then go
- * around a ring of the leaders (pattern.h). For H hosts, the ring takes H - 1 combining and H - 1
- * copying steps. Up to HIER_DEPTH fragments are in transit at the same time. Each fragment has its
- * own message tag, so that fragments do not wait for each other.
+ * A leader starts a fragment when the fragment's sum over the host is ready. The fragment is then
+ * cut into one *host chunk* per host, and the host chunks go around a ring of the leaders
+ * (pattern.h). For H hosts, the ring takes H - 1 combining and H - 1 copying steps. Up to
+ * HIER_DEPTH fragments are in transit at the same time. Each of these has its own message tag, so
+ * that fragments do not wait for each other.
  *
  * A short message is *spread* instead. In one step every leader sends its whole message to all
  * other leaders. Each leader then combines the messages in the order of the hosts. */
 
-/* HIER_FRAGMENT_BYTES: size of a fragment in the type that is sent (coll_p2p.h).
- * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its message buffer
+/* HIER_FRAGMENT_BYTES: size of a fragment, whose elements have the accumulator type (coll_p2p.h).
+ * HIER_DEPTH: largest number of fragments in transit. The slots of a rank are its ring buffer
  * (ddp_shm_ring_of), which has room for HIER_DEPTH fragments. */
 #define HIER_FRAGMENT_BYTES ((size_t)256 << 10)
 #define HIER_DEPTH          8
@@ -90,8 +92,8 @@ struct hier {
     struct hier_fragment fragment[HIER_DEPTH];
 };
 
-/* Returns the number of elements of every fragment except the last. dtype: the type in which
- * fragments are sent. */
+/* Returns the number of elements of every fragment except the last. `dtype` is the accumulator
+ * type. */
 static inline size_t hier_fragment_count(enum ddp_dtype dtype)
 {
     return HIER_FRAGMENT_BYTES / ddp_dtype_size(dtype);
@@ -117,7 +119,7 @@ static struct ddp_chunks chunks_of(const struct hier *x, const struct hier_fragm
     return (struct ddp_chunks){.count = fragment->count, .n = x->hosts};
 }
 
-/* Returns the bytes of the longest chunk of a fragment, rounded up to cache lines. */
+/* Returns the bytes of the longest host chunk of a fragment, rounded up to cache lines. */
 static size_t chunk_stride(int hosts, size_t count, enum ddp_dtype dtype)
 {
     const struct ddp_chunks chunks = {.count = DDP_MIN(count, hier_fragment_count(dtype)),
@@ -140,8 +142,8 @@ static void *landing_of(const struct hier *x, size_t index)
     return x->scratch + index % HIER_DEPTH * chunk_stride(x->hosts, SIZE_MAX, x->dtype);
 }
 
-/* chunk_given returns the chunk that this leader sends in step 0 .. 2(H - 1) - 1. chunk_taken
- * returns the chunk that this leader receives in this step. */
+/* chunk_given returns the host chunk that this leader sends in step 0 .. 2(H - 1) - 1. chunk_taken
+ * returns the host chunk that this leader receives in this step. */
 static int chunk_given(const struct hier *x, int step)
 {
     const int turns = x->hosts - 1;
@@ -175,8 +177,8 @@ static int post_step(struct hier *x, size_t index, struct ddp_err *err)
     return 0;
 }
 
-/* Combines the arrived chunk with this host's sum. The arrived chunk is a sum over the hosts before
- * this host in the ring. */
+/* Combines the arrived host chunk with this host's sum. The arrived host chunk is a sum over the
+ * hosts before this host in the ring. */
 static void combine_step(struct hier *x, size_t index)
 {
     const struct hier_fragment *fragment = &x->fragment[index % HIER_DEPTH];
@@ -596,7 +598,7 @@ static int hier_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
                     .scratch = scratch},
     };
 
-    /* the sum over a host divides, so the inputs are not divided */
+    /* inputs are never divided: the sum over a host or the last combine between hosts divides */
     call.reduction.pre_scale = false;
     call.between.dtype = call.reduction.acc_dtype;
     call.fragment = hier_fragment_count(call.between.dtype);

@@ -18,12 +18,13 @@
  * same bits. Narrow floats are rounded once per level, and once more for folded pairs. Averages are
  * divided at the last level, except for averages of narrow floats over more than 2 ranks. For these
  * averages, each input is divided first (struct ddp_reduction), which adds one rounding. Averages
- * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * of integers of at most 32 bits are exact, because partial sums are sent in a wider type
+ * (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: log2(pow2) steps, and 2 more if ranks are folded. S' is the size of
- * the message in the accumulator type. It equals S except for averages of integers. A rank sends
- * log2(pow2) S' bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a folded pair sends S
- * bytes more. The even rank sends only S' bytes. */
+ * the message in the accumulator type. It equals S except for averages of integers of at most 32
+ * bits. A rank sends log2(pow2) S' bytes in fragments of DDP_FRAGMENT_BYTES. The odd rank of a
+ * folded pair sends S bytes more. The even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 /* The state of one call on this rank. */
@@ -38,7 +39,7 @@ struct rd_call {
 };
 
 /* Scratch holds the landing buffers (coll_p2p.h) and then the buffer `spare`. For averages of
- * integers, the buffer `result` follows. */
+ * integers of at most 32 bits, the buffer `result` follows. */
 static size_t rd_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);

@@ -18,14 +18,14 @@
  * partial sum is the first operand. Averages are divided at the last level of halving, except for
  * averages of narrow floats over more than 2 ranks. For these averages, each input is divided first
  * (struct ddp_reduction), which adds one rounding. Narrow floats are rounded once per level of
- * halving, and once more for folded pairs. Averages of integers are exact, because partial sums are
- * sent in a wider type (coll_p2p.h).
+ * halving, and once more for folded pairs. Averages of integers of at most 32 bits are exact,
+ * because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
- * of the message in the accumulator type. It equals S except for averages of integers. Halving
- * sends (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling sends
- * (pow2-1)/pow2 S bytes per rank, in one message per step. The odd rank of a folded pair sends S
- * bytes more. The even rank sends only S' bytes. */
+ * of the message in the accumulator type. It equals S except for averages of integers of at most 32
+ * bits. Halving sends (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling
+ * sends (pow2-1)/pow2 S bytes per rank, in one message per step. The odd rank of a folded pair
+ * sends S bytes more. The even rank sends only S' bytes. */
 #include "coll/coll_p2p.h"
 
 #define LEVELS_MAX 31
@@ -41,7 +41,7 @@ struct rhd_call {
      * holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
     const void *own; /* this rank's partial sums: at first its input, then `sum` */
-    void *sum;       /* buffer for combined values; recv, or scratch for averages of integers */
+    void *sum;       /* buffer for combined values: recv, or scratch if wider_acc is set */
 };
 
 /* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank

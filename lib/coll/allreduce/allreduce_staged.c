@@ -18,13 +18,12 @@
  * No additional wait is needed. Before in(t+5), this rank's sum(t+3) waits until every peer has
  * posted IN of round t+3. A peer posts that flag after its out(t).
  *
- * Calls alternate between the two halves of each ring buffer, so a half was last used two calls
- * before. In the call between these two, this rank has waited for IN of all peers, so all peers
- * have left the earlier call.
+ * Calls alternate between the two halves of each ring buffer, so call k uses the half of call k-2
+ * again. In call k-1 this rank has waited for IN of all peers, so all peers have left call k-2.
  *
  * Cost for S bytes on n ranks: 2 steps. On every rank, each of the stages `in` and `out` reads
- * (n-1)/n S bytes and writes as many. The stage `sum` reads S bytes and writes 2S/n bytes. The
- * total of all ranks is (5n-2)S bytes. No messages are sent. */
+ * (n-1)/n S bytes and writes (n-1)/n S bytes. The stage `sum` reads S bytes and writes 2S/n bytes.
+ * The total of all ranks is (5n-2)S bytes. No messages are sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5

@@ -16,17 +16,18 @@
  * root, except for averages of narrow floats over more than 2 ranks. For these averages, each input
  * is divided first (struct ddp_reduction), which adds one rounding. Narrow floats are rounded once
  * per combine (of up to three values), at most floor(log2 n) times on the path of a value. Averages
- * of integers are exact, because partial sums are sent in a wider type (coll_p2p.h).
+ * of integers of at most 32 bits are exact, because partial sums are sent in a wider type
+ * (coll_p2p.h).
  *
  * Cost for S bytes in m fragments on n ranks, where depth = floor(log2 n): 2 depth + m - 1 steps.
  * S' is the size of the message in the accumulator type. It equals S except for averages of
- * integers. A rank sends S' bytes to its parent and S bytes to each child, each in m messages.
- * Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank with children
- * also reads its own and its children's S' bytes, and writes S' bytes. */
+ * integers of at most 32 bits. A rank sends S' bytes to its parent and S bytes to each child, each
+ * in m messages. Memory traffic (DDP_COST_MOVE in coll_p2p.h): S' + S bytes move n-1 times. A rank
+ * with children also reads its own and its children's S' bytes, and writes S' bytes. */
 #include "coll/coll_p2p.h"
 
-/* Bytes of a fragment in the accumulator type. Messages of this size are fast through shared
- * memory. Open MPI is faster with larger fragments (results/notes/collectives.md). */
+/* Bytes of a fragment in the accumulator type. The size is chosen for shared memory, although Open
+ * MPI is faster with larger fragments (results/notes/collectives.md). */
 #define FRAGMENT_BYTES ((size_t)64 << 10)
 /* Number of sends to the parent that may be in progress. It must exceed the largest lag. The lag of
  * a rank is twice its depth, and at most 60. */
@@ -43,8 +44,8 @@ struct tree_call {
      * `lag`: twice the rank's depth in the tree. */
     size_t elem, acc_elem, fragment, fragments;
     int parent, first_child, children, lag;
-    /* `sum` [count]: partial sums in the accumulator type, stored in recv, or in scratch for
-     * averages of integers. `landing`: two buffers for each child. */
+    /* `sum` [count]: partial sums in the accumulator type, stored in recv, or in scratch if
+     * reduction.wider_acc is set. `landing`: two buffers for each child. */
     unsigned char *sum, *landing;
     /* up_recv[child] and down_recv hold one request for even and one for odd fragments. */
     struct ddp_request up_recv[2][2], up_send[UP_OPEN];
@@ -64,7 +65,7 @@ static size_t fragment_count_of(size_t count, const struct ddp_reduction *reduct
 }
 
 /* Scratch holds two *landing buffers* for each child, which receive fragments. For averages of
- * integers, the message in the accumulator type follows. */
+ * integers of at most 32 bits, the message in the accumulator type follows. */
 static size_t tree_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
 {
     const int children = ddp_binary_children(comm->rank, comm->size);

@@ -18,7 +18,7 @@ struct allgather {
     uint32_t *counts, *counts_room;
     size_t *offset;
     struct ddp_sparse *list;
-    /* room: memory for the indices of one list that is coded without indices. words: the coded
+    /* `room`: memory for the indices of one list that is coded without indices. `words`: the coded
      * lists of all ranks. */
     uint32_t *room, *words;
 };

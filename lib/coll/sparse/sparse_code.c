@@ -83,7 +83,7 @@ bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_
     return wrong == 0 && index[0] >= begin && index[count - 1] < end;
 }
 
-/* Converts the bits of words to indices. Returns false unless exactly `count` bits are set, all in
+/* Converts the bitmap `words` to indices. Returns false unless exactly `count` bits are set, all in
  * the span. */
 static bool decode_bitmap(const uint32_t *words, size_t count, struct ddp_sparse_span span,
                           uint32_t *index)

@@ -39,20 +39,22 @@ size_t ddp_sparse_code_bound(size_t most, size_t length);
 /* True if the coding contains no indices. ddp_sparse_decode then writes the indices to `room`. */
 bool ddp_sparse_code_needs_room(size_t count, size_t length);
 
-/* Encodes list to words [ddp_sparse_code_words]. Every index of list must lie in the span. */
+/* Encodes `list` to the array `words` [ddp_sparse_code_words]. Every index of `list` must lie in
+ * the span. */
 void ddp_sparse_encode(const struct ddp_sparse *list, struct ddp_sparse_span span, uint32_t *words);
 
-/* Decodes words [ddp_sparse_code_words(count, span.length)]. out->value points into words.
- * out->index points into words or into room [count]. Returns DDP_EDATA and an empty list if count >
- * span.length, or if the words do not contain `count` ascending indices inside the span. Invalid
- * words cannot cause an access outside the arrays. */
+/* Decodes `words` [ddp_sparse_code_words(count, span.length)]. out->value points into `words`.
+ * out->index points into `words` or into `room` [count]. Returns DDP_EDATA and an empty list if
+ * count > span.length, or if `words` does not contain `count` ascending indices inside the span. An
+ * invalid input cannot cause an access outside the arrays. */
 int ddp_sparse_decode(uint32_t *words, size_t count, struct ddp_sparse_span span, uint32_t *room,
                       struct ddp_sparse *out, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* True if index [count] is strictly ascending and all indices are >= begin and < end. */
+/* True if the array `index` [count] is strictly ascending and all its elements are >= begin and <
+ * end. */
 bool ddp_sparse_ascends(const uint32_t *index, size_t count, size_t begin, size_t end);
-/* Returns the position of the first entry of index [count] that is >= at, or `count` if there is no
- * such entry. */
+/* Returns the position of the first element of `index` [count] that is at least `at`, or `count` if
+ * there is no such element. */
 size_t ddp_sparse_lower_bound(const uint32_t *index, size_t count, size_t at);
 
 #ifdef __cplusplus

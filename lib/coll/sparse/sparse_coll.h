@@ -38,9 +38,9 @@ struct ddp_sparse_alg {
     bool selects;               /* keeps only about the k largest sums; never chosen by `auto` */
     unsigned needs;             /* DDP_NEEDS_SHARED or DDP_NEEDS_MESSAGES (coll.h) */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
-    /* Runs the call. Collective. scratch has scratch_bytes() bytes for the same n and most, and is
-     * aligned to 64. The caller zeroes it before the first call and keeps its contents between
-     * calls. */
+    /* Runs the call. Collective. `scratch` has scratch_bytes() bytes for the same `n` and `most`,
+     * and is aligned to 64. The caller zeroes the scratch before the first call and keeps its
+     * contents between calls. */
     int (*run)(struct ddp_comm *comm, const struct ddp_sparse_args *args, void *scratch,
                struct ddp_err *err);
     /* Sets *cost to the cost for exactly k entries on every rank (fixed). If a value differs

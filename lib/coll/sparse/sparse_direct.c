@@ -6,8 +6,8 @@
  * every rank announces that it no longer reads any list.
  *
  * In dense "direct" each rank sums one chunk and stores it to all ranks. Chunks would not save time
- * here: a rank would sum n/P of the n elements and store them to P ranks. These are still 4n bytes,
- * and other cores hold most of their cache lines.
+ * here: a rank would sum n/P of the n elements and store them to P ranks. It would still store 4n
+ * bytes, most of them in cache lines that other cores hold.
  *
  * Cost for k entries per rank on P ranks: 2 steps. Every rank reads 8kP bytes and writes 4n bytes.
  * No messages are sent. */
@@ -16,7 +16,7 @@
 #include "coll/coll_shm.h"
 #include "coll/sparse/sparse_p2p.h"
 
-/* The position of a rank's list. index and value are offsets in the shared segment. */
+/* The position of a rank's list. `index` and `value` are offsets in the shared segment. */
 struct direct_place {
     uint64_t index, value, count;
 };

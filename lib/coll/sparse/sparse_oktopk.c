@@ -21,12 +21,12 @@
  * which are 6k(P - 1)/P words. The split and reduce takes at most 8k of these bytes, and usually
  * 8k(P - 1)/P. A gather of k sums in equal chunks takes 8k(P - 1)/P bytes.
  *
- * The following numbers are sent in addition, each in at most ceil(log2 P) steps. The numbers of
- * entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct oktopk_note),
- * from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls, the regions
- * take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32 calls, or if the
- * old threshold cannot be used, an exact selection takes at most 512(P - 1) bytes in up to 8 rounds
- * of ceil(log2 P) steps. */
+ * The following numbers are sent in addition. Each exchange takes at most ceil(log2 P) steps. The
+ * numbers of entries take 4(P - 1) bytes (at most 2P log2 P from 17 ranks on). The notes (struct
+ * oktopk_note), from which all ranks make the same decisions, take 12(P - 1) bytes. Every 64 calls,
+ * the regions take as many bytes as the numbers of entries, and 4(P - 1) bytes more. Every 32
+ * calls, or if the old threshold cannot be used, an exact selection takes at most 512(P - 1) bytes
+ * in up to 8 exchanges. */
 #include <string.h>
 
 #include "coll/coll_ring.h"
@@ -49,7 +49,8 @@ struct oktopk_state {
 
 /* The numbers that every rank sends to all others after it has summed its region. */
 struct oktopk_note {
-    /* selected: sums that reach the threshold. sums: all sums. sent_words: words sent so far. */
+    /* `selected`: number of sums that reach the old threshold. `sums`: number of all sums.
+     * `sent_words`: number of words sent so far in this call. */
     uint32_t selected, sums, sent_words;
 };
 
@@ -168,8 +169,8 @@ static size_t oktopk_scratch_bytes(const struct ddp_comm *comm, size_t n, size_t
     return oktopk_layout(&x, comm->size, n, most, NULL);
 }
 
-/* Estimates the regions. Each rank has an index below which it has r/P of its entries. Region r
- * begins at the average of these indices. */
+/* Estimates the regions. For each r, every rank has an index below which r/P of its entries lie.
+ * Region r > 0 begins at the average of these indices over all ranks. */
 static int estimate_regions(struct oktopk *x, struct ddp_err *err)
 {
     const int ranks = x->comm->size;
@@ -314,8 +315,8 @@ static int reduce(struct oktopk *x, struct ddp_err *err)
 /* The functions from here to oktopk_select select the sums that are kept. If there are at most k
  * sums, all are kept. Otherwise every 32nd call keeps exactly the k sums of largest magnitude of
  * all regions. Among ties, it keeps the lowest indices. Other calls keep all sums that reach the
- * previous threshold. If these sums are too few or too many, such a call also keeps exactly the k
- * largest sums. The decision depends only on the notes, so all ranks decide the same. */
+ * previous threshold. If these sums are too few or too many, the call keeps exactly the k largest
+ * sums instead. The decision depends only on the notes, so all ranks decide the same. */
 
 static size_t count_sums(const struct oktopk *x, uint32_t threshold, uint32_t *selected)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Before each step, room holds the words of `have` ranks: this rank and the have - 1 ranks after
+/* Before each step, `room` holds the words of `have` ranks: this rank and the have - 1 ranks after
  * it. */
 int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, uint32_t *all,
                      uint32_t *room, struct ddp_err *err)
@@ -31,7 +31,8 @@ int ddp_words_gather(struct ddp_comm *comm, const uint32_t *mine, size_t words, 
     return 0;
 }
 
-/* req[i] is the receive from rank - i, and req[n + i - 1] is the send to rank + i (modulo n). */
+/* req[i] is the receive from the rank i ranks before this rank, and req[n + i - 1] is the send to
+ * the rank i ranks after this rank (modulo n). */
 static int swap_at_once(struct ddp_comm *comm, const uint32_t *out, uint32_t *in,
                         struct ddp_request *req, struct ddp_err *err)
 {

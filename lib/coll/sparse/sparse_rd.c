@@ -19,9 +19,9 @@
  * is a power of two, there are at most 2 log2(P) steps, and in round i a rank sends at most 4 w(2^i
  * k) bytes, and 4 bytes for the count. If k/n is below 1/(32P), every list is coded with indices,
  * and a rank sends at most 8k(P - 1) bytes of lists. The even rank of a folded pair sends only its
- * list and a count. The odd rank also sends the whole sum. If all ranks have
- * the same, fixed number of entries, the first lists are sent without a count: the lists of the
- * even ranks of folded pairs and, if P is a power of two, the lists of round 0. */
+ * list and a count. The odd rank also sends the whole sum. If all ranks have the same, fixed number
+ * of entries, the first lists are sent without a count: the lists of the even ranks of folded pairs
+ * and, if P is a power of two, the lists of round 0. */
 #include "coll/coll_ring.h"
 #include "coll/sparse/sparse_p2p.h"
 
@@ -39,8 +39,8 @@ struct rd {
     struct partial mine;
     struct ddp_sparse merged[2]; /* each merge writes to one of these lists in turn */
     int turn;
-    /* room: memory for the indices of a list that was coded without indices. in, out [words]: the
-     * messages. */
+    /* `room`: memory for the indices of a list that was coded without indices. `in`, `out` [words]:
+     * the received and the sent message. */
     uint32_t *room, *in, *out;
     size_t capacity, words; /* capacity: largest number of entries of a list */
 };

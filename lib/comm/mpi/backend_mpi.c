@@ -2,8 +2,8 @@
  * and backend_mpi_load.c loads it. The module contains copies of the few ddp_* functions that it
  * calls (ci/build.mk).
  *
- * The collectives are MPI's blocking calls, because applications use these calls. MPI libraries run
- * other algorithms in non-blocking calls. Blocking calls have no deadline, so a watchdog thread
+ * The collectives are MPI's blocking calls, because applications use these calls and MPI libraries
+ * run other algorithms in non-blocking calls. Blocking calls have no deadline, so a watchdog thread
  * enforces a deadline. Errors that the library reports are returned as codes
  * (MPI_ERRORS_RETURN). */
 #include <limits.h>
@@ -60,8 +60,9 @@ struct mpi_world {
 struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
-    /* Scratch memory for copies of inputs and results, and for the 64-bit inputs and sums of
-     * integer averages. Allocated by the first call that needs it. */
+    /* Scratch memory for copies of inputs and results, for the 64-bit inputs and sums of integer
+     * averages, and for the counts of all-to-all-v and all-gather-v. Allocated by the first call
+     * that needs it, and enlarged if a later call needs more. */
     void *scratch;
     size_t scratch_bytes;
 };

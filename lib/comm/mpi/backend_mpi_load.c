@@ -87,7 +87,8 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
 {
     char modules[64], own_dir[PATH_BYTES - 64];
     const struct flavour *missing = NULL;
-    /* If the binary's own folder was searched before `dir`, the message mentions that. */
+    /* If the binary's own folder was searched before `dir`, the message mentions that folder,
+     * too. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
                      ddp_backend_module_dir(NULL, own_dir, sizeof own_dir) == 0 &&
                      strcmp(own_dir, dir) != 0;
@@ -192,8 +193,8 @@ static int mpi_probe(const char *module_dir, struct ddp_err *err)
  * deadline. */
 struct watch {
     struct ddp_watchdog *dog;
-    /* The recorder that the watchdog reads. The init function may give the communicator another
-     * recorder. */
+    /* The recorder that the watchdog reads. It may differ from comm->flight later, because the init
+     * function may give the communicator another recorder. */
     struct ddp_flight *flight;
     /* Index of the recorded operation in `flight`. */
     uint64_t index;

@@ -65,7 +65,7 @@ static MPI_Datatype type_of(enum ddp_dtype dtype)
 }
 
 /* Sets unsigned_broken of an unsigned type if MPI_MIN or MPI_MAX treats the type as signed, as in
- * MPICH 4.0.2 (its issue 6083). The elements are 0 and the greatest one. */
+ * MPICH 4.0.2 (its issue 6083). The test compares 0 with the largest value of the type. */
 static int find_unsigned_bug(struct mpi_world *world, enum ddp_dtype dtype, struct ddp_err *err)
 {
     static const uint64_t in[2] = {0, UINT64_MAX};

@@ -250,8 +250,8 @@ err_state:
     return rc;
 }
 
-/* Moves the rank to the processors near its GPU, before NCCL starts threads. An outside launcher
- * lets the user choose the processors. */
+/* Moves the rank to the processors near its GPU, before NCCL starts threads. Does nothing under an
+ * outside launcher, because its user can choose the processors. */
 static void move_near_gpu(const struct ddp_comm *comm, const struct ddp_nccl_world *w)
 {
     struct ddp_device_info info;
@@ -345,7 +345,7 @@ static void nccl_finalize(struct ddp_comm *comm)
         comm->flight = s->own_flight;
     if (w->stuck)
         return;
-    /* After a failure, work on the stream may still use the memory. */
+    /* After a failure, work on the stream may still use the memory, so destroy the stream first. */
     w->device->streams->destroy(s->stream);
     s->stream = NULL;
     ddp_nccl_free_all(comm);

@@ -80,8 +80,8 @@ struct ddp_nccl_world {
 struct ddp_nccl_registration {
     struct ddp_nccl_registration *next;
     const void *ptr;
-    void *handle;        /* of ncclCommRegister, or NULL */
-    ncclWindow_t window; /* of ncclCommWindowRegister, or NULL */
+    void *handle;        /* from ncclCommRegister, or NULL */
+    ncclWindow_t window; /* from ncclCommWindowRegister, or NULL */
 };
 
 /* State of one communicator. Only one thread at a time uses it. The graph and `scratch` are made
@@ -137,9 +137,9 @@ int ddp_nccl_split(struct ddp_comm *parent, struct ddp_comm *child,
 void ddp_nccl_close(struct ddp_comm *comm);
 
 /* backend_nccl_wait.c. Makes a call of NCCL that may wait for other ranks, and waits up to the
- * deadline until it is complete. `run` makes the call with arg[bytes] and returns its result.
- * `function` is the name of the call for messages. On a blocking communicator the call waits inside
- * NCCL. It therefore runs in a thread of its own with a copy of arg, while this thread checks the
+ * deadline until it is complete. `run` makes the call with a copy of `arg` [bytes] and returns its
+ * result. `function` is the name of the call for messages. On a blocking communicator the call
+ * waits inside NCCL. It therefore runs in a thread of its own, while this thread checks the
  * deadline and the other ranks. If the call has not returned when this thread stops waiting, the
  * function sets world->stuck. */
 int ddp_nccl_call(struct ddp_comm *comm, ncclResult_t (*run)(void *arg), const void *arg,
@@ -154,7 +154,8 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Destroys the captured graph, because ncclCommAbort waits for it. Then aborts the NCCL
- * communicator and its GPU kernels. The communicator cannot be used again. */
+ * communicator and its GPU kernels. The communicator cannot be used again. If world->stuck is set,
+ * only marks the world as failed and releases a held stream. */
 void ddp_nccl_abort(struct ddp_comm *comm);
 
 /* backend_nccl_run.c */

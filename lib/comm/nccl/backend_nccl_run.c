@@ -1,6 +1,6 @@
 /* NCCL's collectives. A collective that NCCL lacks is made of sends and receives in one NCCL group,
- * as in nccl-tests. A barrier is an all-reduce of one f32, as in PyTorch. Each call returns when
- * the GPU has the result. */
+ * as in nccl-tests. A barrier is an all-reduce of one f32, as in PyTorch. A call returns when the
+ * GPU has the result, or, if comm->deferred is set, when the operation is on the stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,8 +251,9 @@ static int enqueue(struct ddp_comm *comm, const struct ddp_coll_args *args, stru
     const char *name = ddp_coll_name(args->coll);
     if (was_seen(s, args))
         return ddp_nccl_settle(comm, put(&a.call, &a.todo), name, err);
-    /* If the call blocks for ever, nothing is aborted (world->stuck). Earlier operations must then
-     * not wait for a lost rank on the stream, because freeing memory waits for them. */
+    /* If ddp_nccl_call gives up, its thread remains inside NCCL, and nothing is aborted
+     * (world->stuck). Freeing memory then waits for the earlier operations on the stream. Therefore
+     * wait for these operations first, while an abort can still end them. */
     if (comm->deferred)
         DDP_TRY(ddp_nccl_wait(comm, err));
     DDP_TRY(ddp_nccl_call(comm, put_any, &a, sizeof a, name, err));
@@ -385,7 +386,8 @@ int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, i
 {
     struct ddp_nccl_state *s = ddp_nccl_state_of(comm);
     DDP_TRY(check_usable(s, err));
-    /* The first operation waits for other ranks, and in graph mode for the stream. */
+    /* The first operation waits for other ranks, and in graph mode for the stream, so run it before
+     * the stream is held. */
     if (s->world->options.graph ? !has_graph(s, args) : !was_seen(s, args)) {
         DDP_TRY(ddp_nccl_run(comm, args, err));
         count -= device_ns == NULL;

@@ -77,7 +77,7 @@ static int look(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err
     return rc;
 }
 
-/* Does the same as look, and aborts the NCCL communicator on failure. */
+/* Does the same as look(), and aborts the NCCL communicator on failure. */
 static int step(struct ddp_comm *comm, struct ddp_waiter *w, struct ddp_err *err)
 {
     const int rc = look(comm, w, err);

@@ -19,7 +19,7 @@
 struct offer {
     int32_t channel;
     uint64_t generation;
-    uint64_t id; /* the group's id, which depends on the group's ranks */
+    uint64_t id; /* the group's id; the receiver fails if it opens a group with another id */
 };
 
 void ddp_shm_channel_attach(struct ddp_comm *comm, int channel, uint64_t generation)

@@ -117,7 +117,7 @@ static void heap_give(struct ddp_shm_heap *heap, size_t offset)
  * the memory near the owner's core. Most Linux distributions disable huge pages for shared memory,
  * which makes large messages slower (results/notes/shared-memory.md). MADV_COLLAPSE makes huge
  * pages on request. MADV_COLLAPSE needs one touched page in each huge page. The last loop touches
- * every ordinary page, in case MADV_COLLAPSE failed. */
+ * every ordinary page, in case MADV_COLLAPSE failed or the block is too small for huge pages. */
 static void touch(unsigned char *start, size_t bytes)
 {
     volatile unsigned char *at = start;

@@ -44,7 +44,7 @@ struct ddp_shm_message {
 struct ddp_shm_peer {
     /* Open sends in the order of the calls. The first send is being copied to the ring. */
     struct ddp_request *sends, *sends_last;
-    uint64_t tail, head_seen; /* slots filled, and the last value read of the receiver's `head` */
+    uint64_t tail, head_seen; /* slots filled, and the receiver's `head` when it was last read */
     /* Posted receives in the order of the calls. */
     struct ddp_request *posted, *posted_last;
     /* Early messages in the order of arrival. */
@@ -115,8 +115,8 @@ int ddp_shm_pipe_progress(struct ddp_shm_world *world, struct ddp_err *err) DDP_
 /* Gives the first matching early message, which has arrived or is arriving, to a receive. Returns
  * false if there is no such message. */
 bool ddp_shm_pipe_take_early(struct ddp_shm_peer *p, struct ddp_request *req);
-/* Forgets all open requests after an abort. The callers that wait for these requests return after
- * an abort, and the memory of the requests then becomes invalid. */
+/* Forgets all open requests after an abort, because their callers then stop waiting and the memory
+ * of the requests becomes invalid. */
 void ddp_shm_pipe_drop(struct ddp_shm_world *world);
 
 /* shm_p2p.c. `target` and `source` are ranks of the world. */

@@ -1,5 +1,6 @@
-/* Point-to-point messages over shared memory: the requests, and the lock around the rings
- * (shm_pipe.c). */
+/* Point-to-point messages over shared memory: the requests. shm_pipe.c moves the data. If two
+ * threads of this rank use communicators, a lock guards this rank's lists of requests and
+ * messages. */
 #include "comm/shm/shm_impl.h"
 #include "comm/waiter.h"
 

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "comm/shm/shm_impl.h"
 
-/* One in this many calls of ddp_shm_pipe_progress reads the rings of all ranks. */
+/* Once in this many calls, ddp_shm_pipe_progress reads the rings of all ranks. */
 #define ALL_RINGS_EVERY 32
 
 static struct ddp_request *next_of(const struct ddp_request *req)
@@ -171,8 +171,9 @@ static int begin_message(struct ddp_shm_peer *p, const struct ddp_pipe_slot *hea
     return 0;
 }
 
-/* Copies one slot to the destination of its message. If a fragment comes without a first fragment,
- * it belongs to a message of an earlier world that aborted, and is discarded. */
+/* Copies one slot to the destination of its message. A fragment that comes without a first fragment
+ * is discarded. It belongs to a message of an earlier world that ended before the whole message had
+ * arrived. */
 static int take_slot(struct ddp_shm_peer *p, const unsigned char *slot, struct ddp_err *err)
 {
     struct ddp_pipe_slot header;

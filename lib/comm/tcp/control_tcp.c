@@ -21,7 +21,8 @@
 #include "launch/launcher.h"
 
 #define DDP_FRAME_MAGIC 0x6d616664u /* "dfam" */
-/* A leaf waits this much longer than rank 0, because rank 0 can report which ranks are missing. */
+/* A leaf waits this much longer than rank 0, so that rank 0 reports the failure first. Only rank 0
+ * knows which ranks are missing. */
 #define DDP_CONTROL_GRACE_NS   INT64_C(2000000000)
 #define DDP_CONTROL_GOODBYE_NS INT64_C(500000000)
 #define DDP_CONTROL_TEXT_BYTES 240
@@ -38,7 +39,7 @@ struct ddp_control_frame {
     int32_t code, rank;
 };
 
-/* The state of a connection: the part of the peer's present frame that has arrived. */
+/* The state of a connection: how much of the peer's present frame has arrived. */
 struct ddp_control_share {
     struct ddp_control_frame head;
     size_t got_head, got;
@@ -62,7 +63,7 @@ struct ddp_tcp_control {
     uint64_t seq;
     bool failed;
     char why[DDP_CONTROL_TEXT_BYTES]; /* the first failure */
-    int culprit;                      /* the world rank that caused it; -1: unknown */
+    int culprit;                      /* the world rank that caused the failure; -1: unknown */
 };
 
 static struct ddp_tcp_control *control_of(const struct ddp_comm *comm)
@@ -99,8 +100,8 @@ static void send_abort(struct ddp_tcp_control *c, int fd, int code, int rank)
         (void)!ddp_tcp_send(fd, &m, sizeof m, ddp_now_ns() + DDP_CONTROL_GOODBYE_NS);
 }
 
-/* Marks the communicator as failed by world rank `rank` (-1: unknown), and sends ABORT with c->why
- * on every connection. Does nothing if the communicator is already marked. */
+/* Marks the communicator as failed, with world rank `rank` as the cause (-1: unknown), and sends
+ * ABORT with c->why on every connection. Does nothing if the communicator is already marked. */
 static void abort_all(struct ddp_tcp_control *c, int code, int rank)
 {
     if (c->failed)
@@ -123,7 +124,7 @@ static int lose(struct ddp_comm *comm, int rank, struct ddp_err *err, const char
     return ddp_fail(err, DDP_ELOST, "%s", c->why);
 }
 
-/* Calls lose after the connection to `rank` has failed with the errno value `error`. */
+/* Calls lose() after the connection to `rank` has failed with the errno value `error`. */
 static int lose_peer(struct ddp_comm *comm, int rank, int error, struct ddp_err *err)
 {
     char text[DDP_CONTROL_TEXT_BYTES];
@@ -181,7 +182,7 @@ static int check_frame(struct ddp_comm *comm, int rank, const struct ddp_control
     return lose(comm, rank, err, text);
 }
 
-/* Calls lose after the deadline has passed. On rank 0 the message names the missing ranks. */
+/* Calls lose() after the deadline has passed. On rank 0 the message names the missing ranks. */
 static int expire(struct ddp_comm *comm, struct ddp_err *err)
 {
     struct ddp_tcp_control *c = control_of(comm);

@@ -1,6 +1,6 @@
 /* The side channel over TCP: a backend that supports only small all-gathers, barriers and aborts.
  * It uses the connections of rendezvous.h. Backends nccl and ucx use this side channel under
- * torchrun, which provides neither MPI nor a shared segment.
+ * launchers that provide neither PMI nor a shared segment, such as torchrun.
  *
  * The backend is not in backend_list.h, because users cannot measure it. In an all-gather, rank 0
  * collects the data of all ranks and sends it to all ranks. This takes 2 (P - 1) messages for P
@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* init reads the rendezvous configuration from torchrun's environment variables. */
+/* init reads the rendezvous configuration from the launcher's environment variables
+ * (ddp_launcher_rendezvous). */
 extern const struct ddp_backend ddp_control_tcp;
 
 /* Returns this rank's listener. If this rank is rank 0 of a group, the other ranks of the group

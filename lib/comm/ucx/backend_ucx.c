@@ -49,7 +49,7 @@
 /* A block of ddp_comm_alloc. */
 struct block {
     struct block *next;
-    void *ptr, *handle; /* handle: of the registration */
+    void *ptr, *handle; /* handle: UCX's handle of the registration */
     size_t bytes;
     bool is_private; /* private pages, not memory that the ranks of this host share */
 };
@@ -377,8 +377,8 @@ static int ucx_test(struct ddp_comm *comm, struct ddp_request *req, bool *done, 
                     (unsigned long long)req->u[2], (unsigned long long)req->u[0]);
 }
 
-/* Sends `bytes` bytes to rank `to` and receives as many from rank `from`, as part of a barrier or
- * an all-gather. */
+/* Sends `bytes` bytes to rank `to` and receives `bytes` bytes from rank `from`, as part of a
+ * barrier or an all-gather. */
 static int send_receive(struct ddp_comm *comm, int to, const void *out, int from, void *in,
                         size_t bytes, uint64_t tag, struct ddp_err *err)
 {
@@ -401,9 +401,9 @@ static int ucx_barrier(struct ddp_comm *comm, struct ddp_err *err)
     return 0;
 }
 
-/* Bruck's all-gather: before the round with `step`, each rank has the data of `step` ranks,
- * beginning with its own. In the round, rank r receives from rank r + step the data of the next
- * `step` ranks, or of fewer ranks in the last round. */
+/* Bruck's all-gather: before each round, a rank has the data of `step` ranks, beginning with its
+ * own. In the round, rank r receives from rank r + step the data of the next `step` ranks, or of
+ * fewer ranks in the last round. */
 static int ucx_allgather_bytes(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
                                struct ddp_err *err)
 {
@@ -429,7 +429,7 @@ static int ucx_allgather_bytes(struct ddp_comm *comm, const void *mine, void *al
 
 /* The facts that a rank sends over the side channel. */
 struct card {
-    uint64_t address_bytes, identity; /* identity: of the host (hosts.h) */
+    uint64_t address_bytes, identity; /* identity: ddp_hosts_identity of the host */
     char library[48], host[64];
 };
 
@@ -549,7 +549,7 @@ static int ucx_init(struct ddp_comm *comm, const struct ddp_comm_options *option
     rc = is_own(w) ? ddp_hosts_within(comm, w->side, err) : ddp_hosts_open(comm, options, err);
     if (rc == 0)
         return 0;
-    if (rc != DDP_EUSAGE) /* all ranks got this error */
+    if (rc != DDP_EUSAGE) /* all ranks get DDP_EUSAGE together, so none waits */
         ddp_comm_abort(comm, rc);
     ddp_hosts_close(comm);
     comm->state = NULL;

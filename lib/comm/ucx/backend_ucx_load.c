@@ -73,7 +73,8 @@ int ddp_ucx_load(const char *given_dir, struct ddp_err *err)
 }
 
 /* The result of loading the module in a child process. The parent of the ranks must not load UCX
- * itself, because UCX may start threads, and the parent forks the ranks. */
+ * itself, because UCX may start threads, and a process with threads cannot safely fork the
+ * ranks. */
 static struct {
     bool known;
     const char *dir;

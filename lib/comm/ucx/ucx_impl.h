@@ -21,8 +21,8 @@ struct ddp_ucx_module {
     const char *commit;           /* commit of the module's build; must equal the binary's commit */
     const char *(*library)(void); /* "UCX 1.13.1" */
     int (*open)(int ranks, struct ddp_ucx **out, struct ddp_err *err);
-    /* If `orderly` is true, ends all connections and frees `ucx`. No rank may use a connection of
-     * this worker any more. If `orderly` is false, does nothing, because UCX may still use the
+    /* If `orderly` is true, ends all connections and frees `ucx`. No rank may still use a
+     * connection of this worker. If `orderly` is false, does nothing, because UCX may still use the
      * worker and its messages. */
     void (*close)(struct ddp_ucx *ucx, bool orderly);
     /* Sets *out to the address at which other ranks reach this worker, and *bytes to its size. The

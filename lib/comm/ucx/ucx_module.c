@@ -164,7 +164,8 @@ static int ucx_address(struct ddp_ucx *ucx, const void **out, size_t *bytes, str
     return 0;
 }
 
-/* UCX 1.13 reports a lost peer only with transports over a network. */
+/* UCX 1.13 reports a lost peer only with transports over a network. A connection inside a host
+ * therefore does not ask for such reports. */
 static int ucx_connect(struct ddp_ucx *ucx, int rank, const void *address, bool same_host,
                        struct ddp_err *err)
 {

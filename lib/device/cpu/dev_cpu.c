@@ -394,8 +394,8 @@ static int cpu_info(int index, struct ddp_device_info *out, struct ddp_err *err)
 
 /* memcpy is the fastest copy loop. On AMD processors, glibc copies arrays that exceed about the L2
  * cache with other instructions. These instructions are faster if the arrays exceed all caches, and
- * slower if they do not. Therefore cpu_copy copies at most PIECES_BYTES in smaller pieces, for
- * which glibc does not use these instructions (results/notes/kernels.md). */
+ * slower if they do not. Therefore cpu_copy copies arrays of up to PIECES_BYTES in pieces of
+ * PIECE_BYTES, for which glibc does not use these instructions (results/notes/kernels.md). */
 #define PIECES_BYTES ((size_t)4 << 20)
 #define PIECE_BYTES  ((size_t)256 << 10)
 

@@ -7,8 +7,9 @@
  *   mask_bits(mask)          the mask as an integer; lane 0 is the lowest bit
  *   zero_where(mask, v)      v with +0 in the selected lanes
  *   vec_max(a, b)            the larger value of each pair of signed lanes
- *   pack_lanes(to, v, bits)  stores the lanes of v set in bits, then undefined lanes
- *   count_bits(bits)         the number of bits set in bits (at most LANES)
+ *   pack_lanes(to, v, bits)  stores the lanes of v whose bits are set in `bits`, without gaps, and
+ *                            then undefined lanes, up to the size of a vector
+ *   count_bits(bits)         the number of bits set in `bits`; only the lowest LANES may be set
  *
  * The results do not depend on the level, because lanes are never combined with each other and no
  * operation is contracted. */
@@ -89,7 +90,7 @@ INLINE uint64_t narrow_step(unsigned char *dst, const float *src, size_t lanes, 
 }
 
 /* Converts BLOCK vectors and returns the number of overflows. Checks the lanes one by one only if
- * the greatest magnitude of the block overflows. */
+ * the greatest magnitude of the block overflows or is NaN. */
 INLINE uint64_t narrow_block(unsigned char *dst, const float *src, enum ddp_dtype to,
                              struct narrowing how, bool ahead, bool stream)
 {
@@ -182,7 +183,7 @@ INLINE void widen_add_step(float *dst, const unsigned char *src, size_t lanes, e
     store_f32(dst, canonical(sum), lanes, false);
 }
 
-/* Runs STEP(i, lanes) for every vector of n elements. */
+/* Runs STEP(i, lanes) for every vector of an array [n]. The last vector may be partial. */
 #define EACH_VECTOR(n, STEP)                                                                       \
     do {                                                                                           \
         size_t at = 0;                                                                             \
@@ -274,8 +275,8 @@ static void adam(float *p, float *m, float *v, const float *grad, size_t n,
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes skips the packing with one branch. A
  * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
- * It does not write beyond arrays of n entries, because the kernel packs at most as many entries as
- * it has read elements. */
+ * The output arrays have room for n entries, and a store never ends beyond them, because the kernel
+ * has never packed more entries than it has read elements. */
 
 /* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX
@@ -428,8 +429,8 @@ static int32_t greatest_magnitude(const float *x, size_t n)
 }
 
 /* Stores magnitude - low of each value in x[0..n) whose magnitude is in [low, high]. The stored
- * values follow each other in `to` without gaps. Returns their number. `to` has room for n + LANES
- * values. */
+ * values follow each other in `to` without gaps. Returns the number of stored values. `to` has room
+ * for LANES values more than this number. */
 static size_t pack_members(uint32_t *to, const float *x, size_t n, int32_t low, int32_t high)
 {
     const v_i32 least = (v_i32){0} + low, above = (v_i32){0} + (high + 1);
@@ -462,8 +463,8 @@ static void count_buckets(uint32_t (*buckets)[WAYS], const float *x, size_t n, i
     }
 }
 
-/* Returns how many of members[count] are at least `least`, which is > 0. The caller has padded the
- * array with zeros to whole vectors. */
+/* Returns how many of the first `count` members are at least `least`, which is > 0. The caller has
+ * padded the array with zeros to whole vectors. */
 static size_t count_at_least(const uint32_t *members, size_t count, int32_t least)
 {
     const v_i32 floor = (v_i32){0} + least;
@@ -542,10 +543,10 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
  * 3. Find the *cut*, the magnitude of the k-th largest candidate, with find_rank. Return the
  * candidates below the cut to the residual.
  *
- * If many elements share one magnitude (zeros, for example), the floor is set just above that
- * magnitude, so that these elements do not become candidates. If there are then fewer than k
- * candidates, the first elements of the shared magnitude complete the selection. If the guesses
- * fail, the cut is searched in the whole array. */
+ * If the guess is a magnitude that many elements share (0, for example), the floor is set just
+ * above this magnitude, so that these elements do not become candidates. If there are then fewer
+ * than k candidates, the first elements of the shared magnitude complete the selection. If this
+ * does not give k elements either, the cut is searched in the whole array. */
 
 /* Arrays of up to about this many elements are not sampled. */
 #define SMALL ((size_t)1024)
@@ -559,10 +560,11 @@ static struct rank find_rank(const float *x, size_t n, size_t rank, int32_t low)
  * the value. */
 #define HINT_MARGIN (1 << 19)
 
-/* If more than 1/PLATEAU of the sample has one magnitude, the floor is set above that magnitude. */
+/* If more than 1/PLATEAU of the sample has the magnitude of the floor, the floor is set just above
+ * this magnitude. */
 #define PLATEAU 8
 
-/* Returns how many magnitudes of x[n] are at least `least`. */
+/* Returns how many magnitudes of x [n] are at least `least`. */
 static size_t count_reaching(const float *x, size_t n, int32_t least)
 {
     const v_i32 floor = (v_i32){0} + least;
@@ -611,7 +613,8 @@ static int32_t sample_floor(const float *in, const float *residual, size_t n, si
     return same > count / PLATEAU ? floor + 1 : floor;
 }
 
-/* Returns the lowest lanes set in eq, at most *ties of them. Reduces *ties by their number. */
+/* Returns the lowest bits that are set in `eq`, at most *ties of them. Reduces *ties by the number
+ * of returned bits. */
 INLINE uint32_t take_ties(uint32_t eq, size_t *ties)
 {
     uint32_t take = 0;
@@ -635,7 +638,7 @@ INLINE uint32_t reach_cut(v_f32 v, size_t lanes, struct rank *cut)
     return more | take_ties(same, &cut->ties);
 }
 
-/* Appends the entries of the lanes in `take` to out, which has room for k entries. */
+/* Appends the entries of the lanes in `take` to `out`, which has room for k entries. */
 INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 value, uint32_t take)
 {
     const size_t more = count_bits(take);
@@ -652,8 +655,8 @@ INLINE void append_lanes(struct ddp_sparse *out, size_t k, v_u32 index, v_f32 va
     out->count += more;
 }
 
-/* Moves the candidates that reach the cut to out, in order. Returns the other candidates to the
- * residual. */
+/* Moves the first k candidates that reach the cut to `out`, in order. Returns the other candidates
+ * to the residual, if there is one. */
 static void split_candidates(const struct ddp_sparse *candidates, struct rank cut, size_t k,
                              float *residual, struct ddp_sparse *out)
 {
@@ -674,7 +677,8 @@ static void split_candidates(const struct ddp_sparse *candidates, struct rank cu
     assert(out->count == k);
 }
 
-/* Moves the elements that reach the cut from x [n] to out. x is the residual if there is one. */
+/* Copies the first k elements of x [n] that reach the cut to `out`. If there is a residual, x is
+ * the residual, and the copied elements become 0. */
 static void split_array(const float *x, size_t n, struct rank cut, size_t k, float *residual,
                         struct ddp_sparse *out)
 {

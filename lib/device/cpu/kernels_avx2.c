@@ -8,7 +8,8 @@ typedef v_i32 lane_mask;
 
 INLINE lane_mask at_least(v_i32 mag, v_i32 floor)
 {
-    /* AVX2 compares with > but not with >=. floor - 1 is computed once, outside of loops. */
+    /* AVX2 compares with > but not with >=. The compiler computes floor - 1 once, outside of
+     * loops. */
     return (v_i32)(mag > floor - 1);
 }
 

@@ -33,10 +33,11 @@
 /* Vectors per tile. Four independent additions hide the latency of an addition, and four vectors
  * fit in the registers. */
 #define TILE 4
-/* Vectors per tile in loops that prefetch: as many as fill two cache lines, but at most TILE
- * (results/notes/kernels.md). */
+/* Vectors per tile in the loop of reduce_all that prefetches: as many as fill two cache lines, but
+ * at most TILE (results/notes/kernels.md). */
 #define PAIR_TILE(step) DDP_MIN(TILE, (int)(2 * DDP_CACHE_LINE / (step)))
-/* Arrays longer than this many vectors start with a partial vector that aligns the stores. */
+/* Arrays longer than this many vectors start with a partial vector, so that the stores to the first
+ * destination are aligned. */
 #define HEAD_STEPS 16
 
 /* Two sources and two destinations occur if two ranks each reduce half of a message and store the
@@ -44,9 +45,10 @@
  * time depends on how many of these lines are requested at once. Three measures reduce the time
  * (results/notes/kernels.md):
  *
- * 1. The kernels prefetch lines AHEAD bytes before their use. They do not prefetch beyond the end
- * of the range, because the other rank works on the memory behind it. Ranges of LONG_BYTES and more
- * are prefetched only if the hardware prefetcher falls behind (prefetcher_lags).
+ * 1. The kernels prefetch the lines of source `remote` AHEAD bytes before their use. They do not
+ * prefetch beyond the end of the range, because the other rank works on the memory behind the
+ * range. Ranges of LONG_BYTES and more are prefetched only if the hardware prefetcher falls behind
+ * (prefetcher_lags).
  *
  * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
  * ranges side by side, one vector at a time.
@@ -108,15 +110,15 @@ INLINE v_f64 canonical_f64(v_f64 a)
  * (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
-    v_f64 f64; /* also the bits of 64-bit integers, because GCC copies a larger struct */
+    v_f64 f64; /* also holds 64-bit integers, because GCC copies a struct with more members */
     v_u32 u32;
     v_u8 u8;
 } v_acc;
 
-/* Returns whether the kernel computes an exact average of integers. Its accumulators are floats, in
+/* Returns whether the kernel computes an exact average of integers. The accumulators are floats, in
  * which the sum is exact: |sum| is at most 2^40 in f64, and below 2^24 in f32. The rounding error
  * of the quotient is smaller than its distance to the next integer, so truncation gives the exact
- * result. The sums of 64-bit integers wrap around, so they are not exact averages. */
+ * result. The sums of 64-bit integers wrap around, so their averages are not exact. */
 INLINE bool is_integer_mean(enum ddp_dtype dtype, enum ddp_op op)
 {
     return op == DDP_AVG && ddp_dtype_is_integer(dtype) && ddp_dtypes[dtype].size < 8;
@@ -335,7 +337,7 @@ INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, str
         vec_store_part((unsigned char *)r->dst[d] + at, part, bytes);
 }
 
-/* Reduces `vectors` whole vectors at offset `at`, at most TILE. */
+/* Reduces `vectors` whole vectors (at most TILE) at offset `at`. */
 INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op);
@@ -520,7 +522,8 @@ void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
     assert(r->divisor == 1 || r->op == DDP_SUM || r->op == DDP_AVG);
     if (r->count == 0)
         return;
-    /* Without a division an average is a sum, and sums of integers wrap around. */
+    /* Sums that are divided need the kernels of averages, whose integer sums do not wrap around. An
+     * average without a division is a plain sum. */
     const enum ddp_op sum = r->divisor > 1 ? DDP_AVG : DDP_SUM;
     table[r->dtype][r->op == DDP_SUM || r->op == DDP_AVG ? sum : r->op](r);
 }

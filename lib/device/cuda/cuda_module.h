@@ -22,9 +22,9 @@ struct ddp_cuda_module {
     const char *commit;                 /* DDP_COMMIT when the module was built */
     const struct ddp_device *device;    /* every function of device cuda */
     const struct ddp_nn_stream *layers; /* kernels of the layers */
-    /* Records a failed call of a library that puts work on the stream, unless the stream already
-     * has an error. code is a cudaError_t. `call` names the failed call. The text of `call` must
-     * stay valid as long as the stream exists. */
+    /* Records the failed call of a library that puts work on the stream. Does nothing if `code`, a
+     * cudaError_t, is cudaSuccess, or if the stream already has an error. `call` names the failed
+     * call. The text of `call` must stay valid as long as the stream exists. */
     void (*note)(struct ddp_stream *s, int code, const char *call);
 };
 

@@ -40,7 +40,7 @@ int ddp_cuda_fail(struct ddp_err *err, int code, const char *call)
                     cudaGetErrorString((cudaError_t)code), code);
 }
 
-/* The kernels are compiled for this compute capability and later ones. */
+/* Major number of the lowest compute capability for which the kernels are compiled. */
 #define CAPABILITY_LEAST 8
 
 /* Fails if GPU `index` is too old for the kernels. */
@@ -74,7 +74,7 @@ static int cuda_probe(struct ddp_err *err)
         ddp_fail(err, DDP_EUNAVAIL, "no usable GPU: the driver shows none");
         return ddp_hint(err, "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them");
     }
-    /* Local rank r uses GPU r, so no GPU is usable if one of them is too old. */
+    /* Local rank r uses GPU r, so probing fails if any GPU is too old. */
     for (int i = 0; i < count; i++)
         DDP_TRY(check_capability(i, err));
     return 0;
@@ -107,8 +107,8 @@ static int version_text(char *out, size_t bytes, int version)
     return snprintf(out, bytes, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* Reads the processors near the GPU at `bus`. Linux writes the digits of its folders in lower case.
- */
+/* Reads the processors near the GPU at `bus`. CUDA writes the digits of the bus in upper case, but
+ * the folders of Linux have them in lower case. */
 static void read_cpus(const char *bus, char *out, size_t out_bytes)
 {
     char path[80], lower[16] = "";
@@ -170,13 +170,15 @@ static void cuda_free(void *ptr, size_t bytes)
 }
 
 /* cuda_copy, cuda_fill and cuda_reduce cannot return an error. This variable keeps their first
- * error. The next call of query, wait or capture_begin in the same thread returns this error. Each
- * thread has its own variable, as each thread has its own last error in CUDA. */
+ * error. The next call of query, wait or capture_begin in the same thread returns this error, and
+ * so does capture_end if it fails. Each thread has its own variable, as each thread has its own
+ * last error in CUDA. */
 static _Thread_local struct ddp_stream unreported;
 
 /* Waits for the default stream, because cudaMemcpy may return before a copy from pageable memory,
  * or a copy within a device, is complete. Our streams do not wait for the default stream, so they
- * would not wait for such a copy. Keeps the error in *now if it is the first one. */
+ * would not wait for such a copy. Keeps the error of *now in `unreported`, unless an earlier error
+ * is there. */
 static void finish_default(struct ddp_stream *now)
 {
     ddp_cuda_note(now, cudaStreamSynchronize(NULL), "cudaStreamSynchronize");
@@ -366,7 +368,8 @@ static void stream_release(struct ddp_stream *s)
     __atomic_store_n(&s->held, 0, __ATOMIC_RELEASE);
 }
 
-/* Uses mode ThreadLocal, because other threads may allocate memory while this thread captures. */
+/* Uses mode ThreadLocal, because mode Global would forbid other threads to allocate memory while
+ * this thread captures. */
 static int capture_begin(struct ddp_stream *s, struct ddp_err *err)
 {
     DDP_TRY(stream_error(s, err));

@@ -28,7 +28,8 @@ extern const struct ddp_stream_ops ddp_cuda_streams;
 extern const struct ddp_stream_kernels ddp_cuda_kernels;
 extern const struct ddp_nn_stream ddp_nn_stream_cuda; /* model/kernels_nn.cu */
 
-/* Records an error in the stream unless the stream already has one. code is a cudaError_t. */
+/* Records the failed call and its `code` (a cudaError_t) in the stream. Does nothing if `code` is
+ * cudaSuccess, or if the stream already has an error. */
 void ddp_cuda_note(struct ddp_stream *s, int code, const char *call);
 /* Sets err to an error of the CUDA runtime, such as "cudaMalloc: out of memory (CUDA error 2)", and
  * clears CUDA's last error. Returns DDP_ENOMEM if memory is short, else DDP_EUNAVAIL. */

@@ -66,7 +66,7 @@ static const struct {
 };
 
 /* Returns 1 if the library was opened, 0 if dlopen() fails, or a negative code. The library comes
- * with the driver, and a machine without the driver is not an error. */
+ * with the driver. A machine may have no driver, so a missing library is not an error. */
 static int open_library(struct nvml *n, struct ddp_err *err)
 {
     memset(n, 0, sizeof *n);

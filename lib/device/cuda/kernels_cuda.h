@@ -2,8 +2,8 @@
  * stream kernels from them.
  *
  * Each function except ddp_cuda_accumulate implements the member of the same name
- * (device/stream_kernels.h). A failed launch is recorded in the stream. Private to dev_cuda*.c and
- * kernels_*.cu. */
+ * (device/stream_kernels.h). A failed launch is recorded in the stream. Only dev_cuda*.c and
+ * kernels_*.cu include this header. */
 #ifndef DDP_DEVICE_CUDA_KERNELS_CUDA_H
 #define DDP_DEVICE_CUDA_KERNELS_CUDA_H
 

@@ -13,8 +13,9 @@
 #define THREADS 256
 #define BATCH   4
 
-/* The arguments of the kernel, passed by value. They contain 4 KiB of pointers, and CUDA allows
- * more than 4 KiB of arguments only since version 12.1. */
+/* The arguments of the kernel, passed by value. They contain 4 KiB of pointers and a few more
+ * members. CUDA allows more than 4 KiB of arguments only since version 12.1, so older versions
+ * cannot compile the kernel. */
 struct reduce_args {
     const void *src[DDP_REDUCE_MAX];
     void *dst[DDP_REDUCE_MAX];
@@ -99,8 +100,8 @@ template <ddp_dtype TYPE> struct type_fp8 {
     }
 };
 
-/* Averages of integers. The sum is computed and divided in a floating-point type that holds the sum
- * exactly. The quotient is then truncated. */
+/* Averages of 32-bit (type_mean) and 8-bit (type_small_mean) integers. The sum is computed and
+ * divided in a floating-point type that holds the sum exactly. The quotient is then truncated. */
 template <class Raw> struct type_mean : type_exact<Raw, double> {
     static __device__ Raw finish(double a, const reduce_args &r)
     {
@@ -115,7 +116,7 @@ template <class Raw> struct type_small_mean : type_exact<Raw, float> {
     }
 };
 
-/* The sums of 64-bit integers wrap around. */
+/* Averages of 64-bit integers. The sum wraps around before it is divided. */
 template <class Raw> struct type_wrapped_mean : type_integer<Raw> {
     static __device__ Raw finish(Raw a, const reduce_args &r)
     {
@@ -152,7 +153,7 @@ static __device__ void combine_share(typename Type::sum (&acc)[N],
         combine_all<Type, N>(acc, x, DDP_SUM);
 }
 
-/* Reduces elements [from, end), N elements per thread. end - from is a multiple of N. */
+/* Reduces elements [from, end), N elements per thread. `from` and `end` are multiples of N. */
 template <class Type, int N>
 static __global__ void __launch_bounds__(THREADS)
     reduce_kernel(const __grid_constant__ reduce_args r, size_t from, size_t end)
@@ -207,7 +208,8 @@ template <class Type> static void reduce(struct ddp_stream *s, const reduce_args
     reduce_range<Type, 1>(s, r, whole, r.count);
 }
 
-/* Calls the kernel for integers: Mean if there is a division. */
+/* Calls the kernel for integers. The kernel uses class Mean if there is a division, else
+ * type_integer. */
 template <class Raw, class Mean>
 static void reduce_integer(struct ddp_stream *s, const reduce_args &r, bool aligned)
 {

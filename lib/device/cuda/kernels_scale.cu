@@ -1,4 +1,4 @@
-/* Kernels of device cuda that the sync strategies need in addition to the gradient kernels. Each
+/* Kernels of device cuda that the sync strategies need in addition to the gradient kernels. A
  * thread processes one element. */
 #include <cuda_runtime.h>
 

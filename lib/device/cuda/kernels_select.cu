@@ -7,8 +7,8 @@
  *
  * 1. A sample gives a *floor*, a magnitude that probably slightly more than k elements reach.
  *
- * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there is a
- * residual, the pass also adds `in` to the residual.
+ * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there are a
+ * residual and an `in`, the pass also adds `in` to the residual.
  *
  * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass
  * writes the k candidates that the cut selects (struct ddp_cut) to the output list. If there is a
@@ -383,8 +383,8 @@ static void radix_passes(struct ddp_stream *s, const topk_source &from, select_s
     ddp_cuda_note(s, cudaGetLastError(), "radix pass");
 }
 
-/* Copies the candidates to the scratch memory. If there is a residual, adds x->in to the residual.
- */
+/* Does steps 1 and 2 of top-K: finds the floor by a sample, and copies the candidates to the
+ * scratch memory. If there is a residual, adds x->in (unless it is NULL) to the residual. */
 static void take_candidates(struct ddp_stream *s, const struct ddp_stream_select *x,
                             const select_layout &l, select_state *state)
 {
