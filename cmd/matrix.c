@@ -31,12 +31,17 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(SIZE, "size", 's', AT(size), "BYTES", "1M", "size of a message", .min = 1,
             .max = 1 << 30),
     DDP_OPT(INT, "iters", 'n', AT(iters), "N", "20",
-            "at most N repetitions of a direction, of 4 messages each", .min = 1, .max = 1000),
+            "measure each direction at most N times, with 4 messages each time", .min = 1,
+            .max = 1000),
     DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "0.3",
-            "end a direction after S seconds and 3 repetitions, or after 3 x S seconds",
+            "end a direction after S seconds if it was measured 3 times, and after 3 x S seconds "
+            "at the "
+            "latest",
             .min = 0.001, .max = 86400),
     DDP_OPT(INT, "rounds", 0, AT(rounds), "N", "0",
-            "measure N rounds, which the seed draws; 0: all rounds, or 16 from 64 ranks on",
+            "measure N rounds, chosen at random by --seed; 0: all rounds, but only 16 if there are "
+            "64 or "
+            "more ranks or hosts",
             .max = DDP_MATRIX_MAX),
     DDP_OPT_INCLUDE(ddp_world_rows, AT(world)),
     DDP_OPT_END,
@@ -149,8 +154,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");
-    /* The other ranks wait until the slowest pair has measured its three phases, each of which may
-     * take three times --max-time. */
+    /* The other ranks wait until the slowest pair has measured its three bandwidths, each of which
+     * may take three times --max-time. */
     if (3 * 3 * v->max_time_s < v->world.timeout_s)
         return 0;
     ddp_fail(err, DDP_EUSAGE, "--max-time %g needs a --timeout above %g", v->max_time_s,
@@ -168,13 +173,14 @@ const struct ddp_cmd ddp_cmd_matrix = {
     .help_offset = AT(world.help),
     .check = check,
     .job = &job,
-    .details = "Ranks meet in the rounds of a tournament. In a round a rank has one partner, so\n"
-               "pairs disturb each other only if they share a link. A pair is measured in this\n"
-               "order: the latency (half the round trip of 8 bytes), one direction, the other\n"
-               "direction, and both directions at the same time. A bandwidth is the median over\n"
-               "repetitions of 4 messages, from the first one until the sender knows that the\n"
-               "last one has arrived, without the latency of this answer. Messages of each\n"
-               "direction are verified after the timed ones.\n"
+    .details = "Ranks meet in the rounds of a tournament. In a round a rank has at most one\n"
+               "partner, so pairs disturb each other only if they share a link. A pair is\n"
+               "measured in this order: the latency (half the round trip of 8 bytes), one\n"
+               "direction, the other direction, and both directions at the same time. Each time,\n"
+               "4 messages are sent, and the receiver answers when the last one has arrived. The\n"
+               "time from the first message to the answer, minus the latency of the answer, gives\n"
+               "the bandwidth, which is the median over all times. After the timed messages, one\n"
+               "more message of each direction is verified.\n"
                "\n"
                "On a terminal, directions below 80 % of the median are yellow, and those below\n"
                "50 % are red.\n",

@@ -1,5 +1,6 @@
 /* The reference of the whole program, which `ddpbench help --man` and `ddpbench help --markdown`
- * print. Both formats get the same parts from the same tables. Only Markdown has the keys of JSON
+ * print. Both formats get their commands and options from the same tables. Only the manual page has
+ * the sections that manual pages have, such as SYNOPSIS. Only Markdown has the keys of JSON
  * documents, from the schema that is embedded in the program. */
 #include <ctype.h>
 #include <string.h>
@@ -191,7 +192,7 @@ static void md_lines(FILE *out, const char *text)
 }
 
 /* Prints the details of a command. Lines that begin with two spaces are not changed. Other lines
- * form paragraphs, and a paragraph ends at an empty line. */
+ * form paragraphs. A paragraph ends at an empty line or before such a line. */
 static void md_details(FILE *out, const char *text)
 {
     while (*text) {
@@ -274,7 +275,7 @@ static void put_shared(const struct format *f, FILE *out, const struct ddp_cmd *
             if (owner_of(cmd, &row) != *c)
                 continue;
             if (text.length == 0)
-                ddp_strbuf_addf(&text, "Options that %s has, too: ", (*c)->name);
+                ddp_strbuf_addf(&text, "Options described under %s: ", (*c)->name);
             else
                 ddp_strbuf_add(&text, ", ");
             ddp_strbuf_addf(&text, "--%s", row.name);
@@ -399,14 +400,18 @@ void ddp_reference_man(FILE *out)
     man_text(out, "Measures how fast gradients are exchanged between the ranks of this machine or "
                   "cluster, and trains real networks data-parallel with the same engine. Results "
                   "are verified, medians have intervals, and waits have deadlines. "
-                  "Without mpiexec, ddpbench starts its own ranks over shared memory.");
+                  "Without a launcher such as mpiexec, ddpbench starts its own ranks.");
     man_paragraph(out, "Data goes to stdout, everything else to stderr. Options cannot be "
                        "abbreviated; --name value and --name=value are the same, as are -n 5 and "
                        "-n5.");
     put_body(&man, out);
     man_heading(out, 1, "Files");
-    man_entry(out, &(struct term){"", "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so", ""},
-              "each connects the program to one MPI library; beside the binary or in "
+    man_entry(out,
+              &(struct term){"",
+                             "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so, ddpbench-ucx.so, "
+                             "ddpbench-cuda.so",
+                             ""},
+              "each connects the program to one library; beside the binary or in "
               "../lib/ddpbench");
     fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
 }

@@ -10,8 +10,8 @@
 #include "cmd.h"
 #include "run/sweep.h"
 
-/* Chooses the default journal: FILE.journal for --json FILE. A FILE that exists and is not a
- * regular file, such as a pipe, gets no journal. */
+/* Chooses the default journal: FILE.journal for --json FILE. There is no journal for stdout, for a
+ * FILE that exists and is not a regular file, such as a pipe, and for a path that is too long. */
 static void choose_journal(struct ddp_sweep_values *v)
 {
     struct stat st;
@@ -40,8 +40,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     choose_journal(v);
     if (v->restart && !v->journal_path && !v->default_journal[0])
         return ddp_fail(err, DDP_EUSAGE,
-                        "--restart: there is no journal without --json FILE or "
-                        "--journal FILE");
+                        "--restart: this command has no journal; use --json with a regular "
+                        "file, or --journal FILE");
     DDP_TRY(ddp_sweep_read(app, v, err));
     v->world.protected_path[v->world.protected_count++] = v->config_path;
     if (ddp_sweep_journal_path(v))
@@ -117,13 +117,14 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
 
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Sweep"),
-    DDP_OPT(INT, "launches", 0, AT(launches), "N", "1",
-            "measure everything N times, each time with newly started ranks; under mpiexec a run "
-            "measures only once: repeat the same command line N times",
-            .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX, .brief = "measure everything N times"),
+    DDP_OPT(
+        INT, "launches", 0, AT(launches), "N", "1",
+        "measure everything N times, each time with newly started ranks; under mpiexec each start "
+        "of the command measures once: run the same command line N times",
+        .min = 1, .max = DDP_JOURNAL_LAUNCH_MAX, .brief = "measure everything N times"),
     DDP_OPT(STRING, "journal", 0, AT(journal_path), "FILE", NULL,
-            "record finished points in FILE and keep it (default: RESULT.journal with --json "
-            "RESULT; it is removed when the result is complete)",
+            "record finished points in FILE, which is kept; without this option --json RESULT uses "
+            "RESULT.journal, and removes it when the result is complete",
             .brief = "record finished points in FILE, and keep it"),
     DDP_OPT(FLAG, "restart", 0, AT(restart), NULL, NULL,
             "discard the finished points in the journal", .brief = ""),
@@ -157,8 +158,8 @@ const struct ddp_cmd ddp_cmd_sweep = {
         "With backend nccl a run that sets no number of ranks gets one rank per GPU, at\n"
         "most 8. A run with more ranks than mpiexec started is left out with a warning. A\n"
         "run that its ranks find impossible is left out with a warning, too, and the exit\n"
-        "code is then 69. Any other run that is known to be impossible before the ranks\n"
-        "start ends the sweep at once.\n",
+        "code is then 69. If any other run is found to be impossible before its ranks are\n"
+        "started, the sweep ends at once.\n",
     .examples = "  ddpbench sweep configs/quick.json --json today.json\n"
                 "  ddpbench sweep configs/full.json --dry-run\n"
                 "  mpiexec -n 16 ddpbench sweep configs/cluster.json --json cluster.json\n",

@@ -11,8 +11,8 @@
  *           r sends to rank 0, 1, ... In an all-gather-v, the file has one row.
  * The weights are scaled so that a rank sends `n * count` elements on average, where n is the
  * number of ranks and `count` is the size of a part of the even split. Rows of a FILE may have
- * different sums. A rank with a larger sum then sends more. Parts are rounded so that every row has
- * exactly its number of elements. A weight of 0 gives an empty part. */
+ * different sums. A rank with a larger sum then sends more. Parts are rounded so that the parts
+ * of a row add up to exactly the row's number of elements. A weight of 0 gives an empty part. */
 #ifndef DDP_BENCH_SPLIT_TABLE_H
 #define DDP_BENCH_SPLIT_TABLE_H
 
@@ -28,7 +28,7 @@ extern "C" {
 
 enum ddp_split_kind { DDP_SPLIT_EVEN, DDP_SPLIT_ZIPF, DDP_SPLIT_FILE };
 
-/* A file has at most this number of rows, and at most this number of bytes. */
+/* A row of a file has at most this number of weights. A file has at most this number of bytes. */
 #define DDP_SPLIT_ROWS_MAX  4096
 #define DDP_SPLIT_FILE_MOST ((size_t)64 << 20)
 /* Largest number in a file. */
@@ -43,7 +43,7 @@ struct ddp_split {
     const char *path; /* of FILE, as given; borrowed */
     int columns;      /* number of weights in a row of FILE; 0 until it is loaded */
     double *weight;   /* of FILE: [columns][columns], or [columns] for an all-gather-v */
-    /* "even", "zipf:1.2", or the name of FILE without folders and a hash of its weights. Set by
+    /* "even", "zipf:1.2", or for FILE its base name followed by a hash of its weights. Set by
      * ddp_split_parse, and for FILE by ddp_split_load. */
     char name[40];
 };

@@ -30,8 +30,7 @@ const struct ddp_backend *ddp_backend_find(const char *name)
     return NULL;
 }
 
-/* Returns whether a backend has the functions that every backend needs, and whether each bit P2P,
- * MAP, REGISTERED and NATIVE is set if and only if the functions of this capability exist. */
+/* Makes the checks of ddp_backend_check for one backend. */
 static bool is_consistent(const struct ddp_backend *b)
 {
     const bool p2p = (b->caps & DDP_CAP_P2P) != 0, map = (b->caps & DDP_CAP_MAP) != 0;
@@ -48,9 +47,10 @@ int ddp_backend_check(struct ddp_err *err)
 {
     for (size_t i = 0; backends[i] != NULL; i++) {
         if (!is_consistent(backends[i]))
-            return ddp_fail(err, DDP_EINTERNAL,
-                            "backend '%s': its capability bits and its functions disagree",
-                            backends[i]->name);
+            return ddp_fail(
+                err, DDP_EINTERNAL,
+                "backend '%s': a function is missing, or does not fit its capability bits",
+                backends[i]->name);
     }
     return 0;
 }

@@ -64,8 +64,8 @@ static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks,
                                           : args->split[(size_t)from * (size_t)ranks + (size_t)to];
 }
 
-/* Largest `count` of native_many if device_ns is not NULL. Until the device begins, its queue has
- * room for a limited number of calls. */
+/* Largest `count` of native_many if device_ns is not NULL. The device then starts only when all
+ * calls are in its queue, which has room for a limited number of calls. */
 #define DDP_NATIVE_HELD_MOST 16
 
 struct ddp_backend {
@@ -97,9 +97,9 @@ struct ddp_backend {
     void (*abort)(struct ddp_comm *comm, int code);
     /* Opens a group. The caller has set rank, size and world_rank of `child`. */
     int (*group)(struct ddp_comm *parent, struct ddp_comm *child, struct ddp_err *err);
-    /* If comm->control is set, ddp_comm_barrier uses the barrier of comm->control instead. This
-     * member is then a barrier by the backend's library. The ranks may return from it closer
-     * together than from a barrier of comm->control. */
+    /* A barrier. If comm->control is set, ddp_comm_barrier uses the barrier of comm->control
+     * instead. This member then serves callers that need a barrier of the backend's library, from
+     * which the ranks may return closer together. */
     int (*barrier)(struct ddp_comm *comm, struct ddp_err *err);
     /* Implements ddp_comm_allgather_bytes. */
     int (*exchange)(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
@@ -137,8 +137,9 @@ struct ddp_backend {
 /* All backends of backend_list.h in order, NULL-terminated. */
 const struct ddp_backend *const *ddp_backend_all(void);
 const struct ddp_backend *ddp_backend_find(const char *name); /* NULL if unknown */
-/* Returns DDP_EINTERNAL if a backend lacks a required member, or if the bits P2P, MAP, REGISTERED
- * or NATIVE and the pointers of their functions disagree. */
+/* Returns DDP_EINTERNAL if a backend lacks a required member, if the bits P2P, MAP, REGISTERED or
+ * NATIVE and the pointers of their functions disagree, or if only one of `stream` and `wait_stream`
+ * is set. */
 int ddp_backend_check(struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Writes the folder of the backend modules to out [out_bytes]: `given`, or the binary's folder if

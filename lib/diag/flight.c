@@ -11,9 +11,10 @@
 
 #define PHASE_WORDS (DDP_FLIGHT_PHASE_BYTES / 8)
 
-/* Writes the text into the buffer that is not current, then makes this buffer current. The words
- * are stored with release order. A reader that sees a word of a later text in the same buffer
- * therefore also sees that the version has changed. Fences are not used, because ThreadSanitizer
+/* Writes the text into the buffer that is not current, then makes this buffer current. The buffer
+ * that a reader reads is written again only after `phase_version` has changed. The words are stored
+ * with release order, so a reader that sees a new word also sees the new version, and tries again.
+ * Fences are not used, because ThreadSanitizer
  * does not model them. */
 void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
 {
@@ -32,8 +33,8 @@ void ddp_flight_phase(struct ddp_flight *f, const char *fmt, ...)
     atomic_store_explicit(&f->phase_version, version, memory_order_release);
 }
 
-/* Reads a consistent copy of the phase. An attempt fails only if the writer changes the phase
- * during it, so a bounded number of attempts suffices. */
+/* Reads the phase. An attempt fails only if the phase changes during it. Phases change rarely, so
+ * practically one of the attempts gives a consistent copy. */
 void ddp_flight_phase_text(const struct ddp_flight *f, char *out, size_t out_bytes)
 {
     char text[DDP_FLIGHT_PHASE_BYTES];
@@ -71,8 +72,8 @@ bool ddp_flight_at(const struct ddp_flight *f, uint64_t index, struct ddp_flight
     op->group = atomic_load_explicit(&e->group, memory_order_relaxed);
     op->seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
     op->ranks = atomic_load_explicit(&e->ranks, memory_order_relaxed);
-    /* Check whether the entry may have been overwritten during the read. Operation index + DEPTH is
-     * stored in the same entry, from the time at which `entered` is index + DEPTH. */
+    /* Check whether the entry may have been overwritten during the read. The owner starts to write
+     * the entry again when `entered` reaches index + DEPTH. */
     uint64_t entered = atomic_load_explicit(&f->entered, memory_order_acquire);
     return index < entered && entered - index < DDP_FLIGHT_DEPTH;
 }

@@ -1,8 +1,8 @@
 /* The collectives of ddp.h. all_reduce, reduce and bcast work on lists of arrays, packed or one by
  * one.
  *
- * A *run* is the input of one collective: a single array, or all arrays of one dtype. A run is
- * reduced in place if its arrays are adjacent in memory and each array of the call has the same
+ * A *run* is the data of one collective: a single array, or all arrays of one dtype. The collective
+ * works in place if the run's arrays are adjacent in memory and each array of the call has the same
  * *position* on all ranks. An array's position is its offset in registered memory. All private
  * memory counts as one position. Any other run is packed into the group's pack buffer and unpacked
  * afterwards.

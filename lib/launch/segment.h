@@ -104,10 +104,11 @@ struct ddp_segment {
     alignas(64) _Atomic(uint32_t) abort_word;
     /* 1 + the rank that set the abort word, or 0 for the supervisor. Written after the word. */
     _Atomic(int32_t) abort_setter;
-    /* The collector is the launcher's parent process, which handles the messages of ranks. The
-     * value is INT64_MAX while the collector handles a message, else the time at which it finished
-     * the last message (ddp_now_ns). A rank's wait expires no earlier than one timeout after this
-     * time, because the awaited rank may itself wait for the collector. */
+    /* The collector is the process that runs the launcher, and so the parent of the ranks. It
+     * handles the messages of the ranks. The value is INT64_MAX while the collector handles a
+     * message, else the time at which it finished the last message (ddp_now_ns). A rank's wait
+     * expires no earlier than one timeout after this time, because the awaited rank may itself wait
+     * for the collector. */
     _Atomic(int64_t) collector_busy_ns;
     alignas(64) _Atomic(uint64_t) channels_used; /* bit i: channel i + 1 is in use */
     struct ddp_segment_channel channel[DDP_SEGMENT_CHANNELS];

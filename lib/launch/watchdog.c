@@ -14,7 +14,8 @@
 #include "launch/segment.h"
 #include "launch/signal_thread.h"
 
-#define IDLE_GRACE_NS 1000000000 /* the smallest grace period */
+/* The watchdog waits at least this much longer than the timeout if the rank is idle or computes. */
+#define IDLE_GRACE_NS 1000000000
 
 struct ddp_watchdog {
     const struct ddp_flight *flight;
@@ -28,8 +29,9 @@ struct ddp_watchdog {
     bool stopping; /* guarded by `lock`; `wake` is signalled after a change */
 };
 
-/* Returns the world rank of rank r of this host if it is a working rank, else -1. A rank is idle
- * while `working` in its own flight recorder is greater than 0. */
+/* Returns the world rank of rank r of this host if it is a working rank, else -1. A rank that waits
+ * in ddp_comm_agree_idle is idle; the member `working` of its flight recorder is then the number of
+ * working ranks for which it waits, else 0. */
 static int working_rank(const struct ddp_watchdog *dog, int r)
 {
     const struct ddp_segment_rank *rank = ddp_segment_rank_of(dog->host, r);
@@ -68,8 +70,8 @@ static void describe_working(const struct ddp_watchdog *dog, char *out, size_t o
     }
 }
 
-/* Reports that there was no progress for the timeout, and ends the process. `working` is the number
- * of working ranks if this rank is idle, else 0. */
+/* Reports that there was no progress for at least the timeout, and ends the process. `working` is
+ * the number of working ranks if this rank is idle, else 0. */
 _Noreturn static void expire(const struct ddp_watchdog *dog, int working)
 {
     char where[384], time[32], report_text[512];

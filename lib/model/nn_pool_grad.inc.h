@@ -1,21 +1,22 @@
 /* Backward pass through a 2 x 2 max pool and the convolution before it. Included by
  * nn_kernels.inc.h, which is compiled once per SIMD level.
  *
- * In each window only the position of the maximum has a gradient. If ReLU set the output to 0, no
- * position has a gradient. If ReLU does that to half of the outputs, seven of eight multiplications
- * of a dense product multiply by zero. Therefore pool_grad first lists the gradients that are not
- * zero. An *entry* of a list is a gradient and the offset of the row that it multiplies. Images are
- * transposed to [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the
- * weights are padded to whole vectors. The k rows of a filter are multiplied with k rows of the
- * image:
+ * Only one of the four positions of a window, that of the maximum, has a gradient. If ReLU set the
+ * output to 0, no position has a gradient. If ReLU does that to half of the outputs, only one of
+ * eight gradients is not zero, and a dense product would multiply by zero seven times of eight.
+ * Therefore pool_grad first lists the gradients that are not zero. An *entry* of a list is a
+ * gradient and the offset of the row that it multiplies. Images are transposed to
+ * [h][w][channels], so that a *row* of k * channels values is contiguous. Rows of the weights are
+ * padded to whole vectors. The gradient at a position multiplies k rows of the image and k rows of
+ * the filter:
  *
  *   gradient of the weights: for each output channel, add the image's rows at the maxima of the
  *   channel's windows
  *   gradient of the image: for each position, add the weight rows of the channels that have their
  *   maximum there
  *
- * The order of the additions is fixed: by images and windows for the weights, and by channels for
- * the image. */
+ * The order of the additions is fixed: by images and windows for the weights, and by rows of the
+ * filter, positions and channels for the image. */
 
 typedef float v16f __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));

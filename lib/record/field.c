@@ -291,7 +291,7 @@ static const char *read_hash(const struct ddp_field *f, const cJSON *item, void 
 
 /* Converts a value of a document to the unit of its member. Prefers a result that a new document
  * would show as the same value again. Among several such results, a multiple of 2^-10 ns is
- * preferred, because times come from a clock that counts ns. */
+ * preferred, because the clock counts whole ns, and a time is often divided by a power of two. */
 static double from_shown(const struct ddp_field *f, double value)
 {
     const double product = value * unit(f), rounded = round(product * 1024) / 1024;

@@ -1,8 +1,8 @@
 /* Reads the parts of a result document (schema ddpbench/1) that `gate` and `compare` need.
  *
  * The file is untrusted. Its size is checked before it is read, its digest is checked, and algbw
- * and busbw are recomputed. From a training run, the reader takes the name, the step time and the
- * accuracy. The step time becomes a point. */
+ * and busbw are recomputed. From a training run, the reader takes the name, the step time, the
+ * accuracy and their settings, such as the seed. The step time becomes a point. */
 #ifndef DDP_RECORD_RESULT_FILE_H
 #define DDP_RECORD_RESULT_FILE_H
 
@@ -117,9 +117,10 @@ int ddp_result_parse_json(const char *text, size_t bytes, const char *name,
 int ddp_result_from_json(const cJSON *doc, bool edited, const char *name,
                          const struct ddp_result_rules *rules, struct ddp_result *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
-/* Leaves the keys of --vary out of the ids of the points, except those of step times, from whose
- * ids ddp_result_read_runs has left them out. Builds result->index. The functions that read a
- * document call this function. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM. */
+/* Leaves the keys of --vary out of the ids of all points except step times. ddp_result_read_runs
+ * has already left these keys out of the ids of step times. Builds result->index. The functions
+ * that read a document call this function. Returns DDP_EUSAGE like ddp_result_read, or DDP_ENOMEM.
+ */
 int ddp_result_index(unsigned vary, const char *name, struct ddp_result *result,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Merges the points with equal ids, one per repetition, into one point. Its median is the median of

@@ -41,8 +41,8 @@ static void place_text(const struct ddp_point_spec *s, char out[80])
 }
 
 /* Writes the highest bus bandwidth and the shortest time of a collective, and compares the time of
- * its largest size with the bound. Uses only points with several ranks and correct data. Writes ""
- * if there is no such point. */
+ * its largest size with the bound. Uses only points with several ranks and without wrong data.
+ * Writes "" if there is no such point. */
 static void collective_text(const struct ddp_page *page, int document, enum ddp_coll coll,
                             char out[256])
 {
@@ -134,7 +134,7 @@ struct compared {
     /* The strategies with the lowest and the highest difference in accuracy. */
     const struct ddp_strategy_row *lowest, *highest;
     int count, pays, pays_not;
-    char names[160]; /* The strategies that pay. */
+    char names[160]; /* the strategies with a shorter step than the reference */
 };
 
 static struct compared gather_compared(const struct ddp_page *page,
@@ -183,7 +183,7 @@ static void summarize_training(struct ddp_page *page, bool markdown, int documen
             c.highest->difference.mean * 100, c.highest->sync);
         sentence(page, markdown, document, text);
         if (c.pays > 0)
-            snprintf(text, sizeof text, "a step takes less time than with %s with: %s",
+            snprintf(text, sizeof text, "a step is shorter than with %s if the strategy is: %s",
                      s->row->sync, c.names);
         else
             snprintf(
@@ -229,8 +229,8 @@ static void summarize_ratios(struct ddp_page *page, bool markdown, int document)
     if (r.count == 0) {
         snprintf(
             text, sizeof text,
-            "it has no cell in common with '%s'; --vary matches cells that differ in keys such "
-            "as backend or ranks",
+            "it has no cell in common with '%s'; use --vary KEY to compare cells that differ in a "
+            "key such as backend or ranks",
             page->names[0]);
     } else {
         ddp_quantity_text(DDP_QUANTITY_NUMBER, exp(r.log_sum / (double)r.count), mean, sizeof mean);
@@ -309,8 +309,8 @@ int ddp_page_comparison(struct ddp_page *page)
     ddp_page_heading(page, 2, "comparison", "Comparison");
     ddp_page_element(page, "p",
                      "Ratios are relative to the first document. Nothing is judged, because the "
-                     "documents may come from different machines and times. The plots over size "
-                     "show the ratios of points.");
+                     "documents may come from different machines and times. The plots over the "
+                     "size show the ratios of the collectives.");
     if (page->across.difference_count == 0)
         ddp_page_element(page, "p", "Machines, ranks, backends and builds are the same.");
     else

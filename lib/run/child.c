@@ -129,7 +129,7 @@ static void read_last_messages(int fd, struct ddp_child_end *end)
     while (n > 0 && strchr(" \n", raw[n - 1]))
         n--;
     raw[n] = '\0';
-    if (from > 0) { /* the beginning was cut off: start at the next line, or add "..." in front */
+    if (from > 0) { /* the beginning was cut off: start at the next line, or with "..." */
         char *line = strchr(raw, '\n');
         if (line)
             memmove(raw, line + 1, strlen(line));

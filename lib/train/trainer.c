@@ -132,8 +132,8 @@ int64_t ddp_train_global_batch(const struct ddp_train_options *options, int rank
     return options->global_batch ? options->global_batch : (int64_t)options->batch * ranks;
 }
 
-/* If global_batch is set, the share of a rank is rounded up, but for DDP_PARTITION_SHARD it is
- * rounded down (as in needle). */
+/* The share of a rank in global_batch is rounded up. For DDP_PARTITION_SHARD it is rounded down, as
+ * in the course framework needle. */
 int ddp_train_batch(const struct ddp_train_options *options, int ranks)
 {
     const struct ddp_partition_spec *p = &options->partition;
@@ -270,7 +270,8 @@ static int first_parameters(struct ddp_trainer *t, struct ddp_err *err)
 }
 
 /* Sets report_steps and watch_steps on all ranks. Only rank 0 has callbacks, so rank 0 decides
- * whether losses are gathered after each step. */
+ * whether steps are reported. Losses are gathered after each step if steps are reported or
+ * compared. */
 static int agree_on_watching(struct ddp_trainer *t, struct ddp_err *err)
 {
     uint8_t mine = t->events->on_step != NULL, *all = t->gathered;
@@ -303,8 +304,8 @@ static void free_array(struct ddp_trainer *t, float *pages)
         ddp_trainer_free(t, pages, t->total * sizeof(float));
 }
 
-/* Sets up the run. Collective. On failure all ranks return the same code, and the caller must still
- * call close_trainer(). */
+/* Sets up the run. Collective. If it fails on one rank, it fails on all ranks. After a failure the
+ * caller must still call close_trainer(). */
 static int open_trainer(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;

@@ -7,8 +7,9 @@
  * its children.
  *
  * The fragments form a pipeline. In step k, a rank at depth d does up(k) and then down(k - 2d). If
- * all ranks run at the same speed, the root has then completed fragment k - 2d, and the result has
- * reached the rank's parent. Messages move in both directions at the same time. Source: the
+ * all ranks run at the same speed, a rank does step k one step before its parent does. Fragment
+ * k - 2d has then gone up d levels to the root, and its result has come down to the rank's parent,
+ * when the rank needs it. Messages move in both directions at the same time. Source: the
  * pipelined tree of P. Sanders, J. Speck, J. L. Traff, Two-tree algorithms for full bandwidth
  * broadcast, reduction and scan, Parallel Computing 35 (2009), section 2, with one tree.
  *
@@ -162,10 +163,12 @@ static int down(struct tree_call *call, size_t k, struct ddp_err *err)
     return 0;
 }
 
-/* The pipeline cannot deadlock. Let t be the earliest step in which a rank waits, and consider a
- * rank at depth d that waits in step t. In up(t) the rank waits only for ranks below it, and a leaf
- * waits for no rank in up(t). In down(t - 2d) it waits for a fragment that its parent sent in step
- * t - 2, and for earlier sends whose receives the other rank posted before step t. */
+/* The pipeline cannot deadlock. Suppose that some ranks wait forever, and let t be the earliest
+ * step in which a rank does. Consider a rank at depth d that waits forever in step t. In up(t) a
+ * rank waits only for ranks below it, and a leaf waits for no rank, so the cause would be in a
+ * down(). In down(t - 2d) the rank waits for a fragment that its parent sends in step t - 2. It
+ * also waits for its own earlier sends to its parent and its children, which post the receives
+ * before step t. These steps are earlier than t, so they end, and no rank waits forever. */
 static int pipeline(struct tree_call *call, struct ddp_err *err)
 {
     for (int child = 0; child < call->children; child++)

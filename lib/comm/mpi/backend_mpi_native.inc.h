@@ -4,14 +4,15 @@
  * MPI moves floats of 16 and 8 bits as integers of that size and combines them with our operations.
  * Each combination computes in f32 and rounds once, to nearest even.
  *
- * MPI has no average. MPI sums types of 64 bits and f32, and this file then divides the sums. This
- * file divides floats of 16 and 8 bits before MPI sums them, so that partial sums do not overflow.
- * MPI sums smaller integers as 64-bit integers, WIDE_COUNT elements at a time, and this file
- * divides the sums and truncates toward zero.
+ * MPI has no average. For an average of f32 or of a 64-bit type, MPI sums, and this file then
+ * divides the sums. This file divides floats of 16 and 8 bits before MPI sums them, so that partial
+ * sums do not overflow. MPI sums smaller integers as 64-bit integers, WIDE_COUNT elements at a
+ * time, and this file divides the sums and truncates toward zero.
  *
  * MPI's in-place reduce-scatter stores the result at the start of the buffer, but coll.h requires
  * the result in this rank's chunk. Therefore MPI stores the result in scratch memory, and this file
- * copies the result to this rank's chunk. */
+ * copies the result to this rank's chunk. (Averages of 16-bit and 8-bit floats have their divided
+ * input in scratch memory instead.) */
 
 /* The device whose kernels our operations use. The variable is global, because MPI passes no
  * context to an operation, and a process has only one MPI. */
