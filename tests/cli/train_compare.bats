@@ -19,7 +19,7 @@ train() {
         --json "$name.json" "$@" >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
 }
 
-strategies=dense,fp16,bf16,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,none
+strategies=dense,fp16,bf16,q8,q4,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,none
 
 @test "compare: every strategy with every seed, interleaved, after a run on one rank" {
     train all --compare "$strategies" --seeds 1,2 --target-accuracy 0.01 --check-replicas step
