@@ -41,7 +41,8 @@ setup() {
                                (128, 64, 32), (132, 36, 36))]")" = "[0, 0, 0]" ]
     done
     refused 64 block -- allreduce --ranks 2 --size 4 --compress q8:100
-    refused 64 ring two-phase -- allreduce --ranks 2 --size 4 --compress q8 --algorithm ring
+    refused 64 ring -- allreduce --ranks 2 --size 4 --compress q8 --algorithm ring
+    hint_names two-phase
 }
 
 @test "counted bytes: the all-gather sends 8k(P-1), oktopk less than its bound" {

@@ -29,7 +29,7 @@ all_strategies() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" "${options[@]}" --max-steps 6 --compare "$compare" --json mpi.json
     cp "$BATS_FILE_TMPDIR/shm.json" .
-    [ "$(json mpi.json 'len(d["train"])')" = 10 ]
+    [ "$(json mpi.json 'len(d["train"])')" = 11 ]
     [ "$(json mpi.json 'd["train"][0]["baseline"] and d["train"][0]["ranks"] == 1')" = True ]
     [ "$(losses mpi.json)" = "$(losses shm.json)" ] || { losses mpi.json; losses shm.json; false; }
 }
