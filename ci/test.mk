@@ -95,16 +95,17 @@ ubsan: ## run the tests under UndefinedBehaviorSanitizer
 	+$(Q)$(SUBMAKE) SAN=undefined MPI=0 CUDA=0 san-test
 tsan: ## test the shared-memory engine with threads as ranks, under ThreadSanitizer
 	+$(Q)$(SUBMAKE) SAN=thread MPI=0 CUDA=0 tsan-test
+# TEST_TIMEOUT: a sanitizer makes some tests many times slower.
 # allocator_may_return_null: a test that asks for too much memory expects NULL, as malloc returns.
 san-test: $(O)/ddpbench $(HELPERS) $(UNIT_BIN)
-	$(Q)ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
+	$(Q)TEST_TIMEOUT=1200 ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 $(PROVE) $(UNIT_BIN) $(SAN_SCRIPTS)
 
 # ThreadSanitizer sees only one process, so it runs the binary and the tests with threads as ranks.
 TSAN_BIN = $(patsubst %.c,$(O)/%,$(shell grep -l -e DDP_LAUNCH_THREADS -e trainer_runs.h $(UNIT_SRC) /dev/null))
 # ThreadSanitizer needs a fixed memory layout; the address randomisation of newer kernels breaks it.
 FIXED_LAYOUT = $(if $(shell setarch -R true 2>/dev/null && echo y),setarch -R)
 tsan-test: $(O)/ddpbench $(TSAN_BIN)
-	$(Q)$(FIXED_LAYOUT) env $(PROVE) $(TSAN_BIN) ci/tsan_shm.sh
+	$(Q)$(FIXED_LAYOUT) env TEST_TIMEOUT=1200 $(PROVE) $(TSAN_BIN) ci/tsan_shm.sh
 
 .PHONY: coverage coverage-report
 coverage: ## measure the line coverage of lib/ and cmd/ by all tests: build/coverage/
