@@ -40,7 +40,7 @@ struct ddp_verify_exchange {
     float unit;
     int32_t most;
     float fine_unit;   /* `rounded`: every second element of the input is a wider integer times
-                         * fine_unit */
+                        * fine_unit */
     bool rounded_sums; /* the inputs are not chosen such that f32 sums are exact */
 };
 
@@ -438,8 +438,9 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
     }
 }
 
-/* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks add
- * the sent values in the order of the ranks and round the sums, so the result has known bits. */
+/* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
+ * add the sent values in the order of the ranks and round the sums, so the result has known bits.
+ */
 static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
                          const float *data, const float *residual, struct finding *f)
 {

@@ -169,8 +169,8 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
     return 0;
 }
 
-/* Elements per block, a multiple of the blocks of every quantising compressor. A block of `acc` fits
- * the first-level cache, so encode_block reads each array from memory only once. */
+/* Elements per block, a multiple of the blocks of every quantising compressor. A block of `acc`
+ * fits the first-level cache, so encode_block reads each array from memory only once. */
 #define BLOCK ((size_t)DDP_QUANT_BLOCK_MAX)
 
 /* Computes the error of a quantised block: residual = acc - decoded, or 0 if this is not finite. */

@@ -40,7 +40,7 @@ struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
     /* A density in (0, 1], a threshold > 0, a clip > 0, or a number of elements. NaN if absent. */
     double argument;
-    char text[32];   /* the text that the user typed, or that ddp_compress_with made */
+    char text[32]; /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 

@@ -44,7 +44,7 @@ static inline float ddp_quant_top(enum ddp_quant_code code)
     return code == DDP_QUANT_I8     ? 127.0f
            : code == DDP_QUANT_I4   ? 7.0f
            : code == DDP_QUANT_E4M3 ? 448.0f
-                                   : 57344.0f;
+                                    : 57344.0f;
 }
 
 /* Returns the bytes of an encoded block. */

@@ -19,7 +19,8 @@ struct block {
     void *raw, *at;
 };
 
-/* Members marked SUM, BLOCKS or GATHER are used only by compressors with this value of `combine`. */
+/* Members marked SUM, BLOCKS or GATHER are used only by compressors with this value of `combine`.
+ */
 struct host {
     struct ddp_compressed base;
     const struct ddp_compressor *compressor;
@@ -57,8 +58,8 @@ static int block_init(struct block *b, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the registered bytes of the encoded form of SUM and GATHER. A list holds all indices, then all values. The
- * values begin at a new cache line. */
+/* Returns the registered bytes of the encoded form of SUM and GATHER. A list holds all indices,
+ * then all values. The values begin at a new cache line. */
 static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -118,8 +119,8 @@ static int check_two_phase(const struct ddp_compressed_setup *s, struct ddp_err 
 {
     if (is_auto(s->algorithm) || strcmp(s->algorithm, DDP_TWO_PHASE_NAME) == 0)
         return 0;
-    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s",
-                    s->algorithm, s->spec.text, DDP_TWO_PHASE_NAME);
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s", s->algorithm,
+                    s->spec.text, DDP_TWO_PHASE_NAME);
 }
 
 /* Does the local part of create, before any communication. */

@@ -36,8 +36,8 @@ struct ddp_compressed_setup {
     struct ddp_compress_spec spec;
     /* feedback: keep the values that were not sent and add them in the next run. The compressor
      * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
-     * Compressors that send every element divide before the sum. Sparse compressors divide the sent values (oktopk:
-     * the selected sums), but not the residual. */
+     * Compressors that send every element divide before the sum. Sparse compressors divide the sent
+     * values (oktopk: the selected sums), but not the residual. */
     bool feedback, average;
     /* Only on a device: each run also waits for its decoding, and the host's clock measures each
      * phase. Set `timed` only if nothing else uses the stream. */
@@ -58,7 +58,8 @@ struct ddp_compressed_counters {
      * the number of bytes that a ring would send. Dense algorithms in host memory that send no
      * messages have the same number, although wire_counted is true for them. */
     bool wire_counted;
-    /* 16-bit and quantising compressors: elements that were finite on this rank and came back infinite or NaN. */
+    /* 16-bit and quantising compressors: elements that were finite on this rank and came back
+     * infinite or NaN. */
     uint64_t overflow_count;
 };
 

@@ -2,9 +2,9 @@
  *
  * The blocks of a bucket are divided into one *chunk* per rank: the same number of consecutive
  * blocks, of which the last chunks may have fewer or none. First, an all-to-all gives each rank the
- * encoded chunks that all ranks have for it. The rank decodes them, adds them in f32 in the order of
- * the ranks, and encodes the sums. Second, an all-gather gives the encoded sums to all ranks. A rank
- * sends 2 * (ranks - 1) chunks.
+ * encoded chunks that all ranks have for it. The rank decodes them, adds them in f32 in the order
+ * of the ranks, and encodes the sums. Second, an all-gather gives the encoded sums to all ranks. A
+ * rank sends 2 * (ranks - 1) chunks.
  */
 #ifndef DDP_EXCHANGE_TWO_PHASE_H
 #define DDP_EXCHANGE_TWO_PHASE_H
@@ -22,7 +22,7 @@ extern "C" {
 struct ddp_two_phase {
     struct ddp_comm *comm;
     struct ddp_quant quant;
-    size_t n;                       /* elements of the bucket */
+    size_t n;                         /* elements of the bucket */
     size_t chunk_blocks, chunk_bytes; /* of one chunk */
     /* Registered memory, [ranks * chunk_bytes] each. `wire`: the encoded bucket of this rank, and
      * after a run the encoded sums. `received`: the chunks from all ranks. */

@@ -32,8 +32,8 @@ struct quant_case {
 };
 
 /* Encodes and decodes an array with the kernels of a level, and compares the values with the
- * reference. `scalar` [bytes]: receives the encoded blocks of the scalar level, and is compared with
- * those of the other levels. */
+ * reference. `scalar` [bytes]: receives the encoded blocks of the scalar level, and is compared
+ * with those of the other levels. */
 static void check_level(const struct quant_case *c, int level, unsigned char *scalar)
 {
     const struct ddp_compress_spec spec = spec_of(c->name, c->block);
@@ -58,7 +58,8 @@ static void check_level(const struct quant_case *c, int level, unsigned char *sc
     /* A second decoding adds to the array. */
     kernels(level)->dequantize(back, guarded_at(&wire), c->n, quant, true);
     for (size_t i = 0; i < c->n; i++)
-        assert_int_equal(bits_of(back[i] + 0.0f), bits_of(grad_canonical(want[i] + want[i]) + 0.0f));
+        assert_int_equal(bits_of(back[i] + 0.0f),
+                         bits_of(grad_canonical(want[i] + want[i]) + 0.0f));
     assert_true(guarded_intact(&in) && guarded_intact(&wire) && guarded_intact(&out));
     guarded_free(&in);
     guarded_free(&wire);
@@ -99,8 +100,7 @@ static float code_of(struct ddp_quant quant, const unsigned char *codes, size_t 
         return (float)(nibble < 8 ? nibble : nibble - 16);
     }
     default:
-        return ddp_fp8_widen(codes[i],
-                             quant.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
+        return ddp_fp8_widen(codes[i], quant.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
     }
 }
 
