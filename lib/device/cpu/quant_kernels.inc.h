@@ -18,16 +18,30 @@ INLINE v_i32 round_to_i32(v_f32 x)
     return (v_i32)(x + ROUNDER) - (v_i32)((v_f32){0} + ROUNDER);
 }
 
+/* Conversions between 32-bit and 8-bit lanes. The lanes of `v` are below 256. The detour over
+ * 16-bit lanes makes GCC 12 use vector instructions (results/notes/kernels.md). */
+INLINE raw_quarter bytes_of(v_u32 v)
+{
+    return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
+}
+
+INLINE v_u32 lanes_of(raw_quarter bytes)
+{
+    return __builtin_convertvector(__builtin_convertvector(bytes, v_u16h), v_u32);
+}
+
 /* Returns the largest magnitude of src [block] * scale, as the bits of a float. */
 INLINE int32_t largest_bits(const float *src, size_t block, float scale)
 {
     v_i32 most = {0};
-    int32_t result = 0;
+    int32_t lane[LANES];
     for (size_t i = 0; i < block; i += LANES)
         most = vec_max(most, magnitude(load_f32(src + i, LANES) * scale));
-    for (size_t i = 0; i < LANES; i++)
-        result = DDP_MAX(result, most[i]);
-    return result;
+    memcpy(lane, &most, sizeof lane);
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lane[i] = DDP_MAX(lane[i], lane[i + half]);
+    return lane[0];
 }
 
 /* Encodes whole vectors of a block. `factor` is top / max, or 0 if all codes are 0. */
@@ -40,7 +54,7 @@ INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quan
             const v_i32 low = round_to_i32(load_f32(src + i, LANES) * scale * factor);
             const v_i32 high = round_to_i32(load_f32(src + half + i, LANES) * scale * factor);
             const v_u32 both = ((v_u32)low & 15u) | ((v_u32)high & 15u) << 4;
-            const raw_quarter bytes = __builtin_convertvector(both, raw_quarter);
+            const raw_quarter bytes = bytes_of(both);
             memcpy(codes + i, &bytes, sizeof bytes);
         }
         return;
@@ -49,7 +63,7 @@ INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quan
         const v_f32 x = load_f32(src + i, LANES) * scale * factor;
         raw_quarter bytes;
         if (q.code == DDP_QUANT_I8)
-            bytes = __builtin_convertvector((v_u32)round_to_i32(x), raw_quarter);
+            bytes = bytes_of((v_u32)round_to_i32(x) & 255u);
         else
             bytes = narrow_fp8(x, q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
         memcpy(codes + i, &bytes, sizeof bytes);
@@ -118,7 +132,7 @@ INLINE v_f32 f32_of_codes(const unsigned char *codes, enum ddp_quant_code code)
     raw_quarter bytes;
     memcpy(&bytes, codes, sizeof bytes);
     if (code == DDP_QUANT_I8)
-        return __builtin_convertvector(__builtin_convertvector((v_i8q)bytes, v_i32), v_f32);
+        return __builtin_convertvector((v_i32)(lanes_of(bytes) << 24) >> 24, v_f32);
     return widen_fp8(bytes, code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
 }
 
@@ -132,7 +146,7 @@ INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_qu
         for (size_t i = 0; i < half; i += LANES) {
             raw_quarter bytes;
             memcpy(&bytes, src + i, sizeof bytes);
-            const v_i32 both = __builtin_convertvector(bytes, v_i32);
+            const v_i32 both = (v_i32)lanes_of(bytes);
             put_decoded(dst + i, __builtin_convertvector(both << 28 >> 28, v_f32) * step, add);
             put_decoded(dst + half + i, __builtin_convertvector(both << 24 >> 28, v_f32) * step,
                         add);
