@@ -99,7 +99,7 @@ count() {
     [ "$(count '^enum ddp_feedback ' "${others[@]}" lib/compress/*.h)" -eq 1 ]
     [ "$(count "strchr\(\w+, ':'\)" lib/compress/*.c lib/exchange/*.c lib/train/*.c)" -eq 1 ]
     while IFS= read -r name; do
-        [ -e "lib/compress/comp_$name.c" ]
+        [ -e "lib/compress/comp_$name.c" ] || grep -q "^QUANT($name," lib/compress/comp_quant.c
         [ ! -e "lib/exchange/sync_$name.c" ] || [ "$name" = none ]
         [ "$name" = none ] || ! grep -q "($name)" lib/exchange/sync_list.h
     done < <(sed -n 's/^DDP_COMPRESSOR(\(.*\))$/\1/p' lib/compress/compress_list.h)
