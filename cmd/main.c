@@ -49,7 +49,7 @@ static const char *command_name(const void *ctx, int i)
     return commands[i] ? commands[i]->name : NULL;
 }
 
-/* Returns the i-th option that may stand before the command. */
+/* Returns the i-th long option that may stand before the command. */
 static const char *program_option(const void *ctx, int i)
 {
     static const char *const names[] = {"--help", "--version", NULL};
@@ -83,8 +83,8 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
 }
 
 /* Returns true if this process prints text that all ranks would print alike, such as help. Only
- * rank 0 prints it. If the launcher could not be detected, every process prints it, because the
- * launcher's variables may be left over from an earlier job. */
+ * rank 0 prints it. If the launcher's variables contradict each other, every process prints it,
+ * because the variables, and the rank with them, may be left over from an earlier job. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -165,8 +165,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A command without ranks runs once, on rank 0 of an outside launcher. The doctor runs on
-         * every rank. */
+        /* A command without ranks runs where answers are printed. The doctor runs on every rank. */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {

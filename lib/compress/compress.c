@@ -21,7 +21,8 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* Rounding errors must not add an entry. For example, the double 0.07 * 100 is a little more than
+/* A rounding error of the product must not increase the result. For example, the double 0.07 * 100
+ * is a little more than
  * 7. A product with a relative distance of at most 2^-50 from a whole number counts as that
  * number. */
 size_t ddp_compress_k(double density, size_t n)
