@@ -103,18 +103,19 @@ static enum ddp_help_page help_page(int argc, char *const *argv)
     return page;
 }
 
-/* Completes an error about the options of a command. If an option belongs to another command only,
- * the hint names that command. */
+/* Completes an error about the options of a command. If the error is that an option is unknown and
+ * another command has it, the hint names that command. */
 static void hint_options(const struct ddp_cmd *cmd, int argc, char *const *argv,
                          struct ddp_err *err)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        char name[64];
+        char name[64], subject[96];
         struct ddp_opt row;
         if (strncmp(argv[i], "--", 2) != 0)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
-        if (ddp_opt_find(cmd->rows, name, &row))
+        snprintf(subject, sizeof subject, "unknown option '--%s'", name);
+        if (strcmp(err->text, subject) != 0)
             continue;
         for (const struct ddp_cmd *const *other = ddp_commands(); *other != NULL; other++)
             if (ddp_opt_find((*other)->rows, name, &row)) {

@@ -18,6 +18,8 @@
  * exceed a selected sum by this fraction. */
 #define SLACK 1e-4f
 
+_Static_assert(BLOCK % DDP_QUANT_BLOCK_MAX == 0, "ranks exchange whole blocks");
+
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
     struct ddp_gradient *gradient;
