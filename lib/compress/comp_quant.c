@@ -35,11 +35,11 @@ static void quant_encode(struct ddp_encode *e)
     e->device->grad->quantize(e->dense, e->in, e->n, quant_of(e->spec), e->scale);
 }
 
-/* `text` completes "every gradient ...". */
+/* `text` completes "every gradient as ...". */
 #define QUANT(symbol, name_, code_, codes, text, keeps)                                            \
     const struct ddp_compressor ddp_comp_##symbol = {                                              \
         .name = name_,                                                                             \
-        .summary = "blocks of BLOCK elements (default 128) that share a scale, as " codes,         \
+        .summary = codes "; each block of BLOCK elements (default 128) shares a scale",            \
         .train_summary = "every gradient as " text,                                                \
         .argument_help = "[BLOCK]",                                                                \
         .combine = DDP_COMBINE_BLOCKS,                                                             \
