@@ -584,8 +584,8 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .operands = "",
     .details = "Prints one line per finding: FAIL (cannot work here), WARN (works, but\n"
                "measurements or features suffer), NOTE (an optional feature is missing) or OK,\n"
-               "then the subject, the fact, and what to do. Exits with 69 if there is a FAIL, else "
-               "with 0. `mpiexec -n N ddpbench\n"
+               "then the subject, the fact, and what to do. Exits with 69 if there is a FAIL,\n"
+               "else with 0. `mpiexec -n N ddpbench\n"
                "doctor` connects the ranks, and rank 0 prints the findings of all of them. Equal\n"
                "findings of several ranks are printed as one line. The line names the hosts or\n"
                "ranks that have the finding, unless all of them have it. A host that differs\n"
