@@ -2,7 +2,7 @@
  *
  * The blocks of a bucket are divided into one *chunk* per rank: the same number of consecutive
  * blocks. The last chunks may have fewer blocks, or none. First, an all-to-all gives each rank its
- * encoded chunk of all ranks. The rank decodes them, adds them in f32 in the order
+ * chunk as every rank has encoded it. The rank decodes these chunks, adds them in f32 in the order
  * of the ranks, and encodes the sums. Second, an all-gather gives the encoded sums to all ranks. A
  * rank sends 2 * (ranks - 1) chunks. */
 #ifndef DDP_EXCHANGE_TWO_PHASE_H
