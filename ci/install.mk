@@ -34,6 +34,7 @@ install: $(O)/ddpbench $(MODULES) $(HELPERS) $(GENERATED) $(LIBDDP) $(O)/ddp.pc 
 	install -m 644 LICENSE README.md $(Q_DOCDIR)/
 	install -m 644 results/schema/ddpbench-1.schema.json $(Q_SCHEMADIR)/
 	install -m 644 $(CONFIGS) $(Q_CONFIGDIR)/
+	install -m 644 results/convergence.json $(Q_SHARE)/ddpbench/
 	install -m 644 $(O)/ddpbench.bash $(Q_SHARE)/bash-completion/completions/ddpbench
 	install -m 644 $(O)/libddp.a $(Q_DDPDIR)/libddp.a
 	install -m 755 $(O)/$(LIBDDP_SO) $(Q_DDPDIR)/$(LIBDDP_SO)
@@ -46,7 +47,7 @@ uninstall: ## remove only the files that install wrote
 	rm -f $(Q_BINDIR)/ddpbench $(Q_LIBDIR)/ddpbench-mpi-openmpi.so $(Q_LIBDIR)/ddpbench-mpi-mpich.so \
 	  $(Q_LIBDIR)/ddpbench-ucx.so $(Q_LIBDIR)/ddpbench-cuda.so $(Q_LIBDIR)/ddpbench-kernels \
 	  $(Q_MANDIR)/ddpbench.1 $(Q_DOCDIR)/LICENSE $(Q_DOCDIR)/README.md \
-	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(foreach c,$(notdir $(CONFIGS)),$(Q_CONFIGDIR)/$c) $(Q_SHARE)/bash-completion/completions/ddpbench \
+	  $(Q_SCHEMADIR)/ddpbench-1.schema.json $(Q_SHARE)/ddpbench/convergence.json $(foreach c,$(notdir $(CONFIGS)),$(Q_CONFIGDIR)/$c) $(Q_SHARE)/bash-completion/completions/ddpbench \
 	  $(Q_DDPDIR)/libddp.a $(Q_DDPDIR)/$(LIBDDP_SO) $(Q_DDPDIR)/libddp.so.$(DDP_SOVERSION) \
 	  $(Q_DDPDIR)/libddp.so $(Q_INCDIR)/ddp.h $(Q_PKGDIR)/ddp.pc
 	@for d in $(Q_LIBDIR) $(Q_DOCDIR) $(Q_SCHEMADIR) $(Q_CONFIGDIR) $(Q_SHARE)/ddpbench; do \

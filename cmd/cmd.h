@@ -29,6 +29,11 @@ bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes
 int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
                        const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Returns DDP_EUSAGE if one of the formats NAME[=FILE] cannot show the figures `kind` (enum
+ * ddp_record_kind). `what` names the figures in the message. */
+int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Prints "# " and a text of at most 599 bytes as a line, which is broken at the width of a
  * terminal. */
 void ddp_print_note(FILE *out, const char *fmt, ...) DDP_PRINTF(2, 3);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 #include "base/terminal.h"
@@ -177,4 +178,19 @@ void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
         snprintf(limit, sizeof limit, "; about %s if every point takes all of --max-time", most);
     ddp_print_note(out, "time: about %s, estimated from sizes and the speed of an older core%s",
                    about, limit);
+}
+
+int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
+                      struct ddp_err *err)
+{
+    for (int i = 0; i < formats->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
+        const struct ddp_reporter *reporter = ddp_reporter_find(name);
+        if (reporter != NULL && !(reporter->shows & kind)) {
+            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show %s", name, what);
+            return ddp_hint(err, "use table, json or jsonl");
+        }
+    }
+    return 0;
 }

@@ -125,7 +125,7 @@ bool ddp_point_verdict_in_summary(const struct ddp_record *record, int index)
     const struct ddp_point *p = &record->points[index];
     char verdict[512];
     ddp_point_verdict(p, verdict, sizeof verdict);
-    if (verdict[0] == '\0')
+    if (verdict[0] == '\0' || record->pays.link_count > 0)
         return false;
     for (int i = 0; i < record->point_count; i++) {
         const struct ddp_point_spec *other = &record->points[i].spec;

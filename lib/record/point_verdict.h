@@ -20,7 +20,7 @@ void ddp_point_verdict(const struct ddp_point *p, char *out, unsigned long out_b
 /* True if a summary of the record shows the verdict of this point. For each combination of
  * compressor, chunks, algorithm, operation, ranks and groups, a summary shows only the verdict of
  * the point with the largest size. If several points have this size, it shows the verdict of the
- * last one. */
+ * last one. If the record has an answer of `pays`, a summary shows that instead of verdicts. */
 bool ddp_point_verdict_in_summary(const struct ddp_record *record, int index);
 
 /* Completes a verdict in `out` which says that an exchange is not faster than `reference`. Appends

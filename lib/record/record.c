@@ -190,6 +190,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->ranks);
     free(record->environment);
     ddp_matrix_release(&record->matrix);
+    ddp_pays_release(&record->pays);
     ddp_record_init(record);
 }
 

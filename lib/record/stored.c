@@ -390,6 +390,40 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
     return 0;
 }
 
+/* Reads the answer of `pays`. All links must have the same number of methods. */
+static int read_pays(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
+{
+    const cJSON *pays = ddp_field_item(doc, "pays"), *list = ddp_field_item(pays, "links");
+    const cJSON *link, *item;
+    const int links = cJSON_GetArraySize(list);
+    const int methods = links > 0 ? cJSON_GetArraySize(ddp_field_item(list->child, "methods")) : 0;
+    int l = 0;
+    if (!cJSON_IsObject(pays))
+        return 0;
+    if (links < 1 || links > DDP_PAYS_MAX || methods < 1 || methods > DDP_PAYS_MAX)
+        return ddp_fail(err, DDP_EINPUT, "'%s': 'pays' has %d links and %d methods", file, links,
+                        methods);
+    DDP_TRY(ddp_pays_init(&r->pays, links, methods, err));
+    DDP_TRY(read_fields(&ddp_pays_fields, pays, "pays", file, &r->pays, err));
+    cJSON_ArrayForEach(link, list)
+    {
+        int m = 0;
+        DDP_TRY(read_fields(&ddp_pays_link_fields, link, "a link", file, &r->pays.links[l], err));
+        cJSON_ArrayForEach(item, ddp_field_item(link, "methods"))
+        {
+            if (m < methods)
+                DDP_TRY(read_fields(&ddp_pays_method_fields, item, "a method", file,
+                                    ddp_pays_at(&r->pays, l, m), err));
+            m++;
+        }
+        if (m != methods)
+            return ddp_fail(err, DDP_EINPUT, "'%s': a link of 'pays' has %d methods, not %d", file,
+                            m, methods);
+        l++;
+    }
+    return 0;
+}
+
 /* Appends a rank count to a list such as "1,2", unless the list has it. */
 static void add_ranks(char *list, size_t bytes, int ranks)
 {
@@ -441,6 +475,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
     DDP_TRY(read_points(s, vary, file, err));
     DDP_TRY(read_runs(r, doc, file, err));
     DDP_TRY(read_matrix(r, doc, file, err));
+    DDP_TRY(read_pays(r, doc, file, err));
     list_rank_counts(r);
     return ddp_stored_read_verdict(s, file, err);
 }

@@ -27,7 +27,8 @@ enum ddp_record_kind {
     DDP_RECORD_TRAINING = 1 << 1,
     DDP_RECORD_VERDICT = 1 << 2,
     DDP_RECORD_MATRIX = 1 << 3,
-    DDP_RECORD_ALL = (1 << 4) - 1
+    DDP_RECORD_PAYS = 1 << 4,
+    DDP_RECORD_ALL = (1 << 5) - 1
 };
 
 struct ddp_reporter {

@@ -379,6 +379,25 @@ static void add_matrix(cJSON *doc, const struct ddp_record *r)
         add_figure(matrix, m, &ddp_matrix_figures[f]);
 }
 
+/* Sets doc["pays"] to an object, or to null if the record has no answer. */
+static void add_pays(cJSON *doc, const struct ddp_pays_record *p)
+{
+    if (p->link_count == 0) {
+        ddp_json_null(doc, "pays");
+        return;
+    }
+    cJSON *pays = ddp_json_obj(doc, "pays");
+    ddp_fields_show(&ddp_pays_fields, p, pays);
+    for (int l = 0; l < p->link_count; l++) {
+        cJSON *link = ddp_json_append(cJSON_GetObjectItemCaseSensitive(pays, "links"));
+        ddp_fields_show(&ddp_pays_link_fields, &p->links[l], link);
+        cJSON *methods = cJSON_GetObjectItemCaseSensitive(link, "methods");
+        for (int m = 0; m < p->method_count; m++)
+            ddp_fields_show(&ddp_pays_method_fields, ddp_pays_at(p, l, m),
+                            ddp_json_append(methods));
+    }
+}
+
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
@@ -398,6 +417,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
         rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
     add_matrix(doc, record);
+    add_pays(doc, &record->pays);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
@@ -486,6 +506,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         out->failed = true;
     add_verdict(doc, r->verdict);
     add_matrix(doc, r);
+    add_pays(doc, &r->pays);
     close_line(doc, out);
 }
 

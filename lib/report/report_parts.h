@@ -45,6 +45,10 @@ bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes
  * direction. On a terminal of `width` columns the matrix is a heat map; if `width` is 0, each
  * direction is a line. Adds nothing if the record has no matrix. */
 void ddp_table_matrix(const struct ddp_record *r, int width, struct ddp_strbuf *out);
+/* Adds the answer of `ddpbench pays`: a table of the methods of each link or, if there are many
+ * links, one table of methods and links, and a sentence about each link. `width` is as for
+ * ddp_table_matrix. Adds nothing if there is no answer. */
+void ddp_table_pays(const struct ddp_pays_record *p, int width, struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text. Control characters become '?'. */

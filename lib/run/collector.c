@@ -362,6 +362,10 @@ int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struc
             *err = late;
         code = more ? code : ended;
     }
+    if (code == 0 && !more && w->cmd->conclude) {
+        code = w->cmd->conclude(w->app, w->values, r, err);
+        reason = err->text;
+    }
     r->status = code == 0 && !more  ? DDP_STATUS_COMPLETE
                 : code == DDP_EDATA ? DDP_STATUS_FAILED
                                     : DDP_STATUS_PARTIAL;

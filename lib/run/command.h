@@ -223,6 +223,10 @@ struct ddp_cmd {
      * DDP_PREPARE_DONE. Otherwise returns 0, and the ranks start. */
     int (*show)(struct ddp_app *app, const void *values, const char *backend, int ranks,
                 struct ddp_err *err);
+    /* Optional. The collector calls it after the ranks have ended without an error. Adds to the
+     * record the figures that follow from what was measured. */
+    int (*conclude)(const struct ddp_app *app, const void *values, struct ddp_record *record,
+                    struct ddp_err *err);
 };
 
 enum ddp_cmd_flag {

@@ -19,7 +19,7 @@ static const char *const sweep_options[] = {
 static const struct ddp_cmd *find_command(const struct ddp_app *app, const char *name)
 {
     const struct ddp_cmd *cmd = ddp_command_in(app->commands, name);
-    return cmd && cmd->job && (cmd->job->plan || cmd->job->epochs) ? cmd : NULL;
+    return cmd && cmd->job && (cmd->job->plan || cmd->job->epochs) && !cmd->conclude ? cmd : NULL;
 }
 
 static const char *command_name(const void *ctx, int i)

@@ -25,6 +25,7 @@ setup() {
             ./share/ddpbench/schema/ddpbench-1.schema.json ./share/doc/ddpbench/LICENSE \
             ./share/doc/ddpbench/README.md ./share/man/man1/ddpbench.1 \
             ./include/ddp.h ./lib/libddp.a ./lib/pkgconfig/ddp.pc
+        echo ./share/ddpbench/convergence.json
         (cd "$root" && printf './share/ddpbench/%s\n' configs/*.*)
         (cd "$moved" && ls ./lib/libddp.so.*.*.*)
         for flavour in $MPI_FLAVOURS; do echo "./lib/ddpbench/ddpbench-mpi-$flavour.so"; done

@@ -192,6 +192,14 @@ static void test_schema(void **state)
     check_table(&ddp_host_fields, host);
     check_table(&ddp_gpu_fields, get(node_at(host, "gpus"), "items"));
     check_table(&ddp_rank_fields, get(node_at(schema, "world.rank_devices"), "items"));
+    const cJSON *pays = node_at(schema, "pays");
+    const cJSON *link = get(node_at(pays, "links"), "items");
+    for (size_t i = 0; i < ddp_pays_fields.count; i++)
+        check_type(&ddp_pays_fields.field[i], node_at(pays, ddp_pays_fields.field[i].path));
+    for (size_t i = 0; i < ddp_pays_link_fields.count; i++)
+        check_type(&ddp_pays_link_fields.field[i],
+                   node_at(link, ddp_pays_link_fields.field[i].path));
+    check_table(&ddp_pays_method_fields, def("pays_method"));
 }
 
 /* Every value of a point and of an epoch has a column, except what a column cannot hold. The text

@@ -1,0 +1,398 @@
+/* The command `pays`: whether compression pays for a model on a link. The job of the collectives
+ * measures the methods, and bench/pays.h predicts the steps. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/npy.h"
+#include "bench/pays.h"
+#include "cmd.h"
+#include "record/stored.h"
+#include "record/strategy_table.h"
+#include "report/report.h"
+#include "run/points.h"
+
+struct pays_values {
+    struct ddp_collective_values c; /* must be first */
+    const char *parameters_text, *step_text, *gradients, *accuracy;
+    struct ddp_string_list links;
+    uint64_t bucket_bytes;
+    bool overlap, table;
+    /* Made by check: */
+    int64_t parameters;
+    double step_ns;
+    int ranks; /* ranks of the training; 0: the ranks that measure */
+    struct ddp_pays_speed speed[DDP_PAYS_MAX];
+    int speed_count;
+};
+
+#define AT(member) offsetof(struct pays_values, member)
+
+/* The methods without --compress. One drawn value in a hundred has a magnitude of 2.576 or more.
+ * With error feedback, about ten values in a hundred are sent. Recorded gradients have another
+ * scale, so `threshold` is left out. */
+#define METHODS   "fp16,q8,q4,fp8-e4m3,topk:0.01,topk:0.001,oktopk:0.01"
+#define THRESHOLD "threshold:2.576"
+
+#define LATENCY_NS 20000
+#define RANKS_HERE 2 /* ranks that measure if there is a link */
+
+static bool offer_compressor(const char *command, int i, char *out, size_t out_bytes)
+{
+    (void)command;
+    return ddp_offer_named(ddp_compressor_at, i, out, out_bytes);
+}
+
+static const struct ddp_opt rows[] = {
+    DDP_OPT_HEADING("Training"),
+    DDP_OPT(STRING, "params", 'p', AT(parameters_text), "N", NULL,
+            "number of parameters of the model, such as 25M for 25 million",
+            .brief = "number of parameters, such as 25M"),
+    DDP_OPT(STRING, "gradients", 0, AT(gradients), "DIR", NULL,
+            "gradients recorded by `train --dump-gradients`, instead of --params and of normally "
+            "distributed values",
+            .brief = "recorded gradients, instead of --params"),
+    DDP_OPT(STRING, "step-time", 0, AT(step_text), "TIME", NULL,
+            "compute time of a step without the exchange, such as 120ms",
+            .brief = "compute time of a step, such as 120ms"),
+    DDP_OPT(STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
+            "link of each rank, such as 10Gbit/s,20us (default latency: 20us); may be repeated; "
+            "without it the exchange is measured between the ranks of this run",
+            .brief = "link of each rank, such as 10Gbit/s,20us"),
+    DDP_OPT(SIZE, "bucket-bytes", 0, AT(bucket_bytes), "S", "25M",
+            "gradients are exchanged in buckets of S bytes (of f32)", .min = 1024,
+            .max = (double)(1 << 30)),
+    DDP_OPT(FLAG, "overlap", 0, AT(overlap), NULL, NULL,
+            "the link transfers during the backward pass, two thirds of --step-time; without it, "
+            "nothing overlaps"),
+    DDP_OPT_HEADING("Compression"),
+    DDP_OPT(STRING_LIST, "compress", 0, AT(c.compress), "HOW[,HOW...]", NULL,
+            "methods besides dense f32 (none) and bf16; see `allreduce` (default: " METHODS
+            "; without --gradients also " THRESHOLD ")",
+            .offer = offer_compressor),
+    DDP_OPT_INCLUDE(ddp_feedback_rows, AT(c.bench.feedback)),
+    DDP_OPT(STRING, "accuracy", 0, AT(accuracy), "FILE", NULL,
+            "result of `train --compare` or of a sweep, for the change of accuracy (default: the "
+            "results of configs/convergence.json that belong to ddpbench)"),
+    DDP_OPT_HEADING("Measurement"),
+    DDP_OPT(DOUBLE, "max-time", 0, AT(c.bench.max_time_s), "S", "1",
+            "measure each method for at most S seconds, and at least 6 times", .min = 0.001,
+            .max = 86400),
+    DDP_OPT_HEADING("Output"),
+    DDP_OPT(FLAG, "table", 0, AT(table), NULL, NULL,
+            "add links from 0.1 to 400 Gbit/s, and print one table of methods and links"),
+    DDP_OPT_INCLUDE(ddp_world_rows, AT(c.world)),
+    DDP_OPT_END,
+};
+
+struct unit {
+    const char *name;
+    double factor;
+};
+static const struct unit counts[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1e9}, {0}};
+static const struct unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {0}};
+/* In GB/s. */
+static const struct unit rates[] = {{"kbit/s", 1e-6 / 8}, {"mbit/s", 1e-3 / 8}, {"gbit/s", 1.0 / 8},
+                                    {"tbit/s", 1e3 / 8},  {"mb/s", 1e-3},       {"gb/s", 1},
+                                    {0}};
+
+/* Reads a positive number with a unit, in upper or lower case. Returns false if the text is not
+ * one. */
+static bool parse(const char *text, const struct unit *units, double *out)
+{
+    char *end, name[16] = "";
+    const double number = strtod(text, &end);
+    for (size_t i = 0; end[i] != '\0' && i < sizeof name - 1; i++)
+        name[i] = (char)tolower((unsigned char)end[i]);
+    if (end == text || !isdigit((unsigned char)text[0]) || strlen(end) >= sizeof name)
+        return false;
+    for (const struct unit *u = units; u->name != NULL; u++) {
+        *out = number * u->factor;
+        if (strcmp(name, u->name) == 0)
+            return isfinite(*out) && *out > 0;
+    }
+    return false;
+}
+
+/* Adds a link. Its latency is that of the first link, if there is one. */
+static int add_speed(struct pays_values *v, double GBps, struct ddp_err *err)
+{
+    if (v->speed_count == DDP_PAYS_MAX)
+        return ddp_fail(err, DDP_EUSAGE, "--link: more than %d links", DDP_PAYS_MAX);
+    v->speed[v->speed_count] = (struct ddp_pays_speed){GBps, LATENCY_NS};
+    v->speed_count++;
+    return 0;
+}
+
+/* A latency belongs to the speed before it. */
+static int read_links(struct pays_values *v, struct ddp_err *err)
+{
+    static const double more[] = {0.1, 0.3, 1, 3, 10, 25, 100, 400};
+    bool may_be_latency = false;
+    for (int i = 0; i < v->links.n; i++) {
+        double value;
+        if (may_be_latency && parse(v->links.v[i], times, &value)) {
+            v->speed[v->speed_count - 1].latency_ns = value;
+            may_be_latency = false;
+            continue;
+        }
+        if (!parse(v->links.v[i], rates, &value)) {
+            ddp_fail(err, DDP_EUSAGE, "--link: '%s' is not a link", v->links.v[i]);
+            return ddp_hint(err, "links look like 10Gbit/s, 10Gbit/s,20us or 1.2GB/s,5us");
+        }
+        DDP_TRY(add_speed(v, value, err));
+        may_be_latency = true;
+    }
+    const int given = v->speed_count;
+    for (size_t i = 0; v->table && i < DDP_COUNT_OF(more); i++) {
+        DDP_TRY(add_speed(v, more[i] / 8, err));
+        if (given > 0)
+            v->speed[v->speed_count - 1].latency_ns = v->speed[0].latency_ns;
+    }
+    if (v->speed_count > 0)
+        return 0;
+    v->speed[v->speed_count++] = (struct ddp_pays_speed){NAN, NAN};
+    return 0;
+}
+
+/* Lists the files that `train --dump-gradients` has written. Their rows are the gradients of all
+ * parameters. */
+static int read_gradients(struct pays_values *v, struct ddp_err *err)
+{
+    struct ddp_string_list *files = &v->c.bench.gradient;
+    for (files->n = 0; files->n < DDP_OPT_LIST_MAX; files->n++) {
+        char *path = files->v[files->n];
+        struct ddp_npy npy;
+        const int bytes = snprintf(path, DDP_OPT_ITEM_MAX, "%s/rank%d.npy", v->gradients, files->n);
+        if (bytes >= DDP_OPT_ITEM_MAX)
+            return ddp_fail(err, DDP_EUSAGE, "--gradients: the path is too long");
+        if (files->n > 0 && access(path, F_OK) != 0)
+            break;
+        DDP_TRY(ddp_npy_open(path, &npy, err));
+        v->parameters = (int64_t)npy.columns;
+        ddp_npy_close(&npy);
+    }
+    return 0;
+}
+
+static int read_training(struct pays_values *v, struct ddp_err *err)
+{
+    double parameters = 0;
+    if (!v->parameters_text == !v->gradients) {
+        ddp_fail(err, DDP_EUSAGE, "pays needs either --params or --gradients");
+        return ddp_hint(err, "for example: --params 25M --step-time 120ms --ranks 8");
+    }
+    if (v->gradients)
+        DDP_TRY(read_gradients(v, err));
+    else if (!parse(v->parameters_text, counts, &parameters) || parameters < 1 ||
+             parameters > 1e13)
+        return ddp_fail(err, DDP_EUSAGE, "--params: '%s' is not a number such as 25M",
+                        v->parameters_text);
+    else
+        v->parameters = llround(parameters);
+    if (!v->step_text)
+        return ddp_fail(err, DDP_EUSAGE, "pays needs --step-time");
+    if (!parse(v->step_text, times, &v->step_ns))
+        return ddp_fail(err, DDP_EUSAGE, "--step-time: '%s' is not a time such as 120ms",
+                        v->step_text);
+    return 0;
+}
+
+static void add_method(struct ddp_string_list *list, const char *name)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->v[i], name) == 0)
+            return;
+    if (list->n < DDP_OPT_LIST_MAX)
+        snprintf(list->v[list->n++], DDP_OPT_ITEM_MAX, "%s", name);
+}
+
+/* Lists dense f32, bf16 and the methods of --compress, in this order. */
+static int list_methods(struct pays_values *v, struct ddp_err *err)
+{
+    const struct ddp_string_list given = v->c.compress;
+    struct ddp_string_list *list = &v->c.compress;
+    list->n = 0;
+    add_method(list, "none");
+    add_method(list, DDP_PAYS_BASELINE);
+    for (int i = 0; i < given.n; i++)
+        add_method(list, given.v[i]);
+    if (given.n == 0) {
+        for (const char *at = METHODS; *at; at += strcspn(at, ","), at += *at == ',') {
+            char name[DDP_OPT_ITEM_MAX];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+            add_method(list, name);
+        }
+        if (!v->gradients)
+            add_method(list, THRESHOLD);
+    }
+    return ddp_compress_parse_list(list, &v->c.bench.compress, err);
+}
+
+/* Sets what the job of the collectives measures: one bucket, averaged in place. */
+static int set_points(struct pays_values *v, struct ddp_err *err)
+{
+    struct ddp_bench_options *o = &v->c.bench;
+    const uint64_t bytes = (uint64_t)v->parameters * sizeof(float);
+    o->coll = DDP_ALLREDUCE;
+    o->sizes.n = 1;
+    o->sizes.v[0] = DDP_MIN(bytes, v->bucket_bytes / sizeof(float) * sizeof(float));
+    o->algorithms.n = 1;
+    snprintf(o->algorithms.v[0], sizeof o->algorithms.v[0], "auto");
+    o->dtypes = (struct ddp_int_list){.n = 1, .v = {DDP_F32}};
+    o->ops = (struct ddp_int_list){.n = 1, .v = {DDP_AVG}};
+    o->placement = DDP_IN_PLACE;
+    o->memory = -1;
+    o->iters = DDP_PLAN_ITERS_ADAPTIVE;
+    o->warmup = 5;
+    o->precision = 0.02;
+    o->block = 1;
+    o->check = DDP_CHECK_ONCE;
+    o->seed = v->c.world.seed;
+    o->step_factor = 2;
+    DDP_TRY(ddp_plan_parse_groups("1", o, err));
+    for (int i = 0; i < o->gradient.n; i++)
+        v->c.world.protected_path[v->c.world.protected_count++] = o->gradient.v[i];
+    return ddp_plan_check(o, err);
+}
+
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    struct pays_values *v = values;
+    struct ddp_int_list *ranks = &v->c.world.ranks;
+    DDP_TRY(ddp_check_formats(&v->c.world.formats, DDP_RECORD_PAYS, "the answer of pays", err));
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
+    DDP_TRY(read_training(v, err));
+    DDP_TRY(read_links(v, err));
+    if (ranks->n > 1)
+        return ddp_fail(err, DDP_EUSAGE, "pays takes one number of ranks");
+    if (isnan(v->speed[0].GBps)) {
+        if (v->overlap)
+            return ddp_fail(err, DDP_EUSAGE, "--overlap needs --link");
+    } else {
+        if (ranks->n == 0 || ranks->v[0] < 2)
+            return ddp_fail(err, DDP_EUSAGE, "--link needs --ranks N of at least 2");
+        v->ranks = (int)ranks->v[0];
+        ranks->v[0] = RANKS_HERE;
+    }
+    DDP_TRY(list_methods(v, err));
+    return set_points(v, err);
+}
+
+static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                struct ddp_err *err)
+{
+    const struct pays_values *v = values;
+    (void)app;
+    if (ranks < 2) {
+        ddp_fail(err, DDP_EUSAGE, "pays needs at least 2 ranks");
+        return ddp_hint(err, "use --ranks 2, or --ranks N with --link");
+    }
+    if (isnan(v->speed[0].GBps) || strcmp(backend, "shm") == 0 || strcmp(backend, "nccl") == 0)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE,
+             "with --link, the ranks that measure must share memory; backend %s sends messages",
+             backend);
+    return ddp_hint(err, "without --link, pays measures the exchange between these ranks");
+}
+
+/* Reads the changes of accuracy from a document. out [methods->n]. */
+static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
+                         struct ddp_err *err)
+{
+    struct ddp_stored doc;
+    struct ddp_strategy_row *table;
+    int count;
+    DDP_TRY(ddp_stored_read(path, NULL, &doc, err));
+    const int rc = ddp_strategy_rows(&doc.record, &table, &count, err);
+    for (int r = 0; rc == 0 && r < count; r++)
+        for (int i = 0; i < methods->n; i++)
+            if (strcmp(table[r].sync, methods->v[i].text) == 0 && isnan(out[i]))
+                out[i] = table[r].difference.mean;
+    if (rc == 0)
+        free(table);
+    ddp_stored_release(&doc);
+    return rc;
+}
+
+/* Reads --accuracy or, if the file exists, the results that belong to ddpbench: in the
+ * repository of the build (build/HASH/ddpbench), or where `make install` has put them. */
+static int find_accuracy(const struct ddp_app *app, const struct pays_values *v, double *out,
+                         struct ddp_err *err)
+{
+    static const char *const places[] = {"../../results", "../share/ddpbench"};
+    const struct ddp_compress_list *methods = &v->c.bench.compress;
+    for (int i = 0; i < methods->n; i++)
+        out[i] = NAN;
+    if (v->accuracy)
+        return read_accuracy(v->accuracy, methods, out, err);
+    for (size_t i = 0; i < DDP_COUNT_OF(places); i++) {
+        char path[sizeof app->binary_dir + 64];
+        snprintf(path, sizeof path, "%s/%s/convergence.json", app->binary_dir, places[i]);
+        if (access(path, R_OK) == 0)
+            return read_accuracy(path, methods, out, err);
+    }
+    return 0;
+}
+
+static int conclude(const struct ddp_app *app, const void *values, struct ddp_record *record,
+                    struct ddp_err *err)
+{
+    const struct pays_values *v = values;
+    double accuracy_change[DDP_OPT_LIST_MAX];
+    DDP_TRY(find_accuracy(app, v, accuracy_change, err));
+    const struct ddp_pays_question question = {
+        .parameters = v->parameters,
+        .step_ns = v->step_ns,
+        .ranks = v->ranks > 0 ? v->ranks : record->world_ranks,
+        .overlap = v->overlap,
+        .shared_memory = strcmp(record->world_backend, "shm") == 0,
+        .speeds = v->speed,
+        .speed_count = v->speed_count,
+        .methods = &v->c.bench.compress,
+        .accuracy_change = accuracy_change,
+        .points = record->points,
+        .point_count = record->point_count,
+    };
+    return ddp_pays_answer(&question, &record->pays, err);
+}
+
+const struct ddp_cmd ddp_cmd_pays = {
+    .name = "pays",
+    .group = DDP_CMD_MEASURE,
+    .summary = "does compression pay for this model on this link?",
+    .operands = "",
+    .rows = rows,
+    .values_bytes = sizeof(struct pays_values),
+    .help_offset = AT(c.world.help),
+    .check = check,
+    .show = show,
+    .conclude = conclude,
+    .job = &ddp_points_job,
+    .details =
+        "With --link, --ranks is the number of ranks of the training. Two ranks on this\n"
+        "machine exchange one bucket in shared memory with each method. The time of a\n"
+        "step is then predicted: the compute time, plus the measured time of encoding,\n"
+        "summing and decoding, plus the time of the link. The link takes a latency per\n"
+        "communication step of the algorithm, and the bytes that a rank sends divided by\n"
+        "the speed. Give the speed that your link reaches: the headers of TCP take about\n"
+        "5 %. By default nothing overlaps. With --overlap, the time of the link counts\n"
+        "only as far as it exceeds two thirds of the compute time.\n"
+        "\n"
+        "Without --link, the ranks of this run exchange the bucket, also under mpiexec or\n"
+        "with --hosts, and the step takes the compute time plus the measured time.\n"
+        "\n"
+        "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
+        "if the interval of its step time is below the intervals of bf16, fp16 and dense\n"
+        "f32. The interval contains the error of the measurement, but not that of the\n"
+        "model. `below` is the speed below which a method pays, and `break-even density`\n"
+        "the density below which a step takes less time than with bf16 on this link.\n",
+    .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
+                "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
+                "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",
+};

@@ -1,0 +1,63 @@
+/* Predicts the time of a training step with each compression method on each link, and says which
+ * methods pay.
+ *
+ *   step time = compute + B * arithmetic + link,   link = N * steps * latency + B * bytes / speed
+ *
+ * B is the number of buckets, as a fraction, and N is B rounded up. The arithmetic of a bucket
+ * (encoding, summing, decoding) is the measured time of an exchange in shared memory, where nothing
+ * crosses a link. The times of encoding and decoding do not depend on the number of ranks. The time
+ * in between is multiplied by the bytes that a rank sends with the ranks of the training, divided
+ * by the bytes that it sends with the measured ranks. `steps` and `bytes` come from the cost models
+ * of the algorithms. If a method has several algorithms, the fastest one on this link counts.
+ *
+ * Nothing overlaps by default. With `overlap`, the link transfers during the backward pass, which
+ * is assumed to be two thirds of the compute time, and only the rest of the link's time counts.
+ *
+ * If the exchange was measured on the link itself (GBps is NaN), the step takes compute + B *
+ * measured time.
+ *
+ * The interval of a step covers only the error of the measurement, not of the model. */
+#ifndef DDP_BENCH_PAYS_H
+#define DDP_BENCH_PAYS_H
+
+#include "compress/compress.h"
+#include "record/pays_record.h"
+#include "record/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DDP_PAYS_BASELINE "bf16"
+
+/* A link as the user gave it. GBps is NaN if the exchange was measured on the link itself. */
+struct ddp_pays_speed {
+    double GBps, latency_ns;
+};
+
+struct ddp_pays_question {
+    int64_t parameters;
+    double step_ns;
+    int ranks; /* Ranks of the training. The points may have fewer. */
+    bool overlap;
+    /* The points' exchange crossed no link. If this is false, only encoding and decoding count as
+     * arithmetic when the break-even speed of a measured link is computed. */
+    bool shared_memory;
+    const struct ddp_pays_speed *speeds;
+    int speed_count;
+    const struct ddp_compress_list *methods;
+    /* [methods->n]: accuracy minus that of dense training. NaN: not measured. */
+    const double *accuracy_change;
+    const struct ddp_point *points; /* One of each method, on the same number of ranks. */
+    int point_count;
+};
+
+/* Fills *out, which the caller releases with ddp_pays_release. Methods without a point are left
+ * out. Returns DDP_EUNAVAIL if the baseline has no point, or DDP_ENOMEM. */
+int ddp_pays_answer(const struct ddp_pays_question *q, struct ddp_pays_record *out,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* The answer of `ddpbench pays` (record/pays_record.h) as lines of text. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "base/unit.h"
+#include "report/report_parts.h"
+#include "report/terminal_table.h"
+
+/* If there are more links, one table has the methods and the links. */
+#define LINKS_WITH_TABLES 3
+
+static void add_line(int width, const char *style, const char *text, struct ddp_strbuf *out)
+{
+    if (width > 0)
+        ddp_terminal_line(out, width, style, "%s", text);
+    else
+        ddp_strbuf_addf(out, "# %s\n", text);
+}
+
+static const char *name_of(const struct ddp_pays_method *m)
+{
+    return strcmp(m->method, "none") == 0 ? "dense f32" : m->method;
+}
+
+/* Adds the two ends of an interval, such as "103.2-104.1", in 13 characters. */
+static void add_interval(const double ends[2], double unit, struct ddp_strbuf *out)
+{
+    char text[40] = "-";
+    if (isfinite(ends[0]) && isfinite(ends[1]))
+        snprintf(text, sizeof text, "%.4g-%.4g", ends[0] / unit, ends[1] / unit);
+    ddp_strbuf_addf(out, " %13s", text);
+}
+
+static void add_method(const struct ddp_pays_method *m, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "%-16.16s", name_of(m));
+    ddp_table_cell(out, 7, m->step_ns / 1e6);
+    add_interval(m->step_ci95_ns, 1e6, out);
+    ddp_table_cell(out, 5, m->speedup);
+    ddp_table_cell(out, 6, m->sent_bytes / 1e6);
+    ddp_table_cell(out, 6, m->pays_below_GBps * 8);
+    ddp_table_cell(out, 7, m->break_even_density);
+    if (isnan(m->accuracy_change))
+        ddp_strbuf_add(out, "       -");
+    else
+        ddp_strbuf_addf(out, " %+7.4f", m->accuracy_change);
+    ddp_strbuf_add(out, m->pays ? "  yes\n" : "   no\n");
+}
+
+static void add_link(const struct ddp_pays_record *p, int link, int width, struct ddp_strbuf *out)
+{
+    add_line(0, NULL, "method            step      interval times   sent  below break-e accuracy pays",
+             out);
+    add_line(0, NULL, "                  (ms)          (ms)  bf16   (MB) Gbit/s density   change",
+             out);
+    for (int m = 0; m < p->method_count; m++)
+        add_method(ddp_pays_at(p, link, m), out);
+    add_line(width, DDP_BOLD, p->links[link].answer, out);
+}
+
+/* Adds a table of all methods and links. A cell is the speed-up over the baseline. An asterisk
+ * marks methods that pay. */
+static void add_all(const struct ddp_pays_record *p, int width, struct ddp_strbuf *out)
+{
+    ddp_strbuf_addf(out, "#%-15s", "Gbit/s:");
+    for (int l = 0; l < p->link_count; l++)
+        if (isnan(p->links[l].GBps))
+            ddp_strbuf_addf(out, " %6s", "here");
+        else
+            ddp_strbuf_addf(out, " %6.3g", p->links[l].GBps * 8);
+    ddp_strbuf_add(out, "\n");
+    for (int m = 0; m < p->method_count; m++) {
+        ddp_strbuf_addf(out, "%-16.16s", name_of(ddp_pays_at(p, 0, m)));
+        for (int l = 0; l < p->link_count; l++) {
+            const struct ddp_pays_method *at = ddp_pays_at(p, l, m);
+            ddp_table_cell(out, 5, at->speedup);
+            ddp_strbuf_add(out, at->pays ? "*" : " ");
+        }
+        ddp_strbuf_add(out, "\n");
+    }
+    add_line(width, NULL, "times as fast as bf16; *: pays", out);
+    for (int l = 0; l < p->link_count; l++)
+        add_line(width, DDP_BOLD, p->links[l].answer, out);
+}
+
+void ddp_table_pays(const struct ddp_pays_record *p, int width, struct ddp_strbuf *out)
+{
+    char step[24], bucket[24], text[160];
+    if (p->link_count == 0)
+        return;
+    ddp_format_ns(p->step_ns, step, sizeof step);
+    ddp_format_size((uint64_t)p->bucket_bytes, bucket, sizeof bucket);
+    snprintf(text, sizeof text, "%lld parameters in buckets of %s, step %s, %d ranks%s",
+             (long long)p->parameters, bucket, step, p->ranks,
+             p->overlap ? ", the exchange overlaps the backward pass" : "");
+    add_line(width, NULL, text, out);
+    if (p->link_count > LINKS_WITH_TABLES) {
+        add_all(p, width, out);
+        return;
+    }
+    for (int l = 0; l < p->link_count; l++)
+        add_link(p, l, width, out);
+}
