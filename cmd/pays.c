@@ -301,7 +301,8 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
     return ddp_hint(err, "without --link, pays measures the exchange between these ranks");
 }
 
-/* Reads the changes of accuracy from a document. out [methods->n]. */
+/* Reads the changes of accuracy from a document. out [methods->n]: already has that of dense f32,
+ * whose name `none` is another strategy in training. */
 static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
                          struct ddp_err *err)
 {
@@ -328,7 +329,7 @@ static int find_accuracy(const struct ddp_app *app, const struct pays_values *v,
     static const char *const places[] = {"../../results", "../share/ddpbench"};
     const struct ddp_compress_list *methods = &v->c.bench.compress;
     for (int i = 0; i < methods->n; i++)
-        out[i] = NAN;
+        out[i] = ddp_compressor_is_lossless(methods->v[i].compressor) ? 0 : NAN;
     if (v->accuracy)
         return read_accuracy(v->accuracy, methods, out, err);
     for (size_t i = 0; i < DDP_COUNT_OF(places); i++) {

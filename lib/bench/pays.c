@@ -298,8 +298,12 @@ static void add_speedup(const struct model *x, const struct step *steps, int i, 
                         size_t bytes)
 {
     const struct step *s = &steps[i], *b = &steps[x->baseline];
-    ddp_text_append(out, bytes, "%.3g to %.3g times as fast as " DDP_PAYS_BASELINE,
-                    b->ns[LOW] / s->ns[HIGH], b->ns[HIGH] / s->ns[LOW]);
+    char least[16], most[16];
+    snprintf(least, sizeof least, "%.3g", b->ns[LOW] / s->ns[HIGH]);
+    snprintf(most, sizeof most, "%.3g", b->ns[HIGH] / s->ns[LOW]);
+    const bool same = strcmp(least, most) == 0;
+    ddp_text_append(out, bytes, "%s%s%s times as fast as " DDP_PAYS_BASELINE, least,
+                    same ? "" : " to ", same ? "" : most);
 }
 
 static void add_accuracy(const struct model *x, int i, char *out, size_t bytes)

@@ -24,37 +24,47 @@ static const char *name_of(const struct ddp_pays_method *m)
     return strcmp(m->method, "none") == 0 ? "dense f32" : m->method;
 }
 
-/* Adds the two ends of an interval, such as "103.2-104.1", in 13 characters. */
-static void add_interval(const double ends[2], double unit, struct ddp_strbuf *out)
+/* The columns of the table of a link: two lines of a title, and a width. */
+static const struct {
+    const char *title, *unit;
+    int width;
+} columns[] = {{"#method", "#", -16},   {"step", "(ms)", 7},      {"interval", "(ms)", 12},
+               {"times", "bf16", 5},    {"sent", "(MB)", 8},      {"below", "Gbit/s", 6},
+               {"break-e", "dens.", 7}, {"accu-", "racy", 7},     {"pays", "", 4}};
+
+/* Adds a number, or '-' if it is not finite. */
+static void add_number(int column, double value, struct ddp_strbuf *out)
 {
-    char text[40] = "-";
-    if (isfinite(ends[0]) && isfinite(ends[1]))
-        snprintf(text, sizeof text, "%.4g-%.4g", ends[0] / unit, ends[1] / unit);
-    ddp_strbuf_addf(out, " %13s", text);
+    char text[24] = "-";
+    if (isfinite(value))
+        snprintf(text, sizeof text, value < 1000 ? "%.3g" : "%.0f", value);
+    ddp_strbuf_addf(out, " %*s", columns[column].width, text);
 }
 
 static void add_method(const struct ddp_pays_method *m, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "%-16.16s", name_of(m));
-    ddp_table_cell(out, 7, m->step_ns / 1e6);
-    add_interval(m->step_ci95_ns, 1e6, out);
-    ddp_table_cell(out, 5, m->speedup);
-    ddp_table_cell(out, 6, m->sent_bytes / 1e6);
-    ddp_table_cell(out, 6, m->pays_below_GBps * 8);
-    ddp_table_cell(out, 7, m->break_even_density);
-    if (isnan(m->accuracy_change))
-        ddp_strbuf_add(out, "       -");
-    else
-        ddp_strbuf_addf(out, " %+7.4f", m->accuracy_change);
-    ddp_strbuf_add(out, m->pays ? "  yes\n" : "   no\n");
+    const double *ends = m->step_ci95_ns;
+    char interval[40] = "-", accuracy[16] = "-";
+    if (isfinite(ends[0]) && isfinite(ends[1]))
+        snprintf(interval, sizeof interval, "%.4g-%.4g", ends[0] / 1e6, ends[1] / 1e6);
+    if (isfinite(m->accuracy_change))
+        snprintf(accuracy, sizeof accuracy, "%+.4f", m->accuracy_change);
+    ddp_strbuf_addf(out, "%-16.16s %7.4g %12s", name_of(m), m->step_ns / 1e6, interval);
+    add_number(3, m->speedup, out);
+    add_number(4, m->sent_bytes / 1e6, out);
+    add_number(5, m->pays_below_GBps * 8, out);
+    add_number(6, m->break_even_density, out);
+    ddp_strbuf_addf(out, " %7s %4s\n", accuracy, m->pays ? "yes" : "no");
 }
 
 static void add_link(const struct ddp_pays_record *p, int link, int width, struct ddp_strbuf *out)
 {
-    add_line(0, NULL, "method            step      interval times   sent  below break-e accuracy pays",
-             out);
-    add_line(0, NULL, "                  (ms)          (ms)  bf16   (MB) Gbit/s density   change",
-             out);
+    const size_t count = sizeof columns / sizeof *columns;
+    for (int line = 0; line < 2; line++)
+        for (size_t c = 0; c < count; c++)
+            ddp_strbuf_addf(out, "%s%*s%s", c > 0 ? " " : "", columns[c].width,
+                            line == 0 ? columns[c].title : columns[c].unit,
+                            c == count - 1 ? "\n" : "");
     for (int m = 0; m < p->method_count; m++)
         add_method(ddp_pays_at(p, link, m), out);
     add_line(width, DDP_BOLD, p->links[link].answer, out);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "bench/pays.h"
+#include "coll/sparse/sparse_coll.h"
 
 enum { F32, BF16, Q8, TOPK, METHODS };
 
@@ -79,21 +80,21 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-4 * fabs(b);
 }
 
-/* With 2 ranks nothing grows. 2.5 buckets of bf16 send 2.5 * 2 MB, in 3 * 2 steps (ring) or 3 * 1
- * steps of twice the bytes (rd). */
+/* With 2 ranks nothing grows. 2.5 buckets of bf16 send 2.5 * 2 MB, in 3 steps (rd). The two phases
+ * of q8 take 3 * 2 steps. */
 static void test_two_ranks(void **state)
 {
     (void)state;
-    /* 0.1 GB/s: 50 ms for the bytes of bf16, and 6 * 0.1 ms for the steps. */
+    /* 0.1 GB/s: 50 ms for the bytes of bf16, and 3 * 0.1 ms for the steps. */
     struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){.1, 1e5}, false);
     const struct ddp_pays_method *m = r.methods;
     assert_true(near(m[BF16].sent_bytes, 5e6));
-    assert_true(near(m[BF16].link_ns, 50.6e6));
+    assert_true(near(m[BF16].link_ns, 50.3e6));
     assert_true(near(m[BF16].arithmetic_ns, 2.5 * 1.5e6));
-    assert_true(near(m[BF16].step_ns, 60e6 + 3.75e6 + 50.6e6));
-    assert_true(near(m[BF16].step_ci95_ns[0], 60e6 + 3.7125e6 + 50.6e6));
-    assert_true(near(m[F32].link_ns, 100.6e6));
-    assert_true(near(m[F32].step_ns, 60e6 + 2.5e6 + 100.6e6));
+    assert_true(near(m[BF16].step_ns, 60e6 + 3.75e6 + 50.3e6));
+    assert_true(near(m[BF16].step_ci95_ns[0], 60e6 + 3.7125e6 + 50.3e6));
+    assert_true(near(m[F32].link_ns, 100.3e6));
+    assert_true(near(m[F32].step_ns, 60e6 + 2.5e6 + 100.3e6));
     /* 132 bytes for 128 values; the two chunks have 3907 blocks each. */
     assert_true(near(m[Q8].sent_bytes, 2.5 * 2 * 3907 * 132));
     assert_true(near(m[Q8].step_ns, 60e6 + 7.5e6 + .6e6 + 2.5 * 2 * 3907 * 132 / .1));
@@ -103,12 +104,28 @@ static void test_two_ranks(void **state)
     assert_string_equal(r.links[0].first, "topk:0.01");
     assert_non_null(strstr(r.links[0].answer, "topk:0.01 is first"));
     assert_non_null(strstr(r.links[0].answer, "-0.0035"));
-    /* 3.75 ms more arithmetic against the bytes that q8 saves. */
-    assert_true(near(m[Q8].break_even_GBps, (5e6 - m[Q8].sent_bytes) / 3.75e6));
-    assert_true(near(m[Q8].pays_below_GBps,
-                     (5e6 - m[Q8].sent_bytes) / (2.5 * (3 * 1.01 - 1.5 * .99) * 1e6)));
+    /* 3.75 ms more arithmetic, and 3 more steps of 0.1 ms, against the bytes that q8 saves. */
+    const double saved = 5e6 - m[Q8].sent_bytes;
+    assert_true(near(m[Q8].break_even_GBps, saved / 4.05e6));
+    assert_true(near(m[Q8].pays_below_GBps, saved / (2.5e6 * (3.03 - 1.485) + .3e6)));
     assert_true(isnan(m[Q8].break_even_density) && isnan(m[F32].break_even_GBps));
     ddp_pays_release(&r);
+}
+
+/* Returns the time of a step with 8 ranks and density d at 0.1 GB/s, with the faster algorithm. */
+static double sparse_step(double d)
+{
+    static const char *const names[] = {"allgather", "rd"};
+    double least = INFINITY;
+    for (int i = 0; i < 2; i++) {
+        struct ddp_coll_cost wanted, measured;
+        bool exact;
+        ddp_sparse_find(names[i])->cost(8, COUNT, (size_t)(d * COUNT), &wanted, &exact);
+        ddp_sparse_find(names[i])->cost(2, COUNT, (size_t)(d * COUNT), &measured, &exact);
+        const double growth = wanted.sent_bytes / measured.sent_bytes;
+        least = fmin(least, 2e6 + 1e6 * d / .01 * growth + wanted.sent_bytes / .1);
+    }
+    return 60e6 + 2.5 * least;
 }
 
 /* With 8 ranks, a ring sends 14/8 instead of 1 times the bucket, and its sums grow alike. */
@@ -120,13 +137,12 @@ static void test_eight_ranks(void **state)
     assert_true(near(m[BF16].sent_bytes, 1.75 * 5e6));
     assert_true(near(m[BF16].arithmetic_ns, 2.5 * (.5 + .5 * 1.75 + .5) * 1e6));
     assert_true(near(m[BF16].step_ns, 60e6 + m[BF16].arithmetic_ns + 87.5e6));
-    /* topk sends 7 instead of 1 list of 10,000 entries of 8 bytes, and sums as many more. */
-    assert_true(near(m[TOPK].sent_bytes, 2.5 * 7 * 8e4));
-    assert_true(near(m[TOPK].arithmetic_ns, 2.5 * (2 + 1 * 7) * 1e6));
-    /* Below this density: encode + 7 * between * d / .01 + 7 * 8 * d * 1e6 / .1 is less. */
-    const double d = m[TOPK].break_even_density;
-    const double step = 60e6 + 2.5 * (2e6 + 7e6 * d / .01 + 56e6 * d / .1);
-    assert_true(fabs(step / m[BF16].step_ns - 1) < 1e-3);
+    /* Recursive doubling sends lists of 1, 2 and 4 times 10,000 entries of 8 bytes, instead of one
+     * list. The last list has a bitmap instead of indices. */
+    const double lists = 8e4 + 2 * 8e4 + (4 * 4e4 + COUNT / 8);
+    assert_true(near(m[TOPK].sent_bytes, 2.5 * lists));
+    assert_true(near(m[TOPK].arithmetic_ns, 2.5 * (2 + 1 * lists / 8e4) * 1e6));
+    assert_true(fabs(sparse_step(m[TOPK].break_even_density) / m[BF16].step_ns - 1) < 1e-3);
     ddp_pays_release(&r);
 }
 
@@ -135,7 +151,7 @@ static void test_overlap(void **state)
 {
     (void)state;
     struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){.1, 1e5}, true);
-    assert_true(near(r.methods[BF16].step_ns, 60e6 + 3.75e6 + 10.6e6));
+    assert_true(near(r.methods[BF16].step_ns, 60e6 + 3.75e6 + 10.3e6));
     assert_true(near(r.methods[Q8].step_ns, 60e6 + 7.5e6)); /* wholly hidden */
     assert_true(r.methods[Q8].pays);
     ddp_pays_release(&r);
@@ -166,7 +182,7 @@ static void test_intervals(void **state)
 static void test_here(void **state)
 {
     (void)state;
-    points[TOPK].time_ns = (struct ddp_summary){1, 1.2e6, 1.1e6, 1.3e6};
+    points[TOPK].time_ns = (struct ddp_summary){.median = 1.2e6, .ci95_lo = 1.1e6, .ci95_hi = 1.3e6};
     struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){NAN, NAN}, false);
     assert_true(near(r.methods[TOPK].step_ns, 60e6 + 2.5 * 1.2e6));
     assert_true(r.methods[TOPK].speedup > 1 && !r.methods[TOPK].pays);
