@@ -28,6 +28,7 @@ struct pays_values {
     int ranks; /* ranks of the training; 0: the ranks that measure */
     struct ddp_pays_speed speed[DDP_PAYS_MAX];
     int speed_count;
+    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method, in the root only */
 };
 
 #define AT(member) offsetof(struct pays_values, member)
@@ -260,47 +261,6 @@ static int set_points(struct pays_values *v, struct ddp_err *err)
     return ddp_plan_check(o, err);
 }
 
-static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
-                 struct ddp_err *err)
-{
-    struct pays_values *v = values;
-    struct ddp_int_list *ranks = &v->c.world.ranks;
-    DDP_TRY(ddp_check_formats(&v->c.world.formats, DDP_RECORD_PAYS, "the answer of pays", err));
-    DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
-    DDP_TRY(read_training(v, err));
-    DDP_TRY(read_links(v, err));
-    if (ranks->n > 1)
-        return ddp_fail(err, DDP_EUSAGE, "pays takes one number of ranks");
-    if (isnan(v->speed[0].GBps)) {
-        if (v->overlap)
-            return ddp_fail(err, DDP_EUSAGE, "--overlap needs --link");
-    } else {
-        if (ranks->n == 0 || ranks->v[0] < 2)
-            return ddp_fail(err, DDP_EUSAGE, "--link needs --ranks N of at least 2");
-        v->ranks = (int)ranks->v[0];
-        ranks->v[0] = RANKS_HERE;
-    }
-    DDP_TRY(list_methods(v, err));
-    return set_points(v, err);
-}
-
-static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
-                struct ddp_err *err)
-{
-    const struct pays_values *v = values;
-    (void)app;
-    if (ranks < 2) {
-        ddp_fail(err, DDP_EUSAGE, "pays needs at least 2 ranks");
-        return ddp_hint(err, "use --ranks 2, or --ranks N with --link");
-    }
-    if (isnan(v->speed[0].GBps) || strcmp(backend, "shm") == 0 || strcmp(backend, "nccl") == 0)
-        return 0;
-    ddp_fail(err, DDP_EUSAGE,
-             "with --link, the ranks that measure must share memory; backend %s sends messages",
-             backend);
-    return ddp_hint(err, "without --link, pays measures the exchange between these ranks");
-}
-
 /* Reads the changes of accuracy from a document. out [methods->n]: already has that of dense f32,
  * whose name `none` is another strategy in training. */
 static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
@@ -323,11 +283,11 @@ static int read_accuracy(const char *path, const struct ddp_compress_list *metho
 
 /* Reads --accuracy or, if the file exists, the results that belong to ddpbench: in the
  * repository of the build (build/HASH/ddpbench), or where `make install` has put them. */
-static int find_accuracy(const struct ddp_app *app, const struct pays_values *v, double *out,
-                         struct ddp_err *err)
+static int find_accuracy(const struct ddp_app *app, struct pays_values *v, struct ddp_err *err)
 {
     static const char *const places[] = {"../../results", "../share/ddpbench"};
     const struct ddp_compress_list *methods = &v->c.bench.compress;
+    double *out = v->accuracy_change;
     for (int i = 0; i < methods->n; i++)
         out[i] = ddp_compressor_is_lossless(methods->v[i].compressor) ? 0 : NAN;
     if (v->accuracy)
@@ -341,12 +301,52 @@ static int find_accuracy(const struct ddp_app *app, const struct pays_values *v,
     return 0;
 }
 
-static int conclude(const struct ddp_app *app, const void *values, struct ddp_record *record,
-                    struct ddp_err *err)
+static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                 struct ddp_err *err)
+{
+    struct pays_values *v = values;
+    struct ddp_int_list *ranks = &v->c.world.ranks;
+    DDP_TRY(ddp_check_formats(&v->c.world.formats, DDP_RECORD_PAYS, "the answer of pays", err));
+    DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
+    DDP_TRY(read_training(v, err));
+    DDP_TRY(read_links(v, err));
+    if (ranks->n > 1)
+        return ddp_fail(err, DDP_EUSAGE, "pays takes one number of ranks");
+    if (isnan(v->speed[0].GBps)) {
+        if (v->overlap)
+            return ddp_fail(err, DDP_EUSAGE, "--overlap needs --link");
+    } else {
+        if (ranks->n == 0 || ranks->v[0] < 2)
+            return ddp_fail(err, DDP_EUSAGE, "--link needs --ranks N of at least 2");
+        v->ranks = (int)ranks->v[0];
+        ranks->v[0] = RANKS_HERE;
+    }
+    DDP_TRY(list_methods(v, err));
+    if (ddp_app_is_root(app))
+        DDP_TRY(find_accuracy(app, v, err));
+    return set_points(v, err);
+}
+
+static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                struct ddp_err *err)
 {
     const struct pays_values *v = values;
-    double accuracy_change[DDP_OPT_LIST_MAX];
-    DDP_TRY(find_accuracy(app, v, accuracy_change, err));
+    (void)app;
+    if (ranks < 2) {
+        ddp_fail(err, DDP_EUSAGE, "pays needs at least 2 ranks");
+        return ddp_hint(err, "use --ranks 2, or --ranks N with --link");
+    }
+    if (isnan(v->speed[0].GBps) || strcmp(backend, "shm") == 0 || strcmp(backend, "nccl") == 0)
+        return 0;
+    ddp_fail(err, DDP_EUSAGE,
+             "with --link, the ranks that measure must share memory; backend %s sends messages",
+             backend);
+    return ddp_hint(err, "without --link, pays measures the exchange between these ranks");
+}
+
+static int conclude(const void *values, struct ddp_record *record, struct ddp_err *err)
+{
+    const struct pays_values *v = values;
     const struct ddp_pays_question question = {
         .parameters = v->parameters,
         .step_ns = v->step_ns,
@@ -356,7 +356,7 @@ static int conclude(const struct ddp_app *app, const void *values, struct ddp_re
         .speeds = v->speed,
         .speed_count = v->speed_count,
         .methods = &v->c.bench.compress,
-        .accuracy_change = accuracy_change,
+        .accuracy_change = v->accuracy_change,
         .points = record->points,
         .point_count = record->point_count,
     };

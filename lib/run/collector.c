@@ -363,7 +363,7 @@ int ddp_collector_close(struct ddp_world *w, int code, const char *reason, struc
         code = more ? code : ended;
     }
     if (code == 0 && !more && w->cmd->conclude) {
-        code = w->cmd->conclude(w->app, w->values, r, err);
+        code = w->cmd->conclude(w->values, r, err);
         reason = err->text;
     }
     r->status = code == 0 && !more  ? DDP_STATUS_COMPLETE

@@ -225,8 +225,7 @@ struct ddp_cmd {
                 struct ddp_err *err);
     /* Optional. The collector calls it after the ranks have ended without an error. Adds to the
      * record the figures that follow from what was measured. */
-    int (*conclude)(const struct ddp_app *app, const void *values, struct ddp_record *record,
-                    struct ddp_err *err);
+    int (*conclude)(const void *values, struct ddp_record *record, struct ddp_err *err);
 };
 
 enum ddp_cmd_flag {

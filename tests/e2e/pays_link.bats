@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# `ddpbench pays` predicts the steps of `train` between two hosts whose links are limited. The hosts are
+# network namespaces. Needs root and Open MPI.
+# shellcheck disable=SC2154,SC2034 # ddpbench, hosts: mpi.bash, netns.bash; limit: read by mpi
+bats_require_minimum_version 1.5.0
+
+setup() {
+    load ../mpi/mpi.bash
+    load ../mpi/netns.bash # after mpi.bash, whose function mpi it replaces
+    mpi_setup
+    needs openmpi
+    limit=100
+    # By default Open MPI asks the receiver before it sends a long message. The answer waits behind the data
+    # that the receiver sends, so a slow link often transfers in one direction at a time.
+    export OMPI_MCA_btl_tcp_eager_limit=16777216 OMPI_MCA_btl_tcp_rndv_eager_limit=16777216
+}
+
+teardown() {
+    hosts_down
+}
+
+# predicts RATE SPEED BURST MODEL BATCH STEPS: every method's step is predicted within 15 %, and the method
+# that is fastest by more than 10 % is named. The fastest epoch counts, because other programs may run. The
+# two ranks wait for each other up to about 1 ms, which pays does not predict. Tries three times.
+predicts() {
+    local try
+    for try in 1 2 3; do
+        predicts_once "$@" && return
+    done
+    return 1
+}
+
+predicts_once() {
+    local speed=$2 model=$4 batch=$5 images=$(($6 * $5 * 2)) sync parameters
+    links "$1" "$3"
+    for sync in bf16 q8 topk:0.01; do
+        mpi openmpi 2 "$ddpbench" train --model "$model" --dataset synthetic --images "$images" --epochs 4 \
+            --batch "$batch" --sync $sync --json "$sync.json" -q >/dev/null
+    done
+    parameters=$(json bf16.json 'd["train"][0]["parameters"]')
+    "$ddpbench" pays --params "$parameters" --step-time 10ms --ranks 2 --link "$speed,20us" \
+        --compress q8,topk:0.01 --bucket-bytes 256M -q --json pays.json >/dev/null
+    "$PYTHON" - "$1 $model" <<'PY' >&3
+import json, sys
+link = json.load(open("pays.json"))["pays"]["links"][0]
+measured, bad = {}, []
+for m in link["methods"]:
+    if m["method"] == "none":
+        continue
+    run = json.load(open(m["method"] + ".json"))["train"][0]
+    e = min(run["epochs"], key=lambda e: e["seconds"])
+    step, compute = (e[k] / e["steps"] * 1e3 for k in ("seconds", "compute_seconds"))
+    predicted = m["step_us"]["median"] / 1e3 - 10 + compute
+    measured[m["method"]] = step
+    print(f"# {sys.argv[1]}, {m['method']}: predicted {predicted:.2f} ms, measured {step:.2f} ms")
+    if abs(predicted - step) > max(0.15 * step, 1):
+        bad.append(m["method"])
+first, second = sorted(measured, key=measured.get)[:2]
+if measured[second] > 1.1 * measured[first] and link["first"] != first:
+    bad.append(f"{first} is first, not {link['first']}")
+sys.exit(", ".join(bad) or None)
+PY
+}
+
+@test "predicted steps are within 15 % of measured steps at 0.1 Gbit/s" {
+    hosts_up 2
+    predicts 100mbit 0.1Gbit/s 16kb singa-cnn 16 20
+    predicts 100mbit 0.1Gbit/s 16kb resnet9 2 2
+}
+
+@test "predicted steps are within 15 % of measured steps at 1 Gbit/s" {
+    hosts_up 2
+    predicts 1gbit 1Gbit/s 128kb singa-cnn 16 50
+    predicts 1gbit 1Gbit/s 128kb resnet9 2 6
+}
