@@ -20,10 +20,8 @@ static const struct ddp_field pays_fields[] = {
 const struct ddp_fields ddp_pays_fields = {pays_fields, DDP_COUNT_OF(pays_fields)};
 
 static const struct ddp_field link_fields[] = {
-    {L(GBps), DDP_FIELD_NUMBER, "GBps"},
-    {L(latency_ns), DDP_FIELD_TIME, "latency_us"},
-    {L(first), DDP_FIELD_TEXT, "first"},
-    {L(answer), DDP_FIELD_TEXT, "answer"},
+    {L(GBps), DDP_FIELD_NUMBER, "GBps"},         {L(latency_ns), DDP_FIELD_TIME, "latency_us"},
+    {L(first), DDP_FIELD_TEXT, "first"},         {L(answer), DDP_FIELD_TEXT, "answer"},
     {.kind = DDP_FIELD_LIST, .path = "methods"},
 };
 const struct ddp_fields ddp_pays_link_fields = {link_fields, DDP_COUNT_OF(link_fields)};

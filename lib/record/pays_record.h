@@ -1,5 +1,5 @@
 /* The answer of `ddpbench pays`: for each link and each method, the time of a training step. The
- * model is in bench/pays.h. The baseline is dense bf16. Missing figures are NaN. */
+ * model is in bench/pays_model.h. The baseline is dense bf16. Missing figures are NaN. */
 #ifndef DDP_RECORD_PAYS_RECORD_H
 #define DDP_RECORD_PAYS_RECORD_H
 
@@ -17,18 +17,18 @@ extern "C" {
 /* A method on a link. An interval of times follows from the 95 % interval of the measured exchange.
  */
 struct ddp_pays_method {
-    char method[32];          /* For example "topk:0.01". "none" is dense f32. */
-    double step_ns;           /* Time of a step. */
-    double step_ci95_ns[2];   /* Its interval. */
-    double arithmetic_ns;     /* Part of the step: encoding, summing and decoding. */
-    double link_ns;           /* Time in which the link transfers, also if the step hides it. */
-    double sent_bytes;        /* Bytes that a rank sends in a step. */
-    double speedup;           /* Step time with bf16 divided by step_ns. */
-    double speedup_ci95[2];   /* From the ends of the two intervals. */
-    double break_even_GBps;   /* Link speed below which a step takes less time than with bf16. */
-    double pays_below_GBps;   /* Link speed below which the method pays. */
+    char method[32];           /* For example "topk:0.01". "none" is dense f32. */
+    double step_ns;            /* Time of a step. */
+    double step_ci95_ns[2];    /* Its interval. */
+    double arithmetic_ns;      /* Part of the step: encoding, summing and decoding. */
+    double link_ns;            /* Time in which the link transfers, also if the step hides it. */
+    double sent_bytes;         /* Bytes that a rank sends in a step. */
+    double speedup;            /* Step time with bf16 divided by step_ns. */
+    double speedup_ci95[2];    /* From the ends of the two intervals. */
+    double break_even_GBps;    /* Link speed below which a step takes less time than with bf16. */
+    double pays_below_GBps;    /* Link speed below which the method pays. */
     double break_even_density; /* Density below which a step takes less time than with bf16. */
-    double accuracy_change;   /* Measured accuracy minus that of dense training. */
+    double accuracy_change;    /* Measured accuracy minus that of dense training. */
     /* The method sends less than bf16, and its interval is below those of all methods that do not.
      */
     bool pays;
@@ -55,7 +55,8 @@ struct ddp_fields;
 extern const struct ddp_fields ddp_pays_fields, ddp_pays_link_fields, ddp_pays_method_fields;
 
 /* Allocates the arrays, with all figures missing. Returns 0 or DDP_ENOMEM. */
-int ddp_pays_init(struct ddp_pays_record *p, int links, int methods, struct ddp_err *err) DDP_MUST_CHECK;
+int ddp_pays_init(struct ddp_pays_record *p, int links, int methods,
+                  struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_pays_release(struct ddp_pays_record *p);
 /* Returns the method with index `method` on the link with index `link`. */
 struct ddp_pays_method *ddp_pays_at(const struct ddp_pays_record *p, int link, int method);

@@ -387,7 +387,7 @@ struct ddp_record {
     int left_out_count;
     const struct ddp_verdict_record *verdict; /* Borrowed; NULL: none. */
     struct ddp_matrix matrix;                 /* ends is 0 if there is none. */
-    struct ddp_pays_record pays;                   /* link_count is 0 if there is none. */
+    struct ddp_pays_record pays;              /* link_count is 0 if there is none. */
 };
 
 /* Returns the name of the host of a world rank, or "" if it is unknown. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # `ddpbench pays`: its document, its sentences, the table, `show`, recorded gradients and refusals. tests/unit/test_pays.c
 # tests the model, and tests/e2e/pays_link.bats compares it with steps on limited links.
-# shellcheck disable=SC2154 # stderr is set by run --separate-stderr
+# shellcheck disable=SC2154,SC2054 # q8,topk:0.01: one word; stderr is set by run --separate-stderr
 bats_require_minimum_version 1.5.0
 
 setup() {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "bench/pays.h"
+#include "bench/pays_model.h"
 #include "coll/sparse/sparse_coll.h"
 
 enum { F32, BF16, Q8, TOPK, METHODS };
@@ -182,7 +182,8 @@ static void test_intervals(void **state)
 static void test_here(void **state)
 {
     (void)state;
-    points[TOPK].time_ns = (struct ddp_summary){.median = 1.2e6, .ci95_lo = 1.1e6, .ci95_hi = 1.3e6};
+    points[TOPK].time_ns =
+        (struct ddp_summary){.median = 1.2e6, .ci95_lo = 1.1e6, .ci95_hi = 1.3e6};
     struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){NAN, NAN}, false);
     assert_true(near(r.methods[TOPK].step_ns, 60e6 + 2.5 * 1.2e6));
     assert_true(r.methods[TOPK].speedup > 1 && !r.methods[TOPK].pays);

@@ -17,8 +17,8 @@
  * measured time.
  *
  * The interval of a step covers only the error of the measurement, not of the model. */
-#ifndef DDP_BENCH_PAYS_H
-#define DDP_BENCH_PAYS_H
+#ifndef DDP_BENCH_PAYS_MODEL_H
+#define DDP_BENCH_PAYS_MODEL_H
 
 #include "compress/compress.h"
 #include "record/pays_record.h"

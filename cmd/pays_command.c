@@ -1,5 +1,5 @@
 /* The command `pays`: whether compression pays for a model on a link. The job of the collectives
- * measures the methods, and bench/pays.h predicts the steps. */
+ * measures the methods, and bench/pays_model.h predicts the steps. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/npy.h"
-#include "bench/pays.h"
+#include "bench/pays_model.h"
 #include "cmd.h"
 #include "record/stored.h"
 #include "record/strategy_table.h"
@@ -97,8 +97,12 @@ struct unit {
 static const struct unit counts[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1e9}, {0}};
 static const struct unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {0}};
 /* In GB/s. */
-static const struct unit rates[] = {{"kbit/s", 1e-6 / 8}, {"mbit/s", 1e-3 / 8}, {"gbit/s", 1.0 / 8},
-                                    {"tbit/s", 1e3 / 8},  {"mb/s", 1e-3},       {"gb/s", 1},
+static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
+                                    {"mbit/s", 1e-3 / 8},
+                                    {"gbit/s", 1.0 / 8},
+                                    {"tbit/s", 1e3 / 8},
+                                    {"mb/s", 1e-3},
+                                    {"gb/s", 1},
                                     {0}};
 
 /* Reads a positive number with a unit, in upper or lower case. Returns false if the text is not
@@ -189,8 +193,7 @@ static int read_training(struct pays_values *v, struct ddp_err *err)
     }
     if (v->gradients)
         DDP_TRY(read_gradients(v, err));
-    else if (!parse(v->parameters_text, counts, &parameters) || parameters < 1 ||
-             parameters > 1e13)
+    else if (!parse(v->parameters_text, counts, &parameters) || parameters < 1 || parameters > 1e13)
         return ddp_fail(err, DDP_EUSAGE, "--params: '%s' is not a number such as 25M",
                         v->parameters_text);
     else
@@ -375,24 +378,23 @@ const struct ddp_cmd ddp_cmd_pays = {
     .show = show,
     .conclude = conclude,
     .job = &ddp_points_job,
-    .details =
-        "With --link, --ranks is the number of ranks of the training. Two ranks on this\n"
-        "machine exchange one bucket in shared memory with each method. The time of a\n"
-        "step is then predicted: the compute time, plus the measured time of encoding,\n"
-        "summing and decoding, plus the time of the link. The link takes a latency per\n"
-        "communication step of the algorithm, and the bytes that a rank sends divided by\n"
-        "the speed. Give the speed that your link reaches: the headers of TCP take about\n"
-        "5 %. By default nothing overlaps. With --overlap, the time of the link counts\n"
-        "only as far as it exceeds two thirds of the compute time.\n"
-        "\n"
-        "Without --link, the ranks of this run exchange the bucket, also under mpiexec or\n"
-        "with --hosts, and the step takes the compute time plus the measured time.\n"
-        "\n"
-        "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
-        "if the interval of its step time is below the intervals of bf16, fp16 and dense\n"
-        "f32. The interval contains the error of the measurement, but not that of the\n"
-        "model. `below` is the speed below which a method pays, and `break-even density`\n"
-        "the density below which a step takes less time than with bf16 on this link.\n",
+    .details = "With --link, --ranks is the number of ranks of the training. Two ranks on this\n"
+               "machine exchange one bucket in shared memory with each method. The time of a\n"
+               "step is then predicted: the compute time, plus the measured time of encoding,\n"
+               "summing and decoding, plus the time of the link. The link takes a latency per\n"
+               "communication step of the algorithm, and the bytes that a rank sends divided by\n"
+               "the speed. Give the speed that your link reaches: the headers of TCP take about\n"
+               "5 %. By default nothing overlaps. With --overlap, the time of the link counts\n"
+               "only as far as it exceeds two thirds of the compute time.\n"
+               "\n"
+               "Without --link, the ranks of this run exchange the bucket, also under mpiexec or\n"
+               "with --hosts, and the step takes the compute time plus the measured time.\n"
+               "\n"
+               "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
+               "if the interval of its step time is below the intervals of bf16, fp16 and dense\n"
+               "f32. The interval contains the error of the measurement, but not that of the\n"
+               "model. `below` is the speed below which a method pays, and `break-even density`\n"
+               "the density below which a step takes less time than with bf16 on this link.\n",
     .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
                 "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
                 "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",

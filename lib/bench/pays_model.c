@@ -1,4 +1,4 @@
-#include "bench/pays.h"
+#include "bench/pays_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ struct route {
 struct method {
     const struct ddp_compress_spec *spec;
     const struct ddp_point *point;
-    double between_ns; /* measured time between encoding and decoding */
-    double scale;      /* changes of all measured times except that of encoding */
+    double between_ns;  /* measured time between encoding and decoding */
+    double scale;       /* changes of all measured times except that of encoding */
     double least_bytes; /* least sent_bytes of a route */
     int routes;
     struct route route[ROUTES_MAX];
@@ -229,8 +229,8 @@ static double highest_speed(const struct model *x, const struct ddp_pays_speed *
         struct step steps[DDP_PAYS_MAX];
         const double at = n == 0 ? high : (low + high) / 2;
         all_steps(x, link, exp(at), steps);
-        const bool wins = sure ? pays(x, steps, i)
-                               : steps[i].ns[MEDIAN] < steps[x->baseline].ns[MEDIAN];
+        const bool wins =
+            sure ? pays(x, steps, i) : steps[i].ns[MEDIAN] < steps[x->baseline].ns[MEDIAN];
         if (wins && n == 0)
             return INFINITY;
         if (wins)
@@ -318,8 +318,8 @@ static void begin_answer(const struct ddp_pays_question *q, const struct ddp_pay
                          char *out, size_t bytes)
 {
     if (isnan(link->GBps))
-        snprintf(out, bytes, "Between these ranks%s ", q->shared_memory ? ", which share memory,"
-                                                                        : "");
+        snprintf(out, bytes, "Between these ranks%s ",
+                 q->shared_memory ? ", which share memory," : "");
     else
         snprintf(out, bytes, "On %.3g Gbit/s, %.3g us, ", link->GBps * 8, link->latency_ns / 1e3);
 }
@@ -339,8 +339,8 @@ static void answer_no(const struct model *x, const struct ddp_pays_speed *link,
     if (!(below > 0 && isfinite(below)))
         return;
     all_steps(x, link, below / 2, steps);
-    ddp_text_append(out, bytes, "; below %.2g Gbit/s %s pays: on half that speed it is ",
-                    below * 8, x->method[best].spec->text);
+    ddp_text_append(out, bytes, "; below %.2g Gbit/s %s pays: on half that speed it is ", below * 8,
+                    x->method[best].spec->text);
     add_speedup(x, steps, best, out, bytes);
     add_accuracy(x, best, out, bytes);
 }
@@ -393,7 +393,8 @@ static int prepare(struct model *x, struct ddp_err *err)
     return ddp_fail(err, DDP_EUNAVAIL, "the baseline " DDP_PAYS_BASELINE " was not measured");
 }
 
-int ddp_pays_answer(const struct ddp_pays_question *q, struct ddp_pays_record *out, struct ddp_err *err)
+int ddp_pays_answer(const struct ddp_pays_question *q, struct ddp_pays_record *out,
+                    struct ddp_err *err)
 {
     struct model *x;
     DDP_TRY(DDP_NEW(&x, 1, err));
@@ -415,8 +416,7 @@ int ddp_pays_answer(const struct ddp_pays_question *q, struct ddp_pays_record *o
         out->parameters = q->parameters;
         out->step_ns = q->step_ns;
         out->ranks = q->ranks;
-        out->bucket_bytes =
-            (int64_t)(x->method[x->baseline].point->spec.count * sizeof(float));
+        out->bucket_bytes = (int64_t)(x->method[x->baseline].point->spec.count * sizeof(float));
         out->overlap = q->overlap;
     }
     free(x);
