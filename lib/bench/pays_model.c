@@ -97,7 +97,8 @@ static struct ddp_coll_cost two_phase_cost(const struct ddp_compress_spec *spec,
 {
     const struct ddp_quant quant = ddp_compress_quant(spec);
     const size_t blocks = ddp_quant_blocks(quant, n), parts = (size_t)ranks;
-    const double chunk = (double)((blocks + parts - 1) / parts * ddp_quant_block_bytes(quant));
+    const size_t chunk_blocks = (blocks + parts - 1) / parts;
+    const double chunk = (double)(chunk_blocks * ddp_quant_block_bytes(quant));
     return (struct ddp_coll_cost){.steps = 2.0 * (ranks - 1),
                                   .sent_bytes = 2.0 * (ranks - 1) * chunk};
 }

@@ -22,10 +22,11 @@ teardown() {
 # predicts RATE SPEED BURST MODEL BATCH STEPS: every method's step is predicted within 15 % (or 0.5 ms), and the
 # method that is fastest by more than 10 % is named. The step time without the exchange is that with an exchange
 # of a thousandth of the parameters, because it contains the waits of the ranks for each other. While the ranks
-# compute, a link saves up BURST, which it then passes at once. The fastest epoch counts, because other programs
-# may run. Tries three times.
+# compute, a link saves up BURST, which it then passes at once. The fastest epoch of at most three tries counts,
+# because other programs may run.
 predicts() {
     local try
+    rm -f try*.json
     for try in 1 2 3; do
         predicts_once "$@" && return
     done
@@ -37,16 +38,17 @@ predicts_once() {
     links "$1" "$3"
     for sync in partial:1000 bf16 q8 topk:0.01; do
         mpi openmpi 2 "$ddpbench" train --model "$model" --dataset synthetic --images "$images" --epochs 4 \
-            --batch "$batch" --sync $sync --json "$sync.json" -q >/dev/null
+            --batch "$batch" --sync $sync --json "try$try-$sync.json" -q >/dev/null
     done
-    "$ddpbench" pays --params "$(json bf16.json 't[0]["parameters"]')" --step-time 1ms --ranks 2 \
+    "$ddpbench" pays --params "$(json "try$try-bf16.json" 't[0]["parameters"]')" --step-time 1ms --ranks 2 \
         --link "$speed,20us" --compress q8,topk:0.01 -q --json pays.json >/dev/null
     "$PYTHON" - "$1 $model" "${3%kb}" <<'PY' >&3
-import json, sys
+import glob, json, sys
 link = json.load(open("pays.json"))["pays"]["links"][0]
 
 def step(sync):
-    return min(e["seconds"] / e["steps"] * 1e3 for e in json.load(open(sync + ".json"))["train"][0]["epochs"])
+    runs = [json.load(open(file))["train"][0] for file in glob.glob(f"try*-{sync}.json")]
+    return min(e["seconds"] / e["steps"] * 1e3 for run in runs for e in run["epochs"])
 
 base, measured, bad = step("partial:1000"), {}, []
 for m in link["methods"][1:]:
@@ -72,5 +74,5 @@ PY
 @test "predicted steps are within 15 % of measured steps at 1 Gbit/s" {
     hosts_up 2
     predicts 1gbit 1Gbit/s 128kb singa-cnn 16 50
-    predicts 1gbit 1Gbit/s 128kb resnet9 2 6
+    predicts 1gbit 1Gbit/s 128kb resnet9 2 20
 }
