@@ -51,8 +51,8 @@ const struct ddp_opt ddp_help_rows[] = {
 
 const struct ddp_opt ddp_feedback_rows[] = {
     DDP_OPT(ENUM, "feedback", 0, 0, "WHEN", "auto",
-            "error feedback: add the values that were not sent to the next gradient; auto: on for "
-            "the sparse methods",
+            "error feedback: keep the values that were not sent, and add them to the next "
+            "gradient; auto: on for the sparse methods",
             .choices = feedback_names),
     DDP_OPT_END,
 };
@@ -76,8 +76,8 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(STRING, "hostfile", 0, AT(hostfile), "FILE", NULL,
             "like --hosts, with the hosts in a file: HOST[:N] or HOST slots=N in each line"),
     DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
-            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
-            "or pack them onto the first hosts",
+            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn "
+            "(spread), or the lowest ranks (pack)",
             .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
             "auto, self, shm, mpi, ucx, nccl: how ranks reach each other; see `ddpbench list`",

@@ -144,11 +144,12 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* `comm` is the world or a group of the world. If the backend has the function `look`, waits on the
- * host's communicator also watch `comm` from now on. If the world has one host, `comm` gets the shm
+/* `comm` is the world or a group of the world. If the backend has the function `look`, a rank that
+ * waits on the host's communicator calls `look` for `comm` from now on, and so notices that a rank
+ * of another host is lost. If the world has one host that shares memory, `comm` gets the shm
  * context of the host's communicator. If the world has several hosts, a rank's number in the
- * segment differs from its number in the world. Therefore even a group whose ranks are all on one
- * host gets no shm context. */
+ * segment may differ from its number in the world. Therefore even a group whose ranks are all on
+ * one host gets no shm context. */
 static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     struct ddp_comm *local = comm->hosts->local;
