@@ -111,10 +111,10 @@ static bool parse(const char *text, const struct unit *units, double *out)
 {
     char *end, name[16] = "";
     const double number = strtod(text, &end);
-    for (size_t i = 0; end[i] != '\0' && i < sizeof name - 1; i++)
-        name[i] = (char)tolower((unsigned char)end[i]);
     if (end == text || !isdigit((unsigned char)text[0]) || strlen(end) >= sizeof name)
         return false;
+    for (size_t i = 0; i < sizeof name - 1 && end[i] != '\0'; i++)
+        name[i] = (char)tolower((unsigned char)end[i]);
     for (const struct unit *u = units; u->name != NULL; u++) {
         *out = number * u->factor;
         if (strcmp(name, u->name) == 0)
@@ -123,7 +123,7 @@ static bool parse(const char *text, const struct unit *units, double *out)
     return false;
 }
 
-/* Adds a link. Its latency is that of the first link, if there is one. */
+/* Adds a link with the default latency. */
 static int add_speed(struct pays_values *v, double GBps, struct ddp_err *err)
 {
     if (v->speed_count == DDP_PAYS_MAX)

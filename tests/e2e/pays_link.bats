@@ -67,8 +67,8 @@ PY
 
 @test "predicted steps are within 15 % of measured steps at 0.1 Gbit/s" {
     hosts_up 2
-    predicts 100mbit 0.1Gbit/s 16kb singa-cnn 16 20
-    predicts 100mbit 0.1Gbit/s 16kb resnet9 2 2
+    predicts 100mbit 0.1Gbit/s 5kb singa-cnn 16 20
+    predicts 100mbit 0.1Gbit/s 5kb resnet9 2 8
 }
 
 @test "predicted steps are within 15 % of measured steps at 1 Gbit/s" {
