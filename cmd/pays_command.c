@@ -256,6 +256,7 @@ static int set_points(struct pays_values *v, struct ddp_err *err)
     o->precision = 0.02;
     o->block = 1;
     o->check = DDP_CHECK_ONCE;
+    o->no_baselines = true;
     o->seed = v->c.world.seed;
     o->step_factor = 2;
     DDP_TRY(ddp_plan_parse_groups("1", o, err));

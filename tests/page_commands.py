@@ -74,6 +74,9 @@ def shorten(text):
     if command == "kernels":
         words = [re.sub(r"^[0-9]+[MG]$", "64K", word) for word in words]
         more = ["--benchmark_min_time=0.001"]
+    if command == "pays":
+        words = [re.sub(r"^[0-9]+M$", "64K", word) for word in words]
+        more = ["--max-time", "0.02"]
     if command == "sweep":
         more = ["--dry-run"]
     if command == "gate":

@@ -95,7 +95,7 @@ count() {
 @test "a compressor is parsed once, and is one file and one line for allreduce and train" {
     mapfile -t others < <(find lib cmd -name '*.[ch]' ! -path 'lib/compress/*')
     [ "$(count 'ddp_compress_parse\(' "${others[@]}")" -eq 1 ]
-    [ "$(count 'ddp_compress_parse_list\(' "${others[@]}")" -eq 1 ]
+    [ "$(count 'ddp_compress_parse_list\(' "${others[@]}")" -eq 2 ] # --compress of allreduce and of pays
     [ "$(count '^enum ddp_feedback ' "${others[@]}" lib/compress/*.h)" -eq 1 ]
     [ "$(count "strchr\(\w+, ':'\)" lib/compress/*.c lib/exchange/*.c lib/train/*.c)" -eq 1 ]
     while IFS= read -r name; do
@@ -133,8 +133,8 @@ count() {
     [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 3 ]
     none 'ddp_cmd_train|ddp_cmd_launch_groups|DDP_CMD_(NEEDS_WORLD|COLLECTIVE)\b|ddp_(train|collective)_values' \
         lib/run/sweep*.[ch] lib/run/world*.[ch] lib/run/collector.c cmd/main.c cmd/cmd.h
-    # `struct ddp_cmd` has run, check, show, and is_foreign of kernels.
-    [ "$(sed -n '/^struct ddp_cmd {/,/^};/p' lib/run/command.h | grep -c '(\*\w*)(')" = 4 ]
+    # `struct ddp_cmd` has run, check, show, is_foreign of kernels, and conclude of pays.
+    [ "$(sed -n '/^struct ddp_cmd {/,/^};/p' lib/run/command.h | grep -c '(\*\w*)(')" = 5 ]
 }
 
 @test "a plan is made once, before ranks start" {

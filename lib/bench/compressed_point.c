@@ -757,7 +757,8 @@ int ddp_compressed_bench_point(struct ddp_compressed_bench *b, const struct ddp_
     DDP_TRY(open_parts(&m, err));
     int rc = measure(&m, out, err);
     close_parts(&m);
-    if (rc == 0 && b->setup.group->size > 1 && spec->count > 0 && !out->correctness_only)
+    if (rc == 0 && b->setup.group->size > 1 && spec->count > 0 && !out->correctness_only &&
+        !b->setup.options->no_baselines)
         rc = compare(b, out, err);
     return rc;
 }

@@ -81,7 +81,8 @@ struct ddp_bench_options {
     struct ddp_int_list partial;
     struct ddp_string_list gradient; /* source of the gradients (bench/gradient.h) */
     struct ddp_split split;          /* --split of collectives that have it */
-    bool break_even; /* measure the break-even density, which takes the time of several points */
+    bool no_baselines; /* do not measure dense exchanges beside each compressed exchange */
+    bool break_even;   /* measure the break-even density, which takes the time of several points */
 };
 
 /* Order in which points are measured. The default is a random order, which depends on the seed, so
