@@ -28,9 +28,9 @@ static const char *name_of(const struct ddp_pays_method *m)
 static const struct {
     const char *title, *unit;
     int width;
-} columns[] = {{"#method", "#", -16},   {"step", "(ms)", 7},  {"interval", "(ms)", 12},
-               {"times", "bf16", 5},    {"sent", "(MB)", 8},  {"below", "Gbit/s", 6},
-               {"break-e", "dens.", 7}, {"accu-", "racy", 7}, {"pays", "", 4}};
+} columns[] = {{"#method", "#", -15},   {"step", "(ms)", 7},       {"interval", "(ms)", 12},
+               {"times", "bf16", 5},    {"sent", "(MB)", 8},       {"Gbit/s", "below", 6},
+               {"density", "below", 7}, {"accuracy", "change", 8}, {"pays", "?", 4}};
 
 /* Adds a number, or '-' if it is not finite. */
 static void add_number(int column, double value, struct ddp_strbuf *out)
