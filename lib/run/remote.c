@@ -221,6 +221,11 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
     h->input[i] = -1;
     if (exit_code == 0)
         return;
+    if (exit_code == -DDP_EREGRESSION || exit_code == -DDP_EINCONCLUSIVE) {
+        /* The command has succeeded, and has printed its verdict. */
+        ddp_remote_add_code(&h->code, -exit_code);
+        return;
+    }
     if (exit_code == SSH_FAILED) {
         /* If ranks of other hosts have already failed, the host was lost during the run. The code
          * then stays that of the ranks. */
@@ -310,6 +315,8 @@ static int run(struct head *h, struct ddp_err *err)
         return rc;
     if (h->signal != 0)
         return ddp_child_signal(&(struct ddp_child_end){.signal = h->signal}, err);
+    if (first.code == 0) /* success, or a verdict */
+        return h->code;
     if (h->code != 0 && first.code != h->code)
         ddp_fail(err, h->code, "%s; another host ended with exit code %d", first.text,
                  ddp_exit_code(h->code));

@@ -8,8 +8,9 @@
 #include "stats/noninferior.h"
 #include "stats/summary.h"
 
-/* Up to this number of units, the search tries all pairs of effects. */
-#define PAIRS_UNITS 8
+/* With at most this many choices, the search computes the cost of each choice exactly, and can try
+ * all pairs of them. 8 units with values in both directions have 108 choices. */
+#define CHOICES_FEW 128
 /* The standard deviation of a median of n normal values is about MEDIAN_SD / sqrt(n) times that of
  * a value. */
 #define MEDIAN_SD 1.2533
@@ -31,7 +32,7 @@ struct search {
     const struct ddp_peer_rule *rule;
     double *y;         /* [count] medians over the passes */
     double *scratch;   /* [count * passes] */
-    double *by_pass; /* [passes] an effect in each pass */
+    double *by_pass;   /* [passes] an effect in each pass */
     double *fit;       /* [count] the largest effect on each value */
     size_t *reverse;   /* [count] index of the value in the other direction; count: there is none */
     size_t choices;    /* number of places that the search can choose from */
@@ -136,7 +137,8 @@ static double fit(struct search *s)
     return cost;
 }
 
-/* Sets *out to the i-th place that the search can choose from. Returns false past the last. */
+/* Sets *out to the i-th place that the search can choose from. Its kind is DDP_PEER_PLACES if index
+ * i is not used. Returns false past the last index. */
 static bool nth_place(const struct search *s, size_t i, struct place *out)
 {
     const bool directed = s->rule->directed;
@@ -221,7 +223,7 @@ static double add_best(struct search *s)
         double cost;
         if (place.kind == DDP_PEER_PLACES || is_between_found(s, &place))
             continue;
-        if (s->units <= PAIRS_UNITS || place.kind == DDP_PEER_ALL) {
+        if (s->choices <= CHOICES_FEW || place.kind == DDP_PEER_ALL) {
             s->place[s->places++] = place;
             cost = fit(s);
             s->places--;
@@ -298,7 +300,7 @@ static bool is_level_high(const struct search *s)
 static void explain(struct search *s)
 {
     const double cost = grow(s, fit(s));
-    if (s->units > PAIRS_UNITS || !is_level_high(s))
+    if (s->choices > CHOICES_FEW || !is_level_high(s))
         return;
     const struct search found = *s;
     const double pair = best_pair(s);
@@ -383,6 +385,19 @@ static double detectable(const struct search *s, double scatter, double in)
     return s->rule->least + (quantile(s) + POWER_Z) * error_of(s, scatter, in, out);
 }
 
+/* Returns the largest other effect that covers all values of effect p. */
+static double effect_around(const struct search *s, int p)
+{
+    double most = 0;
+    for (int q = 0; q < s->places; q++) {
+        bool around = q != p;
+        for (size_t i = 0; i < s->count && around; i++)
+            around = !covers(s, &s->place[p], i) || covers(s, &s->place[q], i);
+        most = around ? fmax(most, s->effect[q]) : most;
+    }
+    return most;
+}
+
 static void conclude(struct search *s, struct ddp_peers *out)
 {
     const double one_pass = pass_scatter(s);
@@ -393,7 +408,7 @@ static void conclude(struct search *s, struct ddp_peers *out)
     for (int p = 0; p < s->places; p++) {
         struct ddp_peer_finding *f = &out->finding[out->count];
         bound(s, p, out->scatter, f);
-        out->count += f->lower > s->rule->least;
+        out->count += f->lower > s->rule->least + effect_around(s, p);
     }
     double least = INFINITY;
     for (int u = 0; u < s->units; u++) {

@@ -170,6 +170,21 @@ static void test_two_faults(void **state)
         }
 }
 
+/* A link of a slow unit that is a little slower is no finding of its own. */
+static void test_inside(void **state)
+{
+    (void)state;
+    struct cluster c = {.units = 4, .noise = 0.005};
+    struct ddp_peers p;
+    c.send[3] = c.receive[3] = 2.7;
+    c.link[1][3] = c.link[3][1] = 2.8;
+    search(&c, &usual, &p);
+    assert_true(p.count == 1 && found(&p, DDP_PEER_UNIT, 3, -1, 2.7));
+    c.link[1][3] = c.link[3][1] = 4;
+    search(&c, &usual, &p);
+    assert_true(p.count == 2 && found(&p, DDP_PEER_LINK, 1, 3, 4));
+}
+
 /* Two units have no third one to compare with. Only a difference between the directions shows. */
 static void test_two_units(void **state)
 {
@@ -252,7 +267,8 @@ int main(void)
         cmocka_unit_test(test_healthy),       cmocka_unit_test(test_one_fault),
         cmocka_unit_test(test_one_direction), cmocka_unit_test(test_two_faults),
         cmocka_unit_test(test_two_units),     cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_ranks),         cmocka_unit_test(test_detectable),
+        cmocka_unit_test(test_inside),        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_detectable),
     };
     ddp_rng_init(&rng, 1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
