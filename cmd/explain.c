@@ -476,7 +476,7 @@ static void explain_health(FILE *out)
     print_wrapped(
         "No limit is chosen by hand. The interval follows from the scatter over the passes and "
         "between the peers, with Bonferroni's correction for all places and figures, so that at "
-        "most 1 % of healthy runs are DEGRADED. For each figure the output says which slow-down "
+        "most 1 % of healthy runs are DEGRADED if the scatter is normal. For each figure the output says which slow-down "
         "would have been found with a probability of 90 %. HEALTHY needs a bandwidth and a "
         "computation for which this is at most --must-find (100 %: a factor of 2). Otherwise the "
         "verdict is CANNOT TELL.",

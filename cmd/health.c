@@ -58,20 +58,19 @@ const struct ddp_cmd ddp_cmd_health = {
     .help_offset = AT(world.help),
     .check = check,
     .job = &ddp_health_job,
-    .details =
-        "Measures every pair of hosts (of ranks, if there is one host) in several passes:\n"
-        "the bandwidth of each direction, the latency, and the TCP segments that were sent\n"
-        "again. Each rank also times a fixed computation and a memory copy. Every figure is\n"
-        "compared with its peers in the job, then with --reference, then with the speed of\n"
-        "the network interfaces. The facts about the hosts are compared, too.\n"
-        "  HEALTHY (0)        there is no finding, and a host that is slower by --must-find\n"
-        "                     would have been found\n"
-        "  DEGRADED (10)      a finding names a host, a link or a rank, with the factor,\n"
-        "                     its interval and the next step\n"
-        "  CANNOT TELL (12)   the measurements scatter too much, or there is nothing to\n"
-        "                     compare with\n"
-        "The limits follow from the measured scatter. At most 1 % of healthy runs are\n"
-        "DEGRADED. `ddpbench explain health` has the details.\n",
+    .details = "Measures every pair of hosts (of ranks, if there is one host) several times:\n"
+               "the bandwidth of each direction, the latency, and the TCP segments that were\n"
+               "sent again. Each rank also times a fixed computation and a memory copy. Every\n"
+               "figure is compared with its peers in the job, then with --reference, then with\n"
+               "the speed of the network interfaces. The facts about the hosts are compared.\n"
+               "  HEALTHY (0)        there is no finding, and a host that is slower by\n"
+               "                     --must-find would have been found\n"
+               "  DEGRADED (10)      a finding names a host, a link or a rank, with the factor,\n"
+               "                     its interval and the next step\n"
+               "  CANNOT TELL (12)   the measurements scatter too much, or there is nothing to\n"
+               "                     compare with\n"
+               "The limits follow from the measured scatter. If it is normal, at most 1 % of\n"
+               "healthy runs are DEGRADED. `ddpbench explain health` has the details.\n",
     .examples = "  ddpbench health --hosts a,b,c,d\n"
                 "  mpiexec -n 8 ddpbench health --reference healthy.json --json today.json\n",
 };

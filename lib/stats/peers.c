@@ -353,10 +353,12 @@ static double error_of(const struct search *s, double scatter, double in, double
 }
 
 /* Fills in the interval of effect p. It contains the effects of most passes, so that a disturbance
- * of half of the passes is no finding. */
+ * of half of the passes is no finding. The interval of a single value contains those of all passes,
+ * because there may be thousands of values. */
 static void bound(struct search *s, int p, double scatter, struct ddp_peer_finding *out)
 {
-    const size_t n = (size_t)s->passes, outliers = n / 5;
+    const size_t n = (size_t)s->passes;
+    const size_t outliers = s->place[p].kind == DDP_PEER_VALUE ? 0 : n / 5;
     double in = 0, outside = 0;
     int one;
     for (size_t i = 0; i < s->count; i++) {
