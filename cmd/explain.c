@@ -476,7 +476,8 @@ static void explain_health(FILE *out)
     print_wrapped(
         "No limit is chosen by hand. The interval follows from the scatter over the passes and "
         "between the peers, with Bonferroni's correction for all places and figures, so that at "
-        "most 1 % of healthy runs are DEGRADED if the scatter is normal. For each figure the output says which slow-down "
+        "most 1 % of healthy runs are DEGRADED if the scatter is normal. For each figure the "
+        "output says which slow-down "
         "would have been found with a probability of 90 %. HEALTHY needs a bandwidth and a "
         "computation for which this is at most --must-find (100 %: a factor of 2). Otherwise the "
         "verdict is CANNOT TELL.",
@@ -489,7 +490,8 @@ static void explain_health(FILE *out)
         "directions, and the finding then names the direction and not a host, unless one of the "
         "two interfaces is slower. With --reference they are judged like several hosts. The speed "
         "between ranks of one host "
-        "depends on their cores, so on one host only computation and memory copy have peers.",
+        "depends on their cores, so on one host only computation and memory copy have peers. Latency is judged only "
+        "between ranks that had at least 90 % of a core for their computation.",
         0, out);
 }
 

@@ -15,9 +15,14 @@
 #define RESENT_MESSAGES 12
 #define SEGMENT_BYTES   1448
 
+/* A rank that had a smaller part of a core than this waits for the scheduler, so its latencies are
+ * not those of the network. */
+#define CORE_PERCENT 90
+
 /* The values of a figure during its search. */
 struct values {
     const struct ddp_health_input *in;
+    const struct ddp_health_rank *median; /* [in->ranks] */
     enum ddp_health_figure figure;
     size_t count;
     int units;
@@ -78,10 +83,18 @@ static double of_rank(enum ddp_health_figure figure, const struct ddp_health_ran
     return figure == DDP_HEALTH_COMPUTE ? rank->compute_ms : rank->copy_GBps;
 }
 
+/* Returns whether an end had a core of its own. */
+static bool has_core(const struct values *v, int end)
+{
+    return v->median[v->in->pass[0].rank[end]].core_percent >= CORE_PERCENT;
+}
+
 /* Adds a value if all its passes are known. a, b: ends, or a rank and -1. */
 static void add_value(struct values *v, int a, int b)
 {
     const struct ddp_health_input *in = v->in;
+    if (v->figure == DDP_HEALTH_LATENCY && !(has_core(v, a) && has_core(v, b)))
+        return;
     double *pass = v->pass + v->count * (size_t)in->passes;
     for (int k = 0; k < in->passes; k++) {
         const double value = b < 0 ? of_rank(v->figure, &in->rank[k * in->ranks + a])
@@ -463,7 +476,8 @@ int ddp_health_judge(const struct ddp_health_input *in, struct ddp_health *h, st
     h->finding_count = 0;
     DDP_TRY(median_ranks(in, h, err));
     for (int f = 0; f < DDP_HEALTH_FIGURES; f++) {
-        struct values v = {.in = in, .figure = (enum ddp_health_figure)f};
+        struct values v = {
+            .in = in, .median = h->rank, .figure = (enum ddp_health_figure)f};
         h->power[f] = (struct ddp_health_power){v.figure, NAN, NAN, NAN};
         int rc = collect(&v, err);
         if (rc == 0)

@@ -34,6 +34,7 @@ struct ddp_health_input {
 /* Judges the figures. The caller has set level, min_effect, min_latency_us and must_find of *h. The
  * function sets the other members except `reference`. Each figure gets a fifth of the level.
  *
+ * Latencies are judged only between ranks that had a core of their own (core_percent).
  * Pairs of ranks of one host are compared only with the reference, because their speed depends on
  * the cores.
  *

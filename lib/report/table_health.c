@@ -40,6 +40,9 @@ static void add_power(const struct ddp_health_power *p, int width, struct ddp_st
     const bool percent = p->figure == DDP_HEALTH_RESENT;
     const char *small = p->figure > DDP_HEALTH_RESENT ? "rank" : "link";
     char text[240] = "", name[32];
+    if (isnan(p->scatter) && p->figure == DDP_HEALTH_LATENCY)
+        add_line(DDP_DIM, width, "",
+                 "latency: not judged, because the ranks had no core of their own", out);
     if (isnan(p->scatter))
         return;
     if (!percent)

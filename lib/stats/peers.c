@@ -353,12 +353,11 @@ static double error_of(const struct search *s, double scatter, double in, double
 }
 
 /* Fills in the interval of effect p. It contains the effects of most passes, so that a disturbance
- * of half of the passes is no finding. The interval of a single value contains those of all passes,
- * because there may be thousands of values. */
+ * of half of the passes is no finding. If the place has one or two values, it contains those of all
+ * passes, because there may be thousands of such places. */
 static void bound(struct search *s, int p, double scatter, struct ddp_peer_finding *out)
 {
     const size_t n = (size_t)s->passes;
-    const size_t outliers = s->place[p].kind == DDP_PEER_VALUE ? 0 : n / 5;
     double in = 0, outside = 0;
     int one;
     for (size_t i = 0; i < s->count; i++) {
@@ -368,6 +367,7 @@ static void bound(struct search *s, int p, double scatter, struct ddp_peer_findi
     for (int k = 0; k < s->passes; k++)
         s->by_pass[k] = effect_of(s, p, k, level_of(s, k));
     ddp_sort_doubles(s->by_pass, n);
+    const size_t outliers = in > 2 ? n / 5 : 0;
     const double half = quantile(s) * error_of(s, scatter, in, outside);
     *out = (struct ddp_peer_finding){
         .place = s->place[p].kind,

@@ -13,11 +13,11 @@
  *
  * The scatter of a value is the larger one of (1) its scatter over the passes and (2) the scatter
  * of all values about the explanation. The interval of an effect follows from the scatter, and also
- * contains the effects of all passes (for more than one value: except a fifth at each end). An effect is a finding if
- * the lower end of its interval is above the smallest effect that counts, and by as much above an
- * effect of a place that contains this one. Bonferroni's correction for all effects that the search
- * can choose from keeps the probability of a false finding at the level of the rule if the scatter
- * is normal. tests/unit/test_peers.c measures it, also with outliers. */
+ * contains the effects of all passes (for more than two values: except a fifth at each end). An
+ * effect is a finding if the lower end of its interval is above the smallest effect that counts,
+ * and by as much above an effect of a place that contains this one. Bonferroni's correction for all
+ * effects that the search can choose from keeps the probability of a false finding at the level of
+ * the rule if the scatter is normal. tests/unit/test_peers.c measures it, also with outliers. */
 #ifndef DDP_STATS_PEERS_H
 #define DDP_STATS_PEERS_H
 

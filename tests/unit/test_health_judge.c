@@ -224,6 +224,18 @@ static void test_two_faults(void **state)
     assert_true(h.finding_count == 1 && h.finding[0].resent > 1.5 && h.finding[0].resent < 2.5);
 }
 
+/* The latency of a rank that waits for the scheduler is not judged. */
+static void test_no_core(void **state)
+{
+    (void)state;
+    struct ddp_health h;
+    struct job j = healthy(4);
+    j.extra_us[1] = 2000;
+    j.compute[2] = j.compute[3] = 2; /* the ranks of host 1 have half of a core */
+    judge(&j, &h);
+    assert_true(h.finding_count == 1 && is(&h, 0, DDP_HEALTH_COMPUTE, DDP_PEER_UNIT, 2, -1, 2));
+}
+
 static void test_small_effects(void **state)
 {
     (void)state;
@@ -395,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_healthy),    cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_two_faults), cmocka_unit_test(test_small_effects),
         cmocka_unit_test(test_two_hosts),  cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_one_host),   cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_no_core),       cmocka_unit_test(test_one_host),   cmocka_unit_test(test_sentence),
     };
     ddp_rng_init(&rng, 1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
