@@ -1,5 +1,5 @@
-/* `ddpbench list` prints backends, algorithms, models and the like. For the kinds that may be
- * unusable on a machine, it also says whether an entry is usable here. */
+/* `ddpbench list` prints backends, algorithms, models and the like. It also says whether an entry
+ * is usable here. Entries of kinds that every machine can use count as usable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,9 +177,8 @@ static void list_faults(struct listing *l)
     for (int i = 0; DDP_FAULTS && i < DDP_AT_COUNT; i++) {
         const struct ddp_fault_row *row = &ddp_fault_rows()[i];
         char summary[160];
-        snprintf(summary, sizeof summary, "%s; action errno (ends with exit code %d)%s%s",
-                 row->help, ddp_exit_code(row->code),
-                 row->data ? "; action flip (changes data)" : "",
+        snprintf(summary, sizeof summary, "%s; actions: errno (the run ends with exit code %d)%s%s",
+                 row->help, ddp_exit_code(row->code), row->data ? ", flip (changes data)" : "",
                  row->collector ? "; occurs in the collector" : "");
         entry(l, row->name, "", summary);
     }
@@ -261,8 +260,8 @@ const struct ddp_cmd ddp_cmd_list = {
     .operands = "[KIND...]",
     .details = "Kinds: backend, algorithm, sparse, compressor, device, simd, reporter, dataset,\n"
                "model, sync, helper (default: all). `here` is no, with a reason, for a backend,\n"
-               "device, simd, dataset or helper that cannot be used here. Other kinds are not\n"
-               "checked.\n",
+               "device, simd, dataset or helper that cannot be used here. Other kinds can be\n"
+               "used on every machine.\n",
     .examples = "  ddpbench list algorithms\n",
     .rows = ddp_plain_json_rows,
     .values_bytes = sizeof(struct ddp_plain_values),

@@ -163,9 +163,9 @@ const struct ddp_cmd ddp_cmd_matrix = {
                "measured in this order: the latency (half the round trip of 8 bytes), one\n"
                "direction, the other direction, and both directions at the same time. Each time,\n"
                "4 messages are sent, and the receiver answers when the last one has arrived. The\n"
-               "time from the first message to the answer, minus the latency of the answer, gives\n"
-               "the bandwidth, which is the median over all times. After the timed messages, one\n"
-               "more message of each direction is verified.\n"
+               "time from the first message to the answer, minus the latency of the answer,\n"
+               "gives the bandwidth, which is the median over all times. After the timed\n"
+               "messages, one more message of each direction is verified.\n"
                "\n"
                "On a terminal, directions below 80 % of the median are yellow, and those below\n"
                "50 % are red.\n",

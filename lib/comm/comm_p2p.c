@@ -120,7 +120,7 @@ int ddp_comm_wait(struct ddp_comm *comm, struct ddp_request *req, int n, struct 
             recorded = enter_flight(comm, &req[first], &seq);
         switch (ddp_waiter_step(&waiter)) {
         case DDP_WAIT_ON:
-        case DDP_WAIT_ABORTED: /* test_all then fails, and the backend drops the requests */
+        case DDP_WAIT_ABORTED: /* then test_all fails, after the backend has dropped the requests */
             rc = test_all(comm, req, n, &first, err);
             break;
         case DDP_WAIT_EXPIRED:

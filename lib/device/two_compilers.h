@@ -56,8 +56,9 @@ DDP_BOTH float ddp_f16_widen(uint16_t h)
 }
 
 /* Converts binary32 to binary16, rounding to nearest even. A NaN becomes canonical. Magnitudes of
- * at least 65520 become infinite. On the CPU, magnitudes below 2^-14 are rounded by adding 0.5,
- * whose ulp is the subnormal step 2^-24. */
+ * at least 65520 become infinite. On the CPU, 0.5 is added to magnitudes below 2^-14. The
+ * distance of f32 values near 0.5 is 2^-24, as that of binary16 values below 2^-14, so the addition
+ * rounds. */
 DDP_BOTH uint16_t ddp_f16_narrow(float x)
 {
 #if DDP_ON_GPU
@@ -96,7 +97,7 @@ DDP_BOTH int ddp_lowest_bit(uint32_t bits)
 }
 
 /* Loads `count` (0 to 4) values from index i on. The rest of to[4] becomes 0. vectors: nonzero if
- * `from` is aligned to 16 bytes. */
+ * `from` is aligned to 16 bytes and i is a multiple of 4. */
 DDP_BOTH void ddp_load4(float *to, const float *from, uint32_t i, int count, int vectors)
 {
 #if DDP_ON_GPU

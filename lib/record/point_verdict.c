@@ -74,8 +74,8 @@ void ddp_verdict_add_link(double pays_below_GBps, const char *reference, char *o
                     Gbps);
 }
 
-/* Adds whether the exchange is faster than dense f32 here. If it is not, adds on which links it
- * would be faster. */
+/* Adds whether the exchange is faster than dense f32 and dense fp16 here. If it is not, adds on
+ * which links it would be faster. */
 static void add_conclusion(const struct ddp_point *p, char *out, size_t out_bytes)
 {
     const double f32 = ddp_point_speedup(p, DDP_BASELINE_F32);

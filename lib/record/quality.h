@@ -1,6 +1,6 @@
 /* The quality of a point is a set of codes. Each code names a reason why the times of the point are
  * doubtful. All reporters show the codes of a point. The codes are computed once, when the point is
- * added to the record, from the point and the record without the samples. */
+ * added to the record. They depend on the point, but not on its samples, and on earlier points. */
 #ifndef DDP_RECORD_QUALITY_H
 #define DDP_RECORD_QUALITY_H
 
@@ -32,17 +32,17 @@ enum ddp_quality {
 /* wide-interval: the distance from the median to the farther end of its 95 % interval exceeds this
  * fraction of the median. drifting: the times have a significant trend, and their `shift`
  * (stats/series.h) exceeds this fraction. clock: the clock of the processor was lower than at an
- * earlier point of the run, by more than this fraction. */
+ * earlier point of the run, by more than this fraction, or a GPU was slowed by heat or power. */
 #define DDP_QUALITY_TOLERANCE 0.1
 /* throttled: the time during which the ranks were stopped exceeds this fraction of the time of the
- * iterations. stolen: the time that a host lost exceeds this fraction of the time of the
- * iterations, summed over the ranks of the host. */
+ * iterations. stolen: the time that the hypervisor took from a host exceeds this fraction of the
+ * time of the iterations, multiplied by the number of ranks on the host. */
 #define DDP_QUALITY_LOST 0.05
 /* stolen: Linux counts stolen time in ticks of 10 ms, so at least two ticks are required. */
 #define DDP_QUALITY_STOLEN_LEAST_MS 20
-/* busy: no ranks share a core, there are more involuntary context switches per rank and second than
- * the first number, and in total there are at least as many as the second number. After such a
- * switch the rank waits for the time slice of another program, typically about 3 ms. */
+/* busy: no ranks share a core, and the ranks had at least SWITCHES_LEAST involuntary context
+ * switches, which are more than SWITCHES_PER_S for each rank in each second. After such a switch
+ * the rank waits for the time slice of another program, typically about 3 ms. */
 #define DDP_QUALITY_SWITCHES_PER_S 20
 #define DDP_QUALITY_SWITCHES_LEAST 3
 /* busy: at the start of the run, the load average per core of a host is above this number.

@@ -29,7 +29,8 @@ static void table_head(const struct ddp_across *x, struct ddp_strbuf *out)
         ddp_strbuf_add(out, "'\n");
     }
     ddp_strbuf_add(out, "# ratio: time of the document divided by the time of base. lower, upper: "
-                        "the ratios that the 95 % intervals of both medians allow\n"
+                        "the smallest and largest ratio that the 95 % intervals of both medians "
+                        "allow\n"
                         "# cell                                                         document"
                         "  base(us)  time(us)   ratio   lower   upper\n" DDP_PLAIN);
 }

@@ -70,9 +70,10 @@ struct ddp_sweep_values {
     /* The finished work, read from the journal. ddp_sweep_collector_keep updates `ended` and
      * `measured`. ddp_sweep_share copies the keys to the other ranks of an outside launcher. */
     struct ddp_sweep_done done;
-    int ended;       /* number of finished items in all repetitions */
-    int *measured;   /* number of measured points per repetition [launches] */
-    int only_launch; /* repetition that a run under an outside launcher measures; 0: none left */
+    int ended;     /* number of finished items in all repetitions */
+    int *measured; /* number of measured points per repetition [launches] */
+    /* Under an outside launcher a run measures only this repetition. 0: none is left. */
+    int only_launch;
     int64_t started_ns;
     /* Estimated seconds of all items of this run, and of its finished items. */
     double seconds_todo, seconds_done;

@@ -15,19 +15,19 @@
 #include "launch/launch_in_subprocess.h"
 #include "model/blas.h"
 
-/* Number of training steps of the baseline on one rank. This number of steps is enough to measure a
+/* Most training steps of the baseline on one rank. This number of steps is enough to measure a
  * speed, and takes little time compared with a training run. */
 #define BASELINE_STEPS 60
 
-/* The remaining time of a run is estimated only after this fraction of its steps. */
+/* The time of a run is extrapolated only after this fraction of its steps. */
 #define LEAST_PART 0.05
 
 /* Used to estimate the time of a run. */
 #define START_S    0.1
 #define FLOP_PER_S 2e10 /* matrix products on an older core */
 
-/* Used to estimate the memory of a run. The buffers of the memory baseline have at most
- * BASELINE_RANK_BYTES per rank and BASELINE_HOST_BYTES per host. They are freed before the
+/* Used to estimate the memory of a run. The buffers for measuring the memory-copy speed have at
+ * most BASELINE_RANK_BYTES per rank and BASELINE_HOST_BYTES per host. They are freed before the
  * training. The BLAS library and its buffer have PROCESS_BYTES in each process. */
 #define BASELINE_RANK_BYTES ((uint64_t)32 << 20)
 #define BASELINE_HOST_BYTES ((uint64_t)256 << 20)
@@ -98,7 +98,7 @@ static const struct ddp_device *find_cuda(void)
     return *d;
 }
 
-/* Checks that every strategy works with models on `model_device` (NULL: the processor). */
+/* Checks that the runs can have their models on `model_device` (NULL: the processor). */
 static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
 {
@@ -139,7 +139,8 @@ static int check_cuda(const struct ddp_backend *backend, struct ddp_err *err)
 
 /* Sets v->model_device, the device of the models, for ranks that exchange with `backend`. Returns
  * DDP_EUSAGE if a GPU option is given but no GPU is used. Returns DDP_EUNAVAIL if CUDA does not
- * work, or if a strategy does not run on the device. Does not initialise CUDA in this process. */
+ * work, or if the device cannot train with this backend and number of ranks. Does not initialise
+ * CUDA in this process. */
 static int choose_device(struct ddp_train_values *v, const struct ddp_backend *backend, int ranks,
                          struct ddp_err *err)
 {
@@ -192,9 +193,10 @@ static int check_memory(const struct ddp_train_options *o, int ranks, int local,
     ddp_format_size(each, each_text, sizeof each_text);
     ddp_format_size(need, need_text, sizeof need_text);
     ddp_format_size((uint64_t)host.available_bytes, have_text, sizeof have_text);
-    ddp_fail(err, DDP_ENOMEM, "does not fit: %d rank%s x %s for batches of %d = %s, available: %s",
-             local, local == 1 ? "" : "s", each_text, ddp_train_batch(o, ranks), need_text,
-             have_text);
+    ddp_fail(
+        err, DDP_ENOMEM,
+        "not enough memory: batches of %d need %s per rank, %s for %d rank%s; %s are available",
+        ddp_train_batch(o, ranks), each_text, need_text, local, local == 1 ? "" : "s", have_text);
     return ddp_hint(err, "use a smaller --batch, or fewer --ranks");
 }
 
@@ -325,7 +327,7 @@ static int wait_for_rank0(struct ddp_comm *comm, char *all, struct ddp_err *err)
 
 /* The times of the runs with several strategies and seeds. */
 struct run_times {
-    int64_t all_ns, run_ns;           /* when the first run and the present run began */
+    int64_t all_ns, run_ns;           /* when the command and the present run began */
     double seconds[DDP_OPT_LIST_MAX]; /* by strategy: time of the last run; 0: none has ended */
 };
 
@@ -375,11 +377,10 @@ static int on_end(void *arg, const struct ddp_train_run *run, struct ddp_err *er
 }
 
 /* Estimates how many more seconds the present run and the later runs will take. `done` is the
- * fraction of its steps that the present run has done. As soon as `done` is at least LEAST_PART,
- * the time of the present run is extrapolated, and counts as the time of its strategy. The estimate
- * for any other run is the time of the last finished run of its strategy or, if its strategy has
- * none, the mean of the known times. Returns NaN if no run has finished and `done` is below
- * LEAST_PART. */
+ * fraction of its steps that the present run has done. Every strategy has
+ * one time, which is the estimate for each of its runs: the extrapolated time of the present run,
+ * as soon as `done` is at least LEAST_PART; else the time of its last finished run; else the mean
+ * of the known times. Returns NaN if no run has finished and `done` is below LEAST_PART. */
 static double seconds_left(const struct observer *o, double done)
 {
     const struct ddp_train_values *v = o->v;
@@ -481,7 +482,7 @@ static int run_baseline(struct ddp_rank *rank, const struct ddp_train_values *v,
 
 /* If there are several runs and several ranks, rank 0 first trains a few steps alone for each seed,
  * because speed-ups are relative to one rank. Measures the memory-copy speed before the training
- * and again after it, because a training may take hours. */
+ * and again after it, because a training may take hours. A sweep measures it only once. */
 static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 {
     const struct ddp_train_values *v = values;

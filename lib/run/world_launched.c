@@ -67,7 +67,7 @@ static void on_expire(void *arg, const char *report_text)
         ddp_logf(&w->app->log, DDP_LOG_ERROR, "%s: %s", who, whole);
     }
     /* The deadlines of all ranks expire at about the same time, and mpiexec ends the job when the
-     * first rank ends. The other ranks therefore wait until rank 0 has written its documents. */
+     * first rank ends. The other ranks therefore give rank 0 time to write its documents. */
     if (!first || w->app->launcher.rank_info.rank > 0)
         ddp_sleep_ns(DDP_HOST_WATCH_NS + 2 * CLOSE_TIMEOUT_NS);
     w->no_fsync = true;
@@ -78,7 +78,7 @@ static void on_expire(void *arg, const char *report_text)
         ddp_launch_end_mpiexec(MPIEXEC_GRACE_NS);
 }
 
-/* Writes the last documents when mpiexec ends the job. The documents give the signal as the
+/* Writes the last documents when the launcher ends the job. The documents give the signal as the
  * reason. */
 static void on_signal(void *arg, int signal)
 {
@@ -116,7 +116,7 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
     ddp_provenance_host(1, comm->nic.name, &mine);
     /* NVML takes long to start, so only one rank per host reads the facts. A failure is not an
-     * error, because only the record shows GPU facts. */
+     * error, because the run does not need these facts. */
     if (comm->rank_info.local_rank != 0 ||
         ddp_nvml_read(mine.gpus, DDP_GPU_FACTS_MAX, &mine.gpu_count, NULL) != 0)
         mine.gpu_count = 0;
@@ -145,7 +145,8 @@ static int gather_hosts(struct ddp_world *w, struct ddp_comm *comm, struct ddp_e
     return rc;
 }
 
-/* Runs the command on `ranks` of the ranks, which --subset chooses. The other ranks are idle. */
+/* Runs the command on a subset of the ranks: --subset chooses `ranks` of them. The others are
+ * idle. */
 static int run_subset(struct ddp_world *w, struct ddp_comm *world, int ranks, struct ddp_err *err)
 {
     struct ddp_rank rank = {.comm = world, .collector = w};
@@ -248,7 +249,7 @@ static int open_comm(struct ddp_world *w, const struct ddp_comm_options *options
     return rc;
 }
 
-/* Adds the hosts that no longer answer to the message of an error that only this rank has. */
+/* If only this rank has an error, adds the names of silent hosts to its message. */
 static void add_silent_hosts(const struct ddp_world *w, int rc, struct ddp_err *err)
 {
     char silent[400], text[sizeof err->text];
@@ -319,8 +320,8 @@ static void warn_open_rendezvous(const struct ddp_world *w)
         ddp_logf(
             &w->app->log, DDP_LOG_NOTE,
             "DDPBENCH_SECRET is not set, so any process that can connect to rank 0 can join the "
-            "job; rank 0 listens on its address in MASTER_ADDR (on all its addresses, if "
-            "MASTER_ADDR is a host name that means a loopback address on its host)");
+            "job; rank 0 listens on the address in MASTER_ADDR, or on all addresses if "
+            "MASTER_ADDR is a host name that resolves to a loopback address on its host");
 }
 
 int ddp_world_run_launched(struct ddp_world *w, struct ddp_err *err)

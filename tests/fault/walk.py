@@ -76,7 +76,7 @@ def points(binary):
                                        stdout=subprocess.PIPE).stdout)
     found = []
     for row in listed:
-        how = re.search(r"; action errno \(ends with exit code (\d+)\)(; action flip \(changes data\))?"
+        how = re.search(r"; actions: errno \(the run ends with exit code (\d+)\)(, flip \(changes data\))?"
                         r"(; occurs in the collector)?$", row["summary"])
         found.append(Point(row["name"], int(how[1]), bool(how[2]), bool(how[3])))
     return found

@@ -3,9 +3,11 @@
 
 static int absent(struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EUNAVAIL, "not built: this ddpbench was compiled without CUDA and NCCL");
-    return ddp_hint(err,
-                    "install the CUDA toolkit with nccl.h of 2.28 or later, then `make CUDA=1`");
+    ddp_fail(err, DDP_EUNAVAIL,
+             "not built: this ddpbench was compiled without CUDA or without nccl.h");
+    return ddp_hint(
+        err,
+        "install the CUDA toolkit and the headers of NCCL 2.28 or later, then run `make CUDA=1`");
 }
 
 static int nccl_probe(const char *module_dir, struct ddp_err *err)
