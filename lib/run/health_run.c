@@ -15,11 +15,12 @@
 
 /* Probability that a healthy run is DEGRADED, if the scatter is normal. */
 #define LEVEL 0.01
-/* Number of passes. There are at least PASSES_LEAST. Another one is measured if there are fewer
- * than PASSES_USUAL and --max-time is not over, or if it would end before --max-time. */
+/* Number of passes. There are at least PASSES_LEAST. Another one is measured if it would end before
+ * --max-time or, with fewer than PASSES_USUAL, before OVERTIME times --max-time. */
 #define PASSES_LEAST 3
 #define PASSES_USUAL 5
 #define PASSES_MOST  9
+#define OVERTIME     1.75
 /* A direction of a pair ends after this many repetitions or this time (bench/pair_matrix.h). */
 #define REPETITIONS 20
 #define DIRECTION_S 0.03
@@ -175,9 +176,11 @@ static int measure(struct health *m, double max_time_s, struct ddp_err *err)
     for (bool goes_on = true; rc == 0 && goes_on;) {
         rc = measure_pass(m, err);
         const double spent_s = (double)(ddp_now_ns() - began) / 1e9;
+        const double next_s = spent_s * (m->passes + 1) / DDP_MAX(m->passes, 1);
         const int32_t mine =
-            m->passes < PASSES_LEAST || (m->passes < PASSES_USUAL && spent_s < max_time_s) ||
-            (m->passes < PASSES_MOST && spent_s * (m->passes + 1) / m->passes < max_time_s);
+            m->passes < PASSES_LEAST ||
+            (m->passes < PASSES_USUAL && next_s < OVERTIME * max_time_s) ||
+            (m->passes < PASSES_MOST && next_s < max_time_s);
         if (rc == 0)
             rc = ddp_comm_allgather_bytes(comm, &mine, more, sizeof mine, err);
         goes_on = rc == 0 && more[0];
