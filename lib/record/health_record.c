@@ -308,23 +308,17 @@ static void fact_of(const struct ddp_host *host, size_t subject, char *out, size
         snprintf(out, out_bytes, "unknown");
 }
 
-/* Writes the fact that most hosts share. Among equally frequent facts, that of the first host
- * counts. */
+/* Writes the fact that more than half of the hosts share (Boyer & Moore's majority vote). If there is
+ * none, writes the fact of some host; of two hosts, that of the first one. */
 static void usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
 {
-    int most = 0;
+    char fact[128];
+    int votes = 0;
     for (int h = 0; h < r->host_count; h++) {
-        char fact[128], other[128];
-        int count = 0;
         fact_of(&r->hosts[h], subject, fact, sizeof fact);
-        for (int g = 0; g < r->host_count; g++) {
-            fact_of(&r->hosts[g], subject, other, sizeof other);
-            count += strcmp(fact, other) == 0;
-        }
-        if (count > most) {
-            most = count;
+        if (votes == 0)
             snprintf(out, out_bytes, "%s", fact);
-        }
+        votes += strcmp(fact, out) == 0 ? 1 : -1;
     }
 }
 
