@@ -490,7 +490,8 @@ static void explain_health(FILE *out)
         "directions, and the finding then names the direction and not a host, unless one of the "
         "two interfaces is slower. With --reference they are judged like several hosts. The speed "
         "between ranks of one host "
-        "depends on their cores, so on one host only computation and memory copy have peers. Latency is judged only "
+        "depends on their cores, so on one host only computation and memory copy have peers. "
+        "Latency is judged only "
         "between ranks that had at least 90 % of a core for their computation.",
         0, out);
 }

@@ -476,8 +476,7 @@ int ddp_health_judge(const struct ddp_health_input *in, struct ddp_health *h, st
     h->finding_count = 0;
     DDP_TRY(median_ranks(in, h, err));
     for (int f = 0; f < DDP_HEALTH_FIGURES; f++) {
-        struct values v = {
-            .in = in, .median = h->rank, .figure = (enum ddp_health_figure)f};
+        struct values v = {.in = in, .median = h->rank, .figure = (enum ddp_health_figure)f};
         h->power[f] = (struct ddp_health_power){v.figure, NAN, NAN, NAN};
         int rc = collect(&v, err);
         if (rc == 0)

@@ -308,8 +308,8 @@ static void fact_of(const struct ddp_host *host, size_t subject, char *out, size
         snprintf(out, out_bytes, "unknown");
 }
 
-/* Writes the fact that more than half of the hosts share (Boyer & Moore's majority vote). If there is
- * none, writes the fact of some host; of two hosts, that of the first one. */
+/* Writes the fact that more than half of the hosts share (Boyer & Moore's majority vote). If there
+ * is none, writes the fact of some host; of two hosts, that of the first one. */
 static void usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
 {
     char fact[128];

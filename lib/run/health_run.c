@@ -177,10 +177,9 @@ static int measure(struct health *m, double max_time_s, struct ddp_err *err)
         rc = measure_pass(m, err);
         const double spent_s = (double)(ddp_now_ns() - began) / 1e9;
         const double next_s = spent_s * (m->passes + 1) / DDP_MAX(m->passes, 1);
-        const int32_t mine =
-            m->passes < PASSES_LEAST ||
-            (m->passes < PASSES_USUAL && next_s < OVERTIME * max_time_s) ||
-            (m->passes < PASSES_MOST && next_s < max_time_s);
+        const int32_t mine = m->passes < PASSES_LEAST ||
+                             (m->passes < PASSES_USUAL && next_s < OVERTIME * max_time_s) ||
+                             (m->passes < PASSES_MOST && next_s < max_time_s);
         if (rc == 0)
             rc = ddp_comm_allgather_bytes(comm, &mine, more, sizeof mine, err);
         goes_on = rc == 0 && more[0];

@@ -407,7 +407,8 @@ int main(void)
         cmocka_unit_test(test_healthy),    cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_two_faults), cmocka_unit_test(test_small_effects),
         cmocka_unit_test(test_two_hosts),  cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_no_core),       cmocka_unit_test(test_one_host),   cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_no_core),    cmocka_unit_test(test_one_host),
+        cmocka_unit_test(test_sentence),
     };
     ddp_rng_init(&rng, 1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
