@@ -352,6 +352,13 @@ static double error_of(const struct search *s, double scatter, double in, double
                           (s->rule->has_reference ? 0 : MEDIAN_SD * MEDIAN_SD / out));
 }
 
+/* Returns the smaller difference of the two directions of a link to the level. */
+static double least_of_link(const struct search *s, int p, int pass, double level)
+{
+    const size_t i = (size_t)s->place[p].value, other = s->reverse[i];
+    return fmin(s->value[i].pass[pass], s->value[other].pass[pass]) - level;
+}
+
 /* Fills in the interval of effect p. It contains the effects of most passes, so that a disturbance
  * of half of the passes is no finding. If the place has one or two values, it contains those of all
  * passes, because there may be thousands of such places. */
@@ -365,7 +372,8 @@ static void bound(struct search *s, int p, double scatter, struct ddp_peer_findi
         outside += covering(s, i, &one) == 0;
     }
     for (int k = 0; k < s->passes; k++)
-        s->by_pass[k] = effect_of(s, p, k, level_of(s, k));
+        s->by_pass[k] = s->place[p].kind == DDP_PEER_LINK ? least_of_link(s, p, k, level_of(s, k))
+                                                          : effect_of(s, p, k, level_of(s, k));
     ddp_sort_doubles(s->by_pass, n);
     const size_t outliers = in > 2 ? n / 5 : 0;
     const double half = quantile(s) * error_of(s, scatter, in, outside);
