@@ -10,7 +10,7 @@ CMD_SRC := $(filter-out $(KERNELS_SRC),$(wildcard cmd/*.c))
 CU_OBJ := $(CU_SRC:%.cu=$(O)/%.cu.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o)
 MODULE_OBJ := $(filter $(LIB_OBJ),$(addprefix $(O)/lib/,base/err.o base/mem.o base/strbuf.o base/clock.o \
-  base/unit.o base/dtype.o base/cpuinfo.o base/sha256.o launch/launcher.o))
+  base/unit.o base/dtype.o base/coll_kind.o base/cpuinfo.o base/sha256.o launch/launcher.o))
 CMD_OBJ := $(CMD_SRC:%.c=$(O)/%.o)
 CUDA_MODULE := $(if $(filter 1,$(HAVE_CUDA)),$(O)/ddpbench-cuda.so)
 CUDA_MODULE_SRC := $(if $(CUDA_MODULE),$(wildcard lib/*/dev_cuda*.c lib/*/*/dev_cuda*.c))

@@ -196,13 +196,26 @@ static const struct ddp_opt plain[] = {
     DDP_OPT_END,
 };
 
-static const struct ddp_opt with_split[] = {
-    DDP_OPT_INCLUDE(data_rows, 0),
+static const struct ddp_opt split_rows[] = {
     DDP_OPT_HEADING("Operation"),
     DDP_OPT(STRING, "split", 0, AT(split), "HOW", "even",
             "sizes of the parts: even; zipf:S, where the k-th rank in a random order (see --seed) "
             "gets a share proportional to 1/k^S; or a FILE of weights, see below",
             .brief = "sizes of the parts: even, zipf:S, or a FILE"),
+    DDP_OPT_END,
+};
+
+static const struct ddp_opt with_split[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_INCLUDE(split_rows, 0),
+    DDP_OPT_INCLUDE(ddp_world_rows, 0),
+    DDP_OPT_END,
+};
+
+static const struct ddp_opt with_op_and_split[] = {
+    DDP_OPT_INCLUDE(data_rows, 0),
+    DDP_OPT_INCLUDE(op_rows, 0),
+    DDP_OPT_INCLUDE(split_rows, 0),
     DDP_OPT_INCLUDE(ddp_world_rows, 0),
     DDP_OPT_END,
 };
@@ -234,10 +247,11 @@ static const struct ddp_opt allreduce_rows[] = {
     DDP_OPT_INCLUDE(op_rows, 0),
     DDP_OPT_HEADING("Compression"),
     DDP_OPT(STRING_LIST, "compress", 0, AT(compress), "HOW[,HOW...]", NULL,
-            "compression of what ranks send: none, fp16[:CLIP], bf16, topk:D (the fraction D of "
-            "largest magnitude), threshold:T (|x| >= T), oktopk:D; each is measured in place, with "
-            "f32",
-            .offer = offer_compressor, .brief = "fp16, bf16, topk:D, threshold:T, oktopk:D"),
+            "compression of what ranks send: none, fp16[:CLIP], bf16, q8[:BLOCK] and q4[:BLOCK] "
+            "(integers of 8 and 4 bits, with a scale per BLOCK elements), fp8-e4m3[:BLOCK], "
+            "fp8-e5m2[:BLOCK], topk:D (the fraction D of largest magnitude), threshold:T (|x| >= "
+            "T), oktopk:D; each is measured in place, with f32",
+            .offer = offer_compressor, .brief = "fp16, q8, q4, topk:D, ...; `list` shows all"),
     DDP_OPT_INCLUDE(ddp_feedback_rows, AT(bench.feedback)),
     DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
@@ -652,6 +666,18 @@ COLLECTIVE(all_gather_v, "all-gather-v",
            "ranks. All-gather-v does not work in place.\n" VERIFIED,
            .examples = "  ddpbench all-gather-v --size 64M --split zipf:1.2\n"
                        "  ddpbench all-gather-v --ranks 4 --split parts.txt --json out.json\n");
+
+COLLECTIVE(
+    reduce_scatter_v, "reduce-scatter-v", "reduce-scatter of parts that may differ in size",
+    with_op_and_split, NAMES("reduce_scatter_v", "reducescatterv", "MPI_Reduce_scatter"),
+    .details = ITERATION
+    "A size is that of all parts together. It is rounded down to whole chunks of the\n"
+    "even split. A FILE has one row: the weights of the ranks' parts. The weight 0\n"
+    "makes an empty part. The bus bandwidth counts the bytes that the busiest rank\n"
+    "must send: its inputs of all parts but its own. `imbalance` in the record is\n"
+    "their ratio to the mean of the ranks. Reduce-scatter-v does not work in place.\n" VERIFIED,
+    .examples = "  ddpbench reduce-scatter-v --size 64M --split zipf:1.2\n"
+                "  ddpbench reduce-scatter-v --ranks 4 --split parts.txt -d bf16 -o avg\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
            .details = ITERATION SIZE_OF_CHUNKS VERIFIED,

@@ -71,7 +71,7 @@ void ddp_help_program(FILE *out)
         ddp_strbuf_addf(&text, "\n%s:\n", groups[g].heading);
         for (const struct ddp_cmd *const *c = ddp_commands(); *c; c++)
             if ((*c)->group == groups[g].group)
-                add_entry(&text, (*c)->name, 18, (*c)->summary);
+                add_entry(&text, (*c)->name, 20, (*c)->summary);
     }
     ddp_strbuf_add(&text, "\n"
                           "`ddpbench COMMAND -h` shows the options that people use most, and\n"

@@ -115,11 +115,11 @@ const struct ddp_cmd ddp_cmd_kernels = {
     .group = DDP_CMD_MEASURE,
     .summary = "micro-benchmarks of the CPU kernels, by Google Benchmark",
     .operands = "[--benchmark_FLAG=VALUE...]",
-    .details = "Kernels: copy, reduce, convert, threshold and top-k selection with error\n"
-               "feedback, scatter-add and merge of sparse lists, optimiser steps. They run on\n"
-               "one core with the SIMD level that DDPBENCH_SIMD allows. Bytes per second count\n"
-               "what a kernel must move: 3n elements to reduce two arrays, 6n bytes to convert,\n"
-               "and 12n + 8k bytes to select k of n elements with error feedback.\n\n"
+    .details = "Kernels: copy, reduce, convert, quantize, threshold and top-k selection with\n"
+               "error feedback, scatter-add and merge of sparse lists, optimiser steps. They run\n"
+               "on one core with the SIMD level that DDPBENCH_SIMD allows. Bytes per second\n"
+               "count what a kernel must move: 3n elements to reduce two arrays, 6n bytes to\n"
+               "convert, and 12n + 8k bytes to select k of n elements with error feedback.\n\n"
                "Flags of Google Benchmark are passed on. They need '=':\n"
                "  --benchmark_list_tests=true         the names\n"
                "  --benchmark_filter=REGEX            only these\n"

@@ -15,7 +15,7 @@ import shlex
 import subprocess
 import sys
 
-COLLECTIVES = ("allreduce reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v gather scatter send-recv barrier").split()
+COLLECTIVES = ("allreduce reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv barrier").split()
 BEGIN = re.compile(r"(build/)?ddpbench |mpiexec |make |torchrun ")
 PLACEHOLDER = re.compile(r"\.\.\.|(^|[ ='])[A-Z]{2,}\b(?!=)|'\./(old|new|A|B)\b|\bPREFIX=|[0-9]\|[0-9]")
 

@@ -13,6 +13,7 @@ const char *const ddp_coll_names[] = {
     [DDP_ALL_TO_ALL] = "all-to-all",
     [DDP_ALL_TO_ALL_V] = "all-to-all-v",
     [DDP_ALL_GATHER_V] = "all-gather-v",
+    [DDP_REDUCE_SCATTER_V] = "reduce-scatter-v",
     [DDP_GATHER] = "gather",
     [DDP_SCATTER] = "scatter",
     [DDP_SEND_RECV] = "send-recv",
@@ -23,7 +24,7 @@ const char *const ddp_coll_names[] = {
 /* The factor busbw / algbw of n ranks is `whole` + `shards` * (n - 1) / n. */
 static const struct {
     int whole, shards;
-    bool reduces, has_root, no_in_place, has_split;
+    bool reduces, has_root, no_in_place, has_split, split_is_row;
 } colls[DDP_COLL_COUNT] = {
     [DDP_ALLREDUCE] = {.shards = 2, .reduces = true},
     [DDP_REDUCE_SCATTER] = {.shards = 1, .reduces = true},
@@ -32,7 +33,15 @@ static const struct {
     [DDP_REDUCE] = {.whole = 1, .reduces = true, .has_root = true},
     [DDP_ALL_TO_ALL] = {.shards = 1},
     [DDP_ALL_TO_ALL_V] = {.shards = 1, .no_in_place = true, .has_split = true},
-    [DDP_ALL_GATHER_V] = {.shards = 1, .no_in_place = true, .has_split = true},
+    [DDP_ALL_GATHER_V] = {.shards = 1,
+                          .no_in_place = true,
+                          .has_split = true,
+                          .split_is_row = true},
+    [DDP_REDUCE_SCATTER_V] = {.shards = 1,
+                              .reduces = true,
+                              .no_in_place = true,
+                              .has_split = true,
+                              .split_is_row = true},
     [DDP_GATHER] = {.shards = 1, .has_root = true},
     [DDP_SCATTER] = {.shards = 1, .has_root = true},
     [DDP_SEND_RECV] = {.whole = 1, .no_in_place = true},
@@ -74,6 +83,8 @@ int ddp_coll_parse(const char *name)
         return DDP_ALL_TO_ALL_V;
     if (strcmp(name, "MPI_Allgatherv") == 0)
         return DDP_ALL_GATHER_V;
+    if (strcmp(name, "MPI_Reduce_scatter") == 0)
+        return DDP_REDUCE_SCATTER_V;
     return strcmp(name, "bcast") == 0 ? DDP_BROADCAST : -1;
 }
 
@@ -95,6 +106,11 @@ bool ddp_coll_has_in_place(enum ddp_coll coll)
 bool ddp_coll_has_split(enum ddp_coll coll)
 {
     return colls[coll].has_split;
+}
+
+bool ddp_coll_split_is_row(enum ddp_coll coll)
+{
+    return colls[coll].split_is_row;
 }
 
 double ddp_coll_busbw_factor(enum ddp_coll coll, int ranks)

@@ -318,6 +318,7 @@ static void share_of(const struct ddp_point_spec *s, struct share *out)
         }
         break;
     case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE_SCATTER_V:
     case DDP_REDUCE:
         out->input = inside ? (size_t)s->size_bytes : 0;
         out->reads = (int)n;

@@ -722,7 +722,7 @@ static void describe(struct measurement *m, struct ddp_point *out)
         out->threshold = method->argument;
     if (!ddp_compressor_is_lossless(c))
         snprintf(out->feedback, sizeof out->feedback, "%s", m->feedback ? "on" : "off");
-    if (c->combine == DDP_COMBINE_SUM && c->wire_dtype != DDP_F32)
+    if (c->combine != DDP_COMBINE_GATHER && !ddp_compressor_is_lossless(c))
         out->overflow_count = 0;
     out->page_bytes = m->b->setup.page_bytes;
     out->check = (enum ddp_check)o->check;

@@ -108,6 +108,26 @@ static void run_narrow_residual(kernel_case *c, kernel_data *d)
     d->device->grad->narrow_residual(d->c, d->a, d->b, d->n, c->narrow);
 }
 
+static void run_quantize(kernel_case *c, kernel_data *d)
+{
+    d->device->grad->quantize(d->c, d->a, d->n, c->quant, 0.5f);
+}
+
+static void begin_blocks(kernel_case *c, kernel_data *d)
+{
+    d->device->grad->quantize(d->b, d->a, d->n, c->quant, 1.0f);
+}
+
+static void run_dequantize(kernel_case *c, kernel_data *d)
+{
+    d->device->grad->dequantize(d->c, d->b, d->n, c->quant, false);
+}
+
+static void run_dequantize_add(kernel_case *c, kernel_data *d)
+{
+    d->device->grad->dequantize(d->c, d->b, d->n, c->quant, true);
+}
+
 static struct ddp_select selection(kernel_case *c, kernel_data *d)
 {
     return (struct ddp_select){
@@ -227,6 +247,13 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
     {                                                                                              \
         .name = what, .run = function, .begin = prepare, .narrow = type, .bytes_each = each        \
     }
+/* `wire`: bytes of an encoded element, with its share of the scale. `each`: bytes of f32. */
+#define QUANT_BLOCK 128
+#define QUANTIZE(what, type, wire, each, function, prepare)                                        \
+    {                                                                                              \
+        .name = what, .run = function, .begin = prepare, .quant = {DDP_QUANT_##type, QUANT_BLOCK}, \
+        .bytes_each = each + wire + 4.0 / QUANT_BLOCK                                              \
+    }
 
 static const struct ddp_kernel_case cases[] = {
     {.name = "copy", .run = run_copy, .bytes_each = 8},
@@ -247,6 +274,13 @@ static const struct ddp_kernel_case cases[] = {
     CONVERT("convert/f16-f32/add", DDP_F16, 10, run_widen_add, begin_wire),
     CONVERT("convert/bf16-f32/add", DDP_BF16, 10, run_widen_add, begin_wire),
     CONVERT("convert/f32-f16/residual", DDP_F16, 10, run_narrow_residual, begin_wire),
+    QUANTIZE("quantize/q8", I8, 1, 4, run_quantize, NULL),
+    QUANTIZE("quantize/q4", I4, 0.5, 4, run_quantize, NULL),
+    QUANTIZE("quantize/fp8-e4m3", E4M3, 1, 4, run_quantize, NULL),
+    QUANTIZE("dequantize/q8", I8, 1, 4, run_dequantize, begin_blocks),
+    QUANTIZE("dequantize/q4", I4, 0.5, 4, run_dequantize, begin_blocks),
+    QUANTIZE("dequantize/fp8-e4m3", E4M3, 1, 4, run_dequantize, begin_blocks),
+    QUANTIZE("dequantize/q8/add", I8, 1, 8, run_dequantize_add, begin_blocks),
     THRESHOLD(0.001),
     THRESHOLD(0.01),
     THRESHOLD(0.05),

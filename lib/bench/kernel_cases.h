@@ -44,7 +44,8 @@ struct ddp_kernel_case {
     void (*begin)(const struct ddp_kernel_case *c, struct ddp_kernel_data *d);
     enum ddp_dtype dtype; /* n is the size in bytes divided by the size of this type */
     enum ddp_op op;
-    enum ddp_dtype narrow; /* the 16-bit type of a conversion */
+    enum ddp_dtype narrow;  /* the 16-bit type of a conversion */
+    struct ddp_quant quant; /* the blocks of a quantisation */
     double density;
     /* Bytes that a run must move per element and per list entry. Exception: for a reduction,
      * bytes_each is the number of elements that are read or written per element of the result, and

@@ -69,15 +69,6 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
     find_input(o, (size_t)spec->count);
 }
 
-/* Returns the number of elements that this rank receives if there is a split. */
-static size_t split_received(const struct ddp_operands *o)
-{
-    size_t sum = 0;
-    for (int r = 0; r < o->ranks; r++)
-        sum += ddp_split_part(&o->args, o->ranks, r, o->rank);
-    return sum;
-}
-
 void ddp_operands_split(struct ddp_operands *o, const size_t *split)
 {
     struct ddp_split_load load;
@@ -299,9 +290,10 @@ static void find_result(const struct ddp_operands *o, size_t *first, int *src)
 }
 
 /* Checks the bytes behind the data that this rank received. */
-static int check_guard(const struct ddp_operands *o, size_t received, struct ddp_err *err)
+static int check_guard(const struct ddp_operands *o, struct ddp_err *err)
 {
-    const size_t end = received * ddp_dtype_size(o->args.dtype);
+    size_t sent, end;
+    ddp_split_array_bytes(&o->args, o->ranks, o->rank, &sent, &end);
     const size_t bytes = DDP_MIN(GUARD_BYTES, o->full_bytes - end);
     const unsigned char *guard = (const unsigned char *)o->args.recv + end;
 
@@ -316,19 +308,22 @@ static int check_guard(const struct ddp_operands *o, size_t received, struct ddp
     return 0;
 }
 
-/* Compares the parts that this rank receives in an all-to-all-v or an all-gather-v. */
+/* Compares the parts that this rank receives in a collective with a split. In a reduce-scatter-v it
+ * receives the sum of one part. */
 static int verify_split(const struct ddp_operands *o, uint64_t round, int64_t *elements,
                         int64_t *wrong, struct ddp_err *err)
 {
+    const bool reduces = ddp_coll_reduces(o->args.coll);
     struct comparison c = {.o = o, .recv = o->args.recv, .round = round};
-    for (c.src = 0; c.src < o->ranks; c.src++) {
-        c.first = ddp_split_send_at(&o->args, o->ranks, c.src, o->rank);
-        c.count = ddp_split_part(&o->args, o->ranks, c.src, o->rank);
-        c.last = last_block(o, c.src);
+    for (int r = 0; r < (reduces ? 1 : o->ranks); r++) {
+        c.src = reduces ? -1 : r;
+        c.first = ddp_split_send_at(&o->args, o->ranks, r, o->rank);
+        c.count = ddp_split_part(&o->args, o->ranks, r, o->rank);
+        c.last = last_block(o, r);
         DDP_TRY(compare(&c, elements, wrong, err));
         c.recv += c.count * ddp_dtype_size(o->args.dtype);
     }
-    const int rc = check_guard(o, split_received(o), err);
+    const int rc = check_guard(o, err);
     *wrong += rc != 0; /* bytes behind the data count as one wrong element */
     return rc;
 }

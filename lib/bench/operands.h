@@ -59,9 +59,8 @@ void ddp_operands_init(struct ddp_operands *o, const struct ddp_point_spec *spec
  * find a wrong element, or if a result may have rounding errors, the host compares the data. *on is
  * borrowed. */
 void ddp_operands_on(struct ddp_operands *o, const struct ddp_operands_device *on);
-/* Sets the table of an all-to-all-v or an all-gather-v (bench/split_table.h). Without this call
- * every rank sends equal parts to all ranks. a and b must have room for the largest array of any
- * rank. *split is borrowed. */
+/* Sets the table of a collective with a split (bench/split_table.h). Without this call all parts
+ * are equal. a and b must have room for the largest array of any rank. *split is borrowed. */
 void ddp_operands_split(struct ddp_operands *o, const size_t *split);
 /* Writes the input of `round`. Elements of the result buffer that are not input get a poison
  * value. */

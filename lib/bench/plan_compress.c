@@ -7,6 +7,7 @@
 #include "bench/plan.h"
 #include "coll/sparse/sparse_coll.h"
 #include "exchange/compressed.h"
+#include "exchange/two_phase.h"
 
 int ddp_plan_methods(const struct ddp_bench_options *o)
 {
@@ -63,6 +64,8 @@ const char *ddp_plan_algorithm(const struct ddp_bench_options *o, int method, in
     const struct ddp_compressor *compressor = ddp_plan_method(o, method)->compressor;
     if (compressor->combine == DDP_COMBINE_GATHER)
         return sparse_algorithm(compressor, j);
+    if (compressor->combine == DDP_COMBINE_BLOCKS)
+        return j == 0 ? DDP_TWO_PHASE_NAME : NULL;
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
         if ((*a)->coll == o->coll && j-- == 0)
             return (*a)->name;

@@ -173,7 +173,7 @@ static int read_table(struct reader *r, char *text, struct ddp_err *err)
 int ddp_split_load(struct ddp_split *split, enum ddp_coll coll, struct ddp_err *err)
 {
     struct reader reader = {
-        .path = split->path, .split = split, .line = 1, .one_row = coll == DDP_ALL_GATHER_V};
+        .path = split->path, .split = split, .line = 1, .one_row = ddp_coll_split_is_row(coll)};
     char *text = NULL;
     size_t bytes;
     int rc;
@@ -279,7 +279,7 @@ void ddp_split_fill(const struct ddp_split *split, enum ddp_coll coll, uint64_t 
     double whole = 0, sum = 0;
     size_t begin = 0;
 
-    if (coll == DDP_ALL_GATHER_V) {
+    if (ddp_coll_split_is_row(coll)) {
         shuffle(seed, 0, ranks, table);
         fill_row(split, ranks, 0, n * count, table);
         return;
@@ -295,8 +295,9 @@ void ddp_split_fill(const struct ddp_split *split, enum ddp_coll coll, uint64_t 
     }
 }
 
-/* Computes the loads of an all-gather-v. */
-static void gather_loads(const size_t *parts, int ranks, struct ddp_split_load *out)
+/* Computes the loads of a collective whose split is one row. A rank of an all-gather-v receives all
+ * parts but its own, and a rank of a reduce-scatter-v sends all parts but its own. */
+static void row_loads(const size_t *parts, int ranks, struct ddp_split_load *out)
 {
     size_t least = SIZE_MAX;
 
@@ -313,8 +314,8 @@ void ddp_split_loads(enum ddp_coll coll, const size_t *table, int ranks, struct 
     const size_t n = (size_t)ranks;
 
     *out = (struct ddp_split_load){0};
-    if (coll == DDP_ALL_GATHER_V) {
-        gather_loads(table, ranks, out);
+    if (ddp_coll_split_is_row(coll)) {
+        row_loads(table, ranks, out);
         return;
     }
     for (size_t r = 0; r < n; r++) {

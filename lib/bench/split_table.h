@@ -1,14 +1,15 @@
 /* The split of an all-to-all-v (--split): the shares of the data that each rank sends to each rank.
- * The split of an all-gather-v is one row: the shares of the ranks' parts.
+ * The split of an all-gather-v or a reduce-scatter-v is one row: the shares of the ranks' parts
+ * (ddp_coll_split_is_row).
  *
  * A split gives every pair of ranks a weight. ddp_split_fill turns the weights into a table of
  * element counts (the member `split` of struct ddp_coll_args). All ranks compute the same table.
  *   even    All weights are equal.
  *   zipf:S  Each rank has a random order of the receivers, which depends on the seed and on the
- *           rank. In an all-gather-v there is one random order of the ranks. The k-th rank in the
- *           order has the weight 1/k^S, k = 1, 2, ... A weight below 2^-41 counts as 0.
+ *           rank. If the split is one row, there is one random order of the ranks. The k-th rank in
+ *           the order has the weight 1/k^S, k = 1, 2, ... A weight below 2^-41 counts as 0.
  *   FILE    The weights are the numbers in a text file. Row r has the weights of the data that rank
- *           r sends to rank 0, 1, ... In an all-gather-v, the file has one row.
+ *           r sends to rank 0, 1, ... If the split is one row, the file has one row.
  * The weights are scaled so that a rank sends `n * count` elements on average, where n is the
  * number of ranks and `count` is the size of a part of the even split. Rows of a FILE may have
  * different sums. A rank with a larger sum then sends more. Parts are rounded so that the parts
@@ -42,7 +43,7 @@ struct ddp_split {
     double exponent;  /* S of zipf:S */
     const char *path; /* of FILE, as given; borrowed */
     int columns;      /* number of weights in a row of FILE; 0 until it is loaded */
-    double *weight;   /* of FILE: [columns][columns], or [columns] for an all-gather-v */
+    double *weight;   /* of FILE: [columns][columns], or [columns] if the split is one row */
     /* "even", "zipf:1.2", or for FILE its base name followed by a hash of its weights. Set by
      * ddp_split_parse, and for FILE by ddp_split_load. */
     char name[40];
@@ -61,17 +62,18 @@ void ddp_split_release(struct ddp_split *split);
 /* Returns DDP_EUSAGE if the split is a FILE for another number of ranks. */
 int ddp_split_check_ranks(const struct ddp_split *split, int ranks,
                           struct ddp_err *err) DDP_MUST_CHECK;
-/* Fills table [ranks][ranks], or [ranks] for an all-gather-v. count: elements of a part of the even
- * split. */
+/* Fills table [ranks][ranks], or [ranks] if the split is one row. count: elements of a part of the
+ * even split. */
 void ddp_split_fill(const struct ddp_split *split, enum ddp_coll coll, uint64_t seed, int ranks,
                     size_t count, size_t *table);
 
 /* The elements that ranks exchange. A part that a rank has for itself is not exchanged. */
 struct ddp_split_load {
     /* Largest number that any rank sends to others, or receives from others. In an all-gather-v,
-     * only the received elements count. */
+     * only the received elements count. In a reduce-scatter-v, only the sent elements count. */
     size_t busiest;
-    double mean;    /* mean number that a rank receives from others */
+    /* Mean number that a rank receives from others, or in a reduce-scatter-v must send. */
+    double mean;
     size_t largest; /* elements of the largest send or recv array of any rank */
 };
 /* Computes *out from a table of ddp_split_fill. */

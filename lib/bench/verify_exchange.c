@@ -23,7 +23,8 @@ struct ddp_verify_exchange {
     struct ddp_gradient *gradient;
     size_t first; /* index of the first element in the whole gradient */
     bool lists;   /* the exchange sends lists, not whole arrays */
-    bool halves;  /* the exchange sends arrays of 16-bit floats */
+    bool rounded; /* the exchange sends all values, rounded by `rounded` of the compressor */
+    bool blocks;  /* the exchange sends quantised blocks, and also rounds the sums */
     bool exact;   /* the second selection takes exactly k sums in every call */
     bool rounds;  /* for an average, the library may divide the inputs, which rounds them */
     float scale;  /* 1/ranks for an average, else 1 */
@@ -38,7 +39,7 @@ struct ddp_verify_exchange {
      * limit. */
     float unit;
     int32_t most;
-    float fine_unit;   /* `halves`: every second element of the input is a wider integer times
+    float fine_unit;   /* `rounded`: every second element of the input is a wider integer times
                         * fine_unit */
     bool rounded_sums; /* the inputs are not chosen such that f32 sums are exact */
 };
@@ -113,7 +114,8 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     v->gradient = gradient;
     v->first = first;
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
-    v->halves = !v->lists && compressor->wire_dtype != DDP_F32;
+    v->rounded = compressor->rounded != NULL;
+    v->blocks = compressor->combine == DDP_COMBINE_BLOCKS;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
     if (setup->device)
         fit_device(v);
@@ -124,7 +126,7 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     } else {
         const double argument = setup->spec.argument;
         const double clip =
-            compressor->argument_help && !isnan(argument)
+            compressor->argument_help && !v->blocks && !isnan(argument)
                 ? fmin(argument * (double)v->scale, ddp_compress_f16_limit(v->scale))
                 : (double)NAN;
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
@@ -179,7 +181,7 @@ static void input_integers(const struct ddp_verify_exchange *v, float *data)
         integers(v, v->setup.comm->rank, at, n, value);
         for (size_t j = 0; j < n; j++)
             data[done + j] = (float)value[j] * factor;
-        if (!v->halves)
+        if (!v->rounded)
             continue;
         ddp_verify_values(&fine, v->setup.comm->rank, v->round, at, n, value);
         for (size_t j = 1 - at % 2; j < n; j += 2)
@@ -207,7 +209,7 @@ int ddp_verify_exchange_draw(struct ddp_verify_exchange *v, uint64_t step, float
  * compress.h defines. */
 static void accumulate(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *data)
 {
-    const float scale = v->halves ? v->scale : 1;
+    const float scale = v->rounded ? v->scale : 1;
     float *acc = v->acc + begin;
     for (size_t i = 0; i < n; i++) {
         const float sum = data[i] * scale + acc[i];
@@ -333,10 +335,10 @@ static bool is_sum(const struct ddp_verify_exchange *v, const float *values, siz
                    struct sum sum, float got)
 {
     const int ranks = v->setup.comm->size;
-    const enum ddp_dtype wire = v->halves ? v->setup.spec.compressor->wire_dtype : DDP_F32;
+    const enum ddp_dtype wire = v->rounded ? v->setup.spec.compressor->wire_dtype : DDP_F32;
     const int digits = ddp_dtypes[wire].digits;
     const bool divided =
-        v->scale != 1 && (v->setup.spec.compressor->global_topk || (!v->lists && !v->halves));
+        v->scale != 1 && (v->setup.spec.compressor->global_topk || (!v->lists && !v->rounded));
     const bool whole = !divided || (ranks & (ranks - 1)) == 0;
     if ((double)got == sum.value)
         return true;
@@ -424,12 +426,36 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
         struct sum sum = sum_of(v->expected_sent + j, v->setup.comm->size, n);
-        if (!v->halves) { /* f32 values are sent unscaled */
+        if (!v->rounded) { /* f32 values are sent unscaled */
             sum.value *= (double)v->scale;
             sum.magnitudes *= (double)v->scale;
         }
         if (!is_sum(v, v->expected_sent + j, n, sum, data[i]))
             found(f, "sum", v->first + i, (float)sum.value, data[i]);
+        const float left = v->acc[i] - sent[j];
+        v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
+        check_residual(v, i, residual, f);
+    }
+}
+
+/* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
+ * add the sent values in the order of the ranks and round the sums, so the result has known bits.
+ */
+static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
+                         const float *data, const float *residual, struct finding *f)
+{
+    const struct ddp_compress_spec *spec = &v->setup.spec;
+    float sum[BLOCK], expected[BLOCK];
+    for (size_t j = 0; j < n; j++) {
+        sum[j] = v->expected_sent[j];
+        for (int r = 1; r < v->setup.comm->size; r++)
+            sum[j] += v->expected_sent[(size_t)r * n + j];
+    }
+    spec->compressor->rounded(spec, 1, sum, n, expected);
+    for (size_t j = 0; j < n; j++) {
+        const size_t i = begin + j;
+        if (data[i] != expected[j] && !(isnan(data[i]) && isnan(expected[j])))
+            found(f, "sum", v->first + i, expected[j], data[i]);
         const float left = v->acc[i] - sent[j];
         v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
         check_residual(v, i, residual, f);
@@ -503,13 +529,16 @@ static int check_arrays(struct ddp_verify_exchange *v, const float *data, const 
     for (size_t done = 0, n; done < v->setup.n; done += n) {
         float sent[BLOCK];
         n = DDP_MIN(v->setup.n - done, (size_t)BLOCK);
-        if (v->halves)
+        if (v->rounded)
             spec->compressor->rounded(spec, v->scale, v->acc + done, n, sent);
         else
             memcpy(sent, v->acc + done, n * sizeof *sent);
         DDP_TRY(
             ddp_comm_allgather_bytes(v->setup.comm, sent, v->expected_sent, n * sizeof *sent, err));
-        check_array(v, done, n, sent, data, residual, f);
+        if (v->blocks)
+            check_blocks(v, done, n, sent, data, residual, f);
+        else
+            check_array(v, done, n, sent, data, residual, f);
     }
     return 0;
 }
@@ -526,11 +555,11 @@ int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
     struct finding f = {0};
     if (v->lists)
         DDP_TRY(check_lists(v, data, residual, values_sent, &f, err));
-    else if (v->halves || v->rounded_sums)
+    else if (v->rounded || v->rounded_sums)
         DDP_TRY(check_arrays(v, data, residual, &f, err));
     else
         check_integers(v, data, &f);
-    if (!v->lists && !v->halves)
+    if (!v->lists && !v->rounded)
         forget(v);
     int rc = ddp_verify_same_on_all_ranks(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)

@@ -92,6 +92,7 @@ static size_t full_chunks(enum ddp_coll coll, int ranks)
     case DDP_ALL_TO_ALL:
     case DDP_ALL_TO_ALL_V:
     case DDP_ALL_GATHER_V:
+    case DDP_REDUCE_SCATTER_V:
     case DDP_GATHER:
     case DDP_SCATTER:
         return (size_t)ranks;
@@ -159,6 +160,7 @@ static bool is_in_place(const struct ddp_comm *comm, const struct ddp_coll_args 
         return send == recv + chunk;
     case DDP_ALL_TO_ALL_V: /* both arrays of a rank may be empty */
     case DDP_ALL_GATHER_V:
+    case DDP_REDUCE_SCATTER_V:
         return send == recv && send != NULL;
     default:
         return send == recv;

@@ -13,15 +13,16 @@
  *   scatter         send [n*count] at root    recv [count]
  *   send-recv       send [count] to (rank+1)%n, recv [count] from (rank-1)%n
  *   all-gather-v    send [args->split[rank]]  recv [sum of args->split]
+ *   reduce-scatter-v  send [sum of args->split], recv [args->split[rank]]
  * A call is in place if its pointers are as follows. "(root)" limits a rule to the root.
  *   allreduce, all-to-all, reduce (root), broadcast (root)  send == recv
  *   reduce-scatter, scatter (root)                          recv == send + rank*count
  *   all-gather, gather (root)                               send == recv + rank*count
- * All-to-all-v, all-gather-v and send-recv do not work in place. The parts of an all-to-all-v or an
- * all-gather-v lie one after another in the order of the ranks. If registered arrays are used, the
- * pointer to an empty array must lie in registered memory, too. `count` of a call with a table is
- * the size of the largest array of any rank, divided by n and rounded up; ddp_coll_plan_init sets
- * it.
+ * Send-recv and the collectives with a table (ddp_coll_has_split) do not work in place. The parts
+ * in an array of such a collective lie one after another in the order of the ranks. If registered
+ * arrays are used, the pointer to an empty array must lie in registered memory, too. `count` of a
+ * call with a table is the size of the largest array of any rank, divided by n and rounded up;
+ * ddp_coll_plan_init sets it.
  *
  * All ranks must create a plan with the same arguments, apart from the pointers. They must also
  * agree on whether the arrays are registered and, in calls without a root, whether the call is in

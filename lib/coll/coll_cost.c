@@ -87,12 +87,13 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
     const double own = in_place ? 0 : 1;
     switch (coll) {
     case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE_SCATTER_V: /* if all parts are equal */
         return n * (n + 1);
     case DDP_REDUCE:
         return n + 1;
     case DDP_ALL_GATHER:
     case DDP_ALL_TO_ALL:
-    case DDP_ALL_TO_ALL_V: /* if all parts are equal */
+    case DDP_ALL_TO_ALL_V:
     case DDP_ALL_GATHER_V:
         return 2 * n * (n - 1 + own);
     case DDP_BROADCAST:
@@ -111,7 +112,8 @@ static double chunks_taken(enum ddp_coll coll, double n, bool in_place)
 static double chunks_published(enum ddp_coll coll, double n, bool own)
 {
     const bool personal = coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL ||
-                          coll == DDP_ALL_TO_ALL_V || coll == DDP_SCATTER;
+                          coll == DDP_ALL_TO_ALL_V || coll == DDP_REDUCE_SCATTER_V ||
+                          coll == DDP_SCATTER;
     const double sources = coll == DDP_BROADCAST || coll == DDP_SCATTER ? 1
                            : coll == DDP_REDUCE || coll == DDP_GATHER   ? n - !own
                                                                         : n;
@@ -119,18 +121,20 @@ static double chunks_published(enum ddp_coll coll, double n, bool own)
 }
 
 /* Returns the bytes that all ranks read and write in a call with a table of part sizes. Every part
- * is copied once for each rank that receives it. With "flat" all parts, and with "staged" the parts
- * for other ranks, are also copied to shared memory. */
+ * is read once for each rank that receives it, and written by this rank. A rank of a
+ * reduce-scatter-v writes only its own part. With "flat" all parts, and with "staged" the parts for
+ * other ranks, are also copied to shared memory. */
 static double split_memory_bytes(enum ddp_cost_model model, int ranks,
                                  const struct ddp_coll_shape *shape)
 {
     double all, own, published = 0;
     ddp_split_sum(shape, ranks, &all, &own);
+    const double written = ddp_coll_reduces(shape->coll) ? own : all;
     if (shape->coll == DDP_ALL_GATHER_V) /* one copy serves all ranks */
         published = model == DDP_COST_FLAT || model == DDP_COST_STAGED ? own : 0;
     else if (model == DDP_COST_FLAT || model == DDP_COST_STAGED)
         published = model == DDP_COST_FLAT ? all : all - own;
-    return 2 * (all + published) * (double)ddp_dtype_size(shape->dtype);
+    return (all + written + 2 * published) * (double)ddp_dtype_size(shape->dtype);
 }
 
 /* With "flat" and "staged", ranks copy the data to shared memory, and other ranks read the copy.

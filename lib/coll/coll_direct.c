@@ -270,16 +270,18 @@ static int rooted_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
     return wait_all(comm, err);
 }
 
-/* Runs reduce and reduce-scatter. Reduce: the message is cut into one *chunk* per rank, at cache
- * lines of the root's recv buffer. Each rank combines its chunk of all send buffers into the root's
- * recv buffer. Reduce-scatter: each rank combines its chunk into its own recv buffer. */
+/* Runs reduce, reduce-scatter and reduce-scatter-v. Reduce: the message is cut into one *chunk* per
+ * rank, at cache lines of the root's recv buffer. Each rank combines its chunk of all send buffers
+ * into the root's recv buffer. The other two: each rank combines its chunk into its own recv
+ * buffer. */
 static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {
     (void)scratch;
     const size_t elem = ddp_dtype_size(args->dtype), bytes = ddp_coll_array_bytes(args);
     const void *src[DDP_REDUCE_MAX];
-    size_t begin = bytes * (size_t)comm->rank, end = begin + bytes;
+    size_t begin = ddp_split_send_at(args, comm->size, comm->rank, comm->rank) * elem;
+    size_t end = begin + ddp_split_part(args, comm->size, comm->rank, comm->rank) * elem;
     void *dst = args->recv;
 
     enter(comm, args);
@@ -413,6 +415,8 @@ DIRECT(all_to_all_v_direct, DDP_ALL_TO_ALL_V, split_run,
        "copies its part of all ranks' send buffers", .scratch_bytes = ddp_split_map_bytes);
 DIRECT(all_gather_v_direct, DDP_ALL_GATHER_V, split_run, "copies all ranks' send buffers",
        .scratch_bytes = ddp_split_map_bytes);
+DIRECT(reduce_scatter_v_direct, DDP_REDUCE_SCATTER_V, reduce_run,
+       "sums its part of all ranks' send buffers");
 DIRECT(gather_direct, DDP_GATHER, rooted_run, "writes its chunk to the root's recv buffer");
 DIRECT(scatter_direct, DDP_SCATTER, rooted_run, "copies its chunk of the root's send buffer");
 DIRECT(send_recv_direct, DDP_SEND_RECV, send_recv_run, "reads its predecessor's buffer");

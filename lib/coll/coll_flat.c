@@ -28,7 +28,7 @@ struct flat_call {
 static bool is_personal(enum ddp_coll coll)
 {
     return coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_TO_ALL || coll == DDP_ALL_TO_ALL_V ||
-           coll == DDP_SCATTER;
+           coll == DDP_REDUCE_SCATTER_V || coll == DDP_SCATTER;
 }
 
 static bool has_source_root(enum ddp_coll coll)
@@ -168,7 +168,30 @@ static int flat_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
     return 0;
 }
 
-/* Runs all-to-all-v and all-gather-v. All ranks store their data in the same kind of place: beside
+/* Returns the address of the part that rank r has for this rank. */
+static const unsigned char *part_of(const struct flat_call *call, const struct ddp_split_map *map,
+                                    int r)
+{
+    return input_of(call, r, 0) + map->peer[r].remote_at;
+}
+
+/* Combines this rank's part of the data of all ranks. */
+static void split_combine(const struct flat_call *call, const struct ddp_split_map *map)
+{
+    struct ddp_comm *comm = call->comm;
+    const struct ddp_coll_args *args = call->args;
+    const size_t count = map->peer[comm->rank].recv_bytes / ddp_dtype_size(args->dtype);
+    const void *src[DDP_REDUCE_MAX];
+    struct ddp_reduce reduce;
+
+    for (int r = 0; r < comm->size; r++)
+        src[r] = part_of(call, map, r);
+    ddp_reduce_all(&reduce, comm, args, &args->recv, src, count);
+    if (count != 0)
+        comm->device->reduce(&reduce);
+}
+
+/* Runs the collectives with a split. All ranks store their data in the same kind of place: beside
  * the flags or in the data slots. */
 static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                      struct ddp_err *err)
@@ -183,10 +206,11 @@ static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, vo
         memcpy(slot_of(&call, comm->rank), args->send, map->sent);
     ddp_shm_post(comm, flag_slot, sequence);
     DDP_TRY(ddp_shm_wait_all(comm, flag_slot, sequence, err));
-    for (int r = 0; r < comm->size; r++)
+    if (ddp_coll_reduces(args->coll))
+        split_combine(&call, map);
+    for (int r = 0; r < comm->size && !ddp_coll_reduces(args->coll); r++)
         ddp_coll_copy(comm, (unsigned char *)args->recv + map->peer[r].recv_at,
-                      input_of(&call, r, 0) + map->peer[r].remote_at, map->peer[r].recv_bytes,
-                      false);
+                      part_of(&call, map, r), map->peer[r].recv_bytes, false);
     return 0;
 }
 
@@ -210,6 +234,8 @@ FLAT(all_to_all_v_flat, DDP_ALL_TO_ALL_V, split_run, "each rank reads its part o
      .scratch_bytes = ddp_split_map_bytes);
 FLAT(all_gather_v_flat, DDP_ALL_GATHER_V, split_run, "every rank reads all inputs",
      .scratch_bytes = ddp_split_map_bytes);
+FLAT(reduce_scatter_v_flat, DDP_REDUCE_SCATTER_V, split_run,
+     "each rank sums its part of all inputs", .scratch_bytes = ddp_split_map_bytes);
 FLAT(gather_flat, DDP_GATHER, flat_run, "the root reads all inputs");
 FLAT(scatter_flat, DDP_SCATTER, flat_run, "each rank reads its chunk of the root's input");
 FLAT(send_recv_flat, DDP_SEND_RECV, flat_run, "each rank reads the input of the rank before it");

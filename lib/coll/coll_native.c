@@ -40,6 +40,7 @@ NATIVE(reduce_native, DDP_REDUCE, "reduce");
 NATIVE(all_to_all_native, DDP_ALL_TO_ALL, "all-to-all");
 NATIVE(all_to_all_v_native, DDP_ALL_TO_ALL_V, "uneven all-to-all");
 NATIVE(all_gather_v_native, DDP_ALL_GATHER_V, "uneven all-gather");
+NATIVE(reduce_scatter_v_native, DDP_REDUCE_SCATTER_V, "uneven reduce-scatter");
 NATIVE(gather_native, DDP_GATHER, "gather");
 NATIVE(scatter_native, DDP_SCATTER, "scatter");
 NATIVE(send_recv_native, DDP_SEND_RECV, "send and receive");

@@ -40,6 +40,7 @@ SELF(reduce_self, DDP_REDUCE, "a copy, or nothing");
 SELF(all_to_all_self, DDP_ALL_TO_ALL, "a copy, or nothing");
 SELF(all_to_all_v_self, DDP_ALL_TO_ALL_V, "a copy");
 SELF(all_gather_v_self, DDP_ALL_GATHER_V, "a copy");
+SELF(reduce_scatter_v_self, DDP_REDUCE_SCATTER_V, "a copy");
 SELF(gather_self, DDP_GATHER, "a copy, or nothing");
 SELF(scatter_self, DDP_SCATTER, "a copy, or nothing");
 SELF(send_recv_self, DDP_SEND_RECV, "a copy");

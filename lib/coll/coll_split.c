@@ -9,26 +9,34 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
     const size_t elem = ddp_dtype_size(args->dtype);
 
     *send = ddp_split_send_at(args, ranks, rank, ranks) * elem;
-    *recv = 0;
-    for (int r = 0; r < ranks; r++)
+    *recv = ddp_coll_reduces(args->coll) ? ddp_split_part(args, ranks, rank, rank) * elem : 0;
+    for (int r = 0; r < ranks && !ddp_coll_reduces(args->coll); r++)
         *recv += ddp_split_part(args, ranks, r, rank) * elem;
+}
+
+/* Sets *most to the sum of table[0], table[stride], ... (n entries) if it is larger. Returns false
+ * if the sum exceeds SIZE_MAX. */
+static bool most_of(const size_t *table, size_t n, size_t stride, size_t *most)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_add_overflow(sum, table[i * stride], &sum))
+            return false;
+    *most = DDP_MAX(*most, sum);
+    return true;
 }
 
 bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out)
 {
     const size_t n = (size_t)ranks;
+    const size_t rows = ddp_coll_split_is_row(args->coll) ? 1 : n;
     size_t most = 0;
 
-    for (int i = 0; i < ranks; i++) {
-        size_t sent = 0, received = 0;
-        for (int j = 0; j < ranks; j++)
-            if (__builtin_add_overflow(sent, ddp_split_part(args, ranks, i, j), &sent) ||
-                __builtin_add_overflow(received, ddp_split_part(args, ranks, j, i), &received))
-                return false;
-        most = DDP_MAX(most, received);
-        if (args->coll != DDP_ALL_GATHER_V)
-            most = DDP_MAX(most, sent);
-    }
+    for (size_t i = 0; i < rows; i++)
+        if (!most_of(args->split + i * n, n, 1, &most) ||
+            (rows > 1 && !most_of(args->split + i, n, n, &most)))
+            return false;
     *out = most / n + (most % n != 0);
     return true;
 }
@@ -42,7 +50,7 @@ struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape)
 uint64_t ddp_split_hash(const struct ddp_coll_args *args, int ranks)
 {
     const size_t n = (size_t)ranks;
-    const size_t entries = args->coll == DDP_ALL_GATHER_V ? n : n * n;
+    const size_t entries = ddp_coll_split_is_row(args->coll) ? n : n * n;
     return args->split != NULL ? ddp_fnv1a(DDP_FNV_INIT, args->split, entries * sizeof *args->split)
                                : 0;
 }
@@ -64,6 +72,8 @@ size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, 
     size_t at = 0;
     if (args->coll == DDP_ALL_GATHER_V)
         return to == ranks ? ddp_split_part(args, ranks, from, from) : 0;
+    if (args->split == NULL)
+        return (size_t)to * args->count;
     for (int r = 0; r < to; r++)
         at += ddp_split_part(args, ranks, from, r);
     return at;
@@ -80,6 +90,7 @@ static void make_map(const struct ddp_comm *comm, const struct ddp_coll_args *ar
 {
     const size_t elem = ddp_dtype_size(args->dtype);
     const int n = comm->size, me = comm->rank;
+    const bool reduces = ddp_coll_reduces(args->coll);
     size_t received = 0;
 
     map->sent = ddp_split_send_at(args, n, me, n) * elem;
@@ -92,9 +103,9 @@ static void make_map(const struct ddp_comm *comm, const struct ddp_coll_args *ar
         peer->remote_at = ddp_split_send_at(args, n, r, me) * elem;
         peer->send_at = ddp_split_send_at(args, n, me, r) * elem;
         peer->send_bytes = ddp_split_part(args, n, me, r) * elem;
-        peer->recv_at = received;
+        peer->recv_at = reduces ? 0 : received;
         peer->recv_bytes = ddp_split_part(args, n, r, me) * elem;
-        received += peer->recv_bytes;
+        received = peer->recv_at + peer->recv_bytes;
     }
     map->touched = map->sent + received;
     map->made = true;

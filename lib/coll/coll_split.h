@@ -1,5 +1,5 @@
-/* The parts of an all-to-all-v or an all-gather-v: their sizes and their offsets in the arrays.
- * Only lib/coll uses this header. A *split table* is the member `split` of struct ddp_coll_args. */
+/* The parts of a collective with a split: their sizes and their offsets in the arrays. A *split
+ * table* is the member `split` of struct ddp_coll_args. */
 #ifndef DDP_COLL_COLL_SPLIT_H
 #define DDP_COLL_COLL_SPLIT_H
 
@@ -13,7 +13,8 @@ extern "C" {
 void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank, size_t *send,
                            size_t *recv);
 /* Sets *out to the number of elements in the largest send or recv array of any rank, divided by
- * `ranks` and rounded up. Returns false if the sum of a row or a column exceeds SIZE_MAX. */
+ * `ranks` and rounded up. args->split must not be NULL. Returns false if the sum of a row or a
+ * column exceeds SIZE_MAX. */
 bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out) DDP_MUST_CHECK;
 /* Returns a hash of the table, or 0 if there is none. */
 uint64_t ddp_split_hash(const struct ddp_coll_args *args, int ranks);
@@ -37,8 +38,10 @@ struct ddp_split_map {
     size_t touched;   /* sizes of the send array and the recv array of this rank together */
     struct ddp_split_peer {
         size_t send_at, send_bytes; /* the part for the peer, in the send array */
-        size_t recv_at, recv_bytes; /* the part from the peer, in the recv array */
-        size_t remote_at;           /* the part from the peer, in the peer's send array */
+        /* The part from the peer, in the recv array. In a reduce-scatter-v, the parts from all
+         * ranks are combined into the whole recv array, so recv_at is 0. */
+        size_t recv_at, recv_bytes;
+        size_t remote_at; /* the part from the peer, in the peer's send array */
     } peer[];
 };
 /* For the member scratch_bytes of struct ddp_coll_alg. */

@@ -4,14 +4,15 @@
  * Each publishing rank cuts its chunks of data into fragments and copies them to its own ring
  * buffer. Each reading rank copies or combines (*takes*) the fragments in the ring buffers of the
  * publishers. A rank may both publish and read. All chunks have the same length and are cut at the
- * same offsets. The chunks of an all-to-all-v or an all-gather-v may have different lengths, but
- * they are cut at the same offsets, too. A chunk that has ended takes no part in the remaining
- * rounds. In round t every publisher copies fragment t of each of its chunks into its ring buffer
- * and posts its flag IN. Every reader waits for the flag IN of each publisher from which it reads,
- * takes fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the
- * slots of DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
+ * same offsets. The chunks of a collective with a split may have different lengths, but they are
+ * cut at the same offsets, too. A chunk that has ended takes no part in the remaining rounds. In
+ * round t every publisher copies fragment t of each of its chunks into its ring buffer and posts
+ * its flag IN. Every reader waits for the flag IN of each publisher from which it reads, takes
+ * fragment t of each chunk that it reads, and posts its flag DONE. A ring buffer holds the slots of
+ * DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
  *
- * Reduce-scatter and reduce combine the taken fragments and the rank's own fragment in rank order.
+ * Reduce-scatter, reduce-scatter-v and reduce combine the taken fragments and the rank's own
+ * fragment in rank order.
  * The other collectives copy the taken fragments to recv.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
@@ -47,6 +48,7 @@ static const struct staging stagings[DDP_COLL_COUNT] = {
     [DDP_ALL_TO_ALL] = {ALL_TO_ALL, true, true, false},
     [DDP_ALL_TO_ALL_V] = {ALL_TO_ALL, true, true, false},
     [DDP_ALL_GATHER_V] = {ALL_TO_ALL, false, true, false},
+    [DDP_REDUCE_SCATTER_V] = {ALL_TO_ALL, true, false, true},
     [DDP_GATHER] = {ALL_TO_ROOT, false, true, false},
     [DDP_SCATTER] = {ROOT_TO_ALL, true, false, false},
     [DDP_SEND_RECV] = {RING, false, false, false},
@@ -120,11 +122,6 @@ static size_t fragment_of(const struct staging_call *call, size_t chunk, size_t 
 {
     const size_t at = t * call->fragment;
     return at < chunk ? DDP_MIN(call->fragment, chunk - at) : 0;
-}
-
-static size_t fragment_bytes(const struct staging_call *call, size_t t)
-{
-    return fragment_of(call, call->chunk, t);
 }
 
 /* A chunk in the send or recv array of this rank. */
@@ -210,13 +207,17 @@ static void take_sum(const struct staging_call *call, const unsigned char **data
 {
     const struct ddp_coll_args *args = call->args;
     const int rank = call->comm->rank;
-    const size_t at = t * call->fragment, own = call->stage->personal ? (size_t)rank : 0;
+    const size_t at = t * call->fragment;
+    const struct place own = chunk_for(call, rank);
+    const size_t bytes = fragment_of(call, own.bytes, t);
     void *dst = (unsigned char *)args->recv + at;
 
-    data[rank] = (const unsigned char *)args->send + own * call->chunk + at;
+    if (bytes == 0)
+        return;
+    data[rank] = (const unsigned char *)args->send + own.at + at;
     struct ddp_reduce reduce;
     ddp_reduce_all(&reduce, call->comm, args, &dst, (const void *const *)data,
-                   fragment_bytes(call, t) / ddp_dtype_size(args->dtype));
+                   bytes / ddp_dtype_size(args->dtype));
     call->comm->device->reduce(&reduce);
 }
 
@@ -331,6 +332,8 @@ STAGED(all_to_all_v_staged, DDP_ALL_TO_ALL_V,
 STAGED(all_gather_v_staged, DDP_ALL_GATHER_V,
        "each rank's part goes through its ring buffer to all other ranks",
        .scratch_bytes = ddp_split_map_bytes);
+STAGED(reduce_scatter_v_staged, DDP_REDUCE_SCATTER_V,
+       "parts go through ring buffers in shared memory", .scratch_bytes = ddp_split_map_bytes);
 STAGED(gather_staged, DDP_GATHER, "each rank's chunk goes through its ring buffer to the root");
 STAGED(scatter_staged, DDP_SCATTER, "a chunk for each rank goes through the root's ring buffer");
 STAGED(send_recv_staged, DDP_SEND_RECV,

@@ -46,22 +46,25 @@ struct ddp_coll_args {
     enum ddp_op op;
     int root;
     /* [n][n]: the table of an all-to-all-v. Row r has the number of elements that rank r sends to
-     * each rank. [n]: the table of an all-gather-v. Entry r has the number of elements that rank r
-     * sends to every rank. If it is NULL, every rank sends `count` elements to every rank. */
+     * each rank. [n]: the table of an all-gather-v or a reduce-scatter-v. In an all-gather-v, entry
+     * r has the number of elements that rank r sends to every rank. In a reduce-scatter-v, entry r
+     * has the number of elements that every rank sends to rank r. If it is NULL, every rank sends
+     * `count` elements to every rank. */
     const size_t *split;
     /* A hash of the whole table, which is the same on all ranks. ddp_coll_plan_init sets it. 0:
      * there is no table. */
     uint64_t split_hash;
 };
 
-/* Returns the number of elements that rank `from` sends to rank `to` in an all-to-all-v or an
- * all-gather-v. */
+/* Returns the number of elements that rank `from` sends to rank `to` in a collective with a
+ * split. */
 static inline size_t ddp_split_part(const struct ddp_coll_args *args, int ranks, int from, int to)
 {
     if (args->split == NULL)
         return args->count;
-    return args->coll == DDP_ALL_GATHER_V ? args->split[from]
-                                          : args->split[(size_t)from * (size_t)ranks + (size_t)to];
+    if (ddp_coll_split_is_row(args->coll))
+        return args->split[args->coll == DDP_ALL_GATHER_V ? from : to];
+    return args->split[(size_t)from * (size_t)ranks + (size_t)to];
 }
 
 /* Largest `count` of native_many if device_ns is not NULL. The device then starts only when all

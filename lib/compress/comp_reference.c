@@ -1,6 +1,6 @@
 /* Computes the values that compressors must send, in a slow and exact way: top-K by counting,
- * threshold by comparing, 16-bit floats by arithmetic in double. The results verify the kernels of
- * device/sparse.h. This file shares no code with these kernels. */
+ * threshold by comparing, 16-bit floats and codes by arithmetic in double. The results verify the
+ * kernels of device/sparse.h. This file shares no code with these kernels. */
 #include <math.h>
 #include <string.h>
 
@@ -101,4 +101,42 @@ void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, co
             x = x < 0 ? -clip : clip;
         sent[i] = round_to(x, digits, is_f16 ? -14 : -126, largest);
     }
+}
+
+/* Returns the code of y as a number. `y` is at most the largest code, apart from rounding. */
+static float code_of(float y, enum ddp_quant_code code)
+{
+    switch (code) {
+    case DDP_QUANT_E4M3:
+        return round_to(y, ddp_dtypes[DDP_FP8_E4M3].digits, -6, 448);
+    case DDP_QUANT_E5M2:
+        return round_to(y, ddp_dtypes[DDP_FP8_E5M2].digits, -14, 57344);
+    default:
+        return (float)nearbyint((double)y);
+    }
+}
+
+static void round_block(enum ddp_quant_code code, const float *acc, size_t n, float *sent)
+{
+    const float top = ddp_quant_top(code);
+    float max = 0;
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        finite = finite && isfinite(acc[i]);
+        max = fmaxf(max, fabsf(acc[i]));
+    }
+    for (size_t i = 0; i < n; i++) {
+        sent[i] = finite ? 0 : NAN;
+        if (finite && max >= DDP_QUANT_LEAST)
+            sent[i] = code_of(acc[i] * (top / max), code) * (max / top);
+    }
+}
+
+void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
+                            size_t n, float *sent)
+{
+    const struct ddp_quant quant = ddp_compress_quant(spec);
+    (void)scale;
+    for (size_t i = 0; i < n; i += quant.block)
+        round_block(quant.code, acc + i, DDP_MIN(quant.block, n - i), sent + i);
 }

@@ -169,11 +169,34 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
     return 0;
 }
 
-/* Elements per block. A block of `acc` fits the first-level cache, so encode_block reads each array
- * from memory only once. */
-#define BLOCK ((size_t)2048)
+/* Elements per block, a multiple of the blocks of every quantising compressor. A block of `acc`
+ * fits the first-level cache, so encode_block reads each array from memory only once. */
+#define BLOCK ((size_t)DDP_QUANT_BLOCK_MAX)
 
-/* Encodes one block of a bucket with a 16-bit compressor, and updates the block's residual. */
+/* Computes the error of a quantised block: residual = acc - decoded, or 0 if this is not finite. */
+static void quant_residual(const struct ddp_encode *part, float *residual)
+{
+    float sent[BLOCK];
+    part->device->grad->dequantize(sent, part->dense, part->n, ddp_compress_quant(part->spec),
+                                   false);
+    for (size_t i = 0; i < part->n; i++) {
+        const float left = part->in[i] - sent[i];
+        residual[i] = isfinite(left) ? left : 0;
+    }
+}
+
+/* Returns the bytes of the first `n` encoded elements. For BLOCKS, n is a number of blocks. */
+static size_t encoded_bytes(const struct ddp_compress_spec *spec, size_t n)
+{
+    const struct ddp_compressor *c = spec->compressor;
+    if (c->combine != DDP_COMBINE_BLOCKS)
+        return n * ddp_dtype_size(c->wire_dtype);
+    const struct ddp_quant quant = ddp_compress_quant(spec);
+    return ddp_quant_blocks(quant, n) * ddp_quant_block_bytes(quant);
+}
+
+/* Encodes one block of a bucket with a compressor that sends every element, and updates the block's
+ * residual. */
 static void encode_block(struct ddp_encode *e, size_t first, size_t count)
 {
     const struct ddp_compressor *c = e->spec->compressor;
@@ -189,10 +212,13 @@ static void encode_block(struct ddp_encode *e, size_t first, size_t count)
     part.n = count;
     part.scale = 1;
     part.scaled = e->scale;
-    part.dense = (unsigned char *)e->dense + first * ddp_dtype_size(c->wire_dtype);
+    part.dense = (unsigned char *)e->dense + encoded_bytes(e->spec, first);
     c->encode(&part);
     e->overflow_count = part.overflow_count;
-    e->device->grad->narrow_residual(residual, acc, part.dense, count, c->wire_dtype);
+    if (c->combine == DDP_COMBINE_BLOCKS)
+        quant_residual(&part, residual);
+    else
+        e->device->grad->narrow_residual(residual, acc, part.dense, count, c->wire_dtype);
 }
 
 void ddp_feedback_encode(struct ddp_encode *e)

@@ -7,6 +7,9 @@
  * them. Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
+ *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h). Each
+ *                       rank decodes and sums its share of the blocks of all ranks, and encodes the
+ *                       sums. An all-gather gives the encoded sums to all ranks.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
  *                       all-reduce sums the lists. `reference` computes which entries a correct
  *                       list has. */
@@ -24,7 +27,7 @@
 extern "C" {
 #endif
 
-enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_GATHER };
+enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER };
 
 /* Error feedback keeps the part of the values that was not sent, and adds it to the next gradient.
  * AUTO stands for the default of the compressor. */
@@ -35,8 +38,9 @@ struct ddp_compressor;
 /* A compressor with its argument, parsed from text such as "topk:0.01". */
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
-    double argument; /* a density in (0, 1], a threshold > 0 or a clip > 0; NaN if absent */
-    char text[32];   /* the text that the user typed, or that ddp_compress_with made */
+    /* A density in (0, 1], a threshold > 0, a clip > 0, or a number of elements. NaN if absent. */
+    double argument;
+    char text[32]; /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 
@@ -50,12 +54,12 @@ struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; must not overlap an output, but compressor "none" allows dense == in */
-    /* [n], or NULL for no error feedback. The residual of a 16-bit compressor is already multiplied
-     * by `scale`. The residual of a sparse compressor is not multiplied. */
+    /* [n], or NULL for no error feedback. The residual of a sparse compressor has the unit of the
+     * input. The residual of the other compressors is already multiplied by `scale`. */
     float *residual;
     size_t n;
     /* The encoded values are multiplied by this factor, for example 1/P for an average over P
-     * ranks. 16-bit compressors multiply before they round. Sparse compressors multiply after the
+     * ranks. SUM and BLOCKS multiply before they round. Sparse compressors multiply after the
      * selection, so that thresholds and residuals have the unit of the input. */
     float scale;
     /* The factor by which `in` was multiplied before the call, or 0 if it was not. A clip is
@@ -65,8 +69,8 @@ struct ddp_encode {
     /* [state_bytes], aligned to 64. The caller zeroes the state before the first call and keeps it
      * between calls for the same bucket. */
     void *state;
-    /* The output. SUM: the array `dense` [n]. GATHER: `list`, which has memory for `bound` entries.
-     */
+    /* The output. SUM: the array `dense` [n]. BLOCKS: the blocks, at `dense`. GATHER: `list`, which
+     * has memory for `bound` entries. */
     void *dense;
     struct ddp_sparse list;
     uint64_t overflow_count; /* encode() adds the number of finite values that became infinite */
@@ -78,13 +82,14 @@ struct ddp_compressor {
     const char *argument_help; /* "D", "T" or, if optional, "[CLIP]"; NULL: no argument */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
+    struct ddp_quant quant;    /* BLOCKS: the type of the codes; ddp_compress_quant sets `block` */
     bool feedback_default;     /* true for sparse compressors: error feedback is on by default */
     bool fuses_feedback;       /* encode() updates the residual itself */
     bool fixed_count;          /* GATHER: a list always has exactly `bound` entries */
     bool global_topk;          /* oktopk: the sparse all-reduce also selects among the sums */
     /* Returns DDP_EUSAGE if the argument is out of range. NULL if there is no argument. */
     int (*check)(double argument, struct ddp_err *err);
-    /* Returns the largest number of entries of a list (GATHER), or n (SUM). */
+    /* Returns the largest number of entries of a list (GATHER), or n (SUM, BLOCKS). */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
     void (*encode)(struct ddp_encode *e);
@@ -92,13 +97,13 @@ struct ddp_compressor {
      * the result of every verified exchange with these elements, so reference() must not share code
      * with encode() and the kernels. `acc` [n]: the sums of input and residual. `calls`: number of
      * earlier encodings with this state. Sets sent[i] to true if the list must contain acc[i], and
-     * to false otherwise. NULL for SUM. */
+     * to false otherwise. NULL for the others. */
     void (*reference)(const struct ddp_compress_spec *spec, const float *acc, size_t n,
                       uint64_t calls, bool *sent);
-    /* SUM: stores in `sent` [n] the values that a correct encode() sends for `acc` [n], the sums of
-     * scaled input and residual. `scale`: the factor by which the input was multiplied. rounded()
-     * must multiply a clip by this factor, too. rounded() must not share code with encode() and the
-     * kernels. NULL for GATHER, and for SUM without rounding. */
+    /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
+     * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
+     * rounded() must multiply a clip by this factor, too. rounded() must not share code with
+     * encode() and the kernels. NULL for GATHER, and for SUM without rounding. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -126,6 +131,8 @@ const struct ddp_compressor *ddp_compressor_find(const char *name);
  * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
  * finite f16. */
 double ddp_compress_f16_limit(double scale);
+/* Returns the blocks of a compressor with DDP_COMBINE_BLOCKS. */
+struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
 /* Returns true if the compressor is used with error feedback. A lossless compressor never uses
@@ -133,17 +140,17 @@ bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
 /* Encodes e->in with the compressor of e->spec. Uses error feedback if e->residual is not NULL: the
- * error of one encoding is added to the input of the next encoding. For a 16-bit compressor, this
+ * error of one encoding is added to the input of the next encoding. For SUM and BLOCKS, this
  * function computes:
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *
  * If fuses_feedback is set, encode() updates the residual itself. For a compressor that selects
  * entries, the sent values before their multiplication by `scale` plus the new residual are then
- * equal to in + old residual, bit for bit. The residual of a 16-bit compressor is computed in f32.
- * It is exact unless the value overflowed, became subnormal or was clipped by a large amount. A
- * residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech 2014; S.
- * Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
+ * equal to in + old residual, bit for bit. The residual of SUM and BLOCKS is computed in f32. For
+ * 16 bits it is exact unless the value overflowed, became subnormal or was clipped by a large
+ * amount. A residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
+ * 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
 void ddp_feedback_encode(struct ddp_encode *e);
 
 /* An entry of a list from which the user chooses by NAME or NAME:ARG. */

@@ -12,10 +12,12 @@
 #ifndef DDP_DEVICE_SPARSE_H
 #define DDP_DEVICE_SPARSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "device/quant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +66,11 @@ struct ddp_grad_kernels {
      * be the same array. */
     void (*narrow_residual)(float *residual, const float *in, const void *wire, size_t n,
                             enum ddp_dtype type);
+
+    /* Encodes src [n] * scale as blocks (quant.h). dst has room for all blocks. Reads 4n bytes. */
+    void (*quantize)(void *dst, const float *src, size_t n, struct ddp_quant q, float scale);
+    /* Decodes blocks to dst [n], or adds the decoded values to dst. Every NaN becomes canonical. */
+    void (*dequantize)(float *dst, const void *src, size_t n, struct ddp_quant q, bool add);
 
     /* Selects every acc with !(|acc| < threshold), which includes NaN and inf. Sets s->out.count to
      * the number k of selected values and returns k. threshold >= 0. Moves 12n + 8k bytes if both

@@ -11,6 +11,7 @@
 #include "coll/sparse/sparse_coll.h"
 #include "exchange/aggregate.h"
 #include "exchange/compressed_impl.h"
+#include "exchange/two_phase.h"
 
 /* Zeroed memory. `raw` is the allocation. `at` is its first address that is aligned to a cache
  * line. */
@@ -18,23 +19,25 @@ struct block {
     void *raw, *at;
 };
 
-/* Members marked SUM or GATHER are used only by compressors with this value of `combine`. */
+/* Members marked SUM, BLOCKS or GATHER are used only by compressors with this value of `combine`.
+ */
 struct host {
     struct ddp_compressed base;
     const struct ddp_compressor *compressor;
-    /* encode.dense (SUM) or encode.list (GATHER) is the encoded form. */
+    /* encode.dense (SUM, BLOCKS) or encode.list (GATHER) is the encoded form. */
     struct ddp_encode encode;
     struct block state, residual, scratch;
-    /* Registered memory of the encoded form. NULL if data is sent as it is. */
+    /* SUM, GATHER: registered memory of the encoded form. NULL if data is sent as it is. */
     void *wire;
+    struct ddp_two_phase two_phase; /* BLOCKS */
     /* SUM: the algorithm, NULL for auto, and the plan. */
     const struct ddp_coll_alg *dense_alg;
     struct ddp_coll_plan plan;
     /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
     const struct ddp_sparse_alg *alg;
     struct ddp_sparse_args args;
-    /* Bytes that other ranks read from this rank without a message: per run (SUM) or per entry
-     * (GATHER). NaN if all data travels in messages, which are counted. */
+    /* Bytes that other ranks read from this rank without a message: per run (SUM, BLOCKS) or per
+     * entry (GATHER). NaN if all data travels in messages, which are counted. */
     double mapped_bytes;
 };
 
@@ -55,8 +58,8 @@ static int block_init(struct block *b, size_t bytes, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the registered bytes of the encoded form. A list holds all indices, then all values. The
- * values begin at a new cache line. */
+/* Returns the registered bytes of the encoded form of SUM and GATHER. A list holds all indices,
+ * then all values. The values begin at a new cache line. */
 static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -69,6 +72,11 @@ static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
     return c->state_bytes != NULL ? c->state_bytes(spec, n) : 0;
+}
+
+static bool is_blocks(const struct ddp_compressor *c)
+{
+    return c->combine == DDP_COMBINE_BLOCKS;
 }
 
 static int unknown_algorithm(const char *name, bool selects, struct ddp_err *err)
@@ -106,6 +114,15 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     return ddp_sparse_supports(x->alg, s->comm, s->n, err);
 }
 
+/* Quantised blocks have one algorithm. */
+static int check_two_phase(const struct ddp_compressed_setup *s, struct ddp_err *err)
+{
+    if (is_auto(s->algorithm) || strcmp(s->algorithm, DDP_TWO_PHASE_NAME) == 0)
+        return 0;
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s", s->algorithm,
+                    s->spec.text, DDP_TWO_PHASE_NAME);
+}
+
 /* Does the local part of create, before any communication. */
 static int prepare(struct host *x, struct ddp_err *err)
 {
@@ -125,6 +142,8 @@ static int prepare(struct host *x, struct ddp_err *err)
         x->args.k = x->args.most;
         DDP_TRY(choose_sparse(x, err));
         DDP_TRY(block_init(&x->scratch, x->alg->scratch_bytes(s->comm, s->n, x->args.most), err));
+    } else if (is_blocks(x->compressor)) {
+        DDP_TRY(check_two_phase(s, err));
     } else {
         DDP_TRY(ddp_allreduce_find(s->algorithm, &x->dense_alg, err));
     }
@@ -134,18 +153,15 @@ static int prepare(struct host *x, struct ddp_err *err)
     return 0;
 }
 
-/* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message.
- * Calls of the backend's library, and algorithms that send no messages, are assumed to move as many
- * bytes as a ring. If the algorithm sends messages, mapped_bytes is NaN. */
-static void model_dense(struct host *x)
+/* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message. `needs`:
+ * those of the algorithms. Calls of the backend's library, and algorithms that send no messages,
+ * are assumed to move `ring_bytes`, the bytes that a ring sends. If the algorithms send messages,
+ * mapped_bytes is NaN. */
+static void model_bytes(struct host *x, unsigned needs, double ring_bytes)
 {
-    const double ranks = x->base.setup.comm->size;
-    const unsigned needs = x->plan.alg->needs;
-
     x->base.counters.wire_counted = !(needs & DDP_NEEDS_LIBRARY);
-    x->mapped_bytes = (needs & DDP_NEEDS_MESSAGES) && ranks > 1
-                          ? NAN
-                          : 2 * (ranks - 1) / ranks * (double)x->plan.bytes;
+    x->mapped_bytes =
+        (needs & DDP_NEEDS_MESSAGES) && x->base.setup.comm->size > 1 ? NAN : ring_bytes;
 }
 
 /* Sets mapped_bytes per entry. If the algorithm sends messages, mapped_bytes is NaN. Otherwise
@@ -177,7 +193,23 @@ static int prepare_dense(struct host *x, struct ddp_err *err)
 
     x->encode.dense = wire;
     DDP_TRY(ddp_coll_plan_init(&x->plan, s->comm, x->dense_alg, &args, err));
-    model_dense(x);
+    const double ranks = s->comm->size;
+    model_bytes(x, x->plan.alg->needs, 2 * (ranks - 1) / ranks * (double)x->plan.bytes);
+    return 0;
+}
+
+/* Opens the exchange of quantised blocks. Collective. */
+static int open_blocks(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    struct ddp_two_phase *t = &x->two_phase;
+    DDP_TRY(ddp_two_phase_open(t, s->comm, ddp_compress_quant(&s->spec), s->n, err));
+    const unsigned needs[] = {t->scatter.alg->needs, t->gather.alg->needs};
+    /* If only one of the two sends messages, its bytes alone would be counted. */
+    const unsigned both = needs[0] & needs[1] & DDP_NEEDS_MESSAGES;
+    const unsigned any = (needs[0] | needs[1]) & DDP_NEEDS_LIBRARY;
+    x->encode.dense = t->wire;
+    model_bytes(x, both | any, 2 * (s->comm->size - 1) * (double)t->chunk_bytes);
     return 0;
 }
 
@@ -211,6 +243,7 @@ static void host_destroy(struct ddp_compressed *base)
     if (x == NULL)
         return;
     ddp_coll_plan_release(&x->plan);
+    ddp_two_phase_close(&x->two_phase);
     if (x->wire != NULL)
         ddp_comm_free(x->base.setup.comm, x->wire);
     free(x->scratch.raw);
@@ -233,11 +266,13 @@ static int host_create(const struct ddp_compressed_setup *setup, struct ddp_comp
     }
     DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
     const size_t bytes = wire_bytes(&setup->spec, setup->n);
-    if (!ddp_compressor_is_lossless(x->compressor))
+    if (!ddp_compressor_is_lossless(x->compressor) && !is_blocks(x->compressor))
         DDP_TRY_GOTO(
             ddp_comm_alloc(setup->comm, DDP_MAX(bytes, (size_t)DDP_CACHE_LINE), &x->wire, err),
             err_free);
     prepare_encode(x);
+    if (is_blocks(x->compressor))
+        DDP_TRY_GOTO(open_blocks(x, err), err_free);
     rc = x->compressor->combine == DDP_COMBINE_SUM ? prepare_dense(x, err) : 0;
     DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
     *out = &x->base;
@@ -264,16 +299,18 @@ static int exchange(struct host *x, struct ddp_err *err)
 
     if (x->compressor->combine == DDP_COMBINE_SUM) {
         DDP_TRY(ddp_coll_run(comm, &x->plan, err));
+    } else if (is_blocks(x->compressor)) {
+        DDP_TRY(ddp_two_phase_run(&x->two_phase, err));
     } else {
         x->args.mine = x->encode.list;
         DDP_TRY(ddp_sparse_run(comm, x->alg, &x->args, x->scratch.at, err));
     }
     if (isnan(x->mapped_bytes))
         x->base.counters.wire_bytes += (double)(comm->wire_bytes - before);
-    else if (x->compressor->combine == DDP_COMBINE_SUM)
-        x->base.counters.wire_bytes += x->mapped_bytes;
-    else
+    else if (x->compressor->combine == DDP_COMBINE_GATHER)
         x->base.counters.wire_bytes += x->mapped_bytes * (double)x->encode.list.count;
+    else
+        x->base.counters.wire_bytes += x->mapped_bytes;
     return 0;
 }
 
@@ -306,13 +343,35 @@ static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t 
     return overflows;
 }
 
+/* Decodes the sums. Counts the elements that are infinite or NaN in the result but finite in data,
+ * the input of this rank. */
+static void decode_blocks(struct host *x)
+{
+    const struct ddp_two_phase *t = &x->two_phase;
+    const size_t block_bytes = ddp_quant_block_bytes(t->quant);
+    float *data = x->base.setup.data, sum[BLOCK];
+
+    for (size_t i = 0; i < t->n; i += BLOCK) {
+        const size_t count = DDP_MIN(BLOCK, t->n - i);
+        const unsigned char *from = t->wire + i / t->quant.block * block_bytes;
+        uint64_t overflows = 0;
+        t->comm->device->grad->dequantize(sum, from, count, t->quant, false);
+        for (size_t j = 0; j < count; j++)
+            overflows += !isfinite(sum[j]) && isfinite(data[i + j]);
+        memcpy(data + i, sum, count * sizeof *sum);
+        x->base.counters.overflow_count += overflows;
+    }
+}
+
 static void decode(struct host *x)
 {
     const enum ddp_dtype dtype = x->compressor->wire_dtype;
     const uint16_t *wire = x->wire;
     float *data = x->base.setup.data;
 
-    if (x->compressor->combine == DDP_COMBINE_GATHER || ddp_compressor_is_lossless(x->compressor))
+    if (is_blocks(x->compressor))
+        decode_blocks(x);
+    if (x->compressor->combine != DDP_COMBINE_SUM || ddp_compressor_is_lossless(x->compressor))
         return;
     for (size_t i = 0; i < x->base.setup.n; i += BLOCK) {
         const size_t count = DDP_MIN(BLOCK, x->base.setup.n - i);
@@ -352,6 +411,8 @@ static const float *host_residual(const struct ddp_compressed *x)
 static const char *host_algorithm(const struct ddp_compressed *base)
 {
     const struct host *x = (const struct host *)base;
+    if (is_blocks(x->compressor))
+        return DDP_TWO_PHASE_NAME;
     return x->alg != NULL ? x->alg->name : x->plan.alg->name;
 }
 
@@ -369,7 +430,8 @@ static void host_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks
             if ((*a)->selects == c->global_topk)
                 scratch = DDP_MAX(scratch, (*a)->scratch_bytes(&comm, n, most));
     }
-    *registered = wire_bytes(spec, n);
+    *registered = is_blocks(c) ? ddp_two_phase_bytes(ddp_compress_quant(spec), n, ranks)
+                               : wire_bytes(spec, n);
     *private_bytes = scratch + state_bytes(spec, n) +
                      (feedback && !ddp_compressor_is_lossless(c) ? n * sizeof(float) : 0);
 }

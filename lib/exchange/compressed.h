@@ -6,11 +6,12 @@
  * rank sends all or some of its values. After a run, each element of `data` is the sum of the
  * values that the ranks have sent for this element. For an average, the sum is divided by the
  * number of ranks. oktopk keeps only the largest sums, about k in host memory and exactly k on a
- * device. The other elements are 0. The result is bit-identical on all ranks. The three phases are
- * timed separately. Encode is the compressor with error feedback. Exchange is everything that needs
- * the other ranks. Decode is the conversion back from 16 bits. In host memory, exchange includes
- * the summation of sparse lists into `data`. On a device, the last part of this summation belongs
- * to decode. */
+ * device. The other elements are 0. Compressors that quantise blocks also quantise the sums. The
+ * result is bit-identical on all ranks. The three phases are timed separately. Encode is the
+ * compressor with error feedback. Exchange is everything that needs the other ranks, including the
+ * summation of quantised blocks. Decode is the conversion back from 16 bits or from blocks. In host
+ * memory, exchange includes the summation of sparse lists into `data`. On a device, the last part
+ * of this summation belongs to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -35,8 +36,8 @@ struct ddp_compressed_setup {
     struct ddp_compress_spec spec;
     /* feedback: keep the values that were not sent and add them in the next run. The compressor
      * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
-     * 16-bit compressors divide before the sum. Sparse compressors divide the sent values (oktopk:
-     * the selected sums), but not the residual. */
+     * Compressors that send every element divide before the sum. Sparse compressors divide the sent
+     * values (oktopk: the selected sums), but not the residual. */
     bool feedback, average;
     /* Only on a device: each run also waits for its decoding, and the host's clock measures each
      * phase. Set `timed` only if nothing else uses the stream. */
@@ -57,7 +58,8 @@ struct ddp_compressed_counters {
      * the number of bytes that a ring would send. Dense algorithms in host memory that send no
      * messages have the same number, although wire_counted is true for them. */
     bool wire_counted;
-    /* 16-bit compressors: elements that were finite on this rank and came back infinite or NaN. */
+    /* 16-bit and quantising compressors: elements that were finite on this rank and came back
+     * infinite or NaN. */
     uint64_t overflow_count;
 };
 

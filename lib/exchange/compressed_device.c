@@ -137,6 +137,9 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_device *d = s->device;
     const struct ddp_compressor *c = s->spec.compressor;
+    if (c->combine == DDP_COMBINE_BLOCKS)
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot quantise blocks (%s)", d->name,
+                        s->spec.text);
     x->sparse = c->combine == DDP_COMBINE_GATHER;
     x->lossless = ddp_compressor_is_lossless(c);
     x->regions = c->global_topk && s->comm->size > 2;

@@ -68,8 +68,9 @@ struct ddp_point_spec {
     /* If the collective has a split: the bytes of the busiest rank (base/coll_kind.h). 0:
      * unknown, or nothing is sent. */
     uint64_t busiest_bytes;
-    /* busiest_bytes divided by the mean number of bytes that a rank receives from other ranks. NaN:
-     * the collective has no split, or nothing is sent. */
+    /* busiest_bytes divided by the mean number of bytes that a rank receives from other ranks, or
+     * in a reduce-scatter-v must send to them. NaN: the collective has no split, or nothing is
+     * sent. */
     double imbalance;
 };
 

@@ -24,6 +24,7 @@ static const char *const osu_names[DDP_COLL_COUNT] = {
     [DDP_ALL_TO_ALL] = "All-to-All Personalized Exchange",
     [DDP_ALL_TO_ALL_V] = "All-to-Allv Personalized Exchange",
     [DDP_ALL_GATHER_V] = "Allgatherv",
+    [DDP_REDUCE_SCATTER_V] = "Reduce_scatter of Uneven Parts",
     [DDP_GATHER] = "Gather",
     [DDP_SCATTER] = "Scatter",
     [DDP_SEND_RECV] = "Ring Shift",

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 setup() {
     load ../helpers.bash
     bench_setup
-    moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v gather scatter send-recv"
+    moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv"
 }
 
 @test "every collective, algorithm, placement and memory, verified in every iteration, valid JSON" {
@@ -50,7 +50,7 @@ setup() {
 }
 
 @test "bus bandwidth: the factors of nccl-tests, from size and time" {
-    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 all-to-all-v=.75 all-gather-v=.75 gather=.75 scatter=.75 broadcast=1 \
+    for pair in reduce-scatter=.75 all-gather=.75 all-to-all=.75 all-to-all-v=.75 all-gather-v=.75 reduce-scatter-v=.75 gather=.75 scatter=.75 broadcast=1 \
         reduce=1 send-recv=1; do
         ok "${pair%=*}" --ranks 4 -n 3 -w 0 --size 4000 --placement out --json r.json
         [ "$(json r.json 'abs(p[0]["busbw_GBps"] / p[0]["algbw_GBps"] / '"${pair#*=}"' - 1) < 1e-9')" = True ]
@@ -111,6 +111,20 @@ setup() {
     printf '1 2\n3 4\n' >two.txt
     refused 65 two.txt "line 2" -- all-gather-v --ranks 2 --split two.txt
     refused 64 parts.txt 3 2 -- all-gather-v --ranks 2 --split parts.txt
+}
+
+@test "reduce-scatter-v: uneven parts are verified, and the record has the bytes that the busiest rank sends" {
+    echo 1 0 2 >parts.txt
+    ok reduce-scatter-v --ranks 3 -n 2 -w 0 --size 144,300K -o sum,avg,max --split parts.txt --algorithm all --check all --json r.json
+    valid r.json
+    [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
+    # Rank 1 has no part and sends all 36 elements. On average a rank must send 24.
+    [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(144, 1.5)}" ]
+    ok reduce-scatter-v --ranks 2 -n 1 -w 0 --size 8K --split zipf:1 --format osu=o.txt
+    file_says o.txt "Reduce_scatter of Uneven Parts"
+    printf '1 2\n3 4\n' >two.txt
+    refused 65 two.txt "line 2" -- reduce-scatter-v --ranks 2 --split two.txt
+    refused 64 --placement reduce-scatter-v -- reduce-scatter-v --ranks 2 --placement in
 }
 
 @test "all-to-all-v: a wrong split is refused with the file, the line or the option" {

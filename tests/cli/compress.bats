@@ -9,14 +9,14 @@ setup() {
     bench_setup
     few=(-n 6 -w 1)
     small=(allreduce --ranks 2 --size 4)
-    all=none,fp16,bf16,topk:0.01,threshold:2.5,oktopk:0.01
+    all=none,fp16,bf16,q8,q4,fp8-e4m3:32,fp8-e5m2,topk:0.01,threshold:2.5,oktopk:0.01
 }
 
 @test "every method on 1 to 4 ranks: verified, valid, no bus bandwidth" {
     for ranks in 1 2 3 4; do
         ok allreduce --ranks $ranks "${few[@]}" --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
         "$PYTHON" "$root/ci/validate_json.py" r.json
-        [ "$(json r.json 'len(p)')" = 36 ]
+        [ "$(json r.json 'len(p)')" = 60 ]
         [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
         [ "$(json r.json 'all(q["busbw_GBps"] is None for q in p if q["compress"]["method"] != "none")')" = True ]
         [ "$(json r.json '{q["placement"] for q in p}')" = "{'in'}" ]
@@ -25,11 +25,24 @@ setup() {
 }
 
 @test "8 ranks, every algorithm, verified in every iteration" {
-    ok allreduce --ranks 8 -n 3 -w 0 --size 40004 --compress fp16,topk:0.01,threshold:2.5,oktopk:0.01 \
+    ok allreduce --ranks 8 -n 3 -w 0 --size 40004 --compress fp16,q8:64,q4,topk:0.01,threshold:2.5,oktopk:0.01 \
         --algorithm all --check all --gradient heavy-tail --json r.json
     "$PYTHON" "$root/ci/validate_json.py" r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p if q["compress"]["method"] == "topk"}) >= 3')" = True ]
     [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+}
+
+@test "counted bytes: quantised blocks send 2(P-1) chunks" {
+    for ranks in 2 3 4; do
+        ok allreduce --ranks $ranks "${few[@]}" --size 1M --compress q8,q4:64,fp8-e4m3:32 --feedback on --json r.json
+        # 262,144 elements: blocks of 128, 64 and 32 elements have 132, 36 and 36 bytes.
+        [ "$(json r.json "[q['wire_bytes_per_rank'] - 2 * ($ranks - 1) * -(-262144 // b // $ranks) * n
+            for q, b, n in zip(sorted(p, key=lambda q: ['q8', 'q4', 'fp8-e4m3'].index(q['compress']['method'].split(':')[0])),
+                               (128, 64, 32), (132, 36, 36))]")" = "[0, 0, 0]" ]
+    done
+    refused 64 block -- allreduce --ranks 2 --size 4 --compress q8:100
+    refused 64 ring -- allreduce --ranks 2 --size 4 --compress q8 --algorithm ring
+    hint_names two-phase
 }
 
 @test "counted bytes: the all-gather sends 8k(P-1), oktopk less than its bound" {

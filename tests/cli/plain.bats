@@ -169,7 +169,7 @@ symbols_of() {
     steps=$(sed -n 's/^#define BASELINE_STEPS //p' "$root/lib/run/training.c")
     tr '\n' ' ' <baseline.txt | grep -q "trains $steps steps alone"
     for name in $(symbols_of exchange/sync_list.h SYNC) $(symbols_of compress/compress_list.h COMPRESSOR); do
-        [ "$name" = compressed ] || grep -qw "$name" sync.txt
+        [ "$name" = compressed ] || grep -qw -- "${name//_/-}" sync.txt
     done
 }
 
@@ -181,9 +181,9 @@ symbols_of() {
     for name in $(symbols_of model/dataset_list.h DATASET); do grep -qE "^dataset +${name//_/-} " text; done
     # The class `compressed` stands for all compressors, except `none`, which compresses nothing.
     for name in $(symbols_of exchange/sync_list.h SYNC) $(symbols_of compress/compress_list.h COMPRESSOR); do
-        [ "$name" = compressed ] || grep -qE "^sync +$name(\[|:| )" text
+        [ "$name" = compressed ] || grep -qE "^sync +${name//_/-}(\[|:| )" text
     done
-    for name in $(symbols_of compress/compress_list.h COMPRESSOR); do grep -qE "^compressor +${name}(\[|:| )" text; done
+    for name in $(symbols_of compress/compress_list.h COMPRESSOR); do grep -qE "^compressor +${name//_/-}(\[|:| )" text; done
     for name in $(symbols_of coll/sparse/sparse_list.h SPARSE); do grep -qE "^sparse +$name " text; done
     for name in cpu cuda; do grep -qE "^device +$name " text; done
     # allreduce_ring is allreduce/ring, broadcast_scatter_ring is broadcast/scatter-ring

@@ -14,7 +14,7 @@ setup() {
 }
 
 @test "every algorithm of every collective that runs here gives right results" {
-    for coll in reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v gather scatter send-recv; do
+    for coll in reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv; do
         ok "$coll" --ranks 2 --size 4K -n 3 --algorithm all
     done
     ok barrier --ranks 2 -n 3

@@ -19,7 +19,7 @@ print(next(b["reason"] or "" for b in json.load(open("list.json")) if b["name"] 
 all_correct() {
     local c i
     for ((i = 0; i < runs; i++)); do
-        for c in allreduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter send-recv; do
+        for c in allreduce reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv; do
             timeout --kill-after=5 120 "$ddpbench" "$c" --share-gpu --ranks "$1" --size 4,64K,4M \
                 -d f32,bf16 -n 3 -w 1 -T 60 -q --json out.json >/dev/null
             [ "$(json out.json 'd["status"], d["note"], sum(q["check"]["wrong"] for q in p)')" = \

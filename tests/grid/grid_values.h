@@ -78,7 +78,8 @@ static inline double grid_reduced(enum ddp_dtype dtype, enum ddp_op op, int rank
 
 static inline bool grid_reduces(enum ddp_coll coll)
 {
-    return coll == DDP_ALLREDUCE || coll == DDP_REDUCE || coll == DDP_REDUCE_SCATTER;
+    return coll == DDP_ALLREDUCE || coll == DDP_REDUCE || coll == DDP_REDUCE_SCATTER ||
+           coll == DDP_REDUCE_SCATTER_V;
 }
 static inline bool grid_has_root(enum ddp_coll coll)
 {
@@ -92,6 +93,7 @@ static inline size_t grid_send_count(enum ddp_coll coll, size_t count, int rank,
 {
     switch (coll) {
     case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE_SCATTER_V: /* without a table */
     case DDP_ALL_TO_ALL:
     case DDP_ALL_TO_ALL_V: /* without a table */
         return (size_t)ranks * count;
@@ -129,6 +131,7 @@ static inline double grid_expected(enum ddp_coll coll, enum ddp_dtype dtype, enu
     const size_t own = (size_t)rank * count;
     switch (coll) {
     case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE_SCATTER_V: /* without a table */
         return grid_reduced(dtype, op, ranks, own + i);
     case DDP_BROADCAST:
         return (double)grid_input(dtype, op, root, ranks, i);

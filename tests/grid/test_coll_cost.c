@@ -137,6 +137,7 @@ static void test_by_hand(void **state)
         {DDP_ALL_TO_ALL, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
         {DDP_ALL_TO_ALL_V, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
         {DDP_ALL_GATHER_V, "pairwise", 4, 1000, 3, 3, 12000, 4 * (2 * 12000 + 2 * 4000)},
+        {DDP_REDUCE_SCATTER_V, "pairwise", 4, 1000, 3, 3, 12000, 3 * 5 * 16000},
         /* Ranks 1, 2, 4 send 1, 2, 4 chunks to the root, ranks 3, 5, 7 send one each, rank 6 two.
          */
         {DDP_GATHER, "binomial", 8, 1000, 3, 1, 16000, 2 * 4000 * (1 + 12 + 3)},
@@ -161,7 +162,8 @@ static void test_by_hand(void **state)
 }
 
 /* Calls with a table, f32 on 3 ranks. In the all-to-all-v, ranks exchange 60 elements and keep 6.
- * In the all-gather-v, they have 0, 10 and 30 elements, and each of them moves to 3 ranks. */
+ * In the all-gather-v, they have 0, 10 and 30 elements, and each of them moves to 3 ranks. In the
+ * reduce-scatter-v, they receive 0, 10 and 30 elements, and each of them is a sum of 3. */
 static void test_split_by_hand(void **state)
 {
     static const size_t table[] = {0, 10, 0, 20, 1, 30, 0, 0, 5}, parts[] = {0, 10, 30};
@@ -179,6 +181,11 @@ static void test_split_by_hand(void **state)
         {DDP_ALL_GATHER_V, "pairwise", 2, 2, 240, 240, 2 * 4 * 120},
         {DDP_ALL_GATHER_V, "direct", 2, 0, 0, 0, 2 * 4 * 120},
         {DDP_ALL_GATHER_V, "staged", 3, 0, 0, 0, 2 * 4 * (120 + 40)},
+        /* Rank 0 sends 40 and 120 bytes. In step 2, rank 2 still receives its second 120 bytes. */
+        {DDP_REDUCE_SCATTER_V, "pairwise", 2, 2, 160, 240, (2 + 3) * 4 * 80},
+        {DDP_REDUCE_SCATTER_V, "direct", 2, 0, 0, 0, 4 * (120 + 40)},
+        {DDP_REDUCE_SCATTER_V, "flat", 1, 0, 0, 0, 4 * (120 + 40 + 2 * 120)},
+        {DDP_REDUCE_SCATTER_V, "staged", 3, 0, 0, 0, 4 * (120 + 40 + 2 * 80)},
     };
     (void)state;
     for (size_t i = 0; i < DDP_COUNT_OF(rows); i++) {
@@ -186,7 +193,7 @@ static void test_split_by_hand(void **state)
                                              .count = 17,
                                              .dtype = DDP_F32,
                                              .split =
-                                                 rows[i].coll == DDP_ALL_GATHER_V ? parts : table};
+                                                 rows[i].coll == DDP_ALL_TO_ALL_V ? table : parts};
         struct ddp_coll_cost cost;
         ddp_coll_cost_of(ddp_coll_find(rows[i].coll, rows[i].name), 3, &shape, &cost);
         if (cost.steps != rows[i].steps || cost.messages != rows[i].messages ||

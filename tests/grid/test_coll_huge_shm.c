@@ -25,6 +25,7 @@ static unsigned char expected(enum ddp_coll coll, size_t count, int me, size_t i
     case DDP_REDUCE:
         return (unsigned char)(value(0, i) + value(1, i));
     case DDP_REDUCE_SCATTER:
+    case DDP_REDUCE_SCATTER_V:
         return (unsigned char)(value(0, own + i) + value(1, own + i));
     case DDP_BROADCAST:
         return value(0, i);

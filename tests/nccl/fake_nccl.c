@@ -68,12 +68,13 @@ static _Thread_local int grouped;
 static struct region allocated[1024]; /* by ncclMemAlloc */
 static pthread_mutex_t allocated_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void reduce(const struct operation *o, size_t first)
+/* Combines elements [first, first + count) of the ranks' areas. */
+static void reduce(const struct operation *o, size_t first, size_t count, void *recv)
 {
-    unsigned char *out = fake_gpu_host(o->recv);
+    unsigned char *out = fake_gpu_host(recv);
     const struct ncclComm *c = o->comm;
     const long double share = o->op == ncclAvg ? rounded(1.0L / c->size, o->dtype) : 1;
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         long double v = rounded(get(c->all[0].area, first + i, o->dtype) * share, o->dtype);
         for (int r = 1; r < c->size; r++) {
             const long double more = get(c->all[r].area, first + i, o->dtype) * share;
@@ -101,7 +102,7 @@ static void publish(struct operation *o)
         memcpy(me->area + at, fake_gpu_host(o->moves[i].from), o->moves[i].bytes);
         at += o->moves[i].bytes;
     }
-    if (o->what != MOVE && (o->what != BROADCAST || c->rank == o->root))
+    if (o->count > 0 && (o->what != BROADCAST || c->rank == o->root))
         memcpy(me->area, fake_gpu_host(o->send),
                o->what == REDUCE_SCATTER ? part * (size_t)c->size : part);
     atomic_store(&me->published, o->seq);
@@ -115,10 +116,10 @@ static void deliver(const struct operation *o)
     switch (o->what) {
     case REDUCE:
         if (o->root < 0 || o->root == c->rank)
-            reduce(o, 0);
+            reduce(o, 0, o->count, o->recv);
         break;
     case REDUCE_SCATTER:
-        reduce(o, (size_t)c->rank * o->count);
+        reduce(o, (size_t)c->rank * o->count, o->count, o->recv);
         break;
     case ALL_GATHER:
         for (int r = 0; r < c->size; r++)
@@ -126,6 +127,12 @@ static void deliver(const struct operation *o)
         break;
     case BROADCAST:
         memmove(out, c->all[o->root].area, part);
+        break;
+    case REDUCE_PARTS: /* each rank's area has the same parts at the same offsets */
+        for (int i = 0; i < o->move_count; i++)
+            if (o->moves[i].peer == c->rank)
+                reduce(o, (c->all[c->rank].sent[c->rank] - 1) / size_of(o->dtype),
+                       o->moves[i].bytes / size_of(o->dtype), o->moves[i].to);
         break;
     case MOVE:
         for (int i = 0; i < o->move_count; i++) {
@@ -253,7 +260,7 @@ static ncclResult_t put(const struct operation *o, cudaStream_t stream)
         return ready;
     if (version() >= 22400 && algorithms && strcmp(algorithms, "none") == 0)
         return ncclInvalidUsage;
-    if (o->what != MOVE &&
+    if (o->what != MOVE && o->what != REDUCE_PARTS &&
         (!is_aligned(o->send, size_of(o->dtype)) || !is_aligned(o->recv, size_of(o->dtype))))
         return ncclInvalidArgument;
     c->launch = *o;
@@ -434,9 +441,24 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
     return put(&(struct operation){.what = REDUCE, .op = op, .root = -1, ARRAYS}, stream);
 }
 
+static ncclResult_t add_move(struct move m, ncclComm_t comm, cudaStream_t stream);
+
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
+    if (grouped > 0) {
+        const struct move m = {.sends = true,
+                               .peer = root,
+                               .from = sendbuff,
+                               .to = recvbuff,
+                               .bytes = count * size_of(datatype)};
+        if (!is_aligned(sendbuff, size_of(datatype)))
+            return ncclInvalidArgument;
+        group.what = REDUCE_PARTS;
+        group.op = op;
+        group.dtype = datatype;
+        return add_move(m, comm, stream);
+    }
     return put(&(struct operation){.what = REDUCE, .op = op, .root = root, ARRAYS}, stream);
 }
 

@@ -41,8 +41,9 @@ struct shown {
     unsigned char area[AREA];
 };
 
-enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE };
+enum what { REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, MOVE, REDUCE_PARTS };
 
+/* A send, a receive, or a reduce inside a group. The peer of a reduce is its root. */
 struct move {
     bool sends;
     int peer;

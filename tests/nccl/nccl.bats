@@ -31,7 +31,7 @@ correct() {
 }
 
 @test "every collective works in windows" {
-    for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all all-to-all-v all-gather-v gather scatter send-recv; do
+    for c in allreduce reduce-scatter reduce all-gather broadcast all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv; do
         correct $c --ranks 3 --memory window
     done
     [ "$(json out.json '{q["symmetric"] for q in p}')" = "{'yes'}" ]
@@ -72,6 +72,14 @@ correct() {
     done
     correct all-gather-v --ranks 3 --split zipf:2
     [ "$(json out.json '{q["imbalance"] > 1 for q in p}')" = "{True}" ]
+}
+
+@test "reduce-scatter-v with parts of different sizes, also when they are 0, in progress, and as a graph" {
+    echo 0 1 2 >parts
+    correct reduce-scatter-v --ranks 3 --split parts -d f32,f16 -o sum,avg,max
+    correct reduce-scatter-v --ranks 3 --split zipf:2 --graph
+    FAKE_NCCL_BUSY=1 correct reduce-scatter-v --ranks 3 --split parts
+    [ "$(json out.json '{q["busiest_bytes"] for q in p}')" = "{12288}" ] # rank 0 has no part
 }
 
 @test "8-bit floats are combined on GPUs of compute capability 9.0; older ones only move them" {

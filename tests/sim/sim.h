@@ -19,7 +19,7 @@ struct sim_options {
     size_t bytes;
     size_t elements;
     double density;
-    struct ddp_split split; /* of all-to-all-v */
+    struct ddp_split split; /* of the collectives with a split */
     bool spoil;             /* make a result of rank 1 wrong before it is verified */
 };
 

@@ -75,8 +75,8 @@ static bool wanted(const struct sim_options *options, const struct ddp_coll_alg 
                                       : strcmp(alg->name, "native") != 0;
 }
 
-/* Fills the table [size][size] of all-to-all-v, or [size] of all-gather-v. Returns the size of the
- * buffers that the collective needs. */
+/* Fills the table [size][size] of all-to-all-v, or [size] if the split is one row. Returns the size
+ * of the buffers that the collective needs. */
 static size_t fill_split(const struct sim *sim, enum ddp_coll coll, size_t *split)
 {
     const int n = sim->comm->size;

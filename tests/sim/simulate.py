@@ -98,7 +98,7 @@ def check(sim):
     wrong = []
     for ranks in (32, 19, 13):  # more than oktopk sends at once, too
         points = sim.run("star-1024", ranks, "dense", f"bytes={MIB // ranks // 4 * ranks * 4}")[1:]
-        for collective in ("all-to-all-v", "all-gather-v"):
+        for collective in ("all-to-all-v", "all-gather-v", "reduce-scatter-v"):
             points += sim.run("star-1024", ranks, "dense", f"collective={collective}", "split=zipf:1", f"bytes={MIB // ranks // 4 * ranks * 4}")[1:]
         points += sim.run("star-1024", ranks, "sparse", "elements=100000", "density=0.01")[1:]
         for p in points:

@@ -86,6 +86,8 @@ static int check_memory(struct ddp_comm *comm, struct ddp_bound *b, struct ddp_e
     DDP_TRY(check_call(comm, b, DDP_ALL_TO_ALL, "direct", false, 2 * all, err));
     DDP_TRY(check_call(comm, b, DDP_ALL_GATHER_V, "direct", false, n * (n + 1) * (BYTES / (int)n),
                        err));
+    DDP_TRY(check_call(comm, b, DDP_REDUCE_SCATTER_V, "direct", false,
+                       n * (n + 1) * (BYTES / (int)n), err));
     DDP_TRY(check_call(comm, b, DDP_ALL_TO_ALL_V, "direct", false, 2 * all, err));
     DDP_TRY(check_call(comm, b, DDP_SEND_RECV, "direct", false, 2 * all, err));
     DDP_TRY(check_call(comm, b, DDP_GATHER, "direct", false, 2 * n * (BYTES / (int)n), err));

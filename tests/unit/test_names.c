@@ -87,6 +87,9 @@ static void test_collectives(void **state)
         {"MPI_Alltoallv", DDP_ALL_TO_ALL_V},
         {"allgatherv", DDP_ALL_GATHER_V},
         {"MPI_Allgatherv", DDP_ALL_GATHER_V},
+        {"reducescatterv", DDP_REDUCE_SCATTER_V},
+        {"reduce_scatter_v", DDP_REDUCE_SCATTER_V},
+        {"MPI_Reduce_scatter", DDP_REDUCE_SCATTER_V},
         {"sendrecv", DDP_SEND_RECV},
         {"send_recv", DDP_SEND_RECV},
         {"allreduc", -1},
@@ -105,8 +108,9 @@ static void test_factors(void **state)
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 2) == 1);
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 4) == 1.5);
     assert_true(ddp_coll_busbw_factor(DDP_ALLREDUCE, 8) == 1.75);
-    static const enum ddp_coll sharded[] = {DDP_REDUCE_SCATTER, DDP_ALL_GATHER, DDP_ALL_TO_ALL,
-                                            DDP_ALL_TO_ALL_V,   DDP_GATHER,     DDP_SCATTER};
+    static const enum ddp_coll sharded[] = {DDP_REDUCE_SCATTER,  DDP_ALL_GATHER, DDP_ALL_TO_ALL,
+                                            DDP_ALL_TO_ALL_V,    DDP_GATHER,     DDP_SCATTER,
+                                            DDP_REDUCE_SCATTER_V};
     for (size_t i = 0; i < DDP_COUNT_OF(sharded); i++)
         assert_true(ddp_coll_busbw_factor(sharded[i], 4) == 0.75);
     static const enum ddp_coll whole[] = {DDP_BROADCAST, DDP_REDUCE, DDP_SEND_RECV};

@@ -67,6 +67,7 @@ static void run_naively(struct ranks *r, enum ddp_coll coll, int root)
                 recv[i] = sum_at(r, i);
             break;
         case DDP_REDUCE_SCATTER:
+        case DDP_REDUCE_SCATTER_V:
             for (size_t i = 0; i < part; i++)
                 recv[i] = sum_at(r, own + i);
             break;
@@ -107,7 +108,8 @@ static void check_rank(struct ranks *r, enum ddp_coll coll, int rank, int root)
         assert_int_equal(elements, 0);
         return;
     }
-    const bool one_part = coll == DDP_REDUCE_SCATTER || coll == DDP_SCATTER;
+    const bool one_part =
+        coll == DDP_REDUCE_SCATTER || coll == DDP_REDUCE_SCATTER_V || coll == DDP_SCATTER;
     assert_int_equal(elements, one_part ? COUNT / RANKS : COUNT);
     for (size_t i = 0; i < (size_t)elements; i += (size_t)elements - 1) {
         recv[i] ^= 1;
@@ -168,15 +170,24 @@ static void test_nothing_done(void **state)
     free(r);
 }
 
-/* The table of test_split. Rank 2 has the largest array, which it sends. Rank 1 sends no element to
- * itself, nor to rank 2. */
+/* The tables of test_split. In the all-to-all-v, rank 2 has the largest array, which it sends. Rank
+ * 1 sends no element to itself, nor to rank 2. In the reduce-scatter-v, rank 1 has no part. */
 static const size_t split[RANKS * RANKS] = {0, 900, 5, 700, 0, 0, 1, 300, 2000};
+static const size_t parts[RANKS] = {301, 0, 2000};
 #define SPLIT_LARGEST 2301
 
-/* Copies the parts for rank `me` from a[RANKS] to its result. */
+/* Copies the parts for rank `me` from a[RANKS] to its result, or adds them. */
 static void run_split(const struct ddp_operands *o, int me)
 {
     int32_t *recv = o[me].args.recv;
+    if (o[me].args.coll == DDP_REDUCE_SCATTER_V) {
+        const size_t first = me == 0 ? 0 : parts[0];
+        memset(recv, 0, parts[me] * sizeof *recv);
+        for (int from = 0; from < RANKS; from++)
+            for (size_t i = 0; i < parts[me]; i++)
+                recv[i] += ((const int32_t *)o[from].args.send)[first + i];
+        return;
+    }
     for (int from = 0; from < RANKS; from++) {
         const int32_t *part = o[from].args.send;
         for (int to = 0; to < me; to++)
@@ -187,28 +198,27 @@ static void run_split(const struct ddp_operands *o, int me)
 }
 
 /* All parts, and the bytes behind them, are verified. */
-static void test_split(void **state)
+static void check_split(enum ddp_coll coll, const size_t *table, const int64_t *received)
 {
     static int32_t a[RANKS][SPLIT_LARGEST], b[RANKS][SPLIT_LARGEST];
-    static const int64_t received[RANKS] = {701, 1200, 2005};
-    const struct ddp_point_spec spec = {.coll = DDP_ALL_TO_ALL_V,
+    const struct ddp_point_spec spec = {.coll = coll,
                                         .dtype = DDP_I32,
+                                        .op = DDP_SUM,
                                         .placement = DDP_OUT_OF_PLACE,
                                         .ranks = RANKS,
                                         .size_bytes = BYTES,
                                         .count = COUNT};
     struct ranks *r = malloc(sizeof *r);
     int64_t elements;
-    (void)state;
     assert_non_null(r);
     for (int me = 0; me < RANKS; me++) {
         ddp_operands_init(&r->o[me], &spec, me, RANKS, a[me], b[me]);
-        ddp_operands_split(&r->o[me], split);
+        ddp_operands_split(&r->o[me], table);
         assert_int_equal(r->o[me].full_bytes, sizeof a[me]);
         ddp_operands_fill(&r->o[me], 7);
     }
     for (int me = 0; me < RANKS; me++) {
-        assert_false(accepts(r, me, &elements));
+        assert_int_equal(accepts(r, me, &elements), received[me] == 0);
         run_split(r->o, me);
         assert_true(accepts(r, me, &elements));
         assert_int_equal(elements, received[me]);
@@ -229,6 +239,14 @@ static void test_split(void **state)
         assert_true(accepts(r, me, &elements));
     }
     free(r);
+}
+
+static void test_split(void **state)
+{
+    static const int64_t moved[RANKS] = {701, 1200, 2005}, summed[RANKS] = {301, 0, 2000};
+    (void)state;
+    check_split(DDP_ALL_TO_ALL_V, split, moved);
+    check_split(DDP_REDUCE_SCATTER_V, parts, summed);
 }
 
 /* A barrier has no arrays, and nothing is verified. */

@@ -1,4 +1,5 @@
-/* The split of an all-to-all-v: the argument of --split, files of weights, and tables. */
+/* The split of the collectives whose parts may have different sizes: the argument of --split, files
+ * of weights, and tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,14 +233,14 @@ static void test_scaling(void **state)
     ddp_split_release(&split);
 }
 
-/* The split of an all-gather-v is one row. */
+/* The split of an all-gather-v and a reduce-scatter-v is one row. */
 static void test_parts(void **state)
 {
     static const size_t expected[3] = {12, 0, 24};
     size_t parts[RANKS_MAX];
     struct ddp_split split, two_rows;
     struct ddp_err err = DDP_ERR_INIT, other = DDP_ERR_INIT;
-    struct ddp_split_load load_of;
+    struct ddp_split_load load_of, load_of_sum;
     (void)state;
     assert_int_equal(load_for(DDP_ALL_GATHER_V, "1 0 2\n", 6, &split, &err), 0);
     assert_int_equal(ddp_split_check_ranks(&split, 3, &err), 0);
@@ -249,6 +250,11 @@ static void test_parts(void **state)
     assert_int_equal(load_of.busiest, 36); /* rank 1 receives both parts */
     assert_int_equal(load_of.largest, 36);
     assert_true(load_of.mean == 24);
+    /* In a reduce-scatter-v, rank 1 sends its inputs of both parts. */
+    ddp_split_fill(&split, DDP_REDUCE_SCATTER_V, 1, 3, 12, parts);
+    assert_memory_equal(parts, expected, sizeof expected);
+    ddp_split_loads(DDP_REDUCE_SCATTER_V, parts, 3, &load_of_sum);
+    assert_memory_equal(&load_of_sum, &load_of, sizeof load_of);
     ddp_split_release(&split);
     assert_int_equal(load_for(DDP_ALL_GATHER_V, "1 2\n3 4\n", 8, &two_rows, &other), DDP_EINPUT);
     assert_non_null(strstr(other.text, "line 2"));

@@ -61,7 +61,7 @@ struct mpi_state {
     struct mpi_world *world;
     MPI_Comm comm;
     /* Scratch memory for copies of inputs and results, for the 64-bit inputs and sums of integer
-     * averages, and for the counts of all-to-all-v and all-gather-v. Allocated by the first call
+     * averages, and for the counts of the collectives with a split. Allocated by the first call
      * that needs it, and enlarged if a later call needs more. */
     void *scratch;
     size_t scratch_bytes;

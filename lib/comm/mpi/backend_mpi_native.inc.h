@@ -334,21 +334,26 @@ static int reduce_part(const struct native *c, size_t first, size_t count, int r
     return 0;
 }
 
-/* Reduces the args->count elements that begin at element `first`. Rank `root` gets the result. */
-static int reduce_chunk(const struct native *c, size_t first, int root, struct ddp_err *err)
+/* Reduces elements [first, first + count) of all ranks' inputs. Rank `root` gets the result. */
+static int reduce_chunk(const struct native *c, size_t first, size_t count, int root,
+                        struct ddp_err *err)
 {
     if (is_integer_average(c))
-        return reduce_integer_average(c, first, c->args->count, root, err);
-    return reduce_part(c, first, c->args->count, root, err);
+        return reduce_integer_average(c, first, count, root, err);
+    return reduce_part(c, first, count, root, err);
 }
 
 /* Reduces the chunk of each rank with MPI_Reduce. Arrays whose element count exceeds the limits of
  * MPI, and integer averages, need this function. */
 static int reduce_scatter_by_parts(const struct native *c, struct ddp_err *err)
 {
-    size_t count = c->args->count;
-    for (int r = 0; r < c->comm->size; r++)
-        DDP_TRY(reduce_chunk(c, (size_t)r * count, r, err));
+    const int n = c->comm->size, me = c->comm->rank;
+    size_t first = 0;
+    for (int r = 0; r < n; r++) {
+        const size_t count = ddp_split_part(c->args, n, me, r);
+        DDP_TRY(reduce_chunk(c, first, count, r, err));
+        first += count;
+    }
     return 0;
 }
 
@@ -374,6 +379,32 @@ static int native_reduce_scatter(const struct native *c, struct ddp_err *err)
     if (in_place && part > 0)
         memcpy(c->recv, out, part);
     divide(c, c->recv, count);
+    return 0;
+}
+
+/* Runs a reduce-scatter-v. */
+static int native_reduce_scatter_v(const struct native *c, struct ddp_err *err)
+{
+    const int n = c->comm->size, me = c->comm->rank;
+    if (c->args->count > DDP_MPI_COUNT_MAX / (size_t)n || is_integer_average(c))
+        return reduce_scatter_by_parts(c, err);
+    size_t counts_bytes = ddp_round_to_line((size_t)n * sizeof(int)), all = 0;
+    for (int r = 0; r < n; r++)
+        all += ddp_split_part(c->args, n, me, r);
+    void *memory = NULL;
+    DDP_TRY(scratch_of(c->s, counts_bytes + (divides_first(c) ? all * c->elem_bytes : 0), &memory,
+                       err));
+    int *counts = memory;
+    for (int r = 0; r < n; r++)
+        counts[r] = (int)ddp_split_part(c->args, n, me, r);
+    const void *in = c->send;
+    if (divides_first(c)) {
+        void *divided = (unsigned char *)memory + counts_bytes;
+        divide_into(c, divided, in, all);
+        in = divided;
+    }
+    MPI_TRY(c->s->world, err, MPI_Reduce_scatter, in, c->recv, counts, c->type, c->op, c->s->comm);
+    divide(c, c->recv, (size_t)counts[me]);
     return 0;
 }
 
@@ -460,9 +491,7 @@ static int native_move(const struct native *c, struct ddp_err *err)
 static int mpi_native_supports(const struct ddp_comm *comm, const struct ddp_coll_args *args,
                                struct ddp_err *err)
 {
-    bool reduces =
-        args->coll == DDP_ALLREDUCE || args->coll == DDP_REDUCE || args->coll == DDP_REDUCE_SCATTER;
-    if (reduces && state_of(comm)->world->unsigned_broken[args->dtype] &&
+    if (ddp_coll_reduces(args->coll) && state_of(comm)->world->unsigned_broken[args->dtype] &&
         (args->op == DDP_MIN || args->op == DDP_MAX))
         return ddp_fail(err, DDP_EUNAVAIL, "%s compares %s as a signed type in %s", mpi_library(),
                         ddp_dtype_name(args->dtype), ddp_op_name(args->op));
@@ -495,9 +524,11 @@ static int mpi_native(struct ddp_comm *comm, const struct ddp_coll_args *args, s
     case DDP_ALLREDUCE:
         return native_allreduce(&c, err);
     case DDP_REDUCE:
-        return reduce_chunk(&c, 0, args->root, err);
+        return reduce_chunk(&c, 0, args->count, args->root, err);
     case DDP_REDUCE_SCATTER:
         return native_reduce_scatter(&c, err);
+    case DDP_REDUCE_SCATTER_V:
+        return native_reduce_scatter_v(&c, err);
     case DDP_ALL_TO_ALL_V:
     case DDP_ALL_GATHER_V:
         return native_split(&c, err);

@@ -124,6 +124,26 @@ static ncclResult_t move_split(const struct call *c, const struct ddp_coll_args 
     return taken(rc) ? ended : rc;
 }
 
+/* Runs a reduce-scatter-v: a reduce of each part that is not empty, to its rank. */
+static ncclResult_t reduce_split(const struct call *c, const struct ddp_coll_args *args)
+{
+    const size_t elem = ddp_dtype_size(args->dtype);
+    const int me = c->comm->rank, n = c->comm->size;
+    size_t at = 0;
+    ncclResult_t rc = c->api->GroupStart();
+    if (!taken(rc))
+        return rc;
+    for (int root = 0; root < n && taken(rc); root++) {
+        const size_t part = ddp_split_part(args, n, me, root);
+        if (part > 0)
+            rc = c->api->Reduce(c->send + at * elem, c->recv, part, c->dtype, ops[args->op], root,
+                                c->nccl, c->stream);
+        at += part;
+    }
+    const ncclResult_t ended = c->api->GroupEnd(); /* must also be called after a failure */
+    return taken(rc) ? ended : rc;
+}
+
 static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)
 {
     const int me = c->comm->rank, n = c->comm->size;
@@ -147,6 +167,8 @@ static ncclResult_t put(const struct call *c, const struct ddp_coll_args *args)
     case DDP_ALL_TO_ALL_V:
     case DDP_ALL_GATHER_V:
         return move_split(c, args);
+    case DDP_REDUCE_SCATTER_V:
+        return reduce_split(c, args);
     case DDP_GATHER:
         return move(c, &(struct moves){true, leads, c->root, -1, false, true});
     case DDP_SCATTER:

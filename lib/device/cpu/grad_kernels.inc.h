@@ -758,11 +758,15 @@ static size_t select_topk(struct ddp_select *s, size_t k, uint32_t *hint, void *
     return s->out.count;
 }
 
+#include "device/cpu/quant_kernels.inc.h"
+
 const struct ddp_grad_kernels LEVEL(ddp_grad) = {
     .narrow = narrow,
     .widen = widen,
     .widen_add = widen_add,
     .narrow_residual = narrow_residual,
+    .quantize = quantize,
+    .dequantize = dequantize,
     .select_threshold = select_threshold,
     .select_topk = select_topk,
     .scatter_add = ddp_list_scatter_add,

@@ -1,6 +1,6 @@
-/* All-to-all, all-to-all-v and all-gather-v "pairwise": in each step a rank sends to at most one
- * rank and receives from at most one rank. After all steps the rank has exchanged data with all
- * ranks.
+/* All-to-all, all-to-all-v, all-gather-v and reduce-scatter-v "pairwise": in each step a rank sends
+ * to at most one rank and receives from at most one rank. After all steps the rank has exchanged
+ * data with all ranks.
  *
  * Out of place, in step s rank r sends one chunk to rank r + s and receives one chunk from rank r -
  * s (modulo n). Each chunk is one message. In place, two partners swap their chunks in each step
@@ -13,8 +13,12 @@
  * Out of place, each rank also copies its own chunk. In place, each rank copies every chunk that it
  * sends.
  *
- * All-to-all-v and all-gather-v run out of place, with one message for each part that is not empty.
- * All-gather-v needs no ring, because every rank can send its part to all ranks. */
+ * The collectives with a split run out of place. All-to-all-v and all-gather-v send one message for
+ * each part that is not empty. All-gather-v needs no ring, because every rank can send its part to
+ * all ranks. Reduce-scatter-v sends parts in fragments, and a rank combines its part in the rank
+ * order r, r-1, ..., r+1. A ring would send as many bytes, and a large part would pass through the
+ * ranks one after another. Narrow floats are rounded once per combine. Averages are computed as
+ * struct ddp_reduction describes. */
 #include <stdlib.h>
 
 #include "coll/coll_p2p.h"
@@ -131,12 +135,74 @@ static int split_run(struct ddp_comm *comm, const struct ddp_coll_args *args, vo
     return 0;
 }
 
+/* The layout of scratch for reduce-scatter-v: the landing buffers (coll_p2p.h), and then the whole
+ * send array in the accumulator type, if inputs are converted or divided. Returns the bytes of the
+ * landing buffers. */
+static size_t landing_bytes(const struct ddp_comm *comm, const struct ddp_coll_args *args,
+                            const struct ddp_reduction *reduction)
+{
+    return ddp_p2p_landing_bytes(ddp_split_part(args, comm->size, comm->rank, comm->rank) *
+                                 reduction->acc_elem);
+}
+
+static size_t sum_scratch_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape)
+{
+    const struct ddp_coll_args args = ddp_split_args(shape);
+    const struct ddp_reduction reduction = ddp_reduction_of(comm->size, shape->dtype, shape->op);
+    const size_t all = ddp_split_send_at(&args, comm->size, comm->rank, comm->size);
+
+    return landing_bytes(comm, &args, &reduction) +
+           (reduction.wider_acc || reduction.pre_scale ? all * reduction.acc_elem : 0);
+}
+
+/* Runs reduce-scatter-v. In step s rank r sends its input of part r + s to rank r + s, and combines
+ * its own part with the input of rank r - s. */
+static int sum_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
+                   struct ddp_err *err)
+{
+    const int n = comm->size, me = comm->rank;
+    struct ddp_reduction reduction = ddp_reduction_of(n, args->dtype, args->op);
+    const size_t elem = reduction.acc_elem, own_count = ddp_split_part(args, n, me, me);
+    size_t send_at = ddp_split_send_at(args, n, me, me);
+
+    if (n == 1) {
+        ddp_coll_copy(comm, args->recv, args->send, own_count * reduction.elem, false);
+        return 0;
+    }
+    const void *input = ddp_reduction_input(
+        comm, &reduction, ddp_at(scratch, landing_bytes(comm, args, &reduction), 1), args->send,
+        ddp_split_send_at(args, n, me, n));
+    void *own = ddp_at(input, send_at, elem);
+    void *sum = reduction.wider_acc ? own : args->recv;
+
+    reduction.landing = scratch;
+    for (int step = 1; step < n; step++) {
+        const int after = ddp_rank_at(me, step, n);
+        send_at = after == 0 ? 0 : send_at + ddp_split_part(args, n, me, after - 1);
+        const struct ddp_p2p_combine c = {
+            .dst = after,
+            .out = ddp_at(input, send_at, elem),
+            .out_count = ddp_split_part(args, n, me, after),
+            .src = ddp_rank_at(me, -step, n),
+            .in_count = own_count,
+            .own = step == 1 ? own : sum,
+            .sum = sum,
+            .own_first = true,
+            .last = step == n - 1,
+            .reduction = &reduction,
+        };
+        DDP_TRY(ddp_p2p_combine(comm, &c, err));
+    }
+    ddp_reduction_output(comm, &reduction, args->recv, sum, own_count);
+    return 0;
+}
+
 /* A rank begins a step when its own last step has ended. A message begins when both ranks are in
  * the step. `end` [2][ranks] has, for each rank, the bytes on its longest path up to the end of
- * this step, and of the step before. */
-static double split_path_bytes(int ranks, const struct ddp_coll_args *args, double *end)
+ * this step, and of the step before. elem: bytes of an element in a message. */
+static double split_path_bytes(int ranks, const struct ddp_coll_args *args, double elem,
+                               double *end)
 {
-    const double elem = (double)ddp_dtype_size(args->dtype);
     double *now = end, *last = end + ranks, longest = 0;
 
     for (int step = 1; step < ranks; step++) {
@@ -162,22 +228,27 @@ static double split_path_bytes(int ranks, const struct ddp_coll_args *args, doub
 static void split_path(int ranks, const struct ddp_coll_shape *shape, struct ddp_coll_cost *cost)
 {
     const struct ddp_coll_args args = ddp_split_args(shape);
+    const size_t elem = ddp_coll_reduces(shape->coll)
+                            ? ddp_reduction_of(ranks, shape->dtype, shape->op).acc_elem
+                            : ddp_dtype_size(shape->dtype);
     double *end = shape->split != NULL ? ddp_calloc(2 * (size_t)ranks, sizeof *end) : NULL;
 
     cost->steps = ranks - 1;
     if (end != NULL)
-        cost->path_bytes = split_path_bytes(ranks, &args, end);
+        cost->path_bytes = split_path_bytes(ranks, &args, (double)elem, end);
     free(end);
 }
 
-#define PAIRWISE_V(symbol, kind)                                                                   \
+#define PAIRWISE_V(symbol, kind, run_, ...)                                                        \
     const struct ddp_coll_alg ddp_alg_##symbol = {                                                 \
         .name = "pairwise",                                                                        \
         .coll = kind,                                                                              \
         .summary = "messages, one target rank in each step: n-1 steps, any memory",                \
         .needs = DDP_NEEDS_MESSAGES,                                                               \
-        .run = split_run,                                                                          \
+        .run = run_,                                                                               \
         .path = split_path,                                                                        \
-    }
-PAIRWISE_V(all_to_all_v_pairwise, DDP_ALL_TO_ALL_V);
-PAIRWISE_V(all_gather_v_pairwise, DDP_ALL_GATHER_V);
+        __VA_ARGS__}
+PAIRWISE_V(all_to_all_v_pairwise, DDP_ALL_TO_ALL_V, split_run);
+PAIRWISE_V(all_gather_v_pairwise, DDP_ALL_GATHER_V, split_run);
+PAIRWISE_V(reduce_scatter_v_pairwise, DDP_REDUCE_SCATTER_V, sum_run,
+           .scratch_bytes = sum_scratch_bytes);

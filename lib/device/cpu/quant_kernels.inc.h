@@ -1,0 +1,194 @@
+/* The kernels of block quantisation (device/quant.h) for one SIMD level. grad_kernels.inc.h
+ * includes this template.
+ *
+ * A block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. The last
+ * block of an array may have fewer elements; it is copied to an array with zeros behind it. */
+#ifndef VB
+#error "quant_kernels.inc.h is a template: include kernels_cpu.h"
+#endif
+
+#define QUANT_LANES_MAX (DDP_QUANT_BLOCK_MIN / 2)
+_Static_assert(LANES <= QUANT_LANES_MAX, "half a block is at least one vector");
+
+/* Adding this number to x, |x| < 2^22, rounds x to an integer in the low bits of the sum. */
+#define ROUNDER 12582912.0f
+
+INLINE v_i32 round_to_i32(v_f32 x)
+{
+    return (v_i32)(x + ROUNDER) - (v_i32)((v_f32){0} + ROUNDER);
+}
+
+/* Conversions between 32-bit and 8-bit lanes. The lanes of `v` are below 256. The detour over
+ * 16-bit lanes makes GCC 12 use vector instructions (results/notes/kernels.md). */
+INLINE raw_quarter bytes_of(v_u32 v)
+{
+    return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
+}
+
+INLINE v_u32 lanes_of(raw_quarter bytes)
+{
+    return __builtin_convertvector(__builtin_convertvector(bytes, v_u16h), v_u32);
+}
+
+/* Returns the largest magnitude of src [block] * scale, as the bits of a float. */
+INLINE int32_t largest_bits(const float *src, size_t block, float scale)
+{
+    v_i32 most = {0};
+    int32_t lane[LANES];
+    for (size_t i = 0; i < block; i += LANES)
+        most = vec_max(most, magnitude(load_f32(src + i, LANES) * scale));
+    memcpy(lane, &most, sizeof lane);
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lane[i] = DDP_MAX(lane[i], lane[i + half]);
+    return lane[0];
+}
+
+/* Encodes whole vectors of a block. `factor` is top / max, or 0 if all codes are 0. */
+INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quant q, float scale,
+                         float factor)
+{
+    const size_t half = q.block / 2;
+    if (q.code == DDP_QUANT_I4) {
+        for (size_t i = 0; i < half; i += LANES) {
+            const v_i32 low = round_to_i32(load_f32(src + i, LANES) * scale * factor);
+            const v_i32 high = round_to_i32(load_f32(src + half + i, LANES) * scale * factor);
+            const v_u32 both = ((v_u32)low & 15u) | ((v_u32)high & 15u) << 4;
+            const raw_quarter bytes = bytes_of(both);
+            memcpy(codes + i, &bytes, sizeof bytes);
+        }
+        return;
+    }
+    for (size_t i = 0; i < q.block; i += LANES) {
+        const v_f32 x = load_f32(src + i, LANES) * scale * factor;
+        raw_quarter bytes;
+        if (q.code == DDP_QUANT_I8)
+            bytes = bytes_of((v_u32)round_to_i32(x) & 255u);
+        else
+            bytes = narrow_fp8(x, q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
+        memcpy(codes + i, &bytes, sizeof bytes);
+    }
+}
+
+INLINE void quantize_block(unsigned char *dst, const float *src, struct ddp_quant q, float scale)
+{
+    const float top = ddp_quant_top(q.code);
+    const int32_t bits = largest_bits(src, q.block, scale);
+    float max, step = 0;
+    memcpy(&max, &bits, sizeof max);
+    if (bits < 0x7f800000 && max >= DDP_QUANT_LEAST) {
+        step = max / top;
+        encode_codes(dst + sizeof step, src, q, scale, top / max);
+    } else {
+        if (bits >= 0x7f800000)
+            step = __builtin_nanf("");
+        memset(dst + sizeof step, 0, ddp_quant_block_bytes(q) - sizeof step);
+    }
+    memcpy(dst, &step, sizeof step);
+}
+
+INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
+                          float scale)
+{
+    const size_t bytes = ddp_quant_block_bytes(q);
+    for (; n >= q.block; n -= q.block, src += q.block, dst += bytes)
+        quantize_block(dst, src, q, scale);
+    if (n > 0) {
+        float last[DDP_QUANT_BLOCK_MAX];
+        memcpy(last, src, n * sizeof *src);
+        memset(last + n, 0, (q.block - n) * sizeof *src);
+        quantize_block(dst, last, q, scale);
+    }
+}
+
+static void quantize(void *dst, const float *src, size_t n, struct ddp_quant q, float scale)
+{
+    unsigned char *out = (unsigned char *)dst;
+    switch (q.code) {
+    case DDP_QUANT_I8:
+        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_I8, q.block}, scale);
+        break;
+    case DDP_QUANT_I4:
+        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_I4, q.block}, scale);
+        break;
+    case DDP_QUANT_E4M3:
+        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E4M3, q.block}, scale);
+        break;
+    default:
+        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E5M2, q.block}, scale);
+    }
+}
+
+/* Stores a decoded vector, or adds it to dst. */
+INLINE void put_decoded(float *dst, v_f32 x, bool add)
+{
+    if (add)
+        x = load_f32(dst, LANES) + x;
+    store_f32(dst, canonical(x), LANES, false);
+}
+
+INLINE v_f32 f32_of_codes(const unsigned char *codes, enum ddp_quant_code code)
+{
+    raw_quarter bytes;
+    memcpy(&bytes, codes, sizeof bytes);
+    if (code == DDP_QUANT_I8)
+        return __builtin_convertvector((v_i32)(lanes_of(bytes) << 24) >> 24, v_f32);
+    return widen_fp8(bytes, code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
+}
+
+INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_quant q, bool add)
+{
+    const size_t half = q.block / 2;
+    float step;
+    memcpy(&step, src, sizeof step);
+    src += sizeof step;
+    if (q.code == DDP_QUANT_I4) {
+        for (size_t i = 0; i < half; i += LANES) {
+            raw_quarter bytes;
+            memcpy(&bytes, src + i, sizeof bytes);
+            const v_i32 both = (v_i32)lanes_of(bytes);
+            put_decoded(dst + i, __builtin_convertvector(both << 28 >> 28, v_f32) * step, add);
+            put_decoded(dst + half + i, __builtin_convertvector(both << 24 >> 28, v_f32) * step,
+                        add);
+        }
+        return;
+    }
+    for (size_t i = 0; i < q.block; i += LANES)
+        put_decoded(dst + i, f32_of_codes(src + i, q.code) * step, add);
+}
+
+INLINE void dequantize_loop(float *dst, const unsigned char *src, size_t n, struct ddp_quant q,
+                            bool add)
+{
+    const size_t bytes = ddp_quant_block_bytes(q);
+    for (; n >= q.block; n -= q.block, dst += q.block, src += bytes)
+        dequantize_block(dst, src, q, add);
+    if (n > 0) {
+        float last[DDP_QUANT_BLOCK_MAX] = {0};
+        memcpy(last, dst, n * sizeof *dst);
+        dequantize_block(last, src, q, add);
+        memcpy(dst, last, n * sizeof *dst);
+    }
+}
+
+static void dequantize(float *dst, const void *src, size_t n, struct ddp_quant q, bool add)
+{
+    const unsigned char *in = (const unsigned char *)src;
+#define DEQUANTIZE(code)                                                                           \
+    (add ? dequantize_loop(dst, in, n, (struct ddp_quant){code, q.block}, true)                    \
+         : dequantize_loop(dst, in, n, (struct ddp_quant){code, q.block}, false))
+    switch (q.code) {
+    case DDP_QUANT_I8:
+        DEQUANTIZE(DDP_QUANT_I8);
+        break;
+    case DDP_QUANT_I4:
+        DEQUANTIZE(DDP_QUANT_I4);
+        break;
+    case DDP_QUANT_E4M3:
+        DEQUANTIZE(DDP_QUANT_E4M3);
+        break;
+    default:
+        DEQUANTIZE(DDP_QUANT_E5M2);
+    }
+#undef DEQUANTIZE
+}

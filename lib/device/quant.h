@@ -1,0 +1,65 @@
+/* Block quantisation: f32 values as blocks of small codes that share one scale.
+ *
+ * An encoded block is the f32 `scale`, followed by one code per element. The last block of an array
+ * is filled up with zeros. Let `max` be the largest magnitude of a block, and `top` the largest
+ * code. Then, in f32 arithmetic:
+ *   code  = round(x * (top / max))   to the nearest code, ties to even
+ *   scale = max / top
+ *   decoded value = code * scale
+ * If max is below DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale
+ * is NaN and the codes are 0, so all values of the block decode to NaN.
+ *
+ * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element
+ * block / 2 + j in its high 4 bits. */
+#ifndef DDP_DEVICE_QUANT_H
+#define DDP_DEVICE_QUANT_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ddp_quant_code {
+    DDP_QUANT_I8,   /* -127 .. 127 */
+    DDP_QUANT_I4,   /* -7 .. 7 */
+    DDP_QUANT_E4M3, /* fp8-e4m3, at most 448 */
+    DDP_QUANT_E5M2  /* fp8-e5m2, at most 57344 */
+};
+
+/* Limits of the number of elements of a block, which is a power of two. */
+#define DDP_QUANT_BLOCK_MIN 32
+#define DDP_QUANT_BLOCK_MAX 2048
+/* top / max and max / top are normal numbers for every max that is not smaller. */
+#define DDP_QUANT_LEAST 0x1p-100f
+
+struct ddp_quant {
+    enum ddp_quant_code code;
+    size_t block; /* elements of a block */
+};
+
+/* Returns the largest code. */
+static inline float ddp_quant_top(enum ddp_quant_code code)
+{
+    return code == DDP_QUANT_I8     ? 127.0f
+           : code == DDP_QUANT_I4   ? 7.0f
+           : code == DDP_QUANT_E4M3 ? 448.0f
+                                    : 57344.0f;
+}
+
+/* Returns the bytes of an encoded block. */
+static inline size_t ddp_quant_block_bytes(struct ddp_quant q)
+{
+    return sizeof(float) + (q.code == DDP_QUANT_I4 ? q.block / 2 : q.block);
+}
+
+/* Returns the number of blocks of n elements. */
+static inline size_t ddp_quant_blocks(struct ddp_quant q, size_t n)
+{
+    return n / q.block + (n % q.block != 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
