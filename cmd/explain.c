@@ -482,21 +482,22 @@ static void explain_health(FILE *out)
         "No limit is chosen by hand. The interval follows from the scatter over the passes and "
         "between the peers, with Bonferroni's correction for all places and figures, so that at "
         "most 1 % of healthy runs are DEGRADED if the scatter is normal. For each figure the "
-        "output says which slow-down "
-        "would have been found with a probability of 90 %. HEALTHY needs a bandwidth and a "
+        "output says which slow-down would have been found with a probability of 90 %. HEALTHY "
+        "needs a bandwidth and a "
         "computation for which this is at most --must-find (100 %: a factor of 2). Otherwise the "
         "verdict is CANNOT TELL.",
         0, out);
     fputs("\n", out);
     print_wrapped(
-        "There are three kinds of comparison: with the peers in the job, with the document of an "
-        "earlier healthy run (--reference), and with the speed of the network interfaces. Two "
-        "hosts have no third one as a peer. They show only a difference between their two "
-        "directions, and the finding then names the direction and not a host, unless one of the "
-        "two interfaces is slower. With --reference they are judged like several hosts. The speed "
-        "between ranks of one host "
-        "depends on their cores, so on one host only computation and memory copy have peers. "
-        "Latency is judged only "
+        "There are two kinds of comparison: with the peers in the job, and with the document of an "
+        "earlier healthy run (--reference). The speed of the network interfaces is reported but "
+        "does not decide. Two hosts have no third one as a peer. They show only a difference "
+        "between their two directions, and the finding then names the direction and not a host, "
+        "unless one of the two interfaces is slower. With --reference, a finding between two hosts "
+        "names the direction or the link. The speed between ranks of one host depends on their "
+        "cores, so on one host only computation and memory copy have peers. HEALTHY then needs no "
+        "bandwidth, unless there is a --reference. A reference of one host is not compared with "
+        "pairs of hosts. Latency is judged only "
         "between ranks that had at least 90 % of a core for their computation.",
         0, out);
 }

@@ -171,6 +171,8 @@ static int subtract(struct values *v, bool *known, struct ddp_err *err)
     const int passes = v->in->passes;
     double usual;
     DDP_TRY(reference_median(v->figure, ref, &usual, err));
+    if (is_of_pairs(v->figure) && ref->matrix->by_host != v->in->pass[0].by_host)
+        usual = NAN; /* a pair of hosts is no peer of a pair of ranks */
     *known = isfinite(usual);
     for (size_t i = 0; i < v->count; i++) {
         const struct ddp_peer_value *value = &v->value[i];
@@ -189,7 +191,8 @@ static int subtract(struct values *v, bool *known, struct ddp_err *err)
 }
 
 /* With two ends, the place of an effect is the link or one of its directions. The end with the
- * slower network interface is at fault if the interfaces differ. */
+ * slower network interface is at fault if the interfaces differ. A change since the reference has
+ * another cause, because the interfaces have differed since then, too. */
 static void place_of_two(const struct values *v, struct ddp_health_finding *f)
 {
     const int64_t *nic = v->in->nic_Mbps;
@@ -197,7 +200,7 @@ static void place_of_two(const struct values *v, struct ddp_health_finding *f)
     const int end = f->rank == m->rank[0] ? 0 : 1;
     const bool one_way = f->place == DDP_PEER_SENDING || f->place == DDP_PEER_RECEIVING ||
                          f->place == DDP_PEER_VALUE;
-    if (nic && nic[0] > 0 && nic[1] > 0 && nic[0] != nic[1]) {
+    if (!f->from_reference && nic && nic[0] > 0 && nic[1] > 0 && nic[0] != nic[1]) {
         const int slow = nic[0] < nic[1] ? 0 : 1;
         const int sender = f->place == DDP_PEER_RECEIVING ? 1 - end : end;
         f->place = !one_way         ? DDP_PEER_UNIT
@@ -252,13 +255,13 @@ static void describe(const struct values *v, const struct ddp_peers *p,
         place_of_two(v, f);
 }
 
-/* Returns whether the list has a finding on this figure that covers the same rank. A fault that the
- * peers have shown need not be shown by the reference again. */
+/* Returns whether the list has a finding on this figure at the same place. A fault that the peers
+ * have shown need not be shown by the reference again. */
 static bool is_known(const struct ddp_health *h, const struct ddp_health_finding *f)
 {
     for (int i = 0; i < h->finding_count; i++) {
         const struct ddp_health_finding *g = &h->finding[i];
-        if (g->figure == f->figure && g->rank == f->rank)
+        if (g->figure == f->figure && g->place == f->place && g->rank == f->rank && g->to == f->to)
             return true;
     }
     return false;
@@ -298,25 +301,6 @@ static int search(const struct values *v, const struct ddp_peer_rule *rule, stru
     if (ddp_peers_search(v->value, v->count, v->units, v->in->passes, rule, out) == 0)
         return 0;
     return ddp_fail(err, DDP_ENOMEM, "no memory for the search among peers");
-}
-
-/* The physical limit: no fault can make the bandwidth lower than it was measured, so the factor to
- * the speed of the slower interface bounds every slow-down. */
-static void apply_limit(const struct values *v, struct ddp_health_power *power)
-{
-    const int64_t *nic = v->in->nic_Mbps;
-    double most = 1;
-    if (!nic || v->figure != DDP_HEALTH_BANDWIDTH)
-        return;
-    for (size_t i = 0; i < v->count; i++) {
-        const int64_t least = DDP_MIN(nic[v->value[i].from], nic[v->value[i].to]);
-        if (least <= 0)
-            return;
-        for (int k = 0; k < v->in->passes; k++)
-            most = fmax(most, (double)least / 8e3 / exp(-v->value[i].pass[k]));
-    }
-    if (!(power->host_factor < most))
-        power->host_factor = power->link_factor = most;
 }
 
 /* Compares the values with each other. */
@@ -362,10 +346,11 @@ static int judge_reference(struct values *v, struct ddp_peer_rule *rule, struct 
 
 static int judge_values(struct values *v, struct ddp_health *h, struct ddp_err *err)
 {
-    struct ddp_peer_rule rule = {.least = log1p(h->min_effect),
-                                 .level = h->level / DDP_HEALTH_FIGURES,
-                                 .directed = v->figure == DDP_HEALTH_BANDWIDTH ||
-                                             v->figure == DDP_HEALTH_RESENT};
+    struct ddp_peer_rule rule = {
+        .least = log1p(h->min_effect),
+        .level = h->level / DDP_HEALTH_FIGURES / (v->in->reference ? 2 : 1),
+        .partial = v->figure == DDP_HEALTH_LATENCY,
+        .directed = v->figure == DDP_HEALTH_BANDWIDTH || v->figure == DDP_HEALTH_RESENT};
     if (v->count == 0)
         return 0;
     if (v->figure == DDP_HEALTH_RESENT) {
@@ -374,7 +359,6 @@ static int judge_values(struct values *v, struct ddp_health *h, struct ddp_err *
                                    (double)v->in->pass[0].bytes);
     }
     DDP_TRY(judge_peers(v, &rule, h, err));
-    apply_limit(v, &h->power[v->figure]);
     return v->in->reference ? judge_reference(v, &rule, h, err) : 0;
 }
 
@@ -387,7 +371,8 @@ static void merge_resent(struct ddp_health *h)
         bool merged = false;
         for (int j = 0; j < kept && f.figure == DDP_HEALTH_RESENT; j++) {
             struct ddp_health_finding *g = &h->finding[j];
-            if (g->figure == DDP_HEALTH_BANDWIDTH && g->rank == f.rank && g->to == f.to) {
+            if (g->figure == DDP_HEALTH_BANDWIDTH && g->place == f.place && g->rank == f.rank &&
+                g->to == f.to) {
                 g->resent = f.value;
                 merged = true;
             }
@@ -411,8 +396,8 @@ static bool is_sure(const struct ddp_health_input *in, struct ddp_health *h,
         return true;
     if (isnan(factor))
         snprintf(h->reason, sizeof h->reason,
-                 "the figure '%s' has no peers that it could be compared with; give --reference "
-                 "with the document of an earlier healthy run",
+                 "the figure '%s' has no peers that it could be compared with, or is unknown on a "
+                 "host; give --reference with the document of an earlier healthy run",
                  name);
     else
         snprintf(h->reason, sizeof h->reason,

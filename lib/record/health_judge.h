@@ -26,21 +26,23 @@ struct ddp_health_input {
     const struct ddp_health_rank *rank; /* [passes * ranks], ordered by pass */
     const int *host;                    /* [ranks] the host of each rank, from 0 */
     int hosts;
-    /* [ends] speed of the network interface in Mbit/s; -1: unknown. NULL: all are unknown. */
+    /* [ends] speed of the network interface in Mbit/s; -1: unknown. NULL: all are unknown. If two
+     * hosts differ in it, it says which of them a finding among peers names. */
     const int64_t *nic_Mbps;
     const struct ddp_health_reference *reference; /* NULL: none */
 };
 
 /* Judges the figures. The caller has set level, min_effect, min_latency_us and must_find of *h. The
  * function sets the other members except `reference`. Each figure gets a fifth of the level.
+ * With a reference, the comparison with the peers and that with the reference get half of it each.
  *
  * Latencies are judged only between ranks that had a core of their own (core_percent).
  * Pairs of ranks of one host are compared only with the reference, because their speed depends on
  * the cores.
  *
  * DEGRADED: there is a finding. HEALTHY: there is none, and a host whose bandwidth or computation
- * is slower by the fraction must_find would have been found: among its peers, by the reference, or
- * because the bandwidth is near the speed of the network interfaces. Returns 0 or DDP_ENOMEM. */
+ * is slower by the fraction must_find would have been found, among its peers or by the reference.
+ * The speeds of the network interfaces do not decide. Returns 0 or DDP_ENOMEM. */
 int ddp_health_judge(const struct ddp_health_input *in, struct ddp_health *h,
                      struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets out [m->ends * m->ends] to the median over the passes. */

@@ -98,7 +98,8 @@ int ddp_health_unpack(const void *message, size_t bytes, struct ddp_health *h, s
     const char *text = message;
     struct ddp_health head = {.ranks = -1};
     memcpy(&head, text, DDP_MIN(bytes, sizeof head));
-    if (bytes < sizeof head || head.ranks < 0 ||
+    if (bytes < sizeof head || head.ranks < 0 || head.finding_count < 0 ||
+        head.finding_count > DDP_HEALTH_FINDINGS ||
         bytes != sizeof head + (size_t)head.ranks * sizeof *head.rank)
         return ddp_fail(err, DDP_EINTERNAL, "received a health report of %zu bytes", bytes);
     head.rank = NULL;

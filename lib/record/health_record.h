@@ -100,7 +100,8 @@ void ddp_health_release(struct ddp_health *h);
 /* The result as one message: ddp_health_pack allocates it, and the caller frees *out. */
 int ddp_health_pack(const struct ddp_health *h, void **out, size_t *bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Makes *h from a message. Returns DDP_EINTERNAL if it has another length than its content says. */
+/* Makes *h from a message. Returns DDP_EINTERNAL if it has another length than its content says,
+ * or too many findings. */
 int ddp_health_unpack(const void *message, size_t bytes, struct ddp_health *h,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -32,7 +32,8 @@
 #define COPY_BYTES  ((size_t)16 << 20)
 #define COPY_ROUNDS 4
 
-static int check_reference(const struct ddp_health_values *v, struct ddp_err *err)
+static int check_reference(const struct ddp_health_values *v, const char *backend,
+                           struct ddp_err *err)
 {
     const struct ddp_record *r = &v->stored->record;
     if (r->health.verdict == DDP_HEALTH_NONE || r->matrix.ends == 0)
@@ -40,6 +41,11 @@ static int check_reference(const struct ddp_health_values *v, struct ddp_err *er
     if (r->health.verdict == DDP_HEALTH_DEGRADED)
         return ddp_fail(err, DDP_EUSAGE, "'%s' cannot be a reference, because it is DEGRADED",
                         v->reference);
+    if (strcmp(r->world_backend, backend) != 0) {
+        ddp_fail(err, DDP_EMISMATCH, "'%s' was measured with backend %s, not %s", v->reference,
+                 r->world_backend, backend);
+        return ddp_hint(err, "use --backend %s", r->world_backend);
+    }
     if (r->matrix.bytes != v->size) {
         ddp_fail(err, DDP_EMISMATCH, "'%s' was measured with messages of %llu bytes, not %llu",
                  v->reference, (unsigned long long)r->matrix.bytes, (unsigned long long)v->size);
@@ -69,7 +75,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
         v->stored = NULL;
         return rc;
     }
-    return check_reference(v, err);
+    return check_reference(v, backend, err);
 }
 
 static uint64_t heap_bytes(const void *values, int ranks)
@@ -315,24 +321,29 @@ static int judge(struct health *m, const struct ddp_health_values *v,
 
 #define ALL_HOSTS (-2)
 
-/* Tells all ranks which hosts the findings name, and sets the code of this process. Collective. */
+/* Returns the rank whose host a finding blames. -1: the finding blames a link, or one of two hosts.
+ */
+static int32_t blamed_rank(const struct ddp_health_finding *f)
+{
+    if (f->place == DDP_PEER_ALL)
+        return ALL_HOSTS;
+    return f->either || f->to >= 0 ? -1 : f->rank;
+}
+
+/* Tells all ranks which hosts the findings blame, and sets the code of this process. Collective. */
 static int share_verdict(const struct ddp_rank *rank, const struct ddp_health *h,
                          struct ddp_err *err)
 {
     const struct ddp_comm *comm = rank->comm;
     struct named {
-        int32_t rank[2 * DDP_HEALTH_FINDINGS];
+        int32_t rank[DDP_HEALTH_FINDINGS];
     } mine, *all;
     DDP_TRY(DDP_NEW(&all, (size_t)comm->size, err));
-    for (int i = 0; i < DDP_HEALTH_FINDINGS; i++) {
-        mine.rank[2 * i] = i >= h->finding_count                 ? -1
-                           : h->finding[i].place == DDP_PEER_ALL ? ALL_HOSTS
-                                                                 : h->finding[i].rank;
-        mine.rank[2 * i + 1] = i < h->finding_count ? h->finding[i].to : -1;
-    }
+    for (int i = 0; i < DDP_HEALTH_FINDINGS; i++)
+        mine.rank[i] = i < h->finding_count ? blamed_rank(&h->finding[i]) : -1;
     const int rc = ddp_comm_allgather_bytes(rank->comm, &mine, all, sizeof mine, err);
     rank->collector->verdict_code = 0;
-    for (int i = 0; i < 2 * DDP_HEALTH_FINDINGS && rc == 0; i++) {
+    for (int i = 0; i < DDP_HEALTH_FINDINGS && rc == 0; i++) {
         const int32_t named = all[0].rank[i];
         if (named == ALL_HOSTS)
             rank->collector->verdict_code = DDP_EREGRESSION;

@@ -7,8 +7,9 @@
 #include "run/command.h"
 
 /* The exit code of a process that an outside launcher has started. JOB: rank 0 exits with the code
- * of the verdict, and the other ranks with 0. HOST: a rank exits with 10 if a finding names its
- * host, and otherwise with 0. */
+ * of the verdict, and the other ranks with 0. HOST: a rank exits with 10 if a finding blames
+ * its host or all hosts, and otherwise with 0. A finding about a link, or about one of two hosts,
+ * blames no host. */
 enum ddp_health_exit { DDP_HEALTH_EXIT_JOB, DDP_HEALTH_EXIT_HOST };
 
 struct ddp_health_values {

@@ -408,6 +408,33 @@ static double effect_around(const struct search *s, int p)
     return most;
 }
 
+/* Returns how many values the place `kind` of unit u has. */
+static double values_of(const struct search *s, enum ddp_peer_place kind, int u)
+{
+    const struct place place = {kind, u, -1, -1};
+    double in = 0;
+    for (size_t i = 0; i < s->count; i++)
+        in += covers(s, &place, i);
+    return in;
+}
+
+/* Returns the smallest effect in a unit that would be found. of_value: that in one value. */
+static double detectable_unit(const struct search *s, double scatter, double of_value)
+{
+    const bool directed = s->rule->directed;
+    double least = INFINITY;
+    for (int u = 0; u < s->units; u++) {
+        double in = values_of(s, directed ? DDP_PEER_SENDING : DDP_PEER_UNIT, u);
+        if (directed)
+            in = fmin(in, values_of(s, DDP_PEER_RECEIVING, u));
+        if (in == 0 && !s->rule->partial)
+            return INFINITY;
+        if (in > 0 && (in < (double)s->count || s->rule->has_reference))
+            least = fmin(least, in);
+    }
+    return isinf(least) ? of_value : detectable(s, scatter, least);
+}
+
 static void conclude(struct search *s, struct ddp_peers *out)
 {
     const double one_pass = pass_scatter(s);
@@ -420,19 +447,8 @@ static void conclude(struct search *s, struct ddp_peers *out)
         bound(s, p, out->scatter, f);
         out->count += f->lower > s->rule->least + effect_around(s, p);
     }
-    double least = INFINITY;
-    for (int u = 0; u < s->units; u++) {
-        const struct place place = {s->rule->directed ? DDP_PEER_SENDING : DDP_PEER_UNIT, u, -1,
-                                    -1};
-        double in = 0;
-        for (size_t i = 0; i < s->count; i++)
-            in += covers(s, &place, i);
-        if (in > 0 && (in < (double)s->count || s->rule->has_reference))
-            least = fmin(least, in);
-    }
     out->detectable_value = detectable(s, out->scatter, 1);
-    out->detectable_unit =
-        isinf(least) ? out->detectable_value : detectable(s, out->scatter, least);
+    out->detectable_unit = detectable_unit(s, out->scatter, out->detectable_value);
 }
 
 /* Fills y, reverse and choices. */

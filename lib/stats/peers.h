@@ -50,6 +50,7 @@ struct ddp_peer_rule {
     /* The scatter of a value over the passes is taken as at least this large. */
     double least_scatter;
     bool directed; /* the values of the two directions between two units differ */
+    bool partial;  /* units without a value are left out on purpose */
     /* The values are differences to a reference, so healthy values are 0. reference_scatter is the
      * standard deviation of a value of the reference. */
     bool has_reference;
@@ -71,7 +72,8 @@ struct ddp_peers {
     /* The smallest effect that the search would find with a probability of 90 %: in one direction
      * of a unit (or in a unit, if the values are not directed), and in one value. If all values
      * belong to one unit, the first is equal to the second. INFINITY: there are too few values to
-     * compare. */
+     * compare. The first is also INFINITY if a unit has no value in a direction and the rule is not
+     * partial. */
     double detectable_unit, detectable_value;
     int count;
     struct ddp_peer_finding finding[DDP_PEER_FINDINGS]; /* [count] */

@@ -45,6 +45,9 @@ d["matrix"]["GBps"] = [[v and v * 1e4 for v in row] for row in d["matrix"]["GBps
 d["health"].update(verdict="CANNOT TELL", findings=[])
 d["digest"] = canonical_digest(d)
 json.dump(d, open("fast.json", "w"))
+d["world"]["backend"] = "ucx"
+d["digest"] = canonical_digest(d)
+json.dump(d, open("other.json", "w"))
 PY
     health --reference fast.json
     holds h.json "d['health']['verdict'] == 'DEGRADED' and d['health']['reference'] == 'fast.json'"
@@ -53,6 +56,7 @@ PY
     cp h.json bad.json
     refused 64 bad.json -- health "${short[@]}" --reference bad.json
     refused 76 fast.json -- health --ranks 2 --size 32K --reference fast.json
+    refused 76 other.json "backend ucx" -- health "${short[@]}" --reference other.json
     refused 64 fast.json -- health "${short[@]}" --reference fast.json --json fast.json
 }
 
@@ -63,6 +67,7 @@ PY
     refused 64 "2 ranks" -- health --ranks 1
     refused 64 csv health -- health "${short[@]}" --format csv
     refused 64 extra -- health extra
+    refused 64 "--exit-code" launcher -- health --hosts a,b --exit-code host
     echo '{"runs": [{"command": "health", "ranks": 2}]}' >sweep.json
     refused 78 health -- sweep sweep.json
 }

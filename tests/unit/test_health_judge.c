@@ -252,7 +252,8 @@ static void test_small_effects(void **state)
     assert_non_null(strstr(h.reason, "bandwidth"));
 }
 
-/* Two hosts: only a reference or the interfaces can show that both directions are slow. */
+/* Two hosts: only a reference can show that both directions are slow. The speed of the interfaces
+ * does not decide. */
 static void test_two_hosts(void **state)
 {
     (void)state;
@@ -263,7 +264,8 @@ static void test_two_hosts(void **state)
     assert_non_null(strstr(h.reason, "--reference"));
     j.nic[0] = j.nic[1] = 10000;
     judge(&j, &h);
-    assert_int_equal(h.verdict, DDP_HEALTH_HEALTHY);
+    assert_int_equal(h.verdict, DDP_HEALTH_CANNOT_TELL);
+    assert_non_null(strstr(h.reason, "--reference"));
     j.send[0] = 3;
     judge(&j, &h);
     assert_true(h.finding_count == 1 && h.finding[0].either &&
@@ -325,6 +327,70 @@ static void test_reference(void **state)
             ddp_matrix_release(&median);
             free(earlier.rank);
         }
+}
+
+/* Judges two hosts, both directions between which have become slower by a factor of 2. by_host: of
+ * the reference. */
+static void judge_changed(struct job *j, bool by_host, struct ddp_health *h)
+{
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_health earlier;
+    struct ddp_matrix median;
+    const struct ddp_health_reference reference = {.matrix = &median, .health = &earlier};
+    judge_with(j, NULL, &earlier);
+    assert_int_equal(ddp_health_median(sample.pass, PASSES, &median, &err), 0);
+    drop_sample(&sample);
+    median.by_host = by_host;
+    j->all = 2;
+    judge_with(j, &reference, h);
+    drop_sample(&sample);
+    ddp_matrix_release(&median);
+    free(earlier.rank);
+    free(h->rank);
+}
+
+/* Pairs of hosts are not compared with pairs of ranks. */
+static void test_reference_of_ranks(void **state)
+{
+    (void)state;
+    struct ddp_health h;
+    struct job j = healthy(2);
+    judge_changed(&j, false, &h);
+    assert_int_equal(h.finding_count, 0);
+    assert_int_equal(h.verdict, DDP_HEALTH_CANNOT_TELL);
+}
+
+/* A change since the reference does not come from the slower interface. */
+static void test_reference_and_nic(void **state)
+{
+    (void)state;
+    struct ddp_health h;
+    struct job j = healthy(2);
+    j.nic[0] = 10000;
+    j.nic[1] = 1000;
+    judge_changed(&j, true, &h);
+    assert_true(h.finding_count == 1 && h.finding[0].either && h.finding[0].from_reference &&
+                is(&h, 0, DDP_HEALTH_BANDWIDTH, DDP_PEER_LINK, 0, 2, 2));
+}
+
+/* A host without a measured bandwidth is not HEALTHY. */
+static void test_unknown_host(void **state)
+{
+    (void)state;
+    struct ddp_err err = DDP_ERR_INIT;
+    struct ddp_health h;
+    struct job j = healthy(4);
+    make_sample(&j, &sample);
+    for (int i = 0; i < 4; i++) {
+        ddp_matrix_cell_of(&sample.pass[0], i, 3)->GBps = NAN;
+        ddp_matrix_cell_of(&sample.pass[0], 3, i)->GBps = NAN;
+    }
+    set_rule(&h);
+    assert_int_equal(ddp_health_judge(&sample.in, &h, &err), 0);
+    assert_int_equal(h.verdict, DDP_HEALTH_CANNOT_TELL);
+    assert_non_null(strstr(h.reason, "unknown on a host"));
+    drop_sample(&sample);
+    free(h.rank);
 }
 
 /* Between ranks of one host, speeds may differ, but a rank with a slow processor is found. */
@@ -397,6 +463,8 @@ static void test_sentence(void **state)
                 copy.rank[7].compute_ms == r.health.rank[7].compute_ms);
     ddp_health_release(&copy);
     assert_int_equal(ddp_health_unpack(message, bytes - 1, &copy, &err), DDP_EINTERNAL);
+    ((struct ddp_health *)message)->finding_count = DDP_HEALTH_FINDINGS + 1;
+    assert_int_equal(ddp_health_unpack(message, bytes, &copy, &err), DDP_EINTERNAL);
     free(message);
     ddp_record_release(&r);
 }
@@ -404,11 +472,12 @@ static void test_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),    cmocka_unit_test(test_each_fault),
-        cmocka_unit_test(test_two_faults), cmocka_unit_test(test_small_effects),
-        cmocka_unit_test(test_two_hosts),  cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_no_core),    cmocka_unit_test(test_one_host),
-        cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_healthy),           cmocka_unit_test(test_each_fault),
+        cmocka_unit_test(test_two_faults),        cmocka_unit_test(test_small_effects),
+        cmocka_unit_test(test_two_hosts),         cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_no_core),           cmocka_unit_test(test_one_host),
+        cmocka_unit_test(test_sentence),          cmocka_unit_test(test_reference_of_ranks),
+        cmocka_unit_test(test_reference_and_nic), cmocka_unit_test(test_unknown_host),
     };
     ddp_rng_init(&rng, 1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,27 @@ static void test_detectable(void **state)
     assert_true(noisy.detectable_unit > log(2));
 }
 
+/* A unit without a value could have any fault, unless the rule says that it is left out. */
+static void test_unknown_unit(void **state)
+{
+    (void)state;
+    struct ddp_peer_rule rule = usual;
+    double pass[6][PASSES];
+    struct ddp_peer_value value[6];
+    struct ddp_peers p;
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < PASSES; k++)
+            pass[i][k] = 0.01 * normal();
+        value[i] = (struct ddp_peer_value){i / 2, (i / 2 + 1 + i % 2) % 3, pass[i]};
+    }
+    for (int partial = 0; partial < 2; partial++) {
+        rule.partial = partial;
+        assert_int_equal(ddp_peers_search(value, 6, 4, PASSES, &rule, &p), 0);
+        assert_true(partial ? isfinite(p.detectable_unit) : isinf(p.detectable_unit));
+        assert_true(isfinite(p.detectable_value));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,7 +290,7 @@ int main(void)
         cmocka_unit_test(test_one_direction), cmocka_unit_test(test_two_faults),
         cmocka_unit_test(test_two_units),     cmocka_unit_test(test_reference),
         cmocka_unit_test(test_inside),        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_detectable),
+        cmocka_unit_test(test_detectable),    cmocka_unit_test(test_unknown_unit),
     };
     ddp_rng_init(&rng, 1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
