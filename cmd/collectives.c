@@ -676,8 +676,7 @@ COLLECTIVE(
     "makes an empty part. The bus bandwidth counts the bytes that the busiest rank\n"
     "must send: its inputs of all parts but its own. `imbalance` in the record is\n"
     "their ratio to the mean of the ranks. Reduce-scatter-v does not work in place.\n" VERIFIED,
-    .examples = "  ddpbench reduce-scatter-v --size 64M --split zipf:1.2\n"
-                "  ddpbench reduce-scatter-v --ranks 4 --split parts.txt -d bf16 -o avg\n");
+    .examples = "  ddpbench reduce-scatter-v --ranks 4 --split parts.txt -d bf16 -o avg\n");
 
 COLLECTIVE(gather, "gather", "the root receives the chunks of all ranks", with_root,
            .details = ITERATION SIZE_OF_CHUNKS VERIFIED,

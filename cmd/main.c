@@ -49,7 +49,7 @@ static const char *command_name(const void *ctx, int i)
     return commands[i] ? commands[i]->name : NULL;
 }
 
-/* Returns the i-th option that may stand before the command. */
+/* Returns the i-th long option that may stand before the command. */
 static const char *program_option(const void *ctx, int i)
 {
     static const char *const names[] = {"--help", "--version", NULL};
@@ -83,8 +83,8 @@ static char **own_words(const struct ddp_cmd *cmd, int argc, char *const *argv, 
 }
 
 /* Returns true if this process prints text that all ranks would print alike, such as help. Only
- * rank 0 prints it. If the launcher could not be detected, every process prints it, because the
- * launcher's variables may be left over from an earlier job. */
+ * rank 0 prints it. If the launcher's variables contradict each other, every process prints it,
+ * because the variables, and the rank with them, may be left over from an earlier job. */
 static bool prints_answer(const struct ddp_app *app)
 {
     return app->launcher.rank_info.rank == 0 || app->launcher_error.code != 0;
@@ -103,18 +103,19 @@ static enum ddp_help_page help_page(int argc, char *const *argv)
     return page;
 }
 
-/* Completes an error about the options of a command. If an option belongs to another command only,
- * the hint names that command. */
+/* Completes an error about the options of a command. If the error is that an option is unknown and
+ * another command has it, the hint names that command. */
 static void hint_options(const struct ddp_cmd *cmd, int argc, char *const *argv,
                          struct ddp_err *err)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        char name[64];
+        char name[64], subject[96];
         struct ddp_opt row;
         if (strncmp(argv[i], "--", 2) != 0)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
-        if (ddp_opt_find(cmd->rows, name, &row))
+        snprintf(subject, sizeof subject, "unknown option '--%s'", name);
+        if (strcmp(err->text, subject) != 0)
             continue;
         for (const struct ddp_cmd *const *other = ddp_commands(); *other != NULL; other++)
             if (ddp_opt_find((*other)->rows, name, &row)) {
@@ -165,8 +166,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (rc == 0)
             rc = ddp_world_run(app, cmd, values, err);
     } else if (rc == 0) {
-        /* A command without ranks runs once, on rank 0 of an outside launcher. The doctor runs on
-         * every rank. */
+        /* A command without ranks runs where answers are printed. The doctor runs on every rank. */
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {

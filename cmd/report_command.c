@@ -29,7 +29,8 @@ static const struct ddp_opt rows[] = {
             "format of the page; auto: markdown if the name of the file ends in .md, else html",
             .choices = format_names, .brief = "html or markdown"),
     DDP_OPT(STRING, "svg", 0, AT(svg), "DIR", NULL,
-            "write SVG files into this folder: one per plot, and one per document with its table; "
+            "write SVG files into this folder: one for each plot, and one for the table of each "
+            "document; "
             "the folder is made if it does not exist",
             .brief = "write plots and tables as SVG files to DIR"),
     DDP_OPT_INCLUDE(ddp_help_rows, AT(help)),
@@ -82,13 +83,13 @@ const struct ddp_cmd ddp_cmd_report = {
     .summary = "write a page with plots and tables about stored results",
     .operands = "FILE...",
     .details = "The HTML page is one file that needs no network and no script. It has a summary\n"
-               "in words, bandwidth and time over size and ranks, compression with its\n"
-               "break-even, accuracy over seconds and bytes, verdicts, and the environment. A\n"
+               "in words, bandwidth and time over size and ranks, the break-even of\n"
+               "compression, accuracy over seconds and bytes, verdicts, and the environment. A\n"
                "table stands under every plot. Doubtful points are hollow in plots and marked in\n"
                "tables. Several results are drawn into the same plots, with ratios to the first\n"
                "one.\n"
                "The Markdown page is for pull requests. It begins with the verdicts and the\n"
-               "cells that changed.\n"
+               "results that changed.\n"
                "Results are named by their labels or by their files. A result that is partial or\n"
                "has wrong data is shown, and the page says so.\n",
     .examples = "  ddpbench report result.json -o report.html\n"

@@ -51,8 +51,9 @@ enum ddp_coll {
 const char *ddp_coll_name(enum ddp_coll coll);
 extern const char *const ddp_coll_names[]; /* indexed by the enum; the last entry is NULL */
 /* Parses a name. Dashes and underscores inside the name do not matter, so the spellings of
- * nccl-tests and PyTorch (all_reduce, alltoall) are accepted. "bcast", "MPI_Alltoallv" and
- * "MPI_Allgatherv" are accepted, too. Returns an enum ddp_coll, or -1 if the name is unknown. */
+ * nccl-tests and PyTorch (all_reduce, alltoall) are accepted. "bcast", "MPI_Alltoallv",
+ * "MPI_Allgatherv" and "MPI_Reduce_scatter" are accepted, too. Returns an enum ddp_coll, or -1 if
+ * the name is unknown. */
 int ddp_coll_parse(const char *name);
 /* Returns whether the collective combines values with an operation. */
 bool ddp_coll_reduces(enum ddp_coll coll);

@@ -189,7 +189,7 @@ static int parse_fault(const char *text, size_t length, struct spec *out, struct
     return check(out, at != NULL, err);
 }
 
-/* Number of counter rows. Row 0 is for the collector, and the other rows are for ranks. Our
+/* Number of counters of a fault. Counter 0 is for the collector, and the others are for ranks. Our
  * launcher starts at most 256 ranks. Under an outside launcher each rank has a table of its own, so
  * no two ranks use the same counter. */
 #define COUNTER_ROWS 257
@@ -265,7 +265,7 @@ int ddp_fault_arm(const char *text, struct ddp_err *err)
     return 0;
 }
 
-/* Ends the process by a signal. Uses kill(), because raise() would signal only one thread. */
+/* Ends the process by a signal. Uses kill(), because a thread may block the signal. */
 static void die(int signal_number)
 {
     if (signal_number != SIGKILL)

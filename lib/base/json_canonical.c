@@ -48,8 +48,8 @@ static bool increment(struct decimal *d)
 
 /* Finds a decimal number of `count` digits that reads back as `value`. The rounded value
  * is the closest number of `count` digits. If `value` is a power of two, the next smaller double is
- * only half as far away as the next larger one. In this case the rounded value may be too small to
- * read back as `value`, although the next larger decimal number does. */
+ * only half as far away as the next larger one. In this case the rounded value may read back as the
+ * smaller double, while the next larger number of `count` digits reads back as `value`. */
 static bool fits(double value, int count, struct decimal *out)
 {
     round_to(value, count, out);
@@ -57,9 +57,9 @@ static bool fits(double value, int count, struct decimal *out)
 }
 
 /* Sets *out to the shortest decimal number that reads back as `value`, which is positive. A number
- * of up to DBL_DIG digits survives the conversion to a normal double and back. Therefore, if the
- * value rounded to DBL_DIG digits reads back, it is the shortest number, apart from zeros at its
- * end. */
+ * of up to DBL_DIG digits survives the conversion to a normal double and back, so at most one such
+ * number reads back as `value`: `value` rounded to DBL_DIG digits. Without the zeros at its end it
+ * is the shortest number. */
 static void shortest(double value, struct decimal *out)
 {
     int count = value < DBL_MIN ? 1 : DBL_DIG;

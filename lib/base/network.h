@@ -67,9 +67,9 @@ struct ddp_nic_address {
  * loopback interface and IPv6 addresses that are valid on one link only. Returns the number of
  * addresses written. */
 int ddp_nic_addresses(struct ddp_nic_address *out, int most);
-/* Finds the interface over which packets to an address leave this host. Sends nothing. `own` [n]
- * holds the addresses of this host. Returns the index in `own` of the address from which the
- * packets are sent. Returns -1 if there is no route, or if `to` is an address of this host. */
+/* Finds the address from which this host sends packets to the address `to`, without sending any.
+ * `own` [n] holds the addresses of this host. Returns the index of the address in `own`. Returns -1
+ * if there is no route, or if `to` is an address of this host. */
 int ddp_nic_route(const struct ddp_nic_address *to, const struct ddp_nic_address *own, int n);
 /* Writes the name of the interface of the default route, or "" if there is none. */
 void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
@@ -77,7 +77,7 @@ void ddp_nic_default(char name[DDP_NIC_NAME_BYTES]);
 /* Finds out which hosts answer. Sets answers[i] to whether the host with the address to[i] accepts
  * or refuses a TCP connection before the timeout. The function opens up to n sockets at a time. An
  * address of family 0 does not answer. If no connection can be tried, for example because no
- * descriptor is free, answers[i] becomes true, because nothing is known about that host. A firewall
+ * descriptor is free, answers[i] becomes true, so that the host is not called silent. A firewall
  * may drop the requests, so a host that has never answered is not necessarily down. */
 void ddp_nic_answers(const struct ddp_nic_address *to, int n, int64_t timeout_ns, bool *answers);
 

@@ -277,8 +277,8 @@ static int parse_field(const struct ddp_opt *row, const char *text, void *field,
     return DDP_EINTERNAL;
 }
 
-/* Sets the field of a row from text, which is NULL for a flag. A list keeps its items if `appends`
- * is true. Error messages contain the option's name. */
+/* Sets the field of a row from text, which must be NULL for a flag and only for a flag. A list
+ * keeps its items if `appends` is true. Error messages contain the option's name. */
 static int set_field(const struct ddp_opt *row, void *values, const char *text, bool appends,
                      struct ddp_err *err)
 {
@@ -356,7 +356,8 @@ static bool can_be_value(const char *arg)
 }
 
 /* Sets the field of a row. `attached` is the value in the same argument as the option, or NULL. If
- * it is NULL and the option is not a flag, the value is the next argument. */
+ * it is NULL and the option is not a flag, the value is the next argument, which must not look like
+ * an option. */
 static int take_value(struct parser *p, const struct ddp_opt *row, const char *attached,
                       struct ddp_err *err)
 {
@@ -378,7 +379,7 @@ static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
 }
 
 /* Parses short options such as -qv, -n5 or -qn 5. Several flags may share a dash. If a letter takes
- * a value, the rest of the argument is this value. */
+ * a value, it is the rest of the argument or, if there is none, the next argument. */
 static int parse_short(struct parser *p, const char *arg, struct ddp_err *err)
 {
     for (const char *letter = arg + 1; *letter; letter++) {

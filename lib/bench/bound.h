@@ -13,15 +13,18 @@
  *                   place, the input is restored before each round, untimed. The fastest round
  *                   counts. A long round is cut into slices. Then the fastest time of each slice
  *                   over all rounds counts, and their sum is the result. Sizes above 128 MiB are
- * measured with 128 MiB, and the time is scaled. latency         Used for sizes below 64 KiB, also
- * if the backend is shm or the algorithm sends no messages. The bound is the number of the
- * algorithm's steps times half the round trip of a ping-pong. point-to-point  Used with all
- * backends except shm and nccl, if the algorithm sends messages. Each rank sends a message of the
- * point's size to the next rank, all at the same time. Above 128 MiB, the time of a message of 128
- * MiB is scaled. From 64 KiB on, the bound is the bytes that a rank must send (or receive, with
- * --split), divided by the speed of this message. Below 64 KiB, the bound is the number of steps
- * times the time of this message. The number of steps of a native call is not known. The code
- * assumes ceil(log2 n) steps for n ranks, and 1 for send-recv.
+ *                   measured with 128 MiB, and the time is scaled.
+ *   latency         Used for sizes below 64 KiB, also if the backend is shm or the algorithm sends
+ *                   no messages. The bound is the number of the algorithm's steps times half the
+ *                   round trip of a ping-pong.
+ *   point-to-point  Used with all backends except shm and nccl, if the algorithm sends messages.
+ *                   Each rank sends a message of the point's size to the next rank, all at the same
+ *                   time. Above 128 MiB, the time of a message of 128 MiB is scaled. From 64 KiB
+ *                   on, the bound is the bytes that a rank must send (or receive, with --split),
+ *                   divided by the speed of this message. Below 64 KiB, the bound is the number of
+ *                   steps times the time of this message. The number of steps of a native call is
+ *                   not known. The code assumes ceil(log2 n) steps for n ranks, and 1 for
+ *                   send-recv.
  *
  * The bound `memory` is the same for all algorithms: it leaves out intermediate copies, repeated
  * reads of the same input, and transfers between the caches of two cores. The other two kinds hold

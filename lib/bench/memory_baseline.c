@@ -44,7 +44,8 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
         DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
         work(m);
-        /* Ranks may share a core. The barrier makes the time end when all ranks are done. */
+        /* If ranks share a core, each may run alone for a while and look fast. The barrier ends the
+         * time of every rank when all ranks are done. */
         DDP_TRY(ddp_comm_barrier(comm, err));
         mine[DDP_MAX(i, 0)] = ddp_now_ns() - begin;
     }

@@ -14,9 +14,11 @@
 #define OKTOPK_EXACT_STEPS 32
 #define F16_TINIEST        24 /* 2^-24 is the smallest f16 above 0 */
 #define F16_LARGEST        65504
-/* If sums have rounding errors, a sum that was left out may exceed a selected sum by this
- * fraction. */
+/* oktopk selects among the sums. If sums have rounding errors, a sum that was not selected may
+ * exceed a selected sum by this fraction. */
 #define SLACK 1e-4f
+
+_Static_assert(BLOCK % DDP_QUANT_BLOCK_MAX == 0, "ranks exchange whole blocks");
 
 struct ddp_verify_exchange {
     struct ddp_compressed_setup setup;
@@ -25,7 +27,7 @@ struct ddp_verify_exchange {
     bool lists;   /* the exchange sends lists, not whole arrays */
     bool rounded; /* the exchange sends all values, rounded by `rounded` of the compressor */
     bool blocks;  /* the exchange sends quantised blocks, and also rounds the sums */
-    bool exact;   /* the second selection takes exactly k sums in every call */
+    bool exact;   /* oktopk selects exactly k sums in every call */
     bool rounds;  /* for an average, the library may divide the inputs, which rounds them */
     float scale;  /* 1/ranks for an average, else 1 */
     /* [n]: the expected residual; during an exchange, residual plus input (compress.h). */
@@ -39,9 +41,9 @@ struct ddp_verify_exchange {
      * limit. */
     float unit;
     int32_t most;
-    float fine_unit;   /* `rounded`: every second element of the input is a wider integer times
+    float fine_unit;   /* if `rounded`, every second element of the input is a wider integer times
                         * fine_unit */
-    bool rounded_sums; /* the inputs are not chosen such that f32 sums are exact */
+    bool rounded_sums; /* the inputs are gradients, so f32 sums may have rounding errors */
 };
 
 /* The first difference. count: number of differences. */
@@ -80,8 +82,8 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
     v->most = (int32_t)DDP_MIN(clip / v->unit, 1 << 30);
 }
 
-/* Number of bits of the integers in every second element of the input of a 16-bit exchange. A
- * 16-bit float has fewer bits, so a rest of the integer stays in the residual. */
+/* If `rounded`, every second element of the input is an integer with this number of bits, times
+ * fine_unit. What is sent has fewer bits, so a rest of the integer stays in the residual. */
 #define FINE_BITS 20
 
 /* Chooses fine_unit such that many values exceed the clip, if there is one, but the sum over all
@@ -163,8 +165,9 @@ static void integers(const struct ddp_verify_exchange *v, int rank, size_t first
 }
 
 /* Writes the input of a dense exchange: integers times v->unit. An average may divide before the
- * sum, so its values are multiplied by the number of ranks, and the quotients are exact. For a
- * 16-bit exchange, every second value has more bits instead, and may exceed the clip. */
+ * sum, so its values are multiplied by the number of ranks, and the quotients are exact. If
+ * `rounded` is set, every second value is an integer of FINE_BITS bits times fine_unit, and may
+ * exceed the clip. */
 static void input_integers(const struct ddp_verify_exchange *v, float *data)
 {
     const struct ddp_verify_input fine = {.range = DDP_VERIFY_SIGNED,
@@ -327,8 +330,9 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
  * rounding in the type in which values are sent. Otherwise it may be off by ranks + 1 roundings.
- * If the number of ranks is not a power of two, the same error is accepted for two averages: oktopk
- * divides after the sum, and a library may divide f32 values before the sum. If a value is infinite
+ * If the number of ranks is not a power of two, averages may have the same error in two cases: with
+ * oktopk, which divides after the sum, and with f32 arrays, which a library may divide before the
+ * sum. If a value is infinite
  * or NaN, `got` must be infinite or NaN. `got` may also be infinite or NaN if the sum of the
  * magnitudes exceeds the type. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
@@ -439,8 +443,8 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
 }
 
 /* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
- * add the sent values in the order of the ranks and round the sums, so the result has known bits.
- */
+ * add the sent values in the order of the ranks and round the sums, so the result is known
+ * exactly. */
 static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
                          const float *data, const float *residual, struct finding *f)
 {
@@ -463,9 +467,9 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
 }
 
 /* Checks how many sums oktopk's selection among the sums took. In a call that need not be exact, a
- * CPU uses the last threshold again, which selects at least 2k/3 and at most 2k sums
- * (sparse_oktopk.c), or fewer if fewer sums are not 0. No selected sum may be smaller in magnitude
- * than a sum that was left out. */
+ * CPU uses the last threshold again (sparse_oktopk.c), which selects at most 2k sums. At least two
+ * thirds of the k sums, or of those that are not 0, must be selected. No selected sum may be
+ * smaller in magnitude than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k, struct finding *f)
 {

@@ -19,7 +19,7 @@ static size_t subtree_bytes(const struct ddp_chunks *chunks, int v, size_t elem)
     return (ddp_chunk_begin(chunks, end) - ddp_chunk_begin(chunks, v)) * elem;
 }
 
-/* Moves the chunks down the tree. The child with the largest subtree comes first. */
+/* Moves the chunks down the tree. The most distant child comes first. */
 static int scatter(struct ddp_comm *comm, const struct ddp_chunks *chunks, int v, int root,
                    void *data, size_t elem, struct ddp_err *err)
 {

@@ -12,8 +12,7 @@
  * DEPTH rounds. A publisher writes a slot again only when all readers are done with it.
  *
  * Reduce-scatter, reduce-scatter-v and reduce combine the taken fragments and the rank's own
- * fragment in rank order.
- * The other collectives copy the taken fragments to recv.
+ * fragment in rank order. The other collectives copy the taken fragments to recv.
  *
  * A rank writes only to its own ring buffer, and returns when no other rank reads that ring buffer
  * any more. At the start of a call each rank waits until all ranks have entered, because all-reduce

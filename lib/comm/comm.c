@@ -246,16 +246,16 @@ int ddp_comm_rank_of(const struct ddp_comm *comm, int world_rank)
     return r;
 }
 
-/* Fails if the world has been aborted. No collective may begin after an abort. */
+/* Fails if the abort word of shared memory is set. No collective may begin after an abort. */
 static int check_alive(const struct ddp_comm *comm, struct ddp_err *err)
 {
     return ddp_wait_check(comm->control != NULL ? comm->control : comm, err);
 }
 
-/* Returns the communicator that carries the barriers and all-gathers of comm. Starts with comm's
- * side channel if comm has one, else with comm. If all ranks of this communicator share the memory
- * of one host, returns the host's shm communicator, because its waits have a deadline. Otherwise
- * returns the communicator itself. */
+/* Returns the communicator that carries the barriers and all-gathers of comm. If comm has a side
+ * channel, the result is the one for the side channel. Otherwise it is the shm communicator of the
+ * host if all ranks share the memory of one host, because its waits have a deadline. Otherwise it
+ * is comm. */
 static struct ddp_comm *by_memory(struct ddp_comm *comm)
 {
     if (comm->control != NULL)

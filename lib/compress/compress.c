@@ -21,9 +21,9 @@ const struct ddp_compressor *const *ddp_compressors(void)
     return compressors;
 }
 
-/* Rounding errors must not add an entry. For example, the double 0.07 * 100 is a little more than
- * 7. A product with a relative distance of at most 2^-50 from a whole number counts as that
- * number. */
+/* A rounding error of the product must not increase the result. For example, the double 0.07 * 100
+ * is a little more than 7. A product with a relative distance of at most 2^-50 from a whole number
+ * counts as that number. */
 size_t ddp_compress_k(double density, size_t n)
 {
     const double exact = density * (double)n;
@@ -161,7 +161,14 @@ int ddp_compress_parse_list(const struct ddp_string_list *texts, struct ddp_comp
 {
     for (out->n = 0; out->n < texts->n; out->n++) {
         const char *text = texts->v[out->n];
-        DDP_TRY(ddp_compress_parse(text, &out->v[out->n], err));
+        struct ddp_err why = DDP_ERR_INIT;
+        const int rc = ddp_compress_parse(text, &out->v[out->n], &why);
+        if (rc != 0) {
+            if (strstr(why.text, text) != NULL)
+                return ddp_fail_copy(err, &why);
+            ddp_fail(err, rc, "compressor '%s': %.400s", text, why.text);
+            return why.hint[0] != '\0' ? ddp_hint(err, "%s", why.hint) : rc;
+        }
         for (int i = 0; i < out->n; i++)
             if (strcmp(out->v[i].text, text) == 0)
                 return ddp_fail(err, DDP_EUSAGE, "compressor '%s' is given twice", text);
@@ -185,7 +192,7 @@ static void quant_residual(const struct ddp_encode *part, float *residual)
     }
 }
 
-/* Returns the bytes of the first `n` encoded elements. For BLOCKS, n is a number of blocks. */
+/* Returns the bytes of the first `n` encoded elements. For BLOCKS, n is a multiple of the block. */
 static size_t encoded_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;

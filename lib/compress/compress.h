@@ -102,8 +102,9 @@ struct ddp_compressor {
                       uint64_t calls, bool *sent);
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
-     * rounded() must multiply a clip by this factor, too. rounded() must not share code with
-     * encode() and the kernels. NULL for GATHER, and for SUM without rounding. */
+     * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins with a block.
+     * rounded() must not share code with encode() and the kernels. NULL for GATHER, and for SUM
+     * without rounding. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };

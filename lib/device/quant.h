@@ -6,7 +6,8 @@
  *   code  = round(x * (top / max))   to the nearest code, ties to even
  *   scale = max / top
  *   decoded value = code * scale
- * If max is below DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale
+ * If max is the largest finite f32, the decoded value may be infinite. If max is below
+ * DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale
  * is NaN and the codes are 0, so all values of the block decode to NaN.
  *
  * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element

@@ -78,10 +78,10 @@ struct ddp_grad_kernels {
     size_t (*select_threshold)(struct ddp_select *s, float threshold);
     /* Selects exactly the min(k, n) values of largest magnitude. Among equal magnitudes, lower
      * indices are selected first. scratch has room for n elements of 8 bytes; its contents are
-     * undefined. hint may be NULL. On entry *hint is 0 or the bits of a magnitude that about k
-     * values are expected to reach. If hint is NULL or *hint is 0, the kernel uses a sample
-     * instead. If anything was selected, *hint becomes the smallest selected magnitude. The hint
-     * changes the time, but not the result. */
+     * undefined. hint may be NULL. On entry *hint is 0 or the bits of a float that is
+     * probably near the k-th largest magnitude. If hint is NULL or *hint is 0, the kernel uses a
+     * sample instead. If anything was selected, *hint becomes the smallest selected magnitude. The
+     * hint changes the time, but not the result. */
     size_t (*select_topk)(struct ddp_select *s, size_t k, uint32_t *hint, void *scratch);
 
     /* dst[index] += value for every entry. dst [n]; every index < n. */
@@ -98,9 +98,11 @@ struct ddp_grad_kernels {
     /* g = grad + wd * p; v = momentum * v + g; p -= lr * v. Arrays [n]. Moves 20n bytes. */
     void (*sgd)(float *p, float *v, const float *grad, size_t n, float lr, float momentum,
                 float weight_decay);
-    /* g = grad + wd * p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g g; p -= lr * (m / c1) / (sqrt(v /
-     * c2) + eps), c = 1 - b^step (Kingma & Ba 2015, algorithm 1; L2 decay). Computed as p -= (m *
-     * (lr / c1)) / (sqrt(v) * (1 / sqrt(c2)) + eps); the factors are computed in double and rounded
+    /* Kingma & Ba 2015, algorithm 1, with L2 decay:
+     *   g = grad + wd * p
+     *   m = b1 * m + (1 - b1) * g;   v = b2 * v + (1 - b2) * g * g
+     *   p -= (m * (lr / c1)) / (sqrt(v) * (1 / sqrt(c2)) + eps)
+     * where c1 = 1 - b1^step and c2 = 1 - b2^step. The factors are computed in double and rounded
      * once. Moves 28n bytes. */
     void (*adam)(float *p, float *m, float *v, const float *grad, size_t n,
                  const struct ddp_adam *a);

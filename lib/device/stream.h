@@ -25,8 +25,8 @@ struct ddp_event;
 struct ddp_graph;
 
 struct ddp_stream_ops {
-    /* Creates a stream on the device that the calling thread selected. Fails with DDP_EUNAVAIL or
-     * DDP_ENOMEM. */
+    /* Creates a stream on the device that the calling thread has selected (`select` in device.h).
+     * Fails with DDP_EUNAVAIL or DDP_ENOMEM. */
     int (*create)(struct ddp_stream **out, struct ddp_err *err) DDP_MUST_CHECK;
     /* Makes the calling thread use the device of s from now on. A thread that did not create s
      * calls this first. */

@@ -1,6 +1,6 @@
 /* The layers' kernels of device cuda. They apply the functions of nn_element.h to all elements. A
- * map uses one thread per element. A sum uses one block per row and part. If a row has several
- * parts, a second kernel adds the parts. */
+ * map uses one thread per element. For a sum, each row of elements is cut into `splits` parts, and
+ * each part uses one block. If there are several parts, a second kernel adds them. */
 #include <cuda_runtime.h>
 
 #include "device/cuda/dev_cuda.h"
@@ -27,8 +27,9 @@ static __device__ ddp_nn_pair plus(ddp_nn_pair x, ddp_nn_pair y)
     return sum;
 }
 
-/* Adds the values of all threads of the block. In each round the lower half of the threads adds the
- * values of the upper half. The result is valid in thread 0 only. */
+/* Adds the values of all threads of the block. In the first round the lower half of the threads
+ * adds the values of the upper half. Each further round involves half as many threads. The result
+ * is valid in thread 0 only. */
 template <class T, class Plus> static __device__ T halve(T *lane, T own, Plus add)
 {
     lane[threadIdx.x] = own;

@@ -27,8 +27,8 @@ enum ddp_field_kind {
     DDP_FIELD_TIME,       /* double in ns, shown in us. */
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
-    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply, or
-                           * if `name` is the name of a double and this double is NaN. */
+    DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply. If
+                           * the row names a member (a double), it is also null if that is NaN. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
     DDP_FIELD_SET         /* Derived. A set of bits. choices[i] is the name of bit i. */
 };
@@ -47,9 +47,9 @@ struct ddp_field {
     /* Largest value of a COUNT or ENUM, or largest bit of a SET. For a COUNT, 0 means 2^53 (8
      * bytes) or 2^31 - 1 (4 bytes). */
     int64_t most;
-    int64_t from;                                /* A COUNT below `from` is shown as missing. */
-    bool (*applies)(const void *object);         /* Whether the field has a value. NULL: always. */
-    const char *const *choices;                  /* Names of the values of an ENUM. */
+    int64_t from;                        /* A COUNT below `from` is shown as missing. */
+    bool (*applies)(const void *object); /* Whether the field has a value. NULL: always. */
+    const char *const *choices;          /* Names of an ENUM's values, or of a SET's bits. */
     void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
     double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
     double (*upper)(const void *object);         /* Derived upper end of a RANGE. */
@@ -71,7 +71,7 @@ struct ddp_field_value {
     /* For a TEXT, PATH, ENUM or HASH. "": missing. For a SET: the names of its bits, separated by
      * blanks. */
     char text[DDP_FIELD_TEXT_BYTES];
-    /* For a COUNT, BOOL or SET. -1: the value is missing, or the field does not apply. */
+    /* For a COUNT, BOOL, SET, OBJECT or LIST. -1: missing, or the field does not apply. */
     int64_t count;
     double number[2]; /* For the other kinds. NaN: missing. */
 };
@@ -81,7 +81,7 @@ void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp
 void ddp_fields_init(const struct ddp_fields *fields, void *object);
 /* Makes every text printable (base/strbuf.h). */
 void ddp_fields_printable(const struct ddp_fields *fields, void *object);
-/* Adds the values that a document shows to `out`. */
+/* Adds to `out` the values that a document shows. */
 void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
 /* Adds every member to `out`, for the journal. */
 void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON *out);

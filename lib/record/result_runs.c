@@ -25,7 +25,7 @@
 
 /* The settings that distinguish training runs, in the order in which the name of a run lists them.
  * label: text before a number or a string. If the value is `true`, the label stands alone.
- * varied_by: the setting is left out of the name if `omitted` has one of these bits. */
+ * varied_by: bits of keys of --vary. The name leaves the setting out if --vary has one of them. */
 static const struct {
     const char *path, *label;
     unsigned varied_by;
@@ -243,7 +243,7 @@ static int sort_runs(struct ddp_result *out, const char *file, unsigned vary, st
             continue;
         ddp_fail(err, DDP_EINPUT, "'%s': training run '%s' occurs twice", file, out->runs[i].name);
         if (vary)
-            ddp_hint(err, "a result must not have two runs that differ only in settings of --vary");
+            ddp_hint(err, "two runs of this result differ only in settings that --vary leaves out");
         return err->code;
     }
     return 0;

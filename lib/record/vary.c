@@ -7,8 +7,8 @@
 const char *const ddp_vary_names[] = {"algorithm", "backend", "memory",   "compress", "ranks",
                                       "dtype",     "sync",    "feedback", "lr",       NULL};
 
-/* An id consists of parts between slashes (ddp_point_id). This table has the --vary key of each of
- * the first parts. -1: --vary has no key for the part. */
+/* An id consists of parts between slashes (ddp_point_id). This table has the --vary keys of
+ * the parts that every id has; optional parts follow them. -1: --vary has no key for the part. */
 static const int key_of_part[] = {
     -1,
     DDP_VARY_BACKEND,

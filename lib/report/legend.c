@@ -19,7 +19,7 @@ static const struct meaning points[] = {
     {"place", "in: the result replaces the input; out: the result has a buffer of its own"},
     {"ranks", "number of ranks; 4x2: 4 groups of 2 ranks at the same time"},
     {"memory", "registered: buffers of the backend, which other ranks may access; private: plain "
-               "pages; window: a window of all ranks (NCCL)"},
+               "pages; window: memory that all ranks share by NCCL"},
     {"algorithm", "the algorithm that ran; `ddpbench list algorithms`"},
     {"+-, ci95", "distance from the median to the farther end of its 95 % interval, in percent of "
                  "the median"},
@@ -42,7 +42,7 @@ static const struct meaning dense[] = {
 };
 
 static const struct meaning reduced[] = {
-    {"compress", "how the values are compressed; none: the dense exchange of a part"},
+    {"compress", "the compressor; none: the values of a part (--partial) are sent as they are"},
     {"part", "number of equal chunks, of which an iteration exchanges one"},
     {"fdbk", "error feedback"},
     {"time", "median over the iterations of the time of the slowest rank, from the gradient to the "
@@ -50,7 +50,7 @@ static const struct meaning reduced[] = {
     {"encode, exchange, decode", "the phases of the time, each of the slowest rank"},
     {"sent", "bytes that a rank sends"},
     {"density", "share of the values that a rank sends"},
-    {"eff", "bus bandwidth that a dense exchange would need for this time; `ddpbench explain "
+    {"eff", "bus bandwidth with which a dense exchange would take this time; `ddpbench explain "
             "effective`"},
     {"x f32", "speed relative to the dense exchange of f32 in the same run; below 1: slower"},
     {"x f16", "speed relative to the dense exchange of f16 in the same run"},
@@ -89,9 +89,9 @@ static const struct meaning strategies[] = {
     {"eff", "speed-up divided by the number of ranks"},
     {"step", "mean time of a step"},
     {"x faster", "step time of the reference divided by the step time of the row"},
-    {"pays below", "link speed of a rank below which a step takes less time than with the "
+    {"pays below", "if a rank's link is slower than this, a step takes less time than with the "
                    "reference"},
-    {"exposed", "time of a step in which computation waits for the exchange"},
+    {"exposed", "part of the step time in which computation waits for the exchange"},
     {"sent", "bytes that each rank sends per step"},
     {"density", "share of the values that a rank sends"},
     {"target, to target", "time until the target accuracy was reached, and bytes sent until then"},

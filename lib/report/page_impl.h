@@ -10,7 +10,7 @@
 #include "report/page.h"
 #include "report/plot_svg.h"
 
-/* A plot, or a picture of a table on a terminal, as a file of its own. */
+/* An SVG file of its own: a plot, or a table as a terminal shows it. */
 struct ddp_page_file {
     char name[80]; /* The name ends in ".svg". */
     struct ddp_strbuf text;

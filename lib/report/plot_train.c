@@ -14,8 +14,8 @@ bool ddp_plot_same_model(const struct ddp_train_run *a, const struct ddp_train_r
            a->train_images == b->train_images;
 }
 
-/* Names the strategies. A name contains the source if there are several sources, the strategy, and
- * the number of ranks if this number varies. */
+/* Names the strategies. A name is that of the strategy. If there are several sources, the source
+ * stands before it. If the number of ranks varies, the number follows. */
 static void name_strategies(const struct ddp_plot_source *sources, struct ddp_plot_strategies *out)
 {
     bool ranks_vary = false;

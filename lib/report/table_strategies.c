@@ -38,15 +38,15 @@ static const struct column {
     {"peak(MB)", 8, 1, "peak_memory_bytes", 1e6, false},
 };
 
-static const char legend[] = "accuracy: mean over seeds of the last 3 epochs of a run, with the "
-                             "lowest and highest; differs: "
+static const char legend[] = "accuracy: the mean over a run's last 3 epochs, averaged over the "
+                             "runs; lowest, highest: of a run; differs: "
                              "accuracy minus the reference's; speed-up, eff: relative to one rank; "
                              "x faster: step time of the "
-                             "reference over that of this row; pays: link speed of a rank below "
-                             "which a step would take less time than with the reference; exposed: "
+                             "reference over that of this row; pays: if a rank's link is slower "
+                             "than this, a step takes less time than with the reference; exposed: "
                              "wait for the exchange per "
-                             "step; sent: per rank and step; target: until "
-                             "the target accuracy was reached";
+                             "step; sent: per rank and step; target: seconds, "
+                             "and MB per rank, until the target accuracy was reached";
 
 static void format(const struct column *column, const struct ddp_strategy_row *row, char *out)
 {
@@ -77,7 +77,8 @@ void ddp_markdown_text(struct ddp_strbuf *out, const char *text)
         ddp_strbuf_add_n(out, strchr("|`<[]!@", *text) ? "?" : text, 1);
 }
 
-/* Adds a sentence per strategy (ddp_strategy_verdict), after a mark: "# ", or "- " in Markdown. */
+/* Adds the verdicts of the strategies that have one (ddp_strategy_verdict), each after a mark: "#
+ * ", or "- " in Markdown. */
 static void verdicts(const struct ddp_strategy_row *rows, int count, const char *mark,
                      struct ddp_strbuf *out)
 {

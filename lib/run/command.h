@@ -31,7 +31,7 @@ struct ddp_app {
     bool in_sweep;         /* the command is an item of a sweep */
 };
 
-/* Options that every command with ranks has. They are the first member of the command's values. */
+/* Options of the commands with ranks. They are the first member of the command's values. */
 struct ddp_world_options {
     struct ddp_int_list ranks;    /* ranks.n is 0 if --ranks was not given */
     const char *hosts, *hostfile; /* values of --hosts and --hostfile, or NULL */
@@ -116,8 +116,8 @@ int ddp_emit_train(struct ddp_rank *rank, const struct ddp_train_run *run, bool 
                    struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* Adds points that cannot be measured to the record. Prints a note about them, unless the table on
- * the terminal shows them. */
+/* Adds to the record the points that cannot be measured. Prints a note about them, unless the table
+ * on the terminal shows them. */
 int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix,
@@ -153,8 +153,8 @@ struct ddp_estimate {
 /* The work of the ranks: measure points, train, or run the items of a sweep. `values` is the struct
  * of the command's parsed options. It begins with a struct ddp_world_options, and also holds the
  * plans and data that prepare() makes. Under an outside launcher, every rank calls all functions.
- * Otherwise the process that forks the ranks calls them, and each forked rank calls rank_main(),
- * and again heap_bytes(), threads(), gpu() and plan(). */
+ * Otherwise the process that forks the ranks calls all functions except rank_main(). Each forked
+ * rank calls rank_main(). It calls heap_bytes(), threads(), gpu() and plan() once more. */
 struct ddp_job {
     /* Makes the plan and loads the data. Fails if the run does not fit into memory. Called when the
      * backend and the largest rank count, `ranks`, are known. Forked ranks inherit the plan and the
@@ -175,8 +175,8 @@ struct ddp_job {
     void (*estimate)(const void *values, int ranks, int local, struct ddp_estimate *out);
     /* Optional. Returns the points that `ranks` ranks measure. Called after prepare. */
     const struct ddp_bench_plan *(*plan)(const void *values, int ranks);
-    /* Optional. Returns an upper bound of the total number of epochs of the training runs with one
-     * rank count. */
+    /* Optional. Returns an upper bound of the number of epochs that all training runs together have
+     * for one value of --ranks. */
     int64_t (*epochs)(const void *values);
     /* Runs the job in each rank. Collective. */
     int (*rank_main)(struct ddp_rank *rank, void *values, struct ddp_err *err);

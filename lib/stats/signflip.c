@@ -46,8 +46,8 @@ static double *subset_sums(const double *score, size_t n, double *sums, double *
 }
 
 /* Returns the p value for `centre`. This is the fraction of all sign patterns of the differences
- * d[i] - centre whose statistic is at least the observed statistic. `memory` is scratch space for 4
- * * 2^ceil(n/2) values. */
+ * d[i] - centre whose statistic is at least the observed statistic. `memory` is scratch space for
+ * 4 * 2^ceil(n/2) values. */
 static double tail(const double *d, size_t n, double centre, double *memory)
 {
     double score[DDP_SIGNFLIP_MAX], total = 0;

@@ -16,7 +16,8 @@ struct state_weight {
 };
 
 /* Sets share [size] to each rank's fraction of the epoch's images. If the ranks have never
- * exchanged anything, sets all shares to zero, because the statistics must not be averaged. */
+ * exchanged anything, sets all shares to zero, because the statistics must not be averaged. Also
+ * sets all shares to zero if there are no images. */
 static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
 {
     struct ddp_sync_counters now;
@@ -33,7 +34,8 @@ static int shares(struct ddp_trainer *t, double *share, struct ddp_err *err)
     return 0;
 }
 
-/* Replaces the model's running statistics by their weighted mean over the ranks. Averages in rank
+/* Replaces the model's running statistics by their weighted mean over the ranks, unless all weights
+ * are zero. Averages in rank
  * order, so that all ranks get the same bits. Collective. */
 static int average_state(struct ddp_trainer *t, struct ddp_err *err)
 {
@@ -83,7 +85,9 @@ int ddp_trainer_compare(const struct ddp_trainer *t, const void *hashes, size_t 
                           (long long)t->step, (unsigned long long)first, r,
                           (unsigned long long)other, t->run.sync);
     }
-    return rc ? ddp_comm_agree(t->comm, rc, err) : 0; /* rc is the same on all ranks */
+    /* All ranks compare the same hashes, so all or none call ddp_comm_agree, which makes the error
+     * one of all ranks. */
+    return rc ? ddp_comm_agree(t->comm, rc, err) : 0;
 }
 
 /* Evaluates this rank's part of the evaluation images. */

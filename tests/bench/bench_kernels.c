@@ -198,10 +198,15 @@ static void run_quantize(struct arrays *x, double argument)
     x->device->grad->quantize(x->c, x->a, x->n, quants[(int)argument], 0.5f);
 }
 
-/* Decodes the bytes of `kept`, whatever they are, because the time does not depend on them. */
+/* argument: index in `quants`. Decodes `index`, which is filled with an encoded array first. */
 static void run_dequantize(struct arrays *x, double argument)
 {
-    x->device->grad->dequantize(x->c, x->kept, x->n, quants[(int)argument], false);
+    static double encoded = -1;
+    const struct ddp_quant quant = quants[(int)argument];
+    if (encoded != argument)
+        x->device->grad->quantize(x->index, x->a, x->n, quant, 1);
+    encoded = argument;
+    x->device->grad->dequantize(x->c, x->index, x->n, quant, false);
 }
 
 static void run_widen_add(struct arrays *x, double argument)

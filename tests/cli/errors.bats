@@ -45,6 +45,13 @@ setup() {
     hint_names '-b 1K -e 1M'
     refused 64 "'--size'" -- sweep --size 1M configs/quick.json
     hint_names 'ddpbench allreduce'
+    # The hint is about the option in the error.
+    refused 64 "'--timeout'" -- allreduce --timeout x --epochs 3
+    [[ $stderr != *epochs* ]]
+    refused 64 "'-x'" -- sweep -x --size 1M
+    [[ $stderr != *allreduce* ]]
+    # An item of a list is named.
+    refused 64 "'q4:100'" -- allreduce --compress q8,q4:100
 }
 
 @test "choices: the legal values are listed and the nearest is suggested" {

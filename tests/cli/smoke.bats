@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # A minute's worth of the command line, for `make quick`: one short run of each kind of command.
 # shellcheck disable=SC2154 # ddpbench, output, status: set by helpers.bash and bats
+bats_require_minimum_version 1.5.0
 
 load ../helpers
 

@@ -16,6 +16,9 @@ compressed() {
     "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
     [ "$(json out.json 'd["status"], d["world"]["ranks"], len(d["points"])')" = "('complete', $2, 16)" ]
     [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
+    # Quantised blocks: each phase sends a chunk of ceil(196 / ranks) blocks of 132 bytes to each other rank.
+    [ "$(json out.json '[p["wire_bytes_per_rank"] == 2 * (n - 1) * -(-196 // n) * 132 for n in [d["world"]["ranks"]]
+        for p in d["points"] if p["compress"]["method"] == "q8" and p["size_bytes"] == 100004]')" = "[True]" ]
     [ "$(json out.json 'all(p["effective_GBps"] > 0 for p in d["points"] if p["compress"]["method"] != "none")')" = True ]
 }
 

@@ -22,7 +22,7 @@
  * because partial sums are sent in a wider type (coll_p2p.h).
  *
  * Cost for S bytes on n ranks: 2 log2(pow2) steps, and 2 more if ranks are folded. S' is the size
- * of the message in the accumulator type. It equals S except for averages of integers of at most 32
+ * of the array in the accumulator type. It equals S except for averages of integers of at most 32
  * bits. Halving sends (pow2-1)/pow2 S' bytes per rank in fragments of DDP_FRAGMENT_BYTES. Doubling
  * sends (pow2-1)/pow2 S bytes per rank, in one message per step. The odd rank of a folded pair
  * sends S bytes more. The even rank sends only S' bytes. */
@@ -40,12 +40,12 @@ struct rhd_call {
     /* range[l]: the range that this rank holds before level l. range[levels]: the range that it
      * holds after halving. */
     struct ddp_range range[LEVELS_MAX + 1];
-    const void *own; /* this rank's partial sums: at first its input, then `sum` */
+    const void *own; /* this rank's partial sums: at first its input, later `sum` */
     void *sum;       /* buffer for combined values: recv, or scratch if wider_acc is set */
 };
 
-/* Returns the size of the landing buffers (coll_p2p.h) for the longest array that this rank
- * receives and combines. If ranks are folded, this array is the whole message. */
+/* Returns the size of the landing buffers (coll_p2p.h) for the longest array that a rank receives
+ * and combines. If ranks are folded, this is the whole array. */
 static size_t rhd_landing_bytes(int ranks, size_t bytes)
 {
     const bool folds = ddp_fold_of(ranks).extra != 0;

@@ -49,8 +49,9 @@ static inline int ddp_words_swap_messages(int ranks)
 }
 
 /* Computes `result` [n] as the sum of the lists list[0] to list[count - 1], added in this order.
- * Empties the list structs. Processes the result in blocks. The function zeroes a block and adds
- * all lists to it while the block is in the cache. */
+ * Afterwards the count of each list is 0 and its pointers are behind its last entry. Processes the
+ * result in blocks. The function zeroes a block and adds all lists to it while the block is in the
+ * cache. */
 void ddp_sparse_sum(const struct ddp_device *device, struct ddp_sparse *list, int count,
                     float *result, size_t n);
 

@@ -23,8 +23,8 @@
 #include "launch/launcher.h"
 
 /* MPI counts elements in an int. Arrays with more elements than this limit are split into several
- * calls or described by one derived type. The limit is a power of two, so that every part starts at
- * an aligned address. Tests use a smaller limit. */
+ * calls or described by one derived type. Collectives with a split refuse them. The limit is a
+ * power of two, so that every part starts at an aligned address. Tests use a smaller limit. */
 #ifndef DDP_MPI_COUNT_MAX
 #define DDP_MPI_COUNT_MAX (1 << 30)
 #endif
@@ -39,7 +39,8 @@
 /* Pause between the last output of a rank and its call of MPI_Abort (see mpi_abort). */
 #define ABORT_PAUSE_NS 100000000
 
-/* Number of elements of an integer average that one MPI call sums as 64-bit integers (512 KiB). */
+/* To average small integers, MPI sums them as 64-bit integers, piece by piece. A piece has this
+ * number of elements (512 KiB). */
 #define WIDE_COUNT ((size_t)64 << 10)
 
 /* State that all communicators of a process share. Only `failed` changes after init. */
@@ -364,10 +365,11 @@ static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int 
     ddp_fail(err, DDP_EMISMATCH, "%s reports rank %d of %d, but %s reports rank %d of %d%s",
              launcher.name, rank_info->rank, rank_info->size, mpi_library(), rank, size,
              size == 1 ? ": each process would be a world of its own" : "");
-    return ddp_hint(err,
-                    "start ddpbench with the mpiexec of %s (module ddpbench-mpi-%s.so), or put the "
-                    "module of the MPI that started it beside the binary (`make MPI=1`)",
-                    mpi_library(), DDP_MPI_FLAVOUR);
+    return ddp_hint(
+        err,
+        "start ddpbench with the mpiexec of %s, because its module ddpbench-mpi-%s.so is "
+        "loaded; or build the module for the MPI of your mpiexec (`make MPI=1`)",
+        mpi_library(), DDP_MPI_FLAVOUR);
 }
 
 static const char *level_name(int level)

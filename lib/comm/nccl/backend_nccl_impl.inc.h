@@ -99,12 +99,13 @@ struct ddp_nccl_state {
     /* `graph` is the captured operation, or NULL. `graph_args` are its arguments. */
     struct ddp_graph *graph;
     struct ddp_coll_args graph_args;
-    /* [seen_count]: the shapes of operations that have run. Recently used shapes are near the
+    /* [seen_count]: the shapes of operations that have run. A shape that is used again moves to the
      * front. The pointers `send` and `recv` have no meaning here. */
     struct ddp_coll_args *seen;
     size_t seen_count;
-    /* [size of the group], or NULL: bit 0 if this rank has sent a message to the peer, bit 1 if it
-     * has received one (ddp_nccl_messages). */
+    /* [size of the group], or NULL before the first message. Bit 0 of a peer's byte is set if this
+     * rank has sent it a message, and bit 1 if it has received one (ddp_nccl_messages). The first
+     * message of a pair takes longer, because NCCL connects the pair. */
     unsigned char *met;
     /* Copy of the input of an in-place all-to-all. */
     void *scratch;
@@ -153,7 +154,8 @@ int ddp_nccl_settle(struct ddp_comm *comm, ncclResult_t result, const char *func
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits until the stream is idle, up to the deadline. */
 int ddp_nccl_wait(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
-/* Destroys the captured graph, because ncclCommAbort waits for it. Then aborts the NCCL
+/* Destroys the captured graph, because ncclCommAbort does not return while a graph refers to the
+ * communicator. Then aborts the NCCL
  * communicator and its GPU kernels. The communicator cannot be used again. If world->stuck is set,
  * only marks the world as failed and releases a held stream. */
 void ddp_nccl_abort(struct ddp_comm *comm);
@@ -165,7 +167,7 @@ int ddp_nccl_run(struct ddp_comm *comm, const struct ddp_coll_args *args,
                  struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_run_many(struct ddp_comm *comm, const struct ddp_coll_args *args, int64_t count,
                       double *device_ns, struct ddp_err *err) DDP_MUST_CHECK;
-/* A barrier by NCCL, which never is a graph. */
+/* Runs a barrier by NCCL. It is never captured as a graph. */
 int ddp_nccl_barrier(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_nccl_messages(struct ddp_comm *comm, const struct ddp_comm_message *message, int n,
                       struct ddp_err *err) DDP_MUST_CHECK;
@@ -176,10 +178,10 @@ void ddp_nccl_drop_graph(struct ddp_nccl_state *s);
  * were made of comm. No operation may be in progress on these groups. */
 int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* After a failure the block remains until the communicator is closed, because operations may still
- * use the block. */
+/* After a failure the block remains until the communicator is closed, or until the process ends if
+ * the world is stuck, because operations may still use the block. */
 void ddp_nccl_free(struct ddp_comm *comm, void *ptr);
-/* Registers the blocks of all ancestors of comm, a group that was just opened, with comm. */
+/* Registers with comm, a group that was just opened, the blocks of all its ancestors. */
 int ddp_nccl_register_all(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;
 /* Ends the registrations of comm, which is closed next. */
 void ddp_nccl_unregister_all(struct ddp_comm *comm);

@@ -170,9 +170,9 @@ static void cuda_free(void *ptr, size_t bytes)
 }
 
 /* cuda_copy, cuda_fill and cuda_reduce cannot return an error. This variable keeps their first
- * error. The next call of query, wait or capture_begin in the same thread returns this error, and
- * so does capture_end if it fails. Each thread has its own variable, as each thread has its own
- * last error in CUDA. */
+ * error. The next call of query, wait or capture_begin in the same thread returns this error.
+ * capture_end returns it only if the capture fails. Each thread has its own variable, as each
+ * thread has its own last error in CUDA. */
 static _Thread_local struct ddp_stream unreported;
 
 /* Waits for the default stream, because cudaMemcpy may return before a copy from pageable memory,
