@@ -57,7 +57,7 @@ static void DDP_PRINTF(5, 6) find(struct doctor *d, enum ddp_doctor_verdict verd
     d->findings[d->count++] = f;
 }
 
-/* The functions that follow check the launcher and the ways in which ranks can reach each other. */
+/* The functions that follow check the launcher, the backends and the GPUs. */
 
 static void check_launcher(struct doctor *d)
 {
@@ -291,8 +291,8 @@ static void check_noise(struct doctor *d)
         find(d, DDP_DOCTOR_FINE, "governor", "", "performance");
 }
 
-/* Examines the interface of the default route, because no other host is known to which a route
- * could be looked up. */
+/* Examines the interface of the default route, because the doctor knows no other host of the job.
+ */
 static void check_network(struct doctor *d)
 {
     char nic[DDP_NIC_NAME_BYTES];
@@ -454,8 +454,9 @@ static void print_text(const struct doctor *d, const char *where, FILE *out)
                 ddp_doctor_print(&d->findings[i], where, out);
 }
 
-/* Prints the failures of a rank that is not local rank 0. The first of these ranks to claim a
- * failure prints it, and the next ranks print only that they have the same error. A failure is left
+/* Prints the failures of a rank that is not local rank 0. Such a rank claims a failure before it
+ * prints it (run/rank_error.h). The first rank prints it, and the next ones print only that they
+ * have the same error. A failure is left
  * out if local rank 0 or DDP_RANK_ERROR_LINES other ranks have claimed it. */
 static void print_failures(const struct doctor *d, const char *where, FILE *out)
 {
@@ -582,15 +583,16 @@ const struct ddp_cmd ddp_cmd_doctor = {
     .summary = "what is wrong with this machine or job, worst first",
     .operands = "",
     .details = "Prints one line per finding: FAIL (cannot work here), WARN (works, but\n"
-               "measurements or features suffer) or OK, then the subject, the fact, and what to\n"
-               "do. Exits with 69 if there is a FAIL, else with 0. `mpiexec -n N ddpbench\n"
+               "measurements or features suffer), NOTE (an optional feature is missing) or OK,\n"
+               "then the subject, the fact, and what to do. Exits with 69 if there is a FAIL,\n"
+               "else with 0. `mpiexec -n N ddpbench\n"
                "doctor` connects the ranks, and rank 0 prints the findings of all of them. Equal\n"
                "findings of several ranks are printed as one line. The line names the hosts or\n"
                "ranks that have the finding, unless all of them have it. A host that differs\n"
                "from most others, for example in its MTU or the speed of its network interface,\n"
                "gets a WARN. With --json, a finding lists its hosts and ranks.\n"
-               "If the ranks cannot be connected, each host prints its own findings or document.\n"
-               "A FAIL that the first rank of a host does not have then names its rank. With\n"
+               "If the ranks cannot be connected, each host prints its own findings. A FAIL of a\n"
+               "rank that is not the first one of its host then has the number of the rank. With\n"
                "several hosts, every line names its host. A launcher ends the job when the first\n"
                "rank fails, so a rank with a FAIL waits some seconds for the other ranks.\n",
     .examples = "  ddpbench doctor\n"

@@ -103,28 +103,17 @@ static enum ddp_help_page help_page(int argc, char *const *argv)
     return page;
 }
 
-/* Completes an error about the options of a command. If the error is that an option is unknown and
- * another command has it, the hint names that command. */
-static void hint_options(const struct ddp_cmd *cmd, int argc, char *const *argv,
-                         struct ddp_err *err)
+/* Completes an error about the options of a command. If the user gave an unknown option that
+ * another command has, the hint names that command. */
+static void hint_options(const struct ddp_cmd *cmd, const char *unknown, struct ddp_err *err)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        char name[64], subject[96];
-        struct ddp_opt row;
-        if (strncmp(argv[i], "--", 2) != 0)
-            continue;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
-        snprintf(subject, sizeof subject, "unknown option '--%s'", name);
-        if (strcmp(err->text, subject) != 0)
-            continue;
-        for (const struct ddp_cmd *const *other = ddp_commands(); *other != NULL; other++)
-            if (ddp_opt_find((*other)->rows, name, &row)) {
-                ddp_hint(err,
-                         "`ddpbench %s` has --%s; `ddpbench %s --help` lists the options of %s",
-                         (*other)->name, name, cmd->name, cmd->name);
-                return;
-            }
-    }
+    struct ddp_opt row;
+    for (const struct ddp_cmd *const *other = ddp_commands(); unknown[0] && *other; other++)
+        if (ddp_opt_find((*other)->rows, unknown, &row)) {
+            ddp_hint(err, "`ddpbench %s` has --%s; `ddpbench %s --help` lists the options of %s",
+                     (*other)->name, unknown, cmd->name, cmd->name);
+            return;
+        }
     ddp_hint(err, "`ddpbench %s --help` lists the options", cmd->name);
 }
 
@@ -170,7 +159,7 @@ static int run_command(struct ddp_app *app, int argc, char *const *argv, struct 
         if (prints_answer(app) || cmd->flags & DDP_CMD_EVERY_RANK)
             rc = cmd->run(app, values, &parsed, err);
     } else if (err->code == DDP_EUSAGE) {
-        hint_options(cmd, own_count, own, err);
+        hint_options(cmd, parsed.unknown, err);
     }
     if (cmd->job)
         cmd->job->release(values);

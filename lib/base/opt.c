@@ -373,8 +373,10 @@ static int parse_long(struct parser *p, const char *arg, struct ddp_err *err)
     const char *name = arg + 2, *equals = strchr(name, '=');
     size_t n = equals ? (size_t)(equals - name) : strlen(name);
     struct ddp_opt row;
-    if (!find(p->rows, name, n, &row))
+    if (!find(p->rows, name, n, &row)) {
+        snprintf(p->result->unknown, sizeof p->result->unknown, "%.*s", (int)n, name);
         return fail_unknown(p->rows, name, n, err);
+    }
     return take_value(p, &row, equals ? equals + 1 : NULL, err);
 }
 

@@ -133,6 +133,7 @@ struct ddp_opt_result {
     const char *operands[64];
     int operand_count;
     uint64_t given[2]; /* bit i is set if the user named the option with index i */
+    char unknown[64];  /* the long option that failed because it is unknown, or "" */
 };
 /* Parses argv[1..argc). The table has at most 128 options. */
 int ddp_opt_parse(const struct ddp_opt *rows, int argc, char *const *argv, void *values,

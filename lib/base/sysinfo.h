@@ -1,5 +1,5 @@
 /* Facts about the host, for the result record, `ddpbench doctor` and the memory check. A fact that
- * cannot be read is "", -1 or NaN, never a guess. */
+ * cannot be read is "", -1 or NaN, never a guess. Exception: the number of cores is at least 1. */
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
@@ -36,8 +36,8 @@ bool ddp_own_folder(char *out, size_t out_bytes);
 const char *ddp_sysinfo_environment(size_t i);
 
 /* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
- * known. Returns the huge page size if huge pages map at least half of the mapping's resident
- * memory; a request for huge pages does not guarantee them. Write to the buffer first, because
+ * known. Returns the huge page size if huge pages hold at least half of the mapping's resident
+ * memory. Write to the buffer first, because
  * memory that was never written has no pages. Reads files, so do not call this function in timed
  * regions. */
 int64_t ddp_page_bytes(const void *ptr);
@@ -46,7 +46,7 @@ int64_t ddp_page_bytes(const void *ptr);
 struct ddp_cgroup {
     /* The lowest memory limit between this process's group and the root; -1: none known. */
     int64_t memory_bytes;
-    /* The smallest amount of memory that is still free below one of these limits. Page cache that
+    /* The smallest of the differences between these limits and the memory in use. Page cache that
      * can be dropped counts as free. -1: no limit, or unknown. */
     int64_t available_bytes;
     double cpu_quota; /* in cores; NaN: no limit, or unknown */
@@ -61,9 +61,9 @@ void ddp_cgroup_read(const char *membership, const char *mount, struct ddp_cgrou
 int64_t ddp_cgroup_oom_kills(const char *membership, const char *mount);
 
 /* Counters of disturbances of a measurement: processor time taken by the hypervisor, time throttled
- * by a control group, and involuntary context switches. The clock of the processor is also read.
- * Read the counters before and after the measurement, and subtract. Values that cannot be read are
- * NaN or -1. network.h has the counters of the network. */
+ * by a control group, and involuntary context switches. The frequency of the processor is also
+ * read. Read the counters before and after the measurement, and subtract. Values that cannot be
+ * read are NaN or -1. network.h has the counters of the network. */
 struct ddp_interference {
     double steal_ms;              /* sum over all processors, in steps of a clock tick (10 ms) */
     double throttled_ms;          /* of this process's control group */

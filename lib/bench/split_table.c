@@ -14,8 +14,8 @@
 #define ZIPF         "zipf:"
 #define SEPARATORS   " \t\r,"
 #define SPLIT_STREAM UINT64_C(0x73706c6974) /* first stream of random numbers: "split" in ASCII */
-/* Weights of zipf are multiples of 2^-40. Their sums are then exact, so that hosts whose pow()
- * rounds differently get the same table. */
+/* Weights of zipf are rounded to multiples of 1/ZIPF_UNIT. The rounding hides differences between
+ * the pow() of hosts, and sums of such weights are exact, so all hosts get the same table. */
 #define ZIPF_UNIT 0x1p40
 
 int ddp_split_parse(const char *text, struct ddp_split *out, struct ddp_err *err)
@@ -63,7 +63,7 @@ static int rows_wanted(const struct reader *r)
     return r->one_row ? 1 : r->columns;
 }
 
-/* Parses a number, and ends the text behind it. */
+/* Parses the first `length` characters of the text as a number, and writes a NUL after them. */
 static int read_number(const struct reader *r, char *text, size_t length, double *out,
                        struct ddp_err *err)
 {
@@ -210,7 +210,7 @@ int ddp_split_check_ranks(const struct ddp_split *split, int ranks, struct ddp_e
 }
 
 /* Returns the weight of the part from rank `from` to rank `to`. preference: the place of `to` in
- * the order of `from`, counted from 0. */
+ * the random order of the receivers of `from` (shuffle), counted from 0. */
 static double weight_of(const struct ddp_split *split, int ranks, int from, int to,
                         size_t preference)
 {

@@ -422,6 +422,15 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
     }
 }
 
+/* Computes the residual of element i after the value `sent`, and checks it. */
+static void check_rest(struct ddp_verify_exchange *v, size_t i, float sent, const float *residual,
+                       struct finding *f)
+{
+    const float left = v->acc[i] - sent;
+    v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
+    check_residual(v, i, residual, f);
+}
+
 /* Checks elements [begin, begin + n) of an exchange of arrays, like check_block. sent [n]: the
  * values that this rank must have sent. */
 static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
@@ -436,9 +445,7 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
         }
         if (!is_sum(v, v->expected_sent + j, n, sum, data[i]))
             found(f, "sum", v->first + i, (float)sum.value, data[i]);
-        const float left = v->acc[i] - sent[j];
-        v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
-        check_residual(v, i, residual, f);
+        check_rest(v, i, sent[j], residual, f);
     }
 }
 
@@ -460,9 +467,7 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
         const size_t i = begin + j;
         if (data[i] != expected[j] && !(isnan(data[i]) && isnan(expected[j])))
             found(f, "sum", v->first + i, expected[j], data[i]);
-        const float left = v->acc[i] - sent[j];
-        v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
-        check_residual(v, i, residual, f);
+        check_rest(v, i, sent[j], residual, f);
     }
 }
 

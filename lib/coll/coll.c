@@ -48,8 +48,8 @@ int ddp_coll_needs_shm(const struct ddp_comm *comm, const char *name, struct ddp
 int ddp_coll_supports(const struct ddp_coll_alg *alg, const struct ddp_comm *comm,
                       const struct ddp_coll_shape *shape, struct ddp_err *err)
 {
-    /* A collective without calls in place (ddp_coll_has_in_place) works in place only with
-     * algorithm "self", which is for one rank. "self" is its only algorithm whose `needs` is 0. A
+    /* Some collectives do not work in place (ddp_coll_has_in_place). Exception: with one rank,
+     * algorithm "self" does. "self" is the only algorithm whose `needs` is 0. A
      * barrier has no elements, so shape->count excludes it. */
     if (!ddp_coll_has_in_place(shape->coll) && shape->in_place && shape->count != 0 &&
         alg->needs != 0)

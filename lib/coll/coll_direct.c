@@ -272,8 +272,8 @@ static int rooted_run(struct ddp_comm *comm, const struct ddp_coll_args *args, v
 
 /* Runs reduce, reduce-scatter and reduce-scatter-v. Reduce: the message is cut into one *chunk* per
  * rank, at cache lines of the root's recv buffer. Each rank combines its chunk of all send buffers
- * into the root's recv buffer. The other two: each rank combines its chunk into its own recv
- * buffer. */
+ * into the root's recv buffer. In the other two collectives, each rank combines its chunk into its
+ * own recv buffer. */
 static int reduce_run(struct ddp_comm *comm, const struct ddp_coll_args *args, void *scratch,
                       struct ddp_err *err)
 {

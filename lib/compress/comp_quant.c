@@ -1,24 +1,19 @@
 /* Compressors "q8", "q4", "fp8-e4m3" and "fp8-e5m2": block quantisation (device/quant.h). The
  * argument is the number of elements of a block.
  *
- * Sources: Q. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++ (block quantisation of
- * gradients with an all-to-all), 2023. */
+ * Sources: D. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++, 2023, which quantises
+ * blocks of gradients and exchanges them by an all-to-all. */
 #include <math.h>
 
 #include "compress/comp_impl.h"
 
 #define BLOCK_DEFAULT 128
 
-static struct ddp_quant quant_of(const struct ddp_compress_spec *spec)
+struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec)
 {
     struct ddp_quant quant = spec->compressor->quant;
     quant.block = isnan(spec->argument) ? BLOCK_DEFAULT : (size_t)spec->argument;
     return quant;
-}
-
-struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec)
-{
-    return quant_of(spec);
 }
 
 static int quant_check(double argument, struct ddp_err *err)
@@ -32,14 +27,14 @@ static int quant_check(double argument, struct ddp_err *err)
 
 static void quant_encode(struct ddp_encode *e)
 {
-    e->device->grad->quantize(e->dense, e->in, e->n, quant_of(e->spec), e->scale);
+    e->device->grad->quantize(e->dense, e->in, e->n, ddp_compress_quant(e->spec), e->scale);
 }
 
-/* `text` completes "every gradient ...". */
+/* `text` completes "every gradient as ...". */
 #define QUANT(symbol, name_, code_, codes, text, keeps)                                            \
     const struct ddp_compressor ddp_comp_##symbol = {                                              \
         .name = name_,                                                                             \
-        .summary = "blocks of BLOCK elements (default 128) that share a scale, as " codes,         \
+        .summary = codes "; each block of BLOCK elements (default 128) shares a scale",            \
         .train_summary = "every gradient as " text,                                                \
         .argument_help = "[BLOCK]",                                                                \
         .combine = DDP_COMBINE_BLOCKS,                                                             \

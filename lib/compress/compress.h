@@ -102,7 +102,7 @@ struct ddp_compressor {
                       uint64_t calls, bool *sent);
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
-     * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins with a block.
+     * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins at a block.
      * rounded() must not share code with encode() and the kernels. NULL for GATHER, and for SUM
      * without rounding. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
@@ -132,7 +132,7 @@ const struct ddp_compressor *ddp_compressor_find(const char *name);
  * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
  * finite f16. */
 double ddp_compress_f16_limit(double scale);
-/* Returns the blocks of a compressor with DDP_COMBINE_BLOCKS. */
+/* Returns the type of the codes and the size of the blocks. For DDP_COMBINE_BLOCKS only. */
 struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);

@@ -7,8 +7,8 @@
  *   scale = max / top
  *   decoded value = code * scale
  * If max is the largest finite f32, the decoded value may be infinite. If max is below
- * DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale
- * is NaN and the codes are 0, so all values of the block decode to NaN.
+ * DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale is NaN and the
+ * codes are 0, so all values of the block decode to NaN.
  *
  * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element
  * block / 2 + j in its high 4 bits. */
@@ -31,7 +31,7 @@ enum ddp_quant_code {
 /* Limits of the number of elements of a block, which is a power of two. */
 #define DDP_QUANT_BLOCK_MIN 32
 #define DDP_QUANT_BLOCK_MAX 2048
-/* top / max and max / top are normal numbers for every max that is not smaller. */
+/* If max is at least this number, top / max and max / top are normal numbers. */
 #define DDP_QUANT_LEAST 0x1p-100f
 
 struct ddp_quant {

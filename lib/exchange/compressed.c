@@ -343,23 +343,37 @@ static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t 
     return overflows;
 }
 
+/* Returns whether a value of these encoded blocks may be infinite or NaN. */
+static bool may_overflow(struct ddp_quant quant, const unsigned char *blocks, size_t count)
+{
+    const float top = ddp_quant_top(quant.code);
+    bool overflows = false;
+    for (size_t b = 0; b < count; b++) {
+        float scale;
+        memcpy(&scale, blocks + b * ddp_quant_block_bytes(quant), sizeof scale);
+        overflows = overflows || !isfinite(scale * top);
+    }
+    return overflows;
+}
+
 /* Decodes the sums. Counts the elements that are infinite or NaN in the result but finite in data,
  * the input of this rank. */
 static void decode_blocks(struct host *x)
 {
     const struct ddp_two_phase *t = &x->two_phase;
+    const struct ddp_grad_kernels *grad = t->comm->device->grad;
     const size_t block_bytes = ddp_quant_block_bytes(t->quant);
     float *data = x->base.setup.data, sum[BLOCK];
 
     for (size_t i = 0; i < t->n; i += BLOCK) {
         const size_t count = DDP_MIN(BLOCK, t->n - i);
         const unsigned char *from = t->wire + i / t->quant.block * block_bytes;
-        uint64_t overflows = 0;
-        t->comm->device->grad->dequantize(sum, from, count, t->quant, false);
-        for (size_t j = 0; j < count; j++)
-            overflows += !isfinite(sum[j]) && isfinite(data[i + j]);
-        memcpy(data + i, sum, count * sizeof *sum);
-        x->base.counters.overflow_count += overflows;
+        if (may_overflow(t->quant, from, ddp_quant_blocks(t->quant, count))) {
+            grad->dequantize(sum, from, count, t->quant, false);
+            for (size_t j = 0; j < count; j++)
+                x->base.counters.overflow_count += !isfinite(sum[j]) && isfinite(data[i + j]);
+        }
+        grad->dequantize(data + i, from, count, t->quant, false);
     }
 }
 

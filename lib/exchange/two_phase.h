@@ -1,11 +1,10 @@
 /* The two-phase all-reduce of quantised blocks (device/quant.h).
  *
  * The blocks of a bucket are divided into one *chunk* per rank: the same number of consecutive
- * blocks, of which the last chunks may have fewer or none. First, an all-to-all gives each rank the
- * encoded chunks that all ranks have for it. The rank decodes them, adds them in f32 in the order
+ * blocks. The last chunks may have fewer blocks, or none. First, an all-to-all gives each rank its
+ * chunk as every rank has encoded it. The rank decodes these chunks, adds them in f32 in the order
  * of the ranks, and encodes the sums. Second, an all-gather gives the encoded sums to all ranks. A
- * rank sends 2 * (ranks - 1) chunks.
- */
+ * rank sends 2 * (ranks - 1) chunks. */
 #ifndef DDP_EXCHANGE_TWO_PHASE_H
 #define DDP_EXCHANGE_TWO_PHASE_H
 
@@ -18,7 +17,7 @@ extern "C" {
 
 #define DDP_TWO_PHASE_NAME "two-phase"
 
-/* Memory that is zero apart from the members set by ddp_two_phase_open can be closed. */
+/* A struct that was never opened, and has only zeros, can be closed, too. */
 struct ddp_two_phase {
     struct ddp_comm *comm;
     struct ddp_quant quant;

@@ -5,14 +5,14 @@
  * between rank 0 and every other rank.
  *
  * A *hello* is a message of fixed length with a magic number, a version, the job's token, the rank
- * and the number of ranks. The server checks each field. If a connection sends anything else, or
- * does not complete the messages below within 5 s, it is from an unknown peer. The server closes
- * the connection and continues. A client of another version gets an answer and fails. A client of
- * another job gets an answer and continues its search, because its own server may listen on the
- * next port. A second process with the same rank also continues its search. If a client of this job
- * has another number of ranks, server and client fail at once. If ranks are missing at the
- * deadline, the server fails with an error that names the missing ranks, and sends the error to all
- * connected clients.
+ * and the number of ranks. The server checks each field. If a connection sends something else, or
+ * does not complete the handshake (hello and proof) within 5 s, it is from an unknown peer. The
+ * server closes the connection and continues. A client of another version gets an answer and fails.
+ * A client of another job gets an answer and continues its search, because its own server may
+ * listen on the next port. A second process with the same rank also continues its search. If a
+ * client of this job has another number of ranks, server and client fail at once. If ranks are
+ * missing at the deadline, the server fails with an error that names the missing ranks, and sends
+ * the error to all connected clients.
  *
  * The token keeps jobs apart, but it consists of public facts. If the job has a *secret*, server
  * and client prove to each other that they know it. The hello holds a random nonce. The server
@@ -21,9 +21,9 @@
  * recorded messages prove nothing. The server admits only clients with a right proof. A client with
  * a secret believes an answer only after a right proof, and otherwise continues its search. The
  * secret itself is never sent. Without a secret, any process that can connect may take the place of
- * a rank, and the ranks listen only on the address of MASTER_ADDR and on the addresses that they
- * use to reach it. Exception: if MASTER_ADDR is a host name that resolves to a loopback address on
- * rank 0's host, the ranks of this host listen on all addresses.
+ * a rank. Therefore the ranks then listen only on the address of MASTER_ADDR and on the addresses
+ * that they use to reach it. Exception: if MASTER_ADDR is a host name that resolves to a loopback
+ * address on rank 0's host, the ranks of this host listen on all addresses.
  *
  * The handshake protects only the joining of the job. The connections are not encrypted, and an
  * attacker who can change the packets of a connection can change its data. UCX and NCCL open
@@ -41,7 +41,7 @@
 extern "C" {
 #endif
 
-/* Maximum number of ranks. Rank 0 needs one connection per rank. */
+/* Maximum number of ranks. Rank 0 needs a connection to every other rank. */
 #define DDP_RENDEZVOUS_RANKS_MAX 4096
 /* Number of consecutive ports that clients try. */
 #define DDP_RENDEZVOUS_PORTS 8
@@ -70,8 +70,9 @@ struct ddp_listener {
     int pending_count;
 };
 
-/* The address and port at which a rank listens, as rank 0 sees them. Clients replace addresses that
- * other hosts cannot use. The struct is sent as it is. */
+/* The address and port at which a rank listens, as rank 0 sees them. A client replaces
+ * an empty or loopback address by the address at which it reached rank 0. The struct is sent as it
+ * is. */
 struct ddp_endpoint {
     uint16_t family, port;     /* AF_INET, AF_INET6, or 0 if there is no address */
     uint32_t scope;            /* AF_INET6 only: the interface of a link-local address */
@@ -87,7 +88,7 @@ struct ddp_connections {
 
 /* Connects all ranks of a job. Fills *connections and this rank's *listener, and endpoint [size]
  * with the addresses at which the ranks listen. Collective. Returns DDP_ELOST if a rank is missing
- * or has left, and DDP_EUNAVAIL if rank 0 finds no free port or there are too many ranks. Returns
+ * or has left, and DDP_EUNAVAIL if a rank finds no free port or there are too many ranks. Returns
  * DDP_EMISMATCH if the host cannot be found, if the ranks disagree on the number of ranks, on the
  * version or on the use of a secret, or if the port belongs to another job. After an error all
  * sockets are closed. */

@@ -32,7 +32,7 @@ static int ends(const struct ddp_field *f)
     return is_range(f) ? 2 : 1;
 }
 
-/* True if the field is a member that has a value. */
+/* True if the field is stored in a member of the struct. Derived fields and OBJECTs are not. */
 static bool is_member(const struct ddp_field *f)
 {
     return f->name && f->kind != DDP_FIELD_OBJECT;
@@ -289,9 +289,10 @@ static const char *read_hash(const struct ddp_field *f, const cJSON *item, void 
     return NULL;
 }
 
-/* Converts a value of a document to the unit of its member. Prefers a result that a new document
- * would show as the same value again. Among several such results, a multiple of 2^-10 ns is
- * preferred, because the clock counts whole ns, and a time is often divided by a power of two. */
+/* Converts a value of a document to the unit of its member. Prefers a result that converts back to
+ * exactly `value`, so that a new document shows the same value. Among several such results, a
+ * multiple of 2^-10 ns is preferred, because the clock counts whole ns, and a time is often divided
+ * by a power of two. */
 static double from_shown(const struct ddp_field *f, double value)
 {
     const double product = value * unit(f), rounded = round(product * 1024) / 1024;

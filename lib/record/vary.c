@@ -7,8 +7,8 @@
 const char *const ddp_vary_names[] = {"algorithm", "backend", "memory",   "compress", "ranks",
                                       "dtype",     "sync",    "feedback", "lr",       NULL};
 
-/* An id consists of parts between slashes (ddp_point_id). This table has the --vary keys of
- * the parts that every id has; optional parts follow them. -1: --vary has no key for the part. */
+/* An id consists of parts between slashes (ddp_point_id). Every id has the parts below,
+ * and optional parts may follow. This table has their keys of --vary. -1: the part has no key. */
 static const int key_of_part[] = {
     -1,
     DDP_VARY_BACKEND,

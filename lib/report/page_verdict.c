@@ -166,7 +166,7 @@ static void add_noise(struct ddp_page *page, const struct ddp_noise *n, const ch
     fact(page, "injected slow-down", " %", n->injected_effect * 100);
     fact(page, "gates with a slowed cell", "", n->injected);
     fact(page, "of these, the cell was found", "", n->found);
-    fact(page, "of these, a cell that was not slowed was reported", "", n->elsewhere);
+    fact(page, "gates that reported a cell that was not slowed", "", n->elsewhere);
     fact(page, "noise floor", " %", n->noise_floor * 100);
     fact(page, "smallest slow-down that is found", " %", n->detectable * 100);
     ddp_page_close_table(page);

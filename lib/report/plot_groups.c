@@ -1,4 +1,4 @@
-/* Collects the cells of sources, and divides them into groups and series. */
+/* Collects the cells (plot.h) of several sources, and divides them into groups and series. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,8 +251,8 @@ static void append_text(char *out, size_t bytes, const char *text)
 }
 
 /* Finds the settings in which items differ, as bits 1 << setting. *overall: all such settings.
- * *inside: the settings in which items of one source differ, and SOURCE if there are several
- * sources. Returns 0 or DDP_ENOMEM. */
+ * *inside: the settings in which two items of the same source differ. If there are several sources,
+ * SOURCE is added. Returns 0 or DDP_ENOMEM. */
 static int find_varying(const struct builder *b, const struct item *items, size_t n,
                         unsigned *inside, unsigned *overall)
 {

@@ -147,8 +147,8 @@ const char *ddp_rank_error_same(int place)
 }
 
 /* Prints an error on which the ranks have not agreed. Rank 0 prints an error for all ranks of its
- * host, without naming a rank, in two cases: (1) the error is a usage error, (2) the command
- * neither has ranks nor runs on every rank. */
+ * host, without naming a rank, in two cases: (1) the error is a usage error, (2) only rank 0 does
+ * the command's work. */
 static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
 {
     char who[256];
@@ -168,10 +168,9 @@ static void report_alone(const struct ddp_app *app, const struct ddp_err *err)
     usleep(2 * DDP_RANK_ERROR_DELAY_US);
 }
 
-/* world_launched.c has already printed an error whose rank is set, unless the ranks have agreed on
- * the error. */
 void ddp_rank_error_report(const struct ddp_app *app, struct ddp_err *err)
 {
+    /* If a rank is set and the ranks have not agreed, world_launched.c has printed the error. */
     const bool printed = err->rank >= 0 && !err->agreed;
     const bool shared = ddp_rank_error_is_shared(app);
     const bool launcher_failed =

@@ -34,7 +34,7 @@ int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err)
     return ddp_comm_agree(t->comm, open_file(t, err), err);
 }
 
-/* Returns whether the next step is recorded. */
+/* Returns whether the gradients of this step are recorded. */
 static bool dump_due(const struct ddp_trainer *t)
 {
     return t->o->dump_dir && t->step % t->o->dump_every == 0;

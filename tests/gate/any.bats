@@ -175,7 +175,7 @@ END
 }
 
 @test "a self-test of a wall time finds its simulated delay" {
-    gate --selftest --metric wall --base 'sleep 0.05' --gates 1,1 --pairs 5 --inject 50 --min-effect 20
+    gate --selftest --metric wall --base 'sleep 0.05' --gates 1,1 --pairs 5 --inject 90 --min-effect 20
     [ "$status" = 12 ] # too few gates for a floor
     [ "$(json gate.json '[v["selftest"][k] for k in ("same_gates", "false_alarms", "injected_gates", "found", "cells")]')" = "[1, 0, 1, 1, 1]" ]
 }

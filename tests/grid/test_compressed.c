@@ -243,6 +243,32 @@ static int check_overflow(const struct grid *grid, struct ddp_err *err)
     return 0;
 }
 
+/* A NaN, or a sum that overflows, makes its whole quantised block NaN. All other elements of the
+ * block are counted. */
+static int check_block_overflow(const struct grid *grid, struct ddp_err *err)
+{
+    enum { N = 5000, LAST = N % 128 }; /* LAST: elements of the last block */
+    struct ddp_comm *comm = grid->comm;
+    float *data = (float *)(void *)grid->memory[1][0];
+    struct ddp_compressed_counters c;
+    struct ddp_compressed *x;
+
+    DDP_TRY(open_one(comm, data, N, "q8:128", false, false, NULL, &x, err));
+    memset(data, 0, N * sizeof *data);
+    data[N - 1] = 2e38f;
+    data[18] = NAN;
+    int rc = ddp_compressed_run(x, err);
+    ddp_compressed_counters(x, &c);
+    ddp_compressed_destroy(x);
+    DDP_TRY(rc);
+    const bool sum_overflows = comm->size > 1;
+    if (c.overflow_count != (uint64_t)(127 + (sum_overflows ? LAST : 0)) || !isnan(data[0]) ||
+        data[128] != 0 || (isnan(data[N - 1]) != 0) != sum_overflows)
+        return ddp_fail(err, DDP_EDATA, "%d ranks: %llu overflows, %g", comm->size,
+                        (unsigned long long)c.overflow_count, (double)data[N - 1]);
+    return 0;
+}
+
 static int refused(const struct grid *grid, const char *text, const char *algorithm,
                    const char *says, struct ddp_err *err)
 {
@@ -284,6 +310,7 @@ static void test_overflow(void **state)
 {
     (void)state;
     grid_launch(check_overflow, DDP_LAUNCH_THREADS, GRID_CHECK);
+    grid_launch(check_block_overflow, DDP_LAUNCH_THREADS, GRID_CHECK);
 }
 static void test_refused(void **state)
 {

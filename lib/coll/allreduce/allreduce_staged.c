@@ -5,12 +5,12 @@
  *   in    The rank copies the other ranks' fragments from its send buffer to *slots* of its own
  *         ring buffer. It then posts its flag IN.
  *   sum   The rank combines its own fragment from its send buffer and all other ranks' slots, in
- *         rank order. It stores the result in its recv buffer and in its *result slot*. The result
- *         slot is the slot in the next rank's ring buffer that held the next rank's input for this
- *         fragment. The rank then posts its flag SUM.
+ *         rank order. It stores the result in its recv buffer and in its *result slot*. This
+ *         slot is in the ring buffer of rank p + 1, which had its input for fragment p there. The
+ *         rank then posts its flag SUM.
  *   out   The rank copies the other ranks' fragments from their result slots to its recv buffer.
  * A result overwrites an input that the same rank has just read. Separate result slots would need
- * twice the memory, and their cache lines would not yet be in the writer's cache
+ * more memory, and their cache lines would not yet be in the writer's cache
  * (results/notes/collectives.md).
  *
  * The stages form a pipeline. Step i does in(i), sum(i-1) and out(i-2), so the flags that a rank
@@ -21,9 +21,9 @@
  * Calls alternate between the two halves of each ring buffer, so call k uses the half of call k-2
  * again. In call k-1 this rank has waited for IN of all peers, so all peers have left call k-2.
  *
- * Cost for S bytes on n ranks: 2 steps. On every rank, each of the stages `in` and `out` reads
- * (n-1)/n S bytes and writes (n-1)/n S bytes. The stage `sum` reads S bytes and writes 2S/n bytes.
- * The total of all ranks is (5n-2)S bytes. No messages are sent. */
+ * Cost for S bytes on n ranks: 2 communication steps, one for each flag. On every rank, each of the
+ * stages `in` and `out` reads (n-1)/n S bytes and writes (n-1)/n S bytes. The stage `sum` reads S
+ * bytes and writes 2S/n bytes. The total of all ranks is (5n-2)S bytes. No messages are sent. */
 #include "coll/coll_shm.h"
 
 #define DEPTH      5

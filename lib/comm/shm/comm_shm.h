@@ -1,10 +1,10 @@
 /* The shm context of a communicator: flags and small buffers that every rank of the group can read.
  *
  * Algorithms use the context if comm->shm is set. A flag is a 64-bit sequence number in a cache
- * line of its own. One rank writes the flag, and the number only grows while the group exists.
- * Other ranks wait until the flag is at least a given number. Therefore no flag needs to be reset
- * between calls, and no wake-up is lost. If a wait does not end during the first polls, it also
- * checks the abort word and the deadline. */
+ * line that only its rank writes. One rank writes the flag, and the number only grows while the
+ * group exists. Other ranks wait until the flag is at least a given number. Therefore no flag needs
+ * to be reset between calls, and no wake-up is lost. If a wait does not end during the first polls,
+ * it also checks the abort word and the deadline. */
 #ifndef DDP_COMM_SHM_COMM_SHM_H
 #define DDP_COMM_SHM_COMM_SHM_H
 
@@ -32,9 +32,9 @@ struct ddp_comm_shm {
     unsigned char *slots;          /* [size][2][DDP_SHM_SLOT_BYTES] */
     unsigned char *rings;          /* [size][DDP_SHM_RING_SLOTS][DDP_SHM_RING_BYTES] */
     _Atomic(uint32_t) *abort_word; /* 0 until the world is aborted (segment.h) */
-    /* This rank's last sequence number in each of its flag slots. Barriers use flag slot 0. All
-     * ranks of a group run the same algorithms in the same order, so the numbers of all ranks agree
-     * between calls. */
+    /* This rank's last sequence number in each of its flag slots. ddp_comm_barrier uses flag slot
+     * 0. All ranks of a group run the same algorithms in the same order, so the numbers of all
+     * ranks agree between calls. */
     uint64_t sequence[DDP_SHM_FLAG_SLOTS];
     int spin; /* number of polls before the first yield (waiter.h) */
     /* True if there are more ranks than usable cores. The value is the same on all ranks, so all
@@ -83,7 +83,7 @@ static inline int ddp_shm_wait(struct ddp_comm *comm, int peer, int flag_slot, u
     }
     return ddp_shm_wait_slow(comm, peer, flag_slot, sequence, err);
 }
-/* Waits until the flag of every other rank in `flag_slot` has reached `sequence`. A rank waits
+/* Waits until flag slot number `flag_slot` of each peer is at least `sequence`. A rank waits
  * first for the rank after it, so that not all ranks poll the same flag. */
 static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_t sequence,
                                    struct ddp_err *err)
@@ -94,7 +94,7 @@ static inline int ddp_shm_wait_all(struct ddp_comm *comm, int flag_slot, uint64_
     }
     return 0;
 }
-/* Moves the flags of all ranks to the next area of the channel (segment.h). The time that a cache
+/* Moves the flags of all ranks to the next of the group's areas (segment.h). The time that a cache
  * line takes from one core to a distant core depends on the line's address. A measurement therefore
  * uses several areas in turn (results/notes/gate.md). Collective. */
 int ddp_shm_move_flags(struct ddp_comm *comm, struct ddp_err *err) DDP_MUST_CHECK;

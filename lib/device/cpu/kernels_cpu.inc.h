@@ -1,7 +1,7 @@
 /* The reduce and copy kernels of one SIMD level: the template behind kernels_*.c.
  *
- * Each level file defines VB (kernels_level.inc.h) and LEVEL(name), which appends the level to the
- * name of a function. Then the file includes this template once.
+ * Each level file defines VB, which kernels_level.inc.h explains, and LEVEL(name), which appends
+ * the level to the name of a function. Then the file includes this template once.
  *
  * A kernel goes through all arrays once. It loads a *tile* of a few vectors from source 0 and
  * widens it to the accumulator's type. It combines the same tile of every other source into the
@@ -46,12 +46,12 @@
  * (results/notes/kernels.md):
  *
  * 1. The kernels prefetch the lines of source `remote` AHEAD bytes before their use. They do not
- * prefetch beyond the end of the range, because the other rank works on the memory behind the
- * range. Ranges of LONG_BYTES and more are prefetched only if the hardware prefetcher falls behind
+ * prefetch beyond the end of the arrays, because the other rank works on the memory after them.
+ * Arrays of LONG_BYTES and more are prefetched only if the hardware prefetcher falls behind
  * (prefetcher_lags).
  *
- * 2. If the hardware prefetcher falls behind, ranges of at least PAIRED_BYTES are processed as two
- * ranges side by side, one vector at a time.
+ * 2. If the hardware prefetcher falls behind, arrays of at least PAIRED_BYTES are divided into two
+ * ranges, and the kernels take a vector from each in turn.
  *
  * 3. The distance of these two ranges is never a multiple of 4 KiB (ALIAS_BYTES), because accesses
  * whose addresses agree in the low twelve bits delay each other. */
@@ -106,11 +106,11 @@ INLINE v_f64 canonical_f64(v_f64 a)
 }
 
 /* A vector of accumulators, in the member that acc_type() determines. The compiler removes the
- * other members. With one vector type and casts, GCC copies registers in the loops over the sources
- * (results/notes/kernels.md). */
+ * other members. With casts of one vector type, GCC would copy registers in the loops over the
+ * sources (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
-    v_f64 f64; /* also holds 64-bit integers, because GCC copies a struct with more members */
+    v_f64 f64; /* also holds 64-bit integers; GCC would copy a struct with a fifth member */
     v_u32 u32;
     v_u8 u8;
 } v_acc;
@@ -522,8 +522,8 @@ void LEVEL(ddp_reduce)(const struct ddp_reduce *r)
     assert(r->divisor == 1 || r->op == DDP_SUM || r->op == DDP_AVG);
     if (r->count == 0)
         return;
-    /* Sums that are divided need the kernels of averages, whose integer sums do not wrap around. An
-     * average without a division is a plain sum. */
+    /* Sums that are divided need the kernels of averages, which sum small integers without
+     * overflow. An average without a division is a plain sum. */
     const enum ddp_op sum = r->divisor > 1 ? DDP_AVG : DDP_SUM;
     table[r->dtype][r->op == DDP_SUM || r->op == DDP_AVG ? sum : r->op](r);
 }

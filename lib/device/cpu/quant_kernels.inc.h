@@ -44,7 +44,7 @@ INLINE int32_t largest_bits(const float *src, size_t block, float scale)
     return lane[0];
 }
 
-/* Encodes whole vectors of a block. `factor` is top / max, or 0 if all codes are 0. */
+/* Writes the codes of a block. `factor`: top / max (device/quant.h). */
 INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quant q, float scale,
                          float factor)
 {
