@@ -29,8 +29,10 @@
 extern "C" {
 #endif
 
-#define DDP_SHM_RANKS_MAX  256
-#define DDP_SHM_FLAG_SLOTS 12 /* number of flag slots per rank and group */
+#define DDP_SHM_RANKS_MAX 256
+/* Flag slots per rank and group. Slots 0 and 1 belong to comm, 2 to 6 and 8 to 11 to coll, and 7 to
+ * the ping-pong of bench. */
+#define DDP_SHM_FLAG_SLOTS 12
 #define DDP_SHM_FLAG_AREAS 16 /* areas for flag slots in a channel; a group uses one at a time */
 /* Bytes of payload in a flag slot. A small message and its flag share one cache line. */
 #define DDP_SHM_INLINE 48
