@@ -399,12 +399,16 @@ static bool is_sure(const struct ddp_health_input *in, struct ddp_health *h,
                  "the figure '%s' has no peers that it could be compared with, or is unknown on a "
                  "host; give --reference with the document of an earlier healthy run",
                  name);
-    else
+    else {
+        char found[80] = "no slow host would be found";
+        if (factor <= DDP_HEALTH_SHOWN_MOST)
+            snprintf(found, sizeof found,
+                     "a host would be found only if it were at least %.2f times slower", factor);
         snprintf(h->reason, sizeof h->reason,
-                 "the figure '%s' scatters by %.2g %% between passes or peers, so a host would be "
-                 "found only if it were at least %.2f times slower; stop other programs, or repeat "
-                 "with a larger --max-time",
-                 name, 100 * h->power[figure].scatter, factor);
+                 "the figure '%s' scatters by %.2g %% between passes or peers, so %s; stop other "
+                 "programs, or repeat with a larger --max-time",
+                 name, 100 * h->power[figure].scatter, found);
+    }
     return false;
 }
 

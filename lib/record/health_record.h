@@ -33,6 +33,8 @@ enum ddp_health_figure {
     DDP_HEALTH_COPY,      /* speed of a memory copy, in GB/s */
     DDP_HEALTH_FIGURES
 };
+/* A slow-down by a larger factor, or by more percent, would not be found. Texts then say so. */
+#define DDP_HEALTH_SHOWN_MOST 100
 /* The names of the enums, which end with NULL: "HEALTHY", "bandwidth", "unit". The name of
  * DDP_HEALTH_NONE is "none". */
 extern const char *const ddp_health_verdict_names[], *const ddp_health_figure_names[],

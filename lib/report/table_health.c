@@ -4,9 +4,6 @@
 #include "report/report_parts.h"
 #include "report/terminal_table.h"
 
-/* No larger factor or percentage is shown. */
-#define SHOWN_MOST 100
-
 static const char *style_of(enum ddp_health_verdict verdict)
 {
     return verdict == DDP_HEALTH_HEALTHY    ? DDP_GREEN
@@ -26,7 +23,7 @@ static void add_line(const char *style, int width, const char *before, const cha
 static void add_found(bool percent, const char *what, double value, char *text, size_t bytes)
 {
     const char *comma = text[0] ? "; " : "";
-    if (value > SHOWN_MOST)
+    if (value > DDP_HEALTH_SHOWN_MOST)
         ddp_text_append(text, bytes, "%sno slow %s would be found", comma, what);
     else if (percent)
         ddp_text_append(text, bytes, "%sa %s with %.2g %% would be found", comma, what, value);

@@ -41,7 +41,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from canonical_json import canonical_digest
 d = json.load(open("h.json"))
-d["matrix"]["GBps"] = [[v and v * 1e4 for v in row] for row in d["matrix"]["GBps"]]
+d["matrix"]["GBps"] = [[v and v * 1e250 for v in row] for row in d["matrix"]["GBps"]]
 d["health"].update(verdict="CANNOT TELL", findings=[])
 d["digest"] = canonical_digest(d)
 json.dump(d, open("fast.json", "w"))
