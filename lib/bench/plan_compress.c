@@ -6,8 +6,8 @@
 #include "bench/gradient.h"
 #include "bench/plan.h"
 #include "coll/sparse/sparse_coll.h"
+#include "exchange/block_exchange.h"
 #include "exchange/compressed.h"
-#include "exchange/two_phase.h"
 
 int ddp_plan_methods(const struct ddp_bench_options *o)
 {
@@ -65,7 +65,7 @@ const char *ddp_plan_algorithm(const struct ddp_bench_options *o, int method, in
     if (compressor->combine == DDP_COMBINE_GATHER)
         return sparse_algorithm(compressor, j);
     if (compressor->combine == DDP_COMBINE_BLOCKS)
-        return j == 0 ? DDP_TWO_PHASE_NAME : NULL;
+        return j == 0 ? ddp_block_exchange_name(compressor) : NULL;
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
         if ((*a)->coll == o->coll && j-- == 0)
             return (*a)->name;

@@ -26,7 +26,7 @@ struct ddp_verify_exchange {
     size_t first; /* index of the first element in the whole gradient */
     bool lists;   /* the exchange sends lists, not whole arrays */
     bool rounded; /* the exchange sends all values, rounded by `rounded` of the compressor */
-    bool blocks;  /* the exchange sends quantised blocks, and also rounds the sums */
+    bool blocks;  /* the exchange sends quantised blocks */
     bool exact;   /* oktopk selects exactly k sums in every call */
     bool rounds;  /* for an average, the library may divide the inputs, which rounds them */
     float scale;  /* 1/ranks for an average, else 1 */
@@ -450,19 +450,20 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
 }
 
 /* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
- * add the sent values in the order of the ranks and round the sums, so the result is known
- * exactly. */
+ * add the sent values in the order of the ranks, and round the sums in an all-reduce of two phases,
+ * so the result is known exactly. */
 static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
                          const float *data, const float *residual, struct finding *f)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
-    float sum[BLOCK], expected[BLOCK];
+    float sum[BLOCK], rounded[BLOCK];
+    const float *expected = spec->compressor->two_phase ? rounded : sum;
     for (size_t j = 0; j < n; j++) {
         sum[j] = v->expected_sent[j];
         for (int r = 1; r < v->setup.comm->size; r++)
             sum[j] += v->expected_sent[(size_t)r * n + j];
     }
-    spec->compressor->rounded(spec, 1, sum, n, expected);
+    spec->compressor->rounded(spec, 1, sum, n, rounded);
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
         if (data[i] != expected[j] && !(isnan(data[i]) && isnan(expected[j])))

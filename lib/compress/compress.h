@@ -7,9 +7,8 @@
  * them. Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
- *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h). Each
- *                       rank decodes and sums its share of the blocks of all ranks, and encodes the
- *                       sums. An all-gather gives the encoded sums to all ranks.
+ *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h).
+ *                       exchange/block_exchange.h sums them.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
  *                       all-reduce sums the lists. `reference` computes which entries a correct
  *                       list has. */
@@ -83,7 +82,8 @@ struct ddp_compressor {
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
     struct ddp_quant quant;    /* BLOCKS: the type of the codes; ddp_compress_quant sets `block` */
-    bool feedback_default;     /* true for sparse compressors: error feedback is on by default */
+    bool two_phase;            /* BLOCKS: the sums are quantised, too (exchange/block_exchange.h) */
+    bool feedback_default;     /* error feedback is on by default */
     bool fuses_feedback;       /* encode() updates the residual itself */
     bool fixed_count;          /* GATHER: a list always has exactly `bound` entries */
     bool global_topk;          /* oktopk: the sparse all-reduce also selects among the sums */
@@ -150,7 +150,8 @@ bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback 
  * entries, the sent values before their multiplication by `scale` plus the new residual are then
  * equal to in + old residual, bit for bit. The residual of SUM and BLOCKS is computed in f32. For
  * 16 bits it is exact unless the value overflowed, became subnormal or was clipped by a large
- * amount. A residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
+ * amount. For signs it is rounded if acc is much smaller than the mean magnitude of its block. A
+ * residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
  * 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
 void ddp_feedback_encode(struct ddp_encode *e);
 

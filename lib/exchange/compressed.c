@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "coll/sparse/sparse_coll.h"
 #include "exchange/aggregate.h"
+#include "exchange/block_exchange.h"
 #include "exchange/compressed_impl.h"
-#include "exchange/two_phase.h"
 
 /* Zeroed memory. `raw` is the allocation. `at` is its first address that is aligned to a cache
  * line. */
@@ -29,7 +29,7 @@ struct host {
     struct block state, residual, scratch;
     /* SUM, GATHER: registered memory of the encoded form. NULL if data is sent as it is. */
     void *wire;
-    struct ddp_two_phase two_phase; /* BLOCKS */
+    struct ddp_block_exchange blocks; /* BLOCKS */
     /* SUM: the algorithm, NULL for auto, and the plan. */
     const struct ddp_coll_alg *dense_alg;
     struct ddp_coll_plan plan;
@@ -114,13 +114,14 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     return ddp_sparse_supports(x->alg, s->comm, s->n, err);
 }
 
-/* Quantised blocks have one algorithm. */
-static int check_two_phase(const struct ddp_compressed_setup *s, struct ddp_err *err)
+/* Each compressor that quantises blocks has one algorithm. */
+static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *err)
 {
-    if (is_auto(s->algorithm) || strcmp(s->algorithm, DDP_TWO_PHASE_NAME) == 0)
+    const char *name = ddp_block_exchange_name(s->spec.compressor);
+    if (is_auto(s->algorithm) || strcmp(s->algorithm, name) == 0)
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s", s->algorithm,
-                    s->spec.text, DDP_TWO_PHASE_NAME);
+                    s->spec.text, name);
 }
 
 /* Does the local part of create, before any communication. */
@@ -143,7 +144,7 @@ static int prepare(struct host *x, struct ddp_err *err)
         DDP_TRY(choose_sparse(x, err));
         DDP_TRY(block_init(&x->scratch, x->alg->scratch_bytes(s->comm, s->n, x->args.most), err));
     } else if (is_blocks(x->compressor)) {
-        DDP_TRY(check_two_phase(s, err));
+        DDP_TRY(check_blocks(s, err));
     } else {
         DDP_TRY(ddp_allreduce_find(s->algorithm, &x->dense_alg, err));
     }
@@ -202,14 +203,16 @@ static int prepare_dense(struct host *x, struct ddp_err *err)
 static int open_blocks(struct host *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
-    struct ddp_two_phase *t = &x->two_phase;
-    DDP_TRY(ddp_two_phase_open(t, s->comm, ddp_compress_quant(&s->spec), s->n, err));
-    const unsigned needs[] = {t->scatter.alg->needs, t->gather.alg->needs};
+    struct ddp_block_exchange *b = &x->blocks;
+    DDP_TRY(ddp_block_exchange_open(b, s->comm, &s->spec, s->n, err));
+    const unsigned first = b->first.alg->needs;
+    const unsigned second = b->two_phase ? b->second.alg->needs : first;
     /* If only one of the two sends messages, its bytes alone would be counted. */
-    const unsigned both = needs[0] & needs[1] & DDP_NEEDS_MESSAGES;
-    const unsigned any = (needs[0] | needs[1]) & DDP_NEEDS_LIBRARY;
-    x->encode.dense = t->wire;
-    model_bytes(x, both | any, 2 * (s->comm->size - 1) * (double)t->chunk_bytes);
+    const unsigned both = first & second & DDP_NEEDS_MESSAGES;
+    const unsigned any = (first | second) & DDP_NEEDS_LIBRARY;
+    x->encode.dense = b->wire;
+    model_bytes(x, both | any,
+                (b->two_phase ? 2 : 1) * (s->comm->size - 1) * (double)b->chunk_bytes);
     return 0;
 }
 
@@ -243,7 +246,7 @@ static void host_destroy(struct ddp_compressed *base)
     if (x == NULL)
         return;
     ddp_coll_plan_release(&x->plan);
-    ddp_two_phase_close(&x->two_phase);
+    ddp_block_exchange_close(&x->blocks);
     if (x->wire != NULL)
         ddp_comm_free(x->base.setup.comm, x->wire);
     free(x->scratch.raw);
@@ -300,7 +303,7 @@ static int exchange(struct host *x, struct ddp_err *err)
     if (x->compressor->combine == DDP_COMBINE_SUM) {
         DDP_TRY(ddp_coll_run(comm, &x->plan, err));
     } else if (is_blocks(x->compressor)) {
-        DDP_TRY(ddp_two_phase_run(&x->two_phase, err));
+        DDP_TRY(ddp_block_exchange_run(&x->blocks, err));
     } else {
         x->args.mine = x->encode.list;
         DDP_TRY(ddp_sparse_run(comm, x->alg, &x->args, x->scratch.at, err));
@@ -343,37 +346,20 @@ static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t 
     return overflows;
 }
 
-/* Returns whether a value of these encoded blocks may be infinite or NaN. */
-static bool may_overflow(struct ddp_quant quant, const unsigned char *blocks, size_t count)
-{
-    const float top = ddp_quant_top(quant.code);
-    bool overflows = false;
-    for (size_t b = 0; b < count; b++) {
-        float scale;
-        memcpy(&scale, blocks + b * ddp_quant_block_bytes(quant), sizeof scale);
-        overflows = overflows || !isfinite(scale * top);
-    }
-    return overflows;
-}
-
 /* Decodes the sums. Counts the elements that are infinite or NaN in the result but finite in data,
  * the input of this rank. */
 static void decode_blocks(struct host *x)
 {
-    const struct ddp_two_phase *t = &x->two_phase;
-    const struct ddp_grad_kernels *grad = t->comm->device->grad;
-    const size_t block_bytes = ddp_quant_block_bytes(t->quant);
     float *data = x->base.setup.data, sum[BLOCK];
 
-    for (size_t i = 0; i < t->n; i += BLOCK) {
-        const size_t count = DDP_MIN(BLOCK, t->n - i);
-        const unsigned char *from = t->wire + i / t->quant.block * block_bytes;
-        if (may_overflow(t->quant, from, ddp_quant_blocks(t->quant, count))) {
-            grad->dequantize(sum, from, count, t->quant, false);
+    for (size_t i = 0; i < x->base.setup.n; i += BLOCK) {
+        const size_t count = DDP_MIN(BLOCK, x->base.setup.n - i);
+        if (ddp_block_exchange_may_overflow(&x->blocks, i, count)) {
+            ddp_block_exchange_decode(&x->blocks, i, count, sum);
             for (size_t j = 0; j < count; j++)
                 x->base.counters.overflow_count += !isfinite(sum[j]) && isfinite(data[i + j]);
         }
-        grad->dequantize(data + i, from, count, t->quant, false);
+        ddp_block_exchange_decode(&x->blocks, i, count, data + i);
     }
 }
 
@@ -426,7 +412,7 @@ static const char *host_algorithm(const struct ddp_compressed *base)
 {
     const struct host *x = (const struct host *)base;
     if (is_blocks(x->compressor))
-        return DDP_TWO_PHASE_NAME;
+        return ddp_block_exchange_name(x->compressor);
     return x->alg != NULL ? x->alg->name : x->plan.alg->name;
 }
 
@@ -444,8 +430,7 @@ static void host_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks
             if ((*a)->selects == c->global_topk)
                 scratch = DDP_MAX(scratch, (*a)->scratch_bytes(&comm, n, most));
     }
-    *registered = is_blocks(c) ? ddp_two_phase_bytes(ddp_compress_quant(spec), n, ranks)
-                               : wire_bytes(spec, n);
+    *registered = is_blocks(c) ? ddp_block_exchange_bytes(spec, n, ranks) : wire_bytes(spec, n);
     *private_bytes = scratch + state_bytes(spec, n) +
                      (feedback && !ddp_compressor_is_lossless(c) ? n * sizeof(float) : 0);
 }

@@ -5,7 +5,7 @@
 bats_require_minimum_version 1.5.0
 
 options=(train --dataset synthetic --images 100 --batch 8 --check-replicas step)
-compare=dense,fp16,bf16,q4,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,none
+compare=dense,fp16,bf16,q4,sign,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,none
 
 # The losses on shared memory.
 setup_file() {
