@@ -169,12 +169,13 @@ void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_devi
         uint64_t registered, private_bytes, sum, sum_private;
         if (!ddp_point_is_reduced(s))
             continue;
-        ddp_compressed_bytes(ddp_plan_method_of(o, s), s->count, s->ranks, ddp_plan_feedback(o, s),
-                             false, &sum, &sum_private);
+        struct ddp_compressed_setup setup = {
+            .n = s->count, .spec = *ddp_plan_method_of(o, s), .feedback = ddp_plan_feedback(o, s)};
+        ddp_compressed_bytes(&setup, s->ranks, &sum, &sum_private);
         for (size_t j = 0; j < DDP_COUNT_OF(others) - !o->break_even; j++) {
-            const bool last = j == DDP_COUNT_OF(others) - 1;
-            ddp_compressed_bytes(&others[j], s->count, s->ranks, last, false, &registered,
-                                 &private_bytes);
+            setup.spec = others[j];
+            setup.feedback = j == DDP_COUNT_OF(others) - 1;
+            ddp_compressed_bytes(&setup, s->ranks, &registered, &private_bytes);
             sum += registered;
             sum_private += private_bytes;
         }

@@ -128,6 +128,11 @@ const struct ddp_compressor *ddp_compressor_find(const char *name)
     return compressors[i];
 }
 
+struct ddp_tensor ddp_compress_flat(size_t n)
+{
+    return (struct ddp_tensor){n, (size_t)ceil(sqrt((double)n))};
+}
+
 struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor, double argument)
 {
     struct ddp_compress_spec spec = {.compressor = compressor, .argument = argument};
@@ -149,8 +154,14 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct 
     DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, text, &index, &argument, err));
     made.compressor = compressors[index];
     if (argument != NULL) {
-        DDP_TRY(ddp_parse_double(argument, -DBL_MAX, DBL_MAX, &made.argument, err));
+        const char *colon = made.compressor->dense_start ? strchr(argument, ':') : NULL;
+        const size_t bytes = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
+        char first[sizeof made.text];
+        snprintf(first, sizeof first, "%.*s", (int)bytes, argument);
+        DDP_TRY(ddp_parse_double(first, -DBL_MAX, DBL_MAX, &made.argument, err));
         DDP_TRY(made.compressor->check(made.argument, err));
+        if (colon != NULL)
+            DDP_TRY(ddp_parse_int(colon + 1, 0, INT32_MAX, &made.dense_runs, err));
     }
     *spec = made;
     return 0;

@@ -9,6 +9,8 @@
  *                       arrays.
  *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h).
  *                       exchange/block_exchange.h sums them.
+ *   DDP_COMBINE_ROUNDS  The bucket is encoded in several rounds. Each round writes an array of f32,
+ *                       and all-reduce sums the arrays. The next round reads the sums.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
  *                       all-reduce sums the lists. `reference` computes which entries a correct
  *                       list has. */
@@ -26,7 +28,7 @@
 extern "C" {
 #endif
 
-enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER };
+enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER, DDP_COMBINE_ROUNDS };
 
 /* Error feedback keeps the part of the values that was not sent, and adds it to the next gradient.
  * AUTO stands for the default of the compressor. */
@@ -37,15 +39,32 @@ struct ddp_compressor;
 /* A compressor with its argument, parsed from text such as "topk:0.01". */
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
-    /* A density in (0, 1], a threshold > 0, a clip > 0, or a number of elements. NaN if absent. */
+    /* A density in (0, 1], a threshold > 0, a clip > 0, a number of elements, or the rank of a
+     * matrix. NaN if absent. */
     double argument;
-    char text[32]; /* the text that the user typed, or that ddp_compress_with made */
+    int64_t dense_runs; /* number of exchanges that are dense before the first compressed one */
+    char text[32];      /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 
 struct ddp_compress_list {
     int n;
     struct ddp_compress_spec v[DDP_OPT_LIST_MAX];
+};
+
+/* A tensor of a bucket as a matrix with `cols` columns. The last row may be incomplete. cols is 0
+ * for a vector. */
+struct ddp_tensor {
+    size_t count, cols;
+};
+/* The tensors of a bucket, in order, [n]. */
+struct ddp_tensors {
+    const struct ddp_tensor *v;
+    int n;
+};
+/* Floats [first, first + count) of an array. */
+struct ddp_span {
+    size_t first, count;
 };
 
 /* The arguments of one encoding. The caller owns all arrays. */
@@ -68,8 +87,15 @@ struct ddp_encode {
     /* [state_bytes], aligned to 64. The caller zeroes the state before the first call and keeps it
      * between calls for the same bucket. */
     void *state;
+    /* ROUNDS: the tensors of the bucket, the number of ranks, whether the result is an average, and
+     * the result [n], which may be the same array as `in`. `scale` is not used. */
+    const struct ddp_tensors *tensors;
+    int ranks;
+    bool average;
+    float *out;
     /* The output. SUM: the array `dense` [n]. BLOCKS: the blocks, at `dense`. GATHER: `list`, which
-     * has memory for `bound` entries. */
+     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`). The caller zeroes
+     * them before the first round and keeps them between calls for the same bucket. */
     void *dense;
     struct ddp_sparse list;
     uint64_t overflow_count; /* encode() adds the number of finite values that became infinite */
@@ -79,6 +105,7 @@ struct ddp_compressor {
     const char *name, *summary;
     const char *train_summary; /* summary as a strategy of `train --sync`; NULL if lossless */
     const char *argument_help; /* "D", "T" or, if optional, "[CLIP]"; NULL: no argument */
+    bool dense_start;          /* a second argument is the number of exchanges that are dense */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
     struct ddp_quant quant;    /* BLOCKS: the type of the codes; ddp_compress_quant sets `block` */
@@ -89,10 +116,18 @@ struct ddp_compressor {
     bool global_topk;          /* oktopk: the sparse all-reduce also selects among the sums */
     /* Returns DDP_EUSAGE if the argument is out of range. NULL if there is no argument. */
     int (*check)(double argument, struct ddp_err *err);
-    /* Returns the largest number of entries of a list (GATHER), or n (SUM, BLOCKS). */
+    /* Returns the largest number of entries of a list (GATHER), or n (the others). */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
-    void (*encode)(struct ddp_encode *e);
+    void (*encode)(struct ddp_encode *e);                                  /* NULL for ROUNDS */
+    /* ROUNDS: the number of rounds. span() returns the part of `dense` that all-reduce sums after
+     * `round`. For round == rounds, `first` is the length of `dense`, and count is 0. round() runs
+     * one round. It is called once more with round == rounds, to compute the result and the
+     * residual. */
+    int rounds;
+    struct ddp_span (*span)(const struct ddp_compress_spec *spec, const struct ddp_tensors *tensors,
+                            int round);
+    void (*round)(struct ddp_encode *e, int round);
     /* GATHER: computes which elements a correct encode() sends. bench/verify_exchange.c compares
      * the result of every verified exchange with these elements, so reference() must not share code
      * with encode() and the kernels. `acc` [n]: the sums of input and residual. `calls`: number of
@@ -103,8 +138,8 @@ struct ddp_compressor {
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
      * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins at a block.
-     * rounded() must not share code with encode() and the kernels. NULL for GATHER, and for SUM
-     * without rounding. */
+     * rounded() must not share code with encode() and the kernels. NULL for GATHER, for ROUNDS, and
+     * for SUM without rounding. bench/verify_factors.c checks ROUNDS. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -140,9 +175,12 @@ bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
  * error feedback. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
-/* Encodes e->in with the compressor of e->spec. Uses error feedback if e->residual is not NULL: the
- * error of one encoding is added to the input of the next encoding. For SUM and BLOCKS, this
- * function computes:
+/* Returns a bucket of n elements as the matrix that is nearest to a square. */
+struct ddp_tensor ddp_compress_flat(size_t n);
+
+/* Encodes e->in with the compressor of e->spec, which must not have rounds. Uses error feedback if
+ * e->residual is not NULL: the error of one encoding is added to the input of the next encoding.
+ * For SUM and BLOCKS, this function computes:
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *

@@ -70,6 +70,8 @@ struct ddp_sync_setup {
     /* Offset and length of each tensor in the flat arrays, in layer order, [param_count]. */
     const size_t *offsets, *counts;
     int param_count;
+    /* Columns of each tensor as a matrix, [param_count]. 0: a vector. NULL: all are vectors. */
+    const size_t *cols;
     /* Gradient strategies: largest size of a bucket. A larger tensor gets a bucket of its own.
      * 0: a single bucket. */
     size_t bucket_bytes;
