@@ -445,9 +445,10 @@ static void explain_sync(FILE *out)
         "sends a bit of each gradient to every other rank. powersgd:R sends two factors of rank R "
         "of each weight. topk, threshold and oktopk send only "
         "large gradients and keep the rest for later steps "
-        "(--feedback). With partial:K and local:H each rank takes its own steps, and parameters "
-        "are averaged: one of K chunks after each step, or all of them every H steps. none "
-        "exchanges nothing. All of these but dense change what is learned, so compare accuracies "
+        "(--feedback). With partial:K, local:H and diloco:H each rank takes its own steps, and "
+        "parameters are averaged: one of K chunks after each step, or all of them every H steps. "
+        "diloco then makes an outer step with momentum. none exchanges nothing. All of these but "
+        "dense change what is learned, so compare accuracies "
         "over several seeds: train --compare dense,topk:0.01 --seeds 1,2.",
         0, out);
 }

@@ -16,9 +16,9 @@
  * the same bits, with and without overlap, under the conditions that train/trainer.h names.
  *
  * `dense` and the compressors are gradient strategies. They exchange gradients in buckets
- * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `partial`
- * and `local` are parameter strategies: each rank takes its own steps, and the ranks average
- * parameters. The strategy `none` exchanges nothing. */
+ * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `partial`,
+ * `local` and `diloco` are parameter strategies: each rank takes its own steps, and the ranks
+ * average parameters. The strategy `none` exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
