@@ -72,8 +72,9 @@ struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; must not overlap an output, but compressor "none" allows dense == in */
-    /* [n], or NULL for no error feedback. The residual of a sparse compressor has the unit of the
-     * input. The residual of the other compressors is already multiplied by `scale`. */
+    /* [n], or NULL for no error feedback. The residual of a sparse compressor, and of one with
+     * rounds, has the unit of the input. The residual of the other compressors is already
+     * multiplied by `scale`. */
     float *residual;
     size_t n;
     /* The encoded values are multiplied by this factor, for example 1/P for an average over P
@@ -119,7 +120,8 @@ struct ddp_compressor {
     /* Returns the largest number of entries of a list (GATHER), or n (the others). */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
-    void (*encode)(struct ddp_encode *e);                                  /* NULL for ROUNDS */
+    /* NULL for ROUNDS. */
+    void (*encode)(struct ddp_encode *e);
     /* ROUNDS: the number of rounds. span() returns the part of `dense` that all-reduce sums after
      * `round`. For round == rounds, `first` is the length of `dense`, and count is 0. round() runs
      * one round. It is called once more with round == rounds, to compute the result and the

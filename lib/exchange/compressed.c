@@ -37,10 +37,9 @@ struct host {
     /* SUM: the all-reduce of the encoded form. ROUNDS: the all-reduce of data, if the first
      * exchanges are dense. */
     struct ddp_coll_plan plan;
-    /* ROUNDS: the all-reduce of each round, and the tensors. */
+    /* ROUNDS: the all-reduce of each round, and the array of setup.tensors. */
     struct ddp_coll_plan round_plan[ROUNDS_MAX];
-    struct ddp_tensors tensors;
-    struct ddp_tensor *tensor_memory;
+    struct ddp_tensor *tensors;
     /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
     const struct ddp_sparse_alg *alg;
     struct ddp_sparse_args args;
@@ -147,16 +146,16 @@ static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *er
                     s->spec.text, name);
 }
 
-/* Copies the tensors of the setup. */
+/* Copies the tensors of the setup. Without tensors, the bucket becomes one matrix. */
 static int copy_tensors(struct host *x, struct ddp_err *err)
 {
-    const struct ddp_compressed_setup *s = &x->base.setup;
+    struct ddp_compressed_setup *s = &x->base.setup;
     const int n = DDP_MAX(s->tensors.n, 1);
-    DDP_TRY(DDP_NEW(&x->tensor_memory, (size_t)n, err));
-    x->tensor_memory[0] = ddp_compress_flat(s->n);
+    DDP_TRY(DDP_NEW(&x->tensors, (size_t)n, err));
+    x->tensors[0] = ddp_compress_flat(s->n);
     if (s->tensors.n > 0)
-        memcpy(x->tensor_memory, s->tensors.v, (size_t)n * sizeof *x->tensor_memory);
-    x->tensors = (struct ddp_tensors){x->tensor_memory, n};
+        memcpy(x->tensors, s->tensors.v, (size_t)n * sizeof *x->tensors);
+    s->tensors = (struct ddp_tensors){x->tensors, n};
     return 0;
 }
 
@@ -255,7 +254,7 @@ static int prepare_rounds(struct host *x, struct ddp_err *err)
     }
     args.op = DDP_SUM;
     for (int r = 0; r < x->compressor->rounds; r++) {
-        const struct ddp_span span = x->compressor->span(&s->spec, &x->tensors, r);
+        const struct ddp_span span = x->compressor->span(&s->spec, &s->tensors, r);
         args.send = args.recv = (float *)x->wire + span.first;
         args.count = span.count;
         DDP_TRY(ddp_coll_plan_init(&x->round_plan[r], s->comm, x->dense_alg, &args, err));
@@ -296,7 +295,7 @@ static void prepare_encode(struct host *x)
         .n = s->n,
         .scale = divides ? 1 / (float)s->comm->size : 1,
         .state = x->state.at,
-        .tensors = &x->tensors,
+        .tensors = &x->base.setup.tensors,
         .ranks = s->comm->size,
         .average = s->average,
         .out = s->data,
@@ -322,7 +321,7 @@ static void host_destroy(struct ddp_compressed *base)
     ddp_block_exchange_close(&x->blocks);
     if (x->wire != NULL)
         ddp_comm_free(x->base.setup.comm, x->wire);
-    free(x->tensor_memory);
+    free(x->tensors);
     free(x->scratch.raw);
     free(x->residual.raw);
     free(x->state.raw);

@@ -82,7 +82,8 @@ int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_C
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
  * compressor is already divided by the number of ranks, as are the values that it sends. The
- * residual of a sparse compressor is not divided. On a device the residual is device memory. */
+ * residual of a sparse compressor, and of one with rounds, is not divided. On a device the residual
+ * is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the arrays of all rounds (compress.h), [*count], for a compressor that has rounds.
  * Returns NULL and sets *count to 0 for the others. */
