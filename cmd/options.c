@@ -44,15 +44,16 @@ bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes)
 
 const struct ddp_opt ddp_help_rows[] = {
     DDP_OPT_HEADING("Output"),
-    DDP_OPT(FLAG, "help", 'h', 0, NULL, NULL, "-h prints a short page of help, --help all of it",
+    DDP_OPT(FLAG, "help", 'h', 0, NULL, NULL,
+            "-h prints the most used options, --help prints the whole help",
             .brief = "-h prints this page, --help all options"),
     DDP_OPT_END,
 };
 
 const struct ddp_opt ddp_feedback_rows[] = {
     DDP_OPT(ENUM, "feedback", 0, 0, "WHEN", "auto",
-            "error feedback: add the values that were not sent to the next gradient; auto: on for "
-            "the sparse methods",
+            "error feedback: keep the values that were not sent, and add them to the next "
+            "gradient; auto: on for q4, sign, powersgd and sparse methods",
             .choices = feedback_names),
     DDP_OPT_END,
 };
@@ -65,9 +66,10 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT_HEADING("World"),
     DDP_OPT(
         INT_LIST, "ranks", 0, AT(ranks), "N[,N...]", NULL,
-        "rank counts, in turn: ddpbench starts N ranks or, under mpiexec, uses N of its ranks "
+        "measure with N ranks, for each N one after the other; under mpiexec, N of its ranks are "
+        "used "
         "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
-        .min = 1, .max = 256, .brief = "numbers of ranks, in turn (default: by cores)"),
+        .min = 1, .max = 256, .brief = "numbers of ranks (default: one per core)"),
     DDP_OPT(
         STRING, "hosts", 0, AT(hosts), "HOST[:N],...", NULL,
         "start N ranks (default 1) on each host over ssh; rank 0 is on the first host and writes "
@@ -76,8 +78,8 @@ const struct ddp_opt ddp_world_rows[] = {
     DDP_OPT(STRING, "hostfile", 0, AT(hostfile), "FILE", NULL,
             "like --hosts, with the hosts in a file: HOST[:N] or HOST slots=N in each line"),
     DDP_OPT(ENUM, "subset", 0, AT(subset), "HOW", "spread",
-            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn, "
-            "or pack them onto the first hosts",
+            "under mpiexec, with fewer ranks than it started: choose ranks from all hosts in turn "
+            "(spread), or the lowest ranks (pack)",
             .choices = ddp_subset_names),
     DDP_OPT(STRING, "backend", 0, AT(backend), "NAME", "auto",
             "auto, self, shm, mpi, ucx, nccl: how ranks reach each other; see `ddpbench list`",
@@ -102,11 +104,11 @@ const struct ddp_opt ddp_world_rows[] = {
             .brief = "write JSON to FILE (- for stdout)"),
     DDP_OPT(STRING_LIST, "format", 0, AT(formats), "NAME[=FILE]", NULL,
             "one or more output formats; see `ddpbench list` (default table)",
-            .offer = ddp_offer_format, .brief = "table, csv, markdown, ...; also several"),
+            .offer = ddp_offer_format, .brief = "one or more of table, csv, markdown, ..."),
     DDP_OPT(STRING, "label", 0, AT(label), "TEXT", NULL,
             "name of this run, which every output shows; 1 to 63 bytes of UTF-8"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
-            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
+            "show all columns of the table, even if they do not fit the terminal"),
     DDP_OPT(ENUM, "progress", 0, AT(progress), "WHEN", "auto",
             "show progress on stderr; auto: on a terminal, and elsewhere every 30 s",
             .choices = progress_names),
@@ -132,7 +134,7 @@ const struct ddp_opt ddp_verdict_rows[] = {
     DDP_OPT(STRING, "label", 0, AT(label), "TEXT", NULL,
             "name of this run, which every output shows; 1 to 63 bytes of UTF-8"),
     DDP_OPT(FLAG, "wide", 0, AT(wide), NULL, NULL,
-            "show all columns of the table, as in a pipe, and do not fit it to the terminal"),
+            "show all columns of the table, even if they do not fit the terminal"),
     DDP_OPT_END,
 };
 
@@ -175,6 +177,6 @@ void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
     ddp_format_ns(estimate->most * 1e9, most, sizeof most);
     if (isfinite(estimate->most))
         snprintf(limit, sizeof limit, "; about %s if every point takes all of --max-time", most);
-    ddp_print_note(out, "time: about %s, estimated from sizes and the speed of an older core%s",
+    ddp_print_note(out, "time: about %s, roughly estimated from the sizes for an average CPU%s",
                    about, limit);
 }

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "cmd.h"
 
-/* The options of those commands that have no others. ddp_plain_rows has --help, and
- * ddp_plain_json_rows also has --json. */
+/* Options of simple commands. ddp_plain_rows has --help, and ddp_plain_json_rows has --help and
+ * --json. */
 struct ddp_plain_values {
     bool json, help;
 };
@@ -39,8 +39,8 @@ const char *ddp_kernels_flag(const void *ctx, int i);
  * ddp_size_list. */
 #define DDP_KERNELS_SIZE(at)                                                                       \
     DDP_OPT(SIZE_LIST, "size", 0, at, "S[,S...]", "256K,16M",                                      \
-            "size of each array, a multiple of 8 bytes; the first default fits the caches, "       \
-            "the second does not",                                                                 \
+            "size of each array, a multiple of 8 bytes; arrays of the first default fit most "     \
+            "caches",                                                                              \
             .min = 4096, .max = 17179869184.0, .brief = "size of each array")
 /* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */

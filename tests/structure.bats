@@ -87,7 +87,7 @@ count() {
 }
 
 @test "the type that make trial adds fits the tree: a row and kernels in three files" {
-    git apply --check tests/trial/dtype_u16.patch
+    git apply -C1 --check tests/trial/dtype_u16.patch
     [ "$(grep '^+++ ' tests/trial/dtype_u16.patch | sed 's|^+++ b/||' | sort | tr '\n' ' ')" = \
         'lib/base/dtype_list.h lib/device/cpu/kernels_cpu.inc.h lib/device/cuda/kernels_reduce.cu ' ]
 }

@@ -311,7 +311,7 @@ int ddp_opt_defaults(const struct ddp_opt *rows, void *values, struct ddp_err *e
     return DDP_OK;
 }
 
-/* Reports that no option has the name [n]. The hint suggests the nearest option. */
+/* Reports that no option has this name of n bytes. The hint suggests the nearest option. */
 static int fail_unknown(const struct ddp_opt *rows, const char *name, size_t n, struct ddp_err *err)
 {
     char text[64];
@@ -347,9 +347,9 @@ static int set_row(struct parser *p, const struct ddp_opt *row, const char *text
     return DDP_OK;
 }
 
-/* Returns whether this argument may be the value of the option before it. "-" (stdout) and "-1" may
- * be values. Other arguments that begin with a dash may not, so that for `--json --size 4` the
- * missing file name is reported. */
+/* Returns whether this argument may be the value of the option before it. "-" (stdout) and
+ * negative numbers may be values. Other arguments that begin with a dash may not, so that for
+ * `--json --size 4` the missing file name is reported. */
 static bool can_be_value(const char *arg)
 {
     return arg[0] != '-' || arg[1] == '\0' || strchr("0123456789.", arg[1]);

@@ -27,7 +27,8 @@
 #define INVALID_MAX(kept) (200 + 4 * (kept))
 /* Ranks of several hosts estimate their clock offsets again after this time. */
 #define DRIFT_NS 1000000000
-/* The flags move once in this many iterations (ddp_shm_move_flags). */
+/* After this many iterations, the ranks move their flags in shared memory to other addresses
+ * (ddp_shm_move_flags). The time of a flag depends on its address, so a point uses several. */
 #define MOVE_STARTS 16
 
 int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options *options,
@@ -47,8 +48,8 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
     DDP_TRY_GOTO(DDP_NEW(&it->skew_exit, iters, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->chunk, size * 2 * CHUNK, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->rank_sum, size, err), err_iterations);
-    /* Write to the pages now, so that no page fault falls into a timed region. If --iters is very
-     * large, only the first pages are written. */
+    /* Write to the pages now, so that there are no page faults between the iterations. If --iters
+     * is very large, only the first pages are written. */
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
     memset(it->begin, 0xff, touched * sizeof *it->begin);
     memset(it->end, 0xff, touched * sizeof *it->end);
@@ -141,8 +142,8 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
     if (comm->shm != NULL && it->starts++ % MOVE_STARTS == 0)
         DDP_TRY(ddp_shm_move_flags(comm, err));
     DDP_TRY(ddp_comm_barrier(comm, err));
-    /* A side channel without shared memory releases the ranks one after the other, so a barrier of
-     * the backend follows. */
+    /* If comm->control is set, the barrier above used it. Without shared memory, comm->control
+     * releases the ranks one after the other, so a barrier of the backend follows. */
     if (comm->control != NULL && comm->control->shm == NULL)
         DDP_TRY(comm->backend->barrier(comm, err));
     if (it->options->start != DDP_START_WINDOW)

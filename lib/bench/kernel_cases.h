@@ -31,9 +31,10 @@ struct ddp_kernel_data {
     uint32_t *index;                                     /* [bytes] */
     void *scratch;                                       /* [2 * bytes] */
     /* The following members belong to the case and size of the last ddp_kernel_begin. */
-    size_t n;                                 /* elements */
-    size_t kept_count;                        /* list entries that the last run read or wrote */
-    uint32_t hint;                            /* hint of select_topk, or bits of the threshold */
+    size_t n;          /* elements */
+    size_t kept_count; /* list entries that the last run read or wrote */
+    /* Top-k: the hint of select_topk. Threshold: the threshold, a float as its bit pattern. */
+    uint32_t hint;
     struct ddp_sparse list[DDP_KERNEL_LISTS]; /* views into b and index */
 };
 

@@ -10,7 +10,7 @@
 
 /* Each rank has two buffers of BUFFER_BYTES, which is more than the private caches of a core hold.
  * The buffers are smaller if all buffers of a host would exceed HOST_BYTES. */
-#define BUFFER_BYTES ((size_t)16 << 20)
+#define BUFFER_BYTES ((size_t)4 << 20)
 #define HOST_BYTES   ((size_t)256 << 20)
 #define ROUNDS       5
 

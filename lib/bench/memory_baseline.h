@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Measures the baseline. Each rank copies at most 16 MiB six times, and then reads the copied bytes
+/* Measures the baseline. Each rank copies at most 4 MiB six times, and then reads the copied bytes
  * six times. The buffers of a host take at most 256 MiB. If a host has too little memory for them,
  * both figures are NaN and the call succeeds. Collective; all ranks get the same figures. */
 int ddp_memory_baseline_measure(struct ddp_comm *comm, struct ddp_control *out,

@@ -5,9 +5,9 @@
  * cycle therefore make progress, no matter how much the backend buffers. Both sides know the length
  * of a message, so empty messages are not sent. If the receiver combines the arriving data, the
  * sender cuts the data into *fragments*. The receiver combines one fragment, which is still in the
- * cache, while the next fragment is in transit. Other data is one message, except in all-reduce
- * "tree" and "hier", in all-to-all "pairwise" in place, and sometimes in gather and scatter
- * "binomial".
+ * cache, while the next fragment is in transit. Data that the receiver does not combine is sent
+ * as one message, with few exceptions. All-reduce "tree" and "hier", and all-to-all "pairwise" in
+ * place, send fragments of it. Gather and scatter "binomial" sometimes send two messages.
  *
  * coll_cost.c counts the cost of every algorithm of coll_list.h that sends messages, except "hier".
  * It calls run() on a communicator that moves no data. Such an algorithm must therefore access
@@ -156,7 +156,7 @@ struct ddp_p2p_combine {
     const void *own; /* [in_count] */
     void *sum;       /* [in_count], may be own */
     bool own_first;  /* false: arriving[i] is the first operand */
-    bool divide_own; /* if pre_scale is set, `own` is an input that is divided first */
+    bool divide_own; /* `own` is an input; if pre_scale is set, it is divided first */
     bool last;       /* these elements are complete after this combine */
     /* reduction->landing receives the fragments. It has ddp_p2p_landing_bytes(bytes of `sum`) bytes
      * and is aligned to 64. It is not used if in_count is 0. */

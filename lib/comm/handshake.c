@@ -12,7 +12,7 @@
 #include "build_facts.h"
 #include "diag/flight_report.h"
 
-/* Texts are cut to this size, so messages do not show later differences. */
+/* Texts are cut to this size. An error message does not show a difference behind the cut. */
 #define TEXT_BYTES 8192
 
 _Static_assert(sizeof(struct ddp_handshake_card) == 104,
@@ -170,17 +170,18 @@ static int report_args(const struct verdict *v, const char *texts, struct ddp_er
     first_difference(texts, at, &option);
     for (int i = 0; i < 2; i++) {
         if (at[i][0] == '\0')
-            snprintf(word, sizeof word, "nothing more");
+            snprintf(word, sizeof word, "no further argument");
         else
             snprintf(word, sizeof word, "'%.80s%s%.100s'", option, option[0] != '\0' ? " " : "",
                      at[i]);
         ddp_printable(word, clean[i], sizeof clean[i]);
     }
     if (strcmp(at[0], at[1]) == 0)
-        ddp_fail(err, DDP_EMISMATCH,
-                 "%s started with other arguments than rank 0; the first 8 KiB of the arguments "
-                 "are equal",
-                 who);
+        ddp_fail(
+            err, DDP_EMISMATCH,
+            "%s started with other arguments than rank 0; the arguments that were compared, up "
+            "to 8 KiB, are equal",
+            who);
     else
         ddp_fail(err, DDP_EMISMATCH,
                  "%s started with other arguments than rank 0: rank %d with %s, rank 0 with %s",

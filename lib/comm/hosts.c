@@ -15,8 +15,8 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Two kernels never have the same boot id. A container with its own host name counts as a host,
- * because its ranks may be unable to see the processes of other containers. */
+/* Kernels that booted separately have different boot ids. A container with its own host name counts
+ * as a host, because its ranks may be unable to see the processes of other containers. */
 uint64_t ddp_hosts_identity(const struct ddp_sysinfo *info)
 {
     char boot[64] = "";
@@ -144,11 +144,13 @@ static int hosts_make(const struct ddp_comm *comm, const uint64_t *of, struct dd
     return 0;
 }
 
-/* `comm` is the world or a group of the world. If the backend has the function `look`, waits on the
- * host's communicator also watch `comm` from now on. If the world has one host, `comm` gets the shm
- * context of the host's communicator. If the world has several hosts, a rank's number in the
- * segment differs from its number in the world. Therefore even a group whose ranks are all on one
- * host gets no shm context. */
+/* `comm` is the world or a group of the world. A wait on the host's communicator does not notice
+ * that a rank of another host is lost. Therefore, if the backend has the function `look`, such a
+ * wait also calls it for `comm` from now on. If all ranks of the world are on one host and share
+ * memory, `comm` gets the shm context of the host's communicator, unless the backend maps memory
+ * itself. If the world has several hosts, a rank's number in the
+ * segment may differ from its number in the world. Therefore even a group whose ranks are all on
+ * one host gets no shm context. */
 static void use_local(struct ddp_comm *comm, const struct ddp_comm *world)
 {
     struct ddp_comm *local = comm->hosts->local;

@@ -1,7 +1,7 @@
-/* The logic of device cuda's selection kernels without the cooperation of threads, so that a CPU
- * can run it block by block (tests/unit/test_select_tile.c, test_radix_rank.c). It has three parts:
- * selection in index order, the search for the rank-th largest magnitude, and the positions of a
- * sample. */
+/* The parts of device cuda's selection kernels in which the threads of a block need not
+ * communicate. A CPU can run these parts, too, one block after the other
+ * (tests/unit/test_select_tile.c, test_radix_rank.c). It has three parts: selection in index order,
+ * the search for the rank-th largest magnitude, and the positions of a sample. */
 #ifndef DDP_DEVICE_SELECT_OPS_H
 #define DDP_DEVICE_SELECT_OPS_H
 
@@ -322,8 +322,9 @@ DDP_BOTH struct ddp_radix ddp_radix_step(struct ddp_radix r, int pass, const uin
 /* How top-K uses a sample. */
 struct ddp_sample_plan {
     /* Rank of the floor in the sample; 0: do not sample. It is k scaled to the size of the sample,
-     * plus a margin. The margin is 1/16, because neighbours are alike, plus 4 standard deviations
-     * of a binomial count. */
+     * plus a margin. The margin is 1/16 of the scaled k, plus 4 standard deviations of a binomial
+     * count, plus 1. The 1/16 is needed because the elements of a line are often alike, so the
+     * sample varies more than a binomial count. */
     uint32_t rank;
     /* Room for the *candidates*, the elements that reach the floor, with a further margin. If the
      * candidates do not fit, the whole array is read again. */

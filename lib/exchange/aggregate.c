@@ -218,8 +218,9 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
          "elements",
          false, plan_device},
         {"dist-device",
-         "reduced within each host, then to owners among the hosts; large tensors are split over "
-         "all hosts",
+         "each host sums its gradients; then each tensor is summed by one host and broadcast; "
+         "large "
+         "tensors are split over all hosts",
          true, plan_dist_device},
     };
     static const struct ddp_aggregate *const all[] = {&table[0], &table[1], &table[2], &table[3],

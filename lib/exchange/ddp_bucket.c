@@ -1,6 +1,6 @@
-/* The public bucketer of ddp.h: all-reduces with the engine of bucket.h. The bucketer checks that
- * all ranks pass equal arguments. It copies arrays that cannot be reduced in place into memory of
- * its own. */
+/* The public bucketer of ddp.h. It runs an all-reduce of each bucket with the functions of
+ * bucket.h, and checks that all ranks pass equal arguments. If the arrays cannot be reduced in
+ * place, it copies them to its own memory first. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@ struct ddp_bucketer {
     struct ddp_buckets *buckets;
     enum ddp_op op;
     struct ddp_array *arrays; /* [n], in layer order, all of one dtype */
-    size_t *begin;            /* index of each array's first element in the sequence, [n + 1] */
+    size_t *begin;            /* [n + 1]; arrays[i] begins at element begin[i] of all elements */
     int n;
     int next_array; /* the array that must become ready next; -1: all are ready */
     size_t elem;

@@ -65,7 +65,8 @@ int ddp_matrix_unpack(const void *message, size_t bytes, struct ddp_matrix *m, s
     memcpy(&head, text, DDP_MIN(bytes, sizeof head));
     if (bytes < sizeof head || head.ends < 1 || head.ends > DDP_MATRIX_MAX ||
         bytes != sizeof head + cell_bytes(head.ends) + rank_bytes(head.ends))
-        return ddp_fail(err, DDP_EINTERNAL, "received a matrix of %zu bytes", bytes);
+        return ddp_fail(err, DDP_EINTERNAL,
+                        "the message with the matrix has a wrong length (%zu bytes)", bytes);
     DDP_TRY(ddp_matrix_init(m, head.ends, err));
     m->by_host = head.by_host;
     m->rounds = head.rounds;

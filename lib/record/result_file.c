@@ -103,8 +103,8 @@ static int read_outline(const cJSON *doc, const char *name, unsigned vary, struc
     return ddp_result_read_machine(doc, name, vary, out, err);
 }
 
-/* Reads the copy speeds under the key "control", which documents of other tools may lack. The list
- * is empty if nothing was measured. A speed is null if there was too little memory. */
+/* Reads the memory baselines under the key "control", which documents of other tools may lack. The
+ * list is empty if nothing was measured. A speed is null if there was too little memory. */
 static int read_control(const cJSON *doc, const char *name, struct ddp_result *out,
                         struct ddp_err *err)
 {
@@ -116,8 +116,11 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
     cJSON_ArrayForEach(item, controls)
     {
         const cJSON *copy = cJSON_GetObjectItemCaseSensitive(item, "copy_GBps");
+        const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(item, "bytes_per_rank");
         if (cJSON_IsNull(copy))
             continue;
+        if (cJSON_IsNumber(bytes))
+            out->copy_bytes = fmax(out->copy_bytes, bytes->valuedouble);
         if (!cJSON_IsNumber(copy) || !(copy->valuedouble > 0))
             return ddp_fail(err, DDP_EINPUT,
                             "'%s': 'copy_GBps' in 'control' is not a positive number", name);

@@ -89,6 +89,7 @@ struct ddp_result {
     int cores;
     /* Geometric mean of the copy speeds in the document (struct ddp_control). NaN: none. */
     double copy_GBps;
+    double copy_bytes; /* largest number of bytes that a rank copied for it; 0: unknown */
     struct ddp_result_point *points; /* [count], with unique ids. */
     size_t count;
     struct ddp_id_index index;   /* of the points */

@@ -47,7 +47,7 @@ static const struct meaning reduced[] = {
     {"fdbk", "error feedback"},
     {"time", "median over the iterations of the time of the slowest rank, from the gradient to the "
              "sum"},
-    {"encode, exchange, decode", "the phases of the time, each of the slowest rank"},
+    {"encode, exchange, decode", "time of each phase, on the rank that is slowest in it"},
     {"sent", "bytes that a rank sends"},
     {"density", "share of the values that a rank sends"},
     {"eff", "bus bandwidth with which a dense exchange would take this time; `ddpbench explain "

@@ -82,7 +82,8 @@ static int order_documents(struct ddp_page *page, const struct ddp_stored *docs,
     return 0;
 }
 
-/* If files are kept, keeps a picture of the table of each document with points. */
+/* If page->keeps_files is set, adds an SVG file to the files of the page for each document with
+ * points. The file shows the table of the points as a terminal shows it. */
 static int keep_screens(struct ddp_page *page)
 {
     for (int d = 0; d < page->count && page->keeps_files; d++) {

@@ -174,8 +174,8 @@ static void add_shortest(struct ddp_page *page, const struct ddp_record *r)
     add_tile(page, figure, text);
 }
 
-/* Adds tiles with the accuracy of the first strategy, and with the lowest difference in accuracy
- * between another strategy and its reference. */
+/* Adds a tile with the accuracy of the first strategy. Adds a second tile with the strategy that
+ * loses the most accuracy against its reference, or gains the least. */
 static void add_accuracy(struct ddp_page *page)
 {
     const struct ddp_strategy_row *first, *worst = NULL;
@@ -194,8 +194,8 @@ static void add_accuracy(struct ddp_page *page)
     add_tile(page, figure, text);
     if (!worst)
         return;
-    snprintf(figure, sizeof figure, "%+.2f points", worst->difference.mean * 100);
-    snprintf(text, sizeof text, "lowest difference in accuracy from %s: %s", worst->reference,
+    snprintf(figure, sizeof figure, "%+.2f %% points", worst->difference.mean * 100);
+    snprintf(text, sizeof text, "lowest accuracy relative to %s: %s", worst->reference,
              worst->sync);
     add_tile(page, figure, text);
 }

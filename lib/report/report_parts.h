@@ -35,15 +35,17 @@ void ddp_comment_point_quality(const struct ddp_point *p, struct ddp_strbuf *out
  * has the same algorithm and backend. `before` is NULL for the first row of a table. */
 void ddp_comment_algorithm(const struct ddp_point *before, const struct ddp_point *p,
                            struct ddp_strbuf *out);
-/* Writes the name of an end of the matrix, which is a rank, such as "rank 3 (host b)", or a host,
- * such as "host b". */
+/* The matrix of a record (record/matrix_record.h) has the bandwidth and latency between ends. An
+ * end is a rank or a host. This function writes the name of an end, for example "rank 3 (host b)"
+ * or "host b". */
 void ddp_matrix_end_name(const struct ddp_record *r, int end, char *out, size_t out_bytes);
-/* Writes a sentence without a full stop about the median and the slowest direction. Returns false
- * if the record has no measured pair. */
+/* Writes a sentence without a full stop. It gives the medians of all directions from one end to
+ * another, and names the slowest direction. Returns false if nothing was measured or memory runs
+ * out. */
 bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes);
 /* Adds the matrix of a record, and sentences about the median, the slowest and the fastest
- * direction. On a terminal of `width` columns the matrix is a heat map; if `width` is 0, each
- * direction is a line. Adds nothing if the record has no matrix. */
+ * direction. On a terminal of `width` columns the matrix is a heat map. If `width` is 0, each
+ * measured direction is a line. Adds nothing if the record has no matrix. */
 void ddp_table_matrix(const struct ddp_record *r, int width, struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
@@ -63,13 +65,15 @@ void ddp_table_count(struct ddp_strbuf *out, int width, int64_t value);
 /* Adds the distance from the median to the farther end of its 95 % interval, in percent of the
  * median. */
 void ddp_table_interval(struct ddp_strbuf *out, const struct ddp_summary *t);
-/* Writes the number of ranks, for example "8", or "4x2" for 4 groups of 2 ranks. If the groups are
- * listed, writes the beginning of the list. `out` has at least 24 bytes. */
+/* Writes the number of ranks, for example "8", or "4x2" for 4 groups of 2 ranks. If
+ * spec->group_list names the ranks of each group, writes its first 23 characters. `out` has at
+ * least 24 bytes. */
 void ddp_table_ranks(const struct ddp_point_spec *spec, char *out);
-/* Adds the first columns of a row, from size to memory. */
+/* Adds the columns of a row from size to memory. */
 void ddp_table_spec(const struct ddp_point *p, struct ddp_strbuf *out);
 /* Adds the last columns of a row. These are the number of wrong elements (red if there are any),
- * the ping-pong time after the point, and the point's quality codes ("-" if there are none). */
+ * the time of the ping-pong that was measured after the point, and the quality codes of the point
+ * ("-" if there are none). */
 void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out);
 
 /* Add the comparison of strategies, or nothing if there is nothing to compare. If memory runs out,
@@ -84,15 +88,16 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
 void ddp_table_across(const struct ddp_across *across, struct ddp_strbuf *out);
 void ddp_markdown_across(const struct ddp_across *across, struct ddp_strbuf *out);
 /* Fills the i-th row of a verdict. The rows of v->cells come first. Rows for the cells and training
- * runs in v->unjudged follow. For these rows, the figures in *cell are NaN. `state` becomes a text
- * such as "slower" or "not judged: cell of base". Returns false past the last row.
- */
+ * runs in v->unjudged follow. For these rows, the figures in *cell are NaN. `state` becomes the
+ * state of a cell, for example "slower". For a cell that was not judged, `state` says which command
+ * has the cell, for example "not judged: cell of base". Returns false past the last row. */
 bool ddp_verdict_row(const struct ddp_verdict_record *v, size_t i, struct ddp_verdict_cell *cell,
                      char state[64]);
 /* Writes, for example, "1.093 (one-sided bounds 1.071 and inf)". */
 void ddp_verdict_ratio_text(const struct ddp_cell *cell, char *out, size_t bytes);
 /* Adds untrusted text as a code span, or '-' if the text is empty. Links, images, mentions and HTML
- * have no effect in a code span. '|' is escaped, so the code span can stand in a table cell. */
+ * have no effect in a code span. '|' is escaped, so the code span can stand in a table cell. '<'
+ * becomes '?'. */
 void ddp_markdown_code(struct ddp_strbuf *out, const char *text);
 /* Adds untrusted text as plain words. Characters that end a table cell, or begin links, HTML,
  * mentions or code, become '?'. */

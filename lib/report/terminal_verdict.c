@@ -229,8 +229,8 @@ static void add_accuracies(const struct ddp_verdict_record *v, int width, struct
     if (v->accuracy_count == 0)
         return;
     ddp_terminal_line(out, width, DDP_DIM,
-                      "accuracy: mean of new - base over the seeds; worse: upper bound below "
-                      "-%.3g",
+                      "accuracy: mean difference of the seeds, new minus base; worse: upper bound "
+                      "below -%.3g",
                       v->accuracy_margin);
     ddp_columns_fit(columns, count, width);
     ddp_columns_head(columns, count, out);
@@ -259,7 +259,7 @@ static void add_noise(const struct ddp_verdict_record *v, int width, struct ddp_
     ddp_terminal_line(out, width, NULL, "A/A gates: %d; false alarms: %d; inconclusive: %d",
                       n->same, n->false_alarms, n->inconclusive);
     ddp_terminal_line(out, width, NULL,
-                      "gates with %.3g %% injected: %d; found: %d; blamed another cell: %d",
+                      "gates with a cell slowed by %.3g %%: %d; found: %d; blamed another cell: %d",
                       n->injected_effect * 100, n->injected, n->found, n->elsewhere);
     ddp_terminal_line(out, width, DDP_BOLD, "noise floor: %.2f %%; smallest slow-down found: %s",
                       n->noise_floor * 100, found);

@@ -117,7 +117,8 @@ static bool varies(const char *subject)
 }
 
 /* Returns whether a finding of a rank belongs to a group. A rank may have several findings on a
- * subject, for example one for each GPU. These belong to different groups. */
+ * subject, for example one for each GPU. If the facts differ,
+ * these belong to different groups. */
 static bool same_finding(const struct group *g, const struct ddp_finding *f, int rank)
 {
     return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
@@ -325,10 +326,10 @@ static bool host_has(const struct job *job, const char *subject, int host)
     return false;
 }
 
-/* Returns whether a host differs from most hosts in a subject. The usual finding is the finding
- * that all ranks share on the largest number of hosts. If a still larger number of hosts has no
- * finding on the subject, a host differs if one of its ranks has a finding. Otherwise a host
- * differs if one of its ranks lacks the usual finding. */
+/* Returns whether a host differs from most hosts in a subject. For each finding, the
+ * hosts on which every rank has it are counted. The usual finding has the highest count. If a still
+ * larger number of hosts has no finding on the subject, a host differs if one of its ranks has a
+ * finding. Otherwise a host differs if one of its ranks lacks the usual finding. */
 static bool is_odd(const struct job *job, const char *subject, int host)
 {
     const struct group *usual = NULL;
@@ -346,7 +347,8 @@ static bool is_odd(const struct job *job, const char *subject, int host)
     return count_ranks(job, usual, host) < count_ranks(job, NULL, host);
 }
 
-/* Adds a warning for each host that differs from most hosts. The warning names the subjects. */
+/* Adds a warning for each host that differs from most hosts, for at most ODD_MAX hosts. The warning
+ * names the subjects. */
 static int add_odd_hosts(struct job *job, struct ddp_err *err)
 {
     int odd = 0;

@@ -239,6 +239,7 @@ static int open_data(const struct ddp_gate_setup *setup, const struct ddp_result
         memcpy(data->id[c], base->points[c].id, sizeof data->id[c]);
     memcpy(data->fingerprint, base->fingerprint, sizeof data->fingerprint);
     memcpy(data->hosts, base->hosts, sizeof data->hosts);
+    data->copy_bytes = base->copy_bytes;
     return ddp_id_index_build(&data->index, data->id[0], sizeof data->id[0], data->count, err);
 }
 
@@ -298,13 +299,14 @@ static int keep(const struct ddp_gate_setup *setup, int pair, int side, const st
         DDP_TRY(check_machine(&setup->side[side], result, data, err));
         memcpy(data->build[side], result->build, sizeof data->build[side]);
         data->busy += result->busy;
+        data->copies_differ |= result->copy_bytes != data->copy_bytes;
         if (result->run_count > 0)
             snprintf(data->trains, sizeof data->trains, "%s", result->runs[0].name);
         DDP_TRY(ddp_accuracy_add(&data->accuracy, result, side, err));
         DDP_TRY(keep_unjudged(side, result, data, err));
     }
     data->pingpong[side][pair] = median_over_runs(p, side, pingpong_of);
-    data->memory[side][pair] = median_over_runs(p, side, copy_time_of);
+    data->memory[side][pair] = data->copies_differ ? NAN : median_over_runs(p, side, copy_time_of);
     keep_cells(pair, side, p, data);
     return 0;
 }

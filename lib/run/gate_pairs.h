@@ -110,6 +110,8 @@ struct ddp_gate_data {
     /* Covariates by side, [pair]. Covariates are times that a change of the measured program does
      * not affect. pingpong: in ns. memory: ns per byte when all ranks copy memory. NaN: unknown. */
     double *pingpong[2], *memory[2];
+    double copy_bytes;  /* bytes that the ranks of the first child copied for its baseline */
+    bool copies_differ; /* a later child copied another number of bytes; `memory` is then NaN */
     char build[2][256], fingerprint[512], hosts[256];
 };
 

@@ -8,7 +8,7 @@
 #include "base/network.h"
 #include "base/strbuf.h"
 
-#define HOSTS_MAX 512 /* Each question opens a socket. By default, 1,024 files may be open. */
+#define HOSTS_MAX 512 /* Asking a host opens a socket, and a process may open 1,024 files. */
 #define NAMED     4   /* A message names at most this many hosts, and ranks of a host. */
 
 /* A host that this rank asks. */

@@ -161,7 +161,7 @@ static bool same_item(const struct ddp_sweep_item *a, const struct ddp_sweep_ite
     return true;
 }
 
-/* Drops an item with "all" ranks if another item has the same options and number of ranks. Skips
+/* Drops an item with "all" ranks if an item that names this number has the same options. Skips
  * items that need more ranks than the outside launcher started. Returns DDP_EUSAGE if no item
  * remains. */
 static int select_items(const struct ddp_app *app, struct ddp_sweep_values *v, struct ddp_err *err)

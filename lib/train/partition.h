@@ -64,8 +64,9 @@ void ddp_partition_text(const struct ddp_partition_spec *spec, char *out, size_t
 size_t ddp_partition_largest(size_t global_batch, const int *weight, int ranks, size_t *least);
 /* Splits `count` items over `ranks` ranks. Rank `rank` gets the items [*first, *first + *n). */
 void ddp_partition_part(size_t count, int ranks, int rank, size_t *first, size_t *n);
-/* Returns the number of steps in an epoch, which is equal on all ranks. It is the number of global
- * batches, but for DDP_PARTITION_SHARD the number of batches in the largest shard. */
+/* Returns the number of steps in an epoch, which is equal on all ranks. For
+ * DDP_PARTITION_SHARD it is the number of batches in the largest shard, otherwise the number of
+ * global batches. */
 int64_t ddp_partition_steps(const struct ddp_partition_plan *plan);
 /* Sets order [*count] to the image indices of an epoch in training order. `epoch` counts from 1.
  * `order` must have memory for plan->images indices. For DDP_PARTITION_SHARD, it receives only the

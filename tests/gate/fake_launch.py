@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replaces a measuring command of the gate: writes a result document with the given times.
 
-usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS] [--host NAME]
+usage: fake_launch.py --points ID=US[,ID=US...] [--noise PCT] [--pingpong NS] [--copy GBPS [--copy-bytes N]] [--host NAME]
                       [--status WORD [--reason TEXT]] [--wrong N] [--busy] [--iterations N] [--train LR[,LR...]]
                       [--ranks N] [--backend NAME] [--cpu MODEL] [--usable-cores N] [--kernel RELEASE] [--mpi NAME]
                       [--seeds SEED=ACCURACY[,...] [--sync NAME] [--lr LR] [--step US] [--epochs N]] [--late ID=US] [--label TEXT] [--inject-delay PCT@ID] [--exit N [--exit-after N]] [--state FILE] --json FILE
@@ -18,7 +18,7 @@ from _random import Random
 
 # The type of each option, and its value if it is not given.
 OPTIONS = {
-    "points": (str, "a=10"), "noise": (float, 1.0), "pingpong": (float, 100.0), "copy": (float, None), "host": (str, "h"),
+    "points": (str, "a=10"), "noise": (float, 1.0), "pingpong": (float, 100.0), "copy": (float, None), "copy_bytes": (int, 1 << 24), "host": (str, "h"),
     "ranks": (int, 2), "backend": (str, "shm"), "cpu": (str, "x"), "usable_cores": (int, None), "kernel": (str, None), "mpi": (str, None),
     "status": (str, "complete"), "reason": (str, None), "wrong": (int, None), "iterations": (int, 20), "train": (str, None),
     "seeds": (str, ""), "sync": (str, "dense"), "lr": (float, 0.05), "step": (float, 1000.0), "epochs": (int, 7),
@@ -139,7 +139,7 @@ def main():
     if a.mpi:
         doc["tool"]["features"] = {"mpi": None if a.mpi == "none" else a.mpi}
     if a.copy:
-        doc["control"] = [{"ranks": 2, "bytes_per_rank": 1 << 24, "copy_GBps": a.copy * (1 + rng.gauss(a.noise / 100)),
+        doc["control"] = [{"ranks": 2, "bytes_per_rank": a.copy_bytes, "copy_GBps": a.copy * (1 + rng.gauss(a.noise / 100)),
                            "read_GBps": a.copy}]
     doc["train"] += [trained(a, *item.split("="), rng) for item in a.seeds.split(",") if item]
     if a.no_points:

@@ -119,6 +119,12 @@ gate() {
     [ "$status" = 10 ]
 }
 
+@test "memory copies of different sizes, as of two versions, are not compared" {
+    gate --base "$fake --points a=10 --copy 40" --new "$fake --points a=10 --copy 50 --copy-bytes 4194304"
+    [ "$status" = 0 ]
+    [ "$(json gate.json 'v["control"]["memory"]')" = "{'ratio': None, 'p': None}" ]
+}
+
 @test "a drift of the memory copy turns FAIL into INCONCLUSIVE; one of both sides, or a small one, does not" {
     gate --base "$fake --points a=10 --copy 50" --new "$fake --points a=12 --copy 40"
     [ "$status" = 12 ]

@@ -62,7 +62,7 @@ static int register_block(struct ddp_comm *comm, const struct ddp_nccl_block *b,
                              s->world->api->CommRegister(s->comm, b->ptr, b->bytes, &r->handle),
                              "ncclCommRegister", err);
     if (rc != 0) {
-        if (!s->world->stuck) /* else the thread in NCCL may still write r->window */
+        if (!s->world->stuck) /* a thread that is stuck in NCCL may still write r->window */
             free(r);
         return rc;
     }
@@ -158,7 +158,7 @@ int ddp_nccl_alloc(struct ddp_comm *comm, size_t bytes, void **out, struct ddp_e
         *out = b->ptr;
         return 0;
     }
-    if (w->stuck) /* the thread in NCCL may still use the block */
+    if (w->stuck) /* a thread that is stuck in NCCL may still use the block */
         return rc;
     for (struct ddp_nccl_state *t = w->states; t != NULL; t = t->next)
         unregister_block(t, b->ptr);

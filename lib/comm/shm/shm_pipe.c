@@ -7,7 +7,7 @@
  * context and tag. A message without a posted receive is copied to private memory (an "early"
  * message), so that it does not block the ring.
  *
- * `isend` fills free slots at once. After that, open requests make progress only in `test`. Each
+ * `isend` fills free slots at once. After that, open requests make progress in `test`. Each
  * call of `test` on an unfinished request advances all open requests, and some of these calls also
  * read the rings of all ranks. Two ranks that both send first therefore do not deadlock. */
 #include <stdlib.h>

@@ -106,8 +106,8 @@ INLINE v_f64 canonical_f64(v_f64 a)
 }
 
 /* A vector of accumulators, in the member that acc_type() determines. The compiler removes the
- * other members. With casts of one vector type, GCC would copy registers in the loops over the
- * sources (results/notes/kernels.md). */
+ * other members. If the struct had a single member that is cast to other vector types, GCC would
+ * copy registers in the loops over the sources (results/notes/kernels.md). */
 typedef struct {
     v_f32 f32;
     v_f64 f64; /* also holds 64-bit integers; GCC would copy a struct with a fifth member */
@@ -253,8 +253,8 @@ INLINE v_f64 combine_f64(v_f64 a, v_f64 b, enum ddp_op op)
     return op == DDP_PROD ? a * b : a + b;
 }
 
-/* Defines combine_<name> for an integer type. bits: vector of unsigned elements. type: vector of
- * the type's elements. */
+/* Defines combine_<name> for an integer type. bits: a vector type with unsigned elements. type: the
+ * vector type whose elements have the integer type. */
 #define COMBINE_INTEGERS(name, bits, type)                                                         \
     INLINE bits combine_##name(bits a, bits b, enum ddp_op op)                                     \
     {                                                                                              \
@@ -356,9 +356,10 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
 
-/* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side.
- * Returns the offset at which the second range ends. The call has two sources and two destinations.
- * These counts are constants here, so the compiler unrolls the loops. */
+/* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side. Up to
+ * 8,191 bytes at the end are in neither range. Returns the offset at which the second range ends.
+ * The call has two sources and two destinations. These counts are constants here, so the compiler
+ * unrolls the loops. */
 INLINE size_t reduce_paired(const struct ddp_reduce *r, size_t at, size_t bytes,
                             struct ddp_finish f)
 {

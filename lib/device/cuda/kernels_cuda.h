@@ -27,8 +27,8 @@ void ddp_cuda_sgd(struct ddp_stream *s, float *p, float *v, const float *grad, s
                   float momentum, float weight_decay);
 void ddp_cuda_adam(struct ddp_stream *s, float *p, float *m, float *v, const float *grad, size_t n,
                    const struct ddp_adam *a);
-/* Used by top-K. Adds in[i] to residual[i]; if `in` is NULL, adds nothing. A NaN in the residual
- * then becomes canonical. */
+/* Used by top-K. Adds in[i] to residual[i]. If `in` is NULL, adds nothing. In both cases every NaN
+ * in the residual becomes canonical. */
 void ddp_cuda_accumulate(struct ddp_stream *s, float *residual, const float *in, size_t n);
 
 /* kernels_scale.cu */
