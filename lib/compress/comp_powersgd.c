@@ -264,9 +264,9 @@ static int check(double argument, struct ddp_err *err)
 
 const struct ddp_compressor ddp_comp_powersgd = {
     .name = "powersgd",
-    .summary = "rank R approximations of matrices; the first N exchanges (default 0) are dense",
-    .train_summary = "rank R approximations of the gradients of matrices; the first N steps "
-                     "(default 0) are dense",
+    .summary = "two factors of rank R of each matrix; the first N exchanges (default 0) are dense",
+    .train_summary = "two factors of rank R of each weight's gradient; the first N steps (default "
+                     "0) are dense",
     .argument_help = "R[:N]",
     .dense_start = true,
     .combine = DDP_COMBINE_ROUNDS,

@@ -261,8 +261,7 @@ const struct ddp_sync_class ddp_sync_local = {
 
 const struct ddp_sync_class ddp_sync_diloco = {
     .name = "diloco",
-    .summary =
-        "as local:H, then an outer step with Nesterov momentum from the last average (DiLoCo)",
+    .summary = "as local:H, with an outer step of Nesterov momentum after each average (DiLoCo)",
     .argument_help = "H",
     .number_max = 1000000000,
     .scale = DDP_SCALE_PRIVATE,
