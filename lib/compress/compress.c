@@ -154,14 +154,13 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct 
     DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, text, &index, &argument, err));
     made.compressor = compressors[index];
     if (argument != NULL) {
-        const char *colon = made.compressor->dense_start ? strchr(argument, ':') : NULL;
-        const size_t bytes = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
+        const size_t bytes = strcspn(argument, made.compressor->dense_start ? ":" : "");
         char first[sizeof made.text];
         snprintf(first, sizeof first, "%.*s", (int)bytes, argument);
         DDP_TRY(ddp_parse_double(first, -DBL_MAX, DBL_MAX, &made.argument, err));
         DDP_TRY(made.compressor->check(made.argument, err));
-        if (colon != NULL)
-            DDP_TRY(ddp_parse_int(colon + 1, 0, INT32_MAX, &made.dense_runs, err));
+        if (argument[bytes] != '\0')
+            DDP_TRY(ddp_parse_int(argument + bytes + 1, 0, INT32_MAX, &made.dense_runs, err));
     }
     *spec = made;
     return 0;
