@@ -29,6 +29,10 @@ bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes
 int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
                        const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Returns DDP_EUSAGE if one of the output formats cannot show a matrix of pairs. */
+int ddp_check_matrix_formats(const struct ddp_app *app, const struct ddp_string_list *formats,
+                             struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Prints "# " and a text of at most 599 bytes as a line, which is broken at the width of a
  * terminal. */
 void ddp_print_note(FILE *out, const char *fmt, ...) DDP_PRINTF(2, 3);

@@ -131,26 +131,11 @@ static const struct ddp_job job = {
     .release = release,
 };
 
-/* Refuses output formats that cannot show a matrix. */
-static int check_formats(const struct ddp_string_list *formats, struct ddp_err *err)
-{
-    for (int i = 0; i < formats->n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
-        const struct ddp_reporter *reporter = ddp_reporter_find(name);
-        if (reporter != NULL && !(reporter->shows & DDP_RECORD_MATRIX)) {
-            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show a matrix", name);
-            return ddp_hint(err, "use table, json or jsonl");
-        }
-    }
-    return 0;
-}
-
 static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
                  struct ddp_err *err)
 {
     const struct matrix_values *v = values;
-    DDP_TRY(check_formats(&v->world.formats, err));
+    DDP_TRY(ddp_check_matrix_formats(app, &v->world.formats, err));
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");

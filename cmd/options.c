@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/strbuf.h"
 #include "base/terminal.h"
@@ -153,6 +154,22 @@ int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *p
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
                     takes, parsed->operands[most]);
+}
+
+int ddp_check_matrix_formats(const struct ddp_app *app, const struct ddp_string_list *formats,
+                             struct ddp_err *err)
+{
+    for (int i = 0; i < formats->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
+        const struct ddp_reporter *reporter = ddp_reporter_find(name);
+        if (reporter != NULL && !(reporter->shows & DDP_RECORD_MATRIX)) {
+            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show the result of %s", name,
+                     app->cmd->name);
+            return ddp_hint(err, "use table, json or jsonl");
+        }
+    }
+    return 0;
 }
 
 void ddp_print_note(FILE *out, const char *fmt, ...)

@@ -379,6 +379,37 @@ static void add_matrix(cJSON *doc, const struct ddp_record *r)
         add_figure(matrix, m, &ddp_matrix_figures[f]);
 }
 
+/* Sets doc["health"] to an object, or to null if there is no verdict. */
+static void add_health(cJSON *doc, const struct ddp_record *r)
+{
+    const struct ddp_health *h = &r->health;
+    char text[1200];
+    if (h->verdict == DDP_HEALTH_NONE) {
+        ddp_json_null(doc, "health");
+        return;
+    }
+    cJSON *health = ddp_json_obj(doc, "health");
+    ddp_fields_show(&ddp_health_fields, h, health);
+    cJSON *list = ddp_json_arr(health, "power");
+    for (int f = 0; f < DDP_HEALTH_FIGURES; f++)
+        ddp_fields_show(&ddp_health_power_fields, &h->power[f], ddp_json_append(list));
+    list = ddp_json_arr(health, "findings");
+    for (int i = 0; i < h->finding_count; i++) {
+        cJSON *item = ddp_json_append(list);
+        ddp_fields_show(&ddp_health_finding_fields, &h->finding[i], item);
+        ddp_json_str(item, "host", ddp_record_host_of(r, h->finding[i].rank));
+        ddp_json_str(item, "to_host", ddp_record_host_of(r, h->finding[i].to));
+        ddp_health_sentence(r, i, text, sizeof text);
+        ddp_json_str(item, "text", text);
+    }
+    list = ddp_json_arr(health, "ranks");
+    for (int i = 0; i < h->ranks; i++)
+        ddp_fields_show(&ddp_health_rank_fields, &h->rank[i], ddp_json_append(list));
+    list = ddp_json_arr(health, "differences");
+    for (int i = 0; ddp_health_difference(r, i, text, sizeof text); i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+}
+
 static int render(const struct ddp_record *record, struct ddp_strbuf *out, struct ddp_err *err)
 {
     cJSON *doc = cJSON_CreateObject();
@@ -398,6 +429,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
         rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
     add_matrix(doc, record);
+    add_health(doc, record);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);
     cJSON_Delete(doc);
@@ -486,6 +518,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         out->failed = true;
     add_verdict(doc, r->verdict);
     add_matrix(doc, r);
+    add_health(doc, r);
     close_line(doc, out);
 }
 
