@@ -43,10 +43,15 @@ $(VENV)/fp8:
 $(O)/tests/e2e/fp8_convert: tests/e2e/fp8_convert.c lib/device/element_ops.h $(O)/libddpcore.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(O)/libddpcore.a $(BASE_LIBS)
-.PHONY: e2e e2e-fp8
+$(O)/tests/e2e/powersgd_steps: tests/e2e/powersgd_steps.c lib/compress/compress.h $(O)/libddpcore.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $< $(O)/libddpcore.a $(BASE_LIBS)
+.PHONY: e2e e2e-fp8 e2e-powersgd
+e2e-powersgd: all $(O)/tests/e2e/powersgd_steps $(VENV)/torch ## compare powersgd with PyTorch's powerSGD_hook; installs PyTorch
+	$(Q)$(VENV)/bin/python tests/e2e/powersgd_torch.py $(abspath $(O)/ddpbench) $(O)/tests/e2e/powersgd_steps
 e2e-fp8: $(O)/tests/e2e/fp8_convert $(VENV)/fp8
 	$(Q)$(VENV)/bin/python tests/e2e/fp8_codes.py $<
-e2e: all $(VENV)/e2e-packages e2e-net e2e-fp8 ## test pages in chromium, ranks over ssh, fp8 next to ml-dtypes, old headers of NCCL; installs packages
+e2e: all $(VENV)/e2e-packages e2e-net e2e-fp8 e2e-powersgd ## test pages in chromium, ranks over ssh, fp8 next to ml-dtypes, PowerSGD next to PyTorch, old headers of NCCL; installs packages
 	$(Q)tests/e2e/e2e.sh $(abspath $(O)/ddpbench) $(VENV)/bin/python $(SHOTS)
 	$(Q)$(O)/ddpbench recipe k8s-indexed >$(O)/job.yaml && $(VENV)/bin/kubernetes-validate --strict $(O)/job.yaml
 	$(if $(filter 1,$(HAVE_CUDA)),$(Q)tests/e2e/old_cuda.sh $(VENV)/bin/python)

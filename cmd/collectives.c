@@ -249,7 +249,9 @@ static const struct ddp_opt allreduce_rows[] = {
     DDP_OPT(STRING_LIST, "compress", 0, AT(compress), "HOW[,HOW...]", NULL,
             "compression of what ranks send: none, fp16[:CLIP], bf16, q8[:BLOCK] and q4[:BLOCK] "
             "(integers of 8 and 4 bits, with a scale per BLOCK elements), fp8-e4m3[:BLOCK], "
-            "fp8-e5m2[:BLOCK], topk:D (the fraction D of largest magnitude), threshold:T (|x| >= "
+            "fp8-e5m2[:BLOCK], sign[:BLOCK] (a sign, with a mean per BLOCK elements), "
+            "powersgd:R[:N] (factors of rank R; the first N exchanges are dense), topk:D (the "
+            "fraction D of largest magnitude), threshold:T (|x| >= "
             "T), oktopk:D; each is measured in place, with f32",
             .offer = offer_compressor, .brief = "fp16, q8, q4, topk:D, ...; `list` shows all"),
     DDP_OPT_INCLUDE(ddp_feedback_rows, AT(bench.feedback)),

@@ -441,10 +441,11 @@ static void explain_sync(FILE *out)
         "every strategy. dense averages all gradients over the global batch in each step, so the "
         "ranks train like one rank with the whole batch, except for rounding and batch "
         "normalisation. fp16 and bf16 send 16-bit floats, which are half the bytes. q8, "
-        "fp8-e4m3 and fp8-e5m2 send about a quarter of the bytes, and q4 about an eighth. topk, "
-        "threshold and oktopk send only large gradients and keep the rest for later steps "
-        "(--feedback). With partial:K and local:H each rank takes its own steps, and parameters "
-        "are averaged: one of K chunks after each step, or all of them every H steps. none "
+        "fp8-e4m3 and fp8-e5m2 send about a quarter of the bytes, q4 about an eighth, and sign one "
+        "bit per gradient. powersgd:R sends two factors of each weight. topk, threshold and oktopk "
+        "send only large gradients and keep the rest for later steps (--feedback). With partial:K, "
+        "local:H and diloco:H each rank takes its own steps, and parameters are averaged: one of K "
+        "chunks after each step, or all of them every H steps. diloco then adds momentum. none "
         "exchanges nothing. All of these but dense change what is learned, so compare accuracies "
         "over several seeds: train --compare dense,topk:0.01 --seeds 1,2.",
         0, out);
@@ -466,6 +467,43 @@ static void explain_topk(FILE *out)
         0, out);
 }
 
+static void explain_health(FILE *out)
+{
+    print_wrapped(
+        "`ddpbench health` measures every pair of hosts (of ranks, if there is one host) in 3 to 9 "
+        "passes, and lets each rank time a fixed computation of about 0.1 s and a memory copy. The "
+        "figures are compared on a logarithmic scale. Healthy values share a level, and a fault "
+        "makes all values of its place slower: of a host, of its sending or receiving, of a link, "
+        "of one direction, or of a rank. The search explains the measured values by as few faults "
+        "as possible, so two faults are both named. A fault becomes a finding if the lower end of "
+        "its interval is above the smallest slow-down that counts (--min-effect 10 %, "
+        "--min-latency 20 us, 0.1 % of TCP segments sent again).",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "No limit is chosen by hand. The interval follows from the scatter over the passes and "
+        "between the peers, with Bonferroni's correction for all places and figures, so that at "
+        "most 1 % of healthy runs are DEGRADED if the scatter is normal. For each figure the "
+        "output says which slow-down would have been found with a probability of 90 %. HEALTHY "
+        "needs a bandwidth and a "
+        "computation for which this is at most --must-find (100 %: a factor of 2). Otherwise the "
+        "verdict is CANNOT TELL.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "There are two kinds of comparison: with the peers in the job, and with the document of an "
+        "earlier healthy run (--reference). The speed of the network interfaces is reported but "
+        "does not decide. Two hosts have no third one as a peer. They show only a difference "
+        "between their two directions, and the finding then names the direction and not a host, "
+        "unless one of the two interfaces is slower. With --reference, a finding between two hosts "
+        "names the direction or the link. The speed between ranks of one host depends on their "
+        "cores, so on one host only computation and memory copy have peers. HEALTHY then needs no "
+        "bandwidth, unless there is a --reference. A reference of one host is not compared with "
+        "pairs of hosts. Latency is judged only "
+        "between ranks that had at least 90 % of a core for their computation.",
+        0, out);
+}
+
 static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},         {"algbw", explain_algbw},
     {"time", explain_time},           {"quality", explain_quality},
@@ -475,7 +513,7 @@ static const struct ddp_topic topics[] = {
     {"baseline", explain_baseline},   {"exposed", explain_exposed},
     {"auto", explain_auto},           {"sync", explain_sync},
     {"topk", explain_topk},           {"gate", explain_gate},
-    {"exit-codes", ddp_exit_print},
+    {"health", explain_health},       {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -504,8 +542,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
-               "columns, cell, baseline, exposed, auto, sync, topk, gate, exit-codes. The name\n"
-               "of a quality code, such as busy, is a topic, too.\n",
+               "columns, cell, baseline, exposed, auto, sync, topk, gate, health, exit-codes.\n"
+               "The name of a quality code, such as busy, is a topic, too.\n",
     .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,
     .values_bytes = sizeof(struct ddp_plain_values),

@@ -135,7 +135,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                  struct ddp_err *err)
 {
     const struct matrix_values *v = values;
-    DDP_TRY(ddp_check_formats(&v->world.formats, DDP_RECORD_MATRIX, "a matrix", err));
+    DDP_TRY(ddp_check_formats(&v->world.formats, DDP_RECORD_MATRIX, "the result of matrix", err));
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "matrix takes one number of ranks");

@@ -54,7 +54,7 @@ const struct ddp_opt ddp_help_rows[] = {
 const struct ddp_opt ddp_feedback_rows[] = {
     DDP_OPT(ENUM, "feedback", 0, 0, "WHEN", "auto",
             "error feedback: keep the values that were not sent, and add them to the next "
-            "gradient; auto: on for the sparse methods",
+            "gradient; auto: on for q4, sign, powersgd and sparse methods",
             .choices = feedback_names),
     DDP_OPT_END,
 };

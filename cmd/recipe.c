@@ -103,6 +103,33 @@ static const struct recipe {
      "printf -v hosts \",%s:$each\" \"$@\"\n"
      "exec \"${DDPBENCH:-ddpbench}\" allreduce --hosts \"${hosts#,}\" " OPTIONS
      " --json ddpbench.json\n"},
+    {"prolog",
+     "#!/bin/bash\n"
+     "# A Slurm prolog that drains a slow node before a job of several nodes starts. slurm.conf:\n"
+     "#   Prolog=/etc/slurm/ddpbench-prolog.sh\n"
+     "#   PrologFlags=Alloc\n"
+     "# All nodes of a job run it at the same time, one process a node. An exit code other than 0\n"
+     "# drains the node and requeues the job. A node exits with 10 only if a finding names it.\n"
+     "# /etc/slurm/ddpbench.secret has the same random text on all nodes, readable by root only.\n"
+     "set -u\n"
+     "ddpbench=${DDPBENCH:-ddpbench} # the same path on all nodes\n"
+     "mapfile -t nodes < <(scontrol show hostnames \"$SLURM_JOB_NODELIST\")\n"
+     "[ ${#nodes[@]} -gt 1 ] || exit 0\n"
+     "for i in \"${!nodes[@]}\"; do\n"
+     "    [ \"${nodes[i]}\" != \"$SLURMD_NODENAME\" ] || export RANK=$i\n"
+     "done\n"
+     "export WORLD_SIZE=${#nodes[@]} LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=${nodes[0]}\n"
+     "export MASTER_PORT=$((29500 + SLURM_JOB_ID % 1000))\n"
+     "DDPBENCH_SECRET=$(cat \"${SECRET:-/etc/slurm/ddpbench.secret}\") && export DDPBENCH_SECRET\n"
+     "export TORCHELASTIC_RUN_ID=$SLURM_JOB_ID # the ranks follow these variables, not Slurm's\n"
+     "# `timeout` ends the check if a node does not come.\n"
+     "log=${LOG:-/var/log}/ddpbench-$SLURM_JOB_ID.json\n"
+     "timeout 60 \"$ddpbench\" health --backend ucx --exit-code host --json \"$log\" -T 20 \\\n"
+     "    >\"${log%.json}.log\" 2>&1\n"
+     "code=$?\n"
+     "# 10: this node is slow. Other codes are no verdict about this node, and do not drain it.\n"
+     "[ $code -ne 10 ] || exit 10\n"
+     "exit 0\n"},
 };
 
 const char *ddp_recipe_name(const void *ctx, int i)
@@ -132,7 +159,7 @@ const struct ddp_cmd ddp_cmd_recipe = {
     .operands = "RECIPE",
     .details = "Recipes: slurm (a script for sbatch), k8s-indexed (a manifest for an Indexed\n"
                "Job of Kubernetes), torchrun (a script for each node), ssh (a script for\n"
-               "--hosts).\n",
+               "--hosts), prolog (a Slurm prolog that drains a slow node).\n",
     .examples = "  ddpbench recipe slurm >job.sh && sbatch job.sh\n"
                 "  ddpbench recipe ssh >job.sh && bash job.sh node1 node2\n",
     .rows = ddp_plain_rows,

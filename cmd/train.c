@@ -404,9 +404,9 @@ const struct ddp_cmd ddp_cmd_train = {
                "\n"
                "Each step uses the gradients of all ranks (dense, and all compressors such as\n"
                "fp16, q8 and topk), or each rank uses its own gradients and parameters are\n"
-               "averaged from time to time (partial, local). With --compare or --seeds there are\n"
-               "several runs, and a table compares them. Before these runs, rank 0 trains a few\n"
-               "steps alone, as the baseline of the speed-up.\n",
+               "averaged from time to time (partial, local, diloco). With --compare or --seeds\n"
+               "there are several runs, and a table compares them. Before these runs, rank 0\n"
+               "trains a few steps alone, as the baseline of the speed-up.\n",
     .examples = "  ddpbench train --epochs 10 --json run.json\n"
                 "  ddpbench train --ranks 2 --batch 64 --data ~/mnist --dataset mnist\n"
                 "  ddpbench train --model resnet9 --data ~/cifar-10-batches-py \\\n"

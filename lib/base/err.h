@@ -22,9 +22,9 @@ extern "C" {
 
 enum ddp_code {
     DDP_OK = 0,
-    DDP_EREGRESSION = -10,   /* gate: the new command is slower */
+    DDP_EREGRESSION = -10,   /* gate: the new command is slower; health: DEGRADED */
     DDP_EDATA = -11,         /* a collective delivered wrong data */
-    DDP_EINCONCLUSIVE = -12, /* gate: the result is not significant */
+    DDP_EINCONCLUSIVE = -12, /* gate: the result is not significant; health: CANNOT TELL */
     DDP_ELOST = -13,         /* a rank died, hung or was stopped */
     DDP_EUSAGE = -64,        /* illegal command line, option or environment variable */
     DDP_EINPUT = -65,        /* an input file is malformed */

@@ -191,7 +191,10 @@ static int exchange_check(struct ddp_compressed_bench *b, const struct exchange 
                           struct ddp_err *err)
 {
     const float *residual = residual_of(b, e);
-    int rc = ddp_verify_exchange_check(e->verify, exchange_result(b, e), residual, sent, err);
+    size_t count;
+    const float *rounds = ddp_compressed_rounds(e->x, &count);
+    int rc =
+        ddp_verify_exchange_check(e->verify, exchange_result(b, e), residual, rounds, sent, err);
     if (rc == 0 && e->feedback && residual == NULL)
         rc = ddp_fail(err, DDP_EDATA, "wrong data: error feedback has no residual");
     return rc;
@@ -722,7 +725,8 @@ static void describe(struct measurement *m, struct ddp_point *out)
         out->threshold = method->argument;
     if (!ddp_compressor_is_lossless(c))
         snprintf(out->feedback, sizeof out->feedback, "%s", m->feedback ? "on" : "off");
-    if (c->combine != DDP_COMBINE_GATHER && !ddp_compressor_is_lossless(c))
+    if ((c->combine == DDP_COMBINE_SUM || c->combine == DDP_COMBINE_BLOCKS) &&
+        !ddp_compressor_is_lossless(c))
         out->overflow_count = 0;
     out->page_bytes = m->b->setup.page_bytes;
     out->check = (enum ddp_check)o->check;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/network.h"
 #include "base/rng.h"
 #include "comm/backend.h"
 #include "comm/hosts.h"
@@ -130,15 +131,35 @@ static int verify(const struct pair *p, bool sends, bool both, struct ddp_err *e
                     from, to);
 }
 
+/* No TCP segment carries more bytes. If fewer segments were sent, the messages did not use TCP. */
+#define SEGMENT_MOST 65536
+
+/* Returns the fraction of TCP segments that this host has sent again since `before`, in which this
+ * rank has sent `bytes` bytes, or NaN. */
+static double resent_since(const int64_t *before, double bytes)
+{
+    int64_t now[DDP_NET_COUNTERS];
+    ddp_network_count("", "", now);
+    ddp_network_count_since(before, now);
+    const double segments = (double)now[DDP_NET_SEGMENTS];
+    if (now[DDP_NET_RETRANSMITS] < 0 || segments * SEGMENT_MOST < bytes)
+        return NAN;
+    return (double)now[DDP_NET_RETRANSMITS] / segments;
+}
+
 /* Measures both directions at the same time if `both` is true. Otherwise measures one direction,
  * which is from this end if `sends` is true. Before each repetition the sender (if both send: the
- * leader) says whether the repetition takes place. *GBps and *ci95 are right only on an end that
- * sends. */
-static int measure_bandwidth(const struct pair *p, bool sends, bool both, double *GBps,
-                             double *ci95, struct ddp_err *err)
+ * leader) says whether the repetition takes place. Sets GBps and ci95_fraction of *out and, for one
+ * direction, resent_fraction. They are right only on an end that sends. */
+static int measure_bandwidth(const struct pair *p, bool sends, bool both,
+                             struct ddp_matrix_cell *out, struct ddp_err *err)
 {
     const bool decides = both ? p->leads : sends;
     const double moved = (double)p->options->bytes * WINDOW;
+    const bool counts = sends && !both && p->comm->hosts && p->comm->hosts->count > 1;
+    int64_t before[DDP_NET_COUNTERS];
+    if (counts)
+        ddp_network_count("", "", before);
     const int64_t began = ddp_now_ns();
     double rate[REPETITIONS_MAX];
     struct ddp_summary s;
@@ -155,26 +176,31 @@ static int measure_bandwidth(const struct pair *p, bool sends, bool both, double
         DDP_TRY(repeat(p, sends, both, &ns, err));
         rate[n] = moved / ns;
     }
+    if (counts)
+        out->resent_fraction = resent_since(before, (double)n * moved);
     DDP_TRY(verify(p, sends, both, err));
     if (ddp_summarize(rate, (size_t)n, &s) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a bandwidth");
-    *GBps = s.median;
-    *ci95 = fmax(s.ci95_hi - s.median, s.median - s.ci95_lo) / s.median;
+    out->GBps = s.median;
+    out->ci95_fraction = ddp_summary_ci95_fraction(&s);
     return 0;
 }
 
 /* Measures one pair. *cell becomes the direction from this end to the partner. */
 static int measure_pair(struct pair *p, struct ddp_matrix_cell *cell, struct ddp_err *err)
 {
-    double ignored[2];
+    struct ddp_matrix_cell other;
     DDP_TRY(measure_latency(p, err));
     cell->latency_ns = p->latency_ns;
     for (int direction = 0; direction < 2; direction++) {
         const bool sends = (direction == 0) == p->leads;
-        DDP_TRY(measure_bandwidth(p, sends, false, sends ? &cell->GBps : &ignored[0],
-                                  sends ? &cell->ci95_fraction : &ignored[1], err));
+        DDP_TRY(measure_bandwidth(p, sends, false, sends ? cell : &other, err));
     }
-    return measure_bandwidth(p, true, true, &cell->both_GBps, &ignored[0], err);
+    if (p->options->one_way)
+        return 0;
+    DDP_TRY(measure_bandwidth(p, true, true, &other, err));
+    cell->both_GBps = other.GBps;
+    return 0;
 }
 
 int ddp_pair_rounds(int ends)
@@ -289,7 +315,7 @@ int ddp_pair_matrix(struct ddp_comm *comm, const struct ddp_pair_options *option
     rc = ddp_comm_agree(comm, rc, err);
     if (rc == 0) {
         for (int i = 0; i < n; i++)
-            row[i] = (struct ddp_matrix_cell){NAN, NAN, NAN, NAN};
+            row[i] = DDP_MATRIX_CELL_INIT;
         (void)pattern(p.send, options->bytes, comm->world_rank[comm->rank], true);
         rc = run_rounds(&p, ends, n, mine, order, rounds, progress, arg, row, err);
     }

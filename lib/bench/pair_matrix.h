@@ -29,6 +29,7 @@ struct ddp_pair_options {
     /* A bandwidth phase ends after this time if it has at least 3 repetitions, and after three
      * times this time if it has at least one. */
     double max_time_s;
+    bool one_way;   /* leave out the measurement of both directions at the same time */
     int64_t rounds; /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
     uint64_t seed;
 };

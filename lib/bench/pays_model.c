@@ -13,6 +13,7 @@
 #define BACKWARD_SHARE (2.0 / 3) /* of the compute time */
 #define BISECTIONS     60
 #define ROUTES_MAX     8
+
 /* Link speeds in GB/s between which a break-even is searched. */
 #define SLOWEST 1e-6
 #define FASTEST 1e6
@@ -71,36 +72,63 @@ static void add_route(struct method *m, const struct ddp_coll_cost *wanted,
     };
 }
 
-/* Adds the all-reduces that exchange messages. `hier` is left out, because it is made of the
- * others, and depends on the hosts. */
-static void add_dense(struct method *m, int ranks)
+/* Returns the cost of all-reduces of these numbers of elements, one after the other. count [n]. */
+static struct ddp_coll_cost cost_of(const struct ddp_coll_alg *alg, int ranks, enum ddp_dtype dtype,
+                                    const size_t *count, int n)
 {
-    const struct ddp_coll_shape shape = {.coll = DDP_ALLREDUCE,
-                                         .count = m->point->spec.count,
-                                         .dtype = m->spec->compressor->wire_dtype,
-                                         .op = DDP_AVG,
-                                         .in_place = true};
+    struct ddp_coll_cost sum = {0};
+    for (int i = 0; i < n; i++) {
+        const struct ddp_coll_shape shape = {.coll = DDP_ALLREDUCE,
+                                             .count = count[i],
+                                             .dtype = dtype,
+                                             .op = DDP_AVG,
+                                             .in_place = true};
+        struct ddp_coll_cost one;
+        ddp_coll_cost_of(alg, ranks, &shape, &one);
+        sum.steps += one.steps;
+        sum.path_bytes += one.path_bytes;
+        sum.sent_bytes += one.sent_bytes;
+    }
+    return sum;
+}
+
+/* Adds the all-reduces that exchange messages, for all-reduces of count [n] elements. `hier` is
+ * left out, because it is made of the others, and depends on the hosts. */
+static void add_dense(struct method *m, int ranks, enum ddp_dtype dtype, const size_t *count, int n)
+{
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
-        struct ddp_coll_cost wanted, measured;
         if ((*a)->coll != DDP_ALLREDUCE || !((*a)->needs & DDP_NEEDS_MESSAGES) ||
             (*a)->cost_model != DDP_COST_COUNTED)
             continue;
-        ddp_coll_cost_of(*a, ranks, &shape, &wanted);
-        ddp_coll_cost_of(*a, m->point->spec.ranks, &shape, &measured);
+        const struct ddp_coll_cost wanted = cost_of(*a, ranks, dtype, count, n);
+        const struct ddp_coll_cost measured = cost_of(*a, m->point->spec.ranks, dtype, count, n);
         add_route(m, &wanted, &measured);
     }
 }
 
-/* The two phases send as many bytes as two rings (exchange/two_phase.h). */
-static struct ddp_coll_cost two_phase_cost(const struct ddp_compress_spec *spec, size_t n,
-                                           int ranks)
+/* Adds a compressor with rounds. Each round is an all-reduce of f32. */
+static void add_rounds(struct method *m, int ranks)
+{
+    const struct ddp_compressor *c = m->spec->compressor;
+    const struct ddp_tensor flat = ddp_compress_flat(m->point->spec.count);
+    const struct ddp_tensors tensors = {&flat, 1};
+    size_t count[DDP_ROUNDS_MAX];
+    for (int r = 0; r < c->rounds; r++)
+        count[r] = c->span(m->spec, &tensors, r).count;
+    add_dense(m, ranks, DDP_F32, count, c->rounds);
+}
+
+/* Returns the cost of an exchange of quantised blocks (exchange/block_exchange.h). The bytes are
+ * those of one ring (all-gather) or of two (two-phase). */
+static struct ddp_coll_cost block_cost(const struct ddp_compress_spec *spec, size_t n, int ranks)
 {
     const struct ddp_quant quant = ddp_compress_quant(spec);
-    const size_t blocks = ddp_quant_blocks(quant, n), parts = (size_t)ranks;
+    const bool two = spec->compressor->two_phase;
+    const size_t blocks = ddp_quant_blocks(quant, n), parts = two ? (size_t)ranks : 1;
     const size_t chunk_blocks = (blocks + parts - 1) / parts;
     const double chunk = (double)(chunk_blocks * ddp_quant_block_bytes(quant));
-    return (struct ddp_coll_cost){.steps = 2.0 * (ranks - 1),
-                                  .sent_bytes = 2.0 * (ranks - 1) * chunk};
+    const double steps = (two ? 2.0 : 1.0) * (ranks - 1);
+    return (struct ddp_coll_cost){.steps = steps, .sent_bytes = steps * chunk};
 }
 
 static void add_sparse(struct method *m, int ranks, double density)
@@ -124,10 +152,12 @@ static void describe(const struct ddp_pays_question *q, const struct ddp_compres
     *m = (struct method){.spec = spec, .point = p, .scale = 1};
     m->between_ns = isnan(p->phase_ns[1]) ? p->time_ns.median : p->phase_ns[1];
     if (spec->compressor->combine == DDP_COMBINE_SUM) {
-        add_dense(m, q->ranks);
+        add_dense(m, q->ranks, spec->compressor->wire_dtype, &p->spec.count, 1);
+    } else if (spec->compressor->combine == DDP_COMBINE_ROUNDS) {
+        add_rounds(m, q->ranks);
     } else if (spec->compressor->combine == DDP_COMBINE_BLOCKS) {
-        const struct ddp_coll_cost wanted = two_phase_cost(spec, p->spec.count, q->ranks);
-        const struct ddp_coll_cost measured = two_phase_cost(spec, p->spec.count, p->spec.ranks);
+        const struct ddp_coll_cost wanted = block_cost(spec, p->spec.count, q->ranks);
+        const struct ddp_coll_cost measured = block_cost(spec, p->spec.count, p->spec.ranks);
         add_route(m, &wanted, &measured);
     } else {
         m->scale = density;

@@ -6,8 +6,8 @@
 #include "bench/gradient.h"
 #include "bench/plan.h"
 #include "coll/sparse/sparse_coll.h"
+#include "exchange/block_exchange.h"
 #include "exchange/compressed.h"
-#include "exchange/two_phase.h"
 
 int ddp_plan_methods(const struct ddp_bench_options *o)
 {
@@ -65,7 +65,7 @@ const char *ddp_plan_algorithm(const struct ddp_bench_options *o, int method, in
     if (compressor->combine == DDP_COMBINE_GATHER)
         return sparse_algorithm(compressor, j);
     if (compressor->combine == DDP_COMBINE_BLOCKS)
-        return j == 0 ? DDP_TWO_PHASE_NAME : NULL;
+        return j == 0 ? ddp_block_exchange_name(compressor) : NULL;
     for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++) {
         if ((*a)->coll == o->coll && j-- == 0)
             return (*a)->name;
@@ -169,12 +169,13 @@ void ddp_plan_add_compress_bytes(const struct ddp_bench_options *o, bool on_devi
         uint64_t registered, private_bytes, sum, sum_private;
         if (!ddp_point_is_reduced(s))
             continue;
-        ddp_compressed_bytes(ddp_plan_method_of(o, s), s->count, s->ranks, ddp_plan_feedback(o, s),
-                             false, &sum, &sum_private);
+        struct ddp_compressed_setup setup = {
+            .n = s->count, .spec = *ddp_plan_method_of(o, s), .feedback = ddp_plan_feedback(o, s)};
+        ddp_compressed_bytes(&setup, s->ranks, &sum, &sum_private);
         for (size_t j = 0; j < DDP_COUNT_OF(others) - !o->break_even; j++) {
-            const bool last = j == DDP_COUNT_OF(others) - 1;
-            ddp_compressed_bytes(&others[j], s->count, s->ranks, last, false, &registered,
-                                 &private_bytes);
+            setup.spec = others[j];
+            setup.feedback = j == DDP_COUNT_OF(others) - 1;
+            ddp_compressed_bytes(&setup, s->ranks, &registered, &private_bytes);
             sum += registered;
             sum_private += private_bytes;
         }

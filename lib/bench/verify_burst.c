@@ -136,11 +136,12 @@ int ddp_exchange_burst_count(size_t n)
     return fit < 2 ? 0 : (int)DDP_MIN(fit, (size_t)EXCHANGES_MAX);
 }
 
-/* result, residual [count][n]: contents after each exchange. sent [count]: number of values that
- * this rank sent. */
+/* result, residual [count][n], rounds [count][rounds_count] (ddp_compressed_rounds): contents after
+ * each exchange. sent [count]: number of values that this rank sent. */
 struct history {
     int count;
-    float *result, *residual;
+    float *result, *residual, *rounds;
+    size_t rounds_count;
     double sent[EXCHANGES_MAX];
 };
 
@@ -148,6 +149,8 @@ struct history {
 static int run_exchanges(const struct ddp_exchange_burst *b, struct history *h, struct ddp_err *err)
 {
     const float *residual = ddp_compressed_residual(b->x);
+    size_t count;
+    const float *rounds = ddp_compressed_rounds(b->x, &count);
     struct ddp_compressed_counters before, after;
     for (int i = 0; i < h->count; i++) {
         const size_t at = (size_t)i * b->n;
@@ -160,6 +163,8 @@ static int run_exchanges(const struct ddp_exchange_burst *b, struct history *h, 
         memcpy(h->result + at, b->data, b->n * sizeof(float));
         if (residual != NULL)
             memcpy(h->residual + at, residual, b->n * sizeof(float));
+        if (rounds != NULL)
+            memcpy(h->rounds + (size_t)i * count, rounds, count * sizeof(float));
     }
     return 0;
 }
@@ -174,7 +179,8 @@ static int check_exchanges(const struct ddp_exchange_burst *b, const struct hist
         int rc = ddp_verify_exchange_input(b->verify, b->step + (uint64_t)i, b->data, err);
         DDP_TRY(ddp_comm_agree(b->all, rc, err));
         rc = ddp_verify_exchange_check(b->verify, h->result + at,
-                                       has_residual ? h->residual + at : NULL, h->sent[i], err);
+                                       has_residual ? h->residual + at : NULL,
+                                       h->rounds + (size_t)i * h->rounds_count, h->sent[i], err);
         DDP_TRY(ddp_comm_agree(b->all, rc, err));
     }
     return 0;
@@ -185,9 +191,12 @@ int ddp_exchange_burst(const struct ddp_exchange_burst *b, struct ddp_err *err)
     struct history h = {.count = ddp_exchange_burst_count(b->n)};
     struct ddp_burst burst;
     const size_t floats = (size_t)h.count * b->n;
+    ddp_compressed_rounds(b->x, &h.rounds_count);
     int rc = DDP_NEW(&h.result, floats, err);
     if (rc == 0)
         rc = DDP_NEW(&h.residual, floats, err);
+    if (rc == 0)
+        rc = DDP_NEW(&h.rounds, (size_t)h.count * h.rounds_count, err);
     DDP_TRY_GOTO(ddp_comm_agree(b->all, rc, err), out);
     ddp_burst_open(&burst, b->comm);
     rc = run_exchanges(b, &h, err);
@@ -196,6 +205,7 @@ int ddp_exchange_burst(const struct ddp_exchange_burst *b, struct ddp_err *err)
     rc = check_exchanges(b, &h, err);
 out:
     free(h.result);
+    free(h.rounds);
     free(h.residual);
     return rc;
 }

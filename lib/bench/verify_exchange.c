@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "bench/verify.h"
 #include "bench/verify_exchange.h"
+#include "bench/verify_exchange_impl.h"
 #include "comm/backend.h"
 
 #define BLOCK              16384 /* elements that ranks exchange at a time */
@@ -26,7 +27,8 @@ struct ddp_verify_exchange {
     size_t first; /* index of the first element in the whole gradient */
     bool lists;   /* the exchange sends lists, not whole arrays */
     bool rounded; /* the exchange sends all values, rounded by `rounded` of the compressor */
-    bool blocks;  /* the exchange sends quantised blocks, and also rounds the sums */
+    bool blocks;  /* the exchange sends quantised blocks */
+    bool factors; /* the exchange sends factors of a matrix, except in its dense calls */
     bool exact;   /* oktopk selects exactly k sums in every call */
     bool rounds;  /* for an average, the library may divide the inputs, which rounds them */
     float scale;  /* 1/ranks for an average, else 1 */
@@ -46,13 +48,6 @@ struct ddp_verify_exchange {
     bool rounded_sums; /* the inputs are gradients, so f32 sums may have rounding errors */
 };
 
-/* The first difference. count: number of differences. */
-struct finding {
-    size_t count, element;
-    const char *what;
-    float expected, got;
-};
-
 static uint32_t bits_of(float x)
 {
     uint32_t bits;
@@ -60,10 +55,11 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-static void found(struct finding *f, const char *what, size_t element, float expected, float got)
+void ddp_verify_found(struct ddp_mismatch *f, const char *what, size_t element, float expected,
+                      float got)
 {
     if (f->count++ == 0)
-        *f = (struct finding){1, element, what, expected, got};
+        *f = (struct ddp_mismatch){1, element, what, expected, got};
 }
 
 /* Chooses a unit so small that no integer times this unit exceeds `clip`, and limits the integers
@@ -118,6 +114,8 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     v->lists = compressor->combine == DDP_COMBINE_GATHER;
     v->rounded = compressor->rounded != NULL;
     v->blocks = compressor->combine == DDP_COMBINE_BLOCKS;
+    v->factors =
+        compressor->combine == DDP_COMBINE_ROUNDS && ddp_verify_factors_sent(setup) < setup->n;
     v->scale = setup->average ? 1.0f / (float)ranks : 1;
     if (setup->device)
         fit_device(v);
@@ -128,7 +126,7 @@ int ddp_verify_exchange_create(const struct ddp_compressed_setup *setup,
     } else {
         const double argument = setup->spec.argument;
         const double clip =
-            compressor->argument_help && !v->blocks && !isnan(argument)
+            v->rounded && !v->blocks && !isnan(argument)
                 ? fmin(argument * (double)v->scale, ddp_compress_f16_limit(v->scale))
                 : (double)NAN;
         enum ddp_dtype wire = compressor->wire_dtype == DDP_BF16 ? DDP_BF16 : DDP_F16;
@@ -269,7 +267,7 @@ static bool is_integer_sum(const struct ddp_verify_exchange *v, float expected, 
 }
 
 /* Checks an exchange of f32 arrays whose input ddp_verify_exchange_draw wrote. */
-static void check_integers(struct ddp_verify_exchange *v, const float *data, struct finding *f)
+static void check_integers(struct ddp_verify_exchange *v, const float *data, struct ddp_mismatch *f)
 {
     const int ranks = v->setup.comm->size;
     int32_t value[DDP_VERIFY_BLOCK], sum[DDP_VERIFY_BLOCK], magnitudes[DDP_VERIFY_BLOCK];
@@ -288,7 +286,7 @@ static void check_integers(struct ddp_verify_exchange *v, const float *data, str
         for (size_t j = 0; j < n; j++) {
             float expected = (float)sum[j] * v->unit;
             if (!is_integer_sum(v, expected, magnitudes[j], data[done + j]))
-                found(f, "sum", at + j, expected, data[done + j]);
+                ddp_verify_found(f, "sum", at + j, expected, data[done + j]);
         }
     }
 }
@@ -387,18 +385,18 @@ static bool is_reselected(struct reselection *reselection, float sum, float got)
 }
 
 static void check_residual(const struct ddp_verify_exchange *v, size_t i, const float *residual,
-                           struct finding *f)
+                           struct ddp_mismatch *f)
 {
     if (residual != NULL && bits_of(residual[i]) != bits_of(v->acc[i]) &&
         !(residual[i] == 0 && v->acc[i] == 0))
-        found(f, "residual", v->first + i, v->acc[i], residual[i]);
+        ddp_verify_found(f, "residual", v->first + i, v->acc[i], residual[i]);
 }
 
 /* Checks elements [begin, begin + n) of an exchange of lists. v->expected_sent holds the values
  * that each rank must have sent for them. */
 static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
                         struct reselection *reselection, const float *data, const float *residual,
-                        struct finding *f)
+                        struct ddp_mismatch *f)
 {
     const bool global = v->setup.spec.compressor->global_topk;
     for (size_t j = 0; j < n; j++) {
@@ -410,7 +408,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         }
         const bool taken = !global || is_reselected(reselection, (float)sum.value, data[i]);
         if (taken ? !is_sum(v, v->expected_sent + j, n, sum, data[i]) : data[i] != 0)
-            found(f, "sum", v->first + i, (float)sum.value, data[i]);
+            ddp_verify_found(f, "sum", v->first + i, (float)sum.value, data[i]);
         /* The ranks' values cancelled, so the result does not show whether the sum was taken, and
          * any residual is accepted. */
         bool unknown = global && v->sent[i] && sum.value == 0;
@@ -424,7 +422,7 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
 
 /* Computes the residual of element i after the value `sent`, and checks it. */
 static void check_rest(struct ddp_verify_exchange *v, size_t i, float sent, const float *residual,
-                       struct finding *f)
+                       struct ddp_mismatch *f)
 {
     const float left = v->acc[i] - sent;
     v->acc[i] = v->setup.feedback && isfinite(left) ? left : 0;
@@ -434,7 +432,7 @@ static void check_rest(struct ddp_verify_exchange *v, size_t i, float sent, cons
 /* Checks elements [begin, begin + n) of an exchange of arrays, like check_block. sent [n]: the
  * values that this rank must have sent. */
 static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
-                        const float *data, const float *residual, struct finding *f)
+                        const float *data, const float *residual, struct ddp_mismatch *f)
 {
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
@@ -444,29 +442,30 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
             sum.magnitudes *= (double)v->scale;
         }
         if (!is_sum(v, v->expected_sent + j, n, sum, data[i]))
-            found(f, "sum", v->first + i, (float)sum.value, data[i]);
+            ddp_verify_found(f, "sum", v->first + i, (float)sum.value, data[i]);
         check_rest(v, i, sent[j], residual, f);
     }
 }
 
 /* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
- * add the sent values in the order of the ranks and round the sums, so the result is known
- * exactly. */
+ * add the sent values in the order of the ranks, and round the sums in an all-reduce of two phases,
+ * so the result is known exactly. */
 static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
-                         const float *data, const float *residual, struct finding *f)
+                         const float *data, const float *residual, struct ddp_mismatch *f)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
-    float sum[BLOCK], expected[BLOCK];
+    float sum[BLOCK], rounded[BLOCK];
+    const float *expected = spec->compressor->two_phase ? rounded : sum;
     for (size_t j = 0; j < n; j++) {
         sum[j] = v->expected_sent[j];
         for (int r = 1; r < v->setup.comm->size; r++)
             sum[j] += v->expected_sent[(size_t)r * n + j];
     }
-    spec->compressor->rounded(spec, 1, sum, n, expected);
+    spec->compressor->rounded(spec, 1, sum, n, rounded);
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
         if (data[i] != expected[j] && !(isnan(data[i]) && isnan(expected[j])))
-            found(f, "sum", v->first + i, expected[j], data[i]);
+            ddp_verify_found(f, "sum", v->first + i, expected[j], data[i]);
         check_rest(v, i, sent[j], residual, f);
     }
 }
@@ -476,19 +475,20 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
  * thirds of the k sums, or of those that are not 0, must be selected. No selected sum may be
  * smaller in magnitude than a sum that was left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
-                              const struct reselection *reselection, size_t k, struct finding *f)
+                              const struct reselection *reselection, size_t k,
+                              struct ddp_mismatch *f)
 {
     const bool exact = v->exact || v->calls % OKTOPK_EXACT_STEPS == 0;
     const size_t want = DDP_MIN(k, reselection->candidates);
     if (exact ? reselection->taken != want
               : reselection->taken > 2 * k ||
                     3 * (reselection->taken + reselection->zeros) < 2 * want)
-        found(f, "number of sums that were selected", v->first, (float)want,
-              (float)reselection->taken);
+        ddp_verify_found(f, "number of sums that were selected", v->first, (float)want,
+                         (float)reselection->taken);
     else if (reselection->smallest_taken * (v->rounded_sums ? 1 + SLACK : 1) <
              reselection->largest_left)
-        found(f, "smallest sum that was selected", v->first, reselection->largest_left,
-              reselection->smallest_taken);
+        ddp_verify_found(f, "smallest sum that was selected", v->first, reselection->largest_left,
+                         reselection->smallest_taken);
 }
 
 /* Sets v->sent with the compressor's function `reference`. Returns the number of entries. */
@@ -503,7 +503,7 @@ static size_t choose(struct ddp_verify_exchange *v)
 }
 
 static int check_lists(struct ddp_verify_exchange *v, const float *data, const float *residual,
-                       double values_sent, struct finding *f, struct ddp_err *err)
+                       double values_sent, struct ddp_mismatch *f, struct ddp_err *err)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     const size_t n = v->setup.n, k = spec->compressor->bound(spec, n);
@@ -512,7 +512,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
     const float scale = spec->compressor->global_topk ? 1 : v->scale;
     const size_t count = choose(v);
     if (values_sent != (double)count)
-        found(f, "number of values sent", v->first, (float)count, (float)values_sent);
+        ddp_verify_found(f, "number of values sent", v->first, (float)count, (float)values_sent);
     for (size_t done = 0, part; done < n; done += part) {
         float mine[BLOCK];
         part = DDP_MIN(n - done, (size_t)BLOCK);
@@ -524,7 +524,6 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
     }
     if (spec->compressor->global_topk)
         check_reselection(v, &reselection, k, f);
-    v->calls++;
     if (!v->setup.feedback)
         memset(v->acc, 0, n * sizeof *v->acc);
     return 0;
@@ -532,7 +531,7 @@ static int check_lists(struct ddp_verify_exchange *v, const float *data, const f
 
 /* Checks an exchange of arrays, from the values that all ranks must have sent. */
 static int check_arrays(struct ddp_verify_exchange *v, const float *data, const float *residual,
-                        struct finding *f, struct ddp_err *err)
+                        struct ddp_mismatch *f, struct ddp_err *err)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
     for (size_t done = 0, n; done < v->setup.n; done += n) {
@@ -552,6 +551,28 @@ static int check_arrays(struct ddp_verify_exchange *v, const float *data, const 
     return 0;
 }
 
+/* Checks an exchange of factors. `rounds`: see ddp_verify_exchange_check. */
+static int check_factors(struct ddp_verify_exchange *v, const float *data, const float *residual,
+                         const float *rounds, double values_sent, struct ddp_mismatch *f,
+                         struct ddp_err *err)
+{
+    const size_t count = ddp_verify_factors_sent(&v->setup);
+    const float share = v->setup.average ? 1 : 1 / (float)v->setup.comm->size;
+    const struct ddp_factor_check check = {.setup = &v->setup,
+                                           .first = v->first,
+                                           .acc = v->acc,
+                                           .data = data,
+                                           .rounds = rounds,
+                                           .block = BLOCK,
+                                           .gathered = v->expected_sent};
+    if (values_sent != (double)count)
+        ddp_verify_found(f, "number of values sent", v->first, (float)count, (float)values_sent);
+    DDP_TRY(ddp_verify_factors(&check, f, err));
+    for (size_t i = 0; i < v->setup.n; i++)
+        check_rest(v, i, data[i] * share, residual, f);
+    return 0;
+}
+
 /* Forgets the input of an exchange of f32 arrays, which have no residual. */
 static void forget(struct ddp_verify_exchange *v)
 {
@@ -559,17 +580,22 @@ static void forget(struct ddp_verify_exchange *v)
 }
 
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
-                              const float *residual, double values_sent, struct ddp_err *err)
+                              const float *residual, const float *rounds, double values_sent,
+                              struct ddp_err *err)
 {
-    struct finding f = {0};
-    if (v->lists)
+    struct ddp_mismatch f = {0};
+    const bool factors = v->factors && v->calls >= (uint64_t)v->setup.spec.dense_runs;
+    if (factors)
+        DDP_TRY(check_factors(v, data, residual, rounds, values_sent, &f, err));
+    else if (v->lists)
         DDP_TRY(check_lists(v, data, residual, values_sent, &f, err));
     else if (v->rounded || v->rounded_sums)
         DDP_TRY(check_arrays(v, data, residual, &f, err));
     else
         check_integers(v, data, &f);
-    if (!v->lists && !v->rounded)
+    if (!v->lists && !v->rounded && !factors)
         forget(v);
+    v->calls++;
     int rc = ddp_verify_same_on_all_ranks(v->setup.comm, data, v->setup.n, v->setup.spec.text, err);
     if (f.count == 0)
         return rc;

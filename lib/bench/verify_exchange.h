@@ -21,6 +21,9 @@
  * the first and then in every 32nd call. In its other calls a CPU may select about k sums. A value
  * whose sum was left out must be back in the residual of the rank that sent it.
  *
+ * powersgd: verify_factors.c checks the factors and the result. The residual must have the bits of
+ * the rank's gradient plus residual minus its share of the result.
+ *
  * The results of all ranks must have the same bits. The caller runs the exchange itself, and calls
  * these functions outside the timed region. */
 #ifndef DDP_BENCH_VERIFY_EXCHANGE_H
@@ -63,11 +66,12 @@ void ddp_verify_exchange_adopt(struct ddp_verify_exchange *v, const float *resid
 int ddp_verify_exchange_expect_gradient(struct ddp_verify_exchange *v, uint64_t step,
                                         struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks one exchange. data [n], residual [n] (or NULL): contents after the exchange; the residual
- * is not checked if it is NULL. values_sent: number of values that this rank sent. Returns
- * DDP_EDATA with rank, element, expected and received value, perhaps only on the ranks that found
- * an error. The caller must therefore always call ddp_comm_agree. Collective. */
+ * is not checked if it is NULL. rounds: ddp_compressed_rounds after the exchange. values_sent:
+ * number of values that this rank sent. Returns DDP_EDATA with rank, element, expected and received
+ * value, perhaps only on the ranks that found an error. The caller must therefore always call
+ * ddp_comm_agree. Collective. */
 int ddp_verify_exchange_check(struct ddp_verify_exchange *v, const float *data,
-                              const float *residual, double values_sent,
+                              const float *residual, const float *rounds, double values_sent,
                               struct ddp_err *err) DDP_MUST_CHECK;
 /* Checks that data [n] has the same bits on all ranks of comm. If not, returns DDP_EDATA on all
  * ranks, and err names an element that differs from rank 0's. what: name of the data for the

@@ -1,8 +1,13 @@
-/* Compressors "q8", "q4", "fp8-e4m3" and "fp8-e5m2": block quantisation (device/quant.h). The
- * argument is the number of elements of a block.
+/* Compressors "q8", "q4", "fp8-e4m3", "fp8-e5m2" and "sign": block quantisation (device/quant.h).
+ * The argument is the number of elements of a block.
+ *
+ * The sums of q8 to fp8-e5m2 are quantised, too. The error of this second rounding is small, but
+ * error feedback does not return it. The second rounding of signs would lose too much, so sign
+ * gathers the signs of all ranks.
  *
  * Sources: D. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++, 2023, which quantises
- * blocks of gradients and exchanges them by an all-to-all. */
+ * blocks of gradients and exchanges them by an all-to-all; S. Karimireddy et al., Error feedback
+ * fixes SignSGD, ICML 2019, algorithm EF-SignSGD, with a mean per block. */
 #include <math.h>
 
 #include "compress/comp_impl.h"
@@ -16,13 +21,23 @@ struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec)
     return quant;
 }
 
-static int quant_check(double argument, struct ddp_err *err)
+static int block_check(double argument, int least, struct ddp_err *err)
 {
-    for (size_t block = DDP_QUANT_BLOCK_MIN; block <= DDP_QUANT_BLOCK_MAX; block *= 2)
-        if (argument == (double)block)
+    for (int block = least; block <= DDP_QUANT_BLOCK_MAX; block *= 2)
+        if (argument == block)
             return 0;
     return ddp_fail(err, DDP_EUSAGE, "block of %g elements: must be a power of two from %d to %d",
-                    argument, DDP_QUANT_BLOCK_MIN, DDP_QUANT_BLOCK_MAX);
+                    argument, least, DDP_QUANT_BLOCK_MAX);
+}
+
+static int quant_check(double argument, struct ddp_err *err)
+{
+    return block_check(argument, DDP_QUANT_BLOCK_MIN, err);
+}
+
+static int sign_check(double argument, struct ddp_err *err)
+{
+    return block_check(argument, DDP_QUANT_SIGN_BLOCK_MIN, err);
 }
 
 static void quant_encode(struct ddp_encode *e)
@@ -31,26 +46,32 @@ static void quant_encode(struct ddp_encode *e)
 }
 
 /* `text` completes "every gradient as ...". */
-#define QUANT(symbol, name_, code_, codes, text, keeps)                                            \
+#define QUANT(symbol, name_, code_, checks, codes, text, keeps)                                    \
     const struct ddp_compressor ddp_comp_##symbol = {                                              \
         .name = name_,                                                                             \
-        .summary = codes "; each block of BLOCK elements (default 128) shares a scale",            \
+        .summary = codes,                                                                          \
         .train_summary = "every gradient as " text,                                                \
         .argument_help = "[BLOCK]",                                                                \
         .combine = DDP_COMBINE_BLOCKS,                                                             \
         .quant = {.code = code_},                                                                  \
+        .two_phase = (code_) != DDP_QUANT_SIGN,                                                    \
         .feedback_default = keeps,                                                                 \
-        .check = quant_check,                                                                      \
+        .check = checks,                                                                           \
         .bound = ddp_comp_bound_all,                                                               \
         .encode = quant_encode,                                                                    \
         .rounded = ddp_comp_quant_rounded,                                                         \
     }
 
-QUANT(q8, "q8", DDP_QUANT_I8, "8-bit integers",
+#define SCALED "; each block of BLOCK elements (default 128) shares a scale"
+
+QUANT(q8, "q8", DDP_QUANT_I8, quant_check, "8-bit integers" SCALED,
       "an 8-bit integer, with a scale per block: about a quarter of the bytes", false);
-QUANT(q4, "q4", DDP_QUANT_I4, "4-bit integers",
+QUANT(q4, "q4", DDP_QUANT_I4, quant_check, "4-bit integers" SCALED,
       "a 4-bit integer, with a scale per block: about an eighth of the bytes", true);
-QUANT(fp8_e4m3, "fp8-e4m3", DDP_QUANT_E4M3, "fp8-e4m3",
+QUANT(fp8_e4m3, "fp8-e4m3", DDP_QUANT_E4M3, quant_check, "fp8-e4m3" SCALED,
       "an 8-bit float with 3 mantissa bits, with a scale per block", false);
-QUANT(fp8_e5m2, "fp8-e5m2", DDP_QUANT_E5M2, "fp8-e5m2",
+QUANT(fp8_e5m2, "fp8-e5m2", DDP_QUANT_E5M2, quant_check, "fp8-e5m2" SCALED,
       "an 8-bit float with 2 mantissa bits, with a scale per block", false);
+QUANT(sign, "sign", DDP_QUANT_SIGN, sign_check,
+      "signs; each block of BLOCK elements (default 128) shares the mean magnitude",
+      "a sign, with the mean magnitude per block (EF-signSGD)", true);

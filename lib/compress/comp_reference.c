@@ -116,6 +116,20 @@ static float code_of(float y, enum ddp_quant_code code)
     }
 }
 
+/* Computes what a block of signs decodes to. */
+static void sign_block(const float *acc, size_t n, float *sent)
+{
+    float part[DDP_QUANT_PARTS] = {0};
+    for (size_t i = 0; i < n; i++)
+        part[i % DDP_QUANT_PARTS] += fabsf(acc[i]);
+    for (size_t parts = DDP_QUANT_PARTS; parts > 1; parts /= 2)
+        for (size_t k = 0; k < parts / 2; k++)
+            part[k] += part[k + parts / 2];
+    const float mean = part[0] / (float)n;
+    for (size_t i = 0; i < n; i++)
+        sent[i] = isfinite(mean) ? copysignf(mean, acc[i]) : (float)NAN;
+}
+
 static void round_block(enum ddp_quant_code code, const float *acc, size_t n, float *sent)
 {
     const float top = ddp_quant_top(code);
@@ -137,6 +151,11 @@ void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, c
 {
     const struct ddp_quant quant = ddp_compress_quant(spec);
     (void)scale;
-    for (size_t i = 0; i < n; i += quant.block)
-        round_block(quant.code, acc + i, DDP_MIN(quant.block, n - i), sent + i);
+    for (size_t i = 0; i < n; i += quant.block) {
+        const size_t count = DDP_MIN(quant.block, n - i);
+        if (quant.code == DDP_QUANT_SIGN)
+            sign_block(acc + i, count, sent + i);
+        else
+            round_block(quant.code, acc + i, count, sent + i);
+    }
 }

@@ -128,6 +128,11 @@ const struct ddp_compressor *ddp_compressor_find(const char *name)
     return compressors[i];
 }
 
+struct ddp_tensor ddp_compress_flat(size_t n)
+{
+    return (struct ddp_tensor){n, (size_t)ceil(sqrt((double)n))};
+}
+
 struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compressor, double argument)
 {
     struct ddp_compress_spec spec = {.compressor = compressor, .argument = argument};
@@ -149,8 +154,13 @@ int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct 
     DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, text, &index, &argument, err));
     made.compressor = compressors[index];
     if (argument != NULL) {
-        DDP_TRY(ddp_parse_double(argument, -DBL_MAX, DBL_MAX, &made.argument, err));
+        const size_t bytes = strcspn(argument, made.compressor->dense_start ? ":" : "");
+        char first[sizeof made.text];
+        snprintf(first, sizeof first, "%.*s", (int)bytes, argument);
+        DDP_TRY(ddp_parse_double(first, -DBL_MAX, DBL_MAX, &made.argument, err));
         DDP_TRY(made.compressor->check(made.argument, err));
+        if (argument[bytes] != '\0')
+            DDP_TRY(ddp_parse_int(argument + bytes + 1, 0, INT32_MAX, &made.dense_runs, err));
     }
     *spec = made;
     return 0;

@@ -7,9 +7,10 @@
  * them. Error feedback (ddp_feedback_encode) can be added to any lossy compressor.
  *   DDP_COMBINE_SUM     The encoded bucket is an array [n] of wire_dtype. All-reduce sums the
  *                       arrays.
- *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h). Each
- *                       rank decodes and sums its share of the blocks of all ranks, and encodes the
- *                       sums. An all-gather gives the encoded sums to all ranks.
+ *   DDP_COMBINE_BLOCKS  The encoded bucket is a sequence of quantised blocks (device/quant.h).
+ *                       exchange/block_exchange.h sums them.
+ *   DDP_COMBINE_ROUNDS  The bucket is encoded in several rounds. Each round writes an array of f32,
+ *                       and all-reduce sums the arrays. The next round reads the sums.
  *   DDP_COMBINE_GATHER  The encoded bucket is an index-sorted list (device/sparse.h). A sparse
  *                       all-reduce sums the lists. `reference` computes which entries a correct
  *                       list has. */
@@ -27,7 +28,7 @@
 extern "C" {
 #endif
 
-enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER };
+enum ddp_combine { DDP_COMBINE_SUM, DDP_COMBINE_BLOCKS, DDP_COMBINE_GATHER, DDP_COMBINE_ROUNDS };
 
 /* Error feedback keeps the part of the values that was not sent, and adds it to the next gradient.
  * AUTO stands for the default of the compressor. */
@@ -38,9 +39,11 @@ struct ddp_compressor;
 /* A compressor with its argument, parsed from text such as "topk:0.01". */
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
-    /* A density in (0, 1], a threshold > 0, a clip > 0, or a number of elements. NaN if absent. */
+    /* A density in (0, 1], a threshold > 0, a clip > 0, a number of elements, or the rank of a
+     * matrix. NaN if absent. */
     double argument;
-    char text[32]; /* the text that the user typed, or that ddp_compress_with made */
+    int64_t dense_runs; /* number of exchanges that are dense before the first compressed one */
+    char text[32];      /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
 
@@ -49,13 +52,30 @@ struct ddp_compress_list {
     struct ddp_compress_spec v[DDP_OPT_LIST_MAX];
 };
 
+/* A tensor of a bucket as a matrix with `cols` columns. The last row may be incomplete. cols is 0
+ * for a vector. */
+struct ddp_tensor {
+    size_t count, cols;
+};
+/* The tensors of a bucket, in order, [n]. */
+struct ddp_tensors {
+    const struct ddp_tensor *v;
+    int n;
+};
+#define DDP_ROUNDS_MAX 2 /* the largest number of rounds of a compressor */
+/* Floats [first, first + count) of an array. */
+struct ddp_span {
+    size_t first, count;
+};
+
 /* The arguments of one encoding. The caller owns all arrays. */
 struct ddp_encode {
     const struct ddp_device *device;
     const struct ddp_compress_spec *spec;
     const float *in; /* [n]; must not overlap an output, but compressor "none" allows dense == in */
-    /* [n], or NULL for no error feedback. The residual of a sparse compressor has the unit of the
-     * input. The residual of the other compressors is already multiplied by `scale`. */
+    /* [n], or NULL for no error feedback. The residual of a sparse compressor, and of one with
+     * rounds, has the unit of the input. The residual of the other compressors is already
+     * multiplied by `scale`. */
     float *residual;
     size_t n;
     /* The encoded values are multiplied by this factor, for example 1/P for an average over P
@@ -69,8 +89,15 @@ struct ddp_encode {
     /* [state_bytes], aligned to 64. The caller zeroes the state before the first call and keeps it
      * between calls for the same bucket. */
     void *state;
+    /* ROUNDS: the tensors of the bucket, the number of ranks, whether the result is an average, and
+     * the result [n], which may be the same array as `in`. `scale` is not used. */
+    const struct ddp_tensors *tensors;
+    int ranks;
+    bool average;
+    float *out;
     /* The output. SUM: the array `dense` [n]. BLOCKS: the blocks, at `dense`. GATHER: `list`, which
-     * has memory for `bound` entries. */
+     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`). The caller zeroes
+     * them before the first round and keeps them between calls for the same bucket. */
     void *dense;
     struct ddp_sparse list;
     uint64_t overflow_count; /* encode() adds the number of finite values that became infinite */
@@ -80,19 +107,30 @@ struct ddp_compressor {
     const char *name, *summary;
     const char *train_summary; /* summary as a strategy of `train --sync`; NULL if lossless */
     const char *argument_help; /* "D", "T" or, if optional, "[CLIP]"; NULL: no argument */
+    bool dense_start;          /* a second argument is the number of exchanges that are dense */
     enum ddp_combine combine;
     enum ddp_dtype wire_dtype; /* SUM: type of the encoded elements */
     struct ddp_quant quant;    /* BLOCKS: the type of the codes; ddp_compress_quant sets `block` */
-    bool feedback_default;     /* true for sparse compressors: error feedback is on by default */
+    bool two_phase;            /* BLOCKS: the sums are quantised, too (exchange/block_exchange.h) */
+    bool feedback_default;     /* error feedback is on by default */
     bool fuses_feedback;       /* encode() updates the residual itself */
     bool fixed_count;          /* GATHER: a list always has exactly `bound` entries */
     bool global_topk;          /* oktopk: the sparse all-reduce also selects among the sums */
     /* Returns DDP_EUSAGE if the argument is out of range. NULL if there is no argument. */
     int (*check)(double argument, struct ddp_err *err);
-    /* Returns the largest number of entries of a list (GATHER), or n (SUM, BLOCKS). */
+    /* Returns the largest number of entries of a list (GATHER), or n (the others). */
     size_t (*bound)(const struct ddp_compress_spec *spec, size_t n);
     size_t (*state_bytes)(const struct ddp_compress_spec *spec, size_t n); /* NULL: none */
+    /* NULL for ROUNDS. */
     void (*encode)(struct ddp_encode *e);
+    /* ROUNDS: the number of rounds. span() returns the part of `dense` that all-reduce sums after
+     * `round`. For round == rounds, `first` is the length of `dense`, and count is 0. round() runs
+     * one round. It is called once more with round == rounds, to compute the result and the
+     * residual. */
+    int rounds;
+    struct ddp_span (*span)(const struct ddp_compress_spec *spec, const struct ddp_tensors *tensors,
+                            int round);
+    void (*round)(struct ddp_encode *e, int round);
     /* GATHER: computes which elements a correct encode() sends. bench/verify_exchange.c compares
      * the result of every verified exchange with these elements, so reference() must not share code
      * with encode() and the kernels. `acc` [n]: the sums of input and residual. `calls`: number of
@@ -103,8 +141,8 @@ struct ddp_compressor {
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
      * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins at a block.
-     * rounded() must not share code with encode() and the kernels. NULL for GATHER, and for SUM
-     * without rounding. */
+     * rounded() must not share code with encode() and the kernels. NULL for GATHER, for ROUNDS, and
+     * for SUM without rounding. bench/verify_factors.c checks ROUNDS. */
     void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
                     float *sent);
 };
@@ -140,9 +178,12 @@ bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
  * error feedback. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
-/* Encodes e->in with the compressor of e->spec. Uses error feedback if e->residual is not NULL: the
- * error of one encoding is added to the input of the next encoding. For SUM and BLOCKS, this
- * function computes:
+/* Returns a bucket of n elements as the matrix that is nearest to a square. */
+struct ddp_tensor ddp_compress_flat(size_t n);
+
+/* Encodes e->in with the compressor of e->spec, which must not have rounds. Uses error feedback if
+ * e->residual is not NULL: the error of one encoding is added to the input of the next encoding.
+ * For SUM and BLOCKS, this function computes:
  *
  *   acc = in * scale + residual;   sent = decode(encode(acc));   residual = acc - sent
  *
@@ -150,7 +191,8 @@ bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback 
  * entries, the sent values before their multiplication by `scale` plus the new residual are then
  * equal to in + old residual, bit for bit. The residual of SUM and BLOCKS is computed in f32. For
  * 16 bits it is exact unless the value overflowed, became subnormal or was clipped by a large
- * amount. A residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
+ * amount. For signs it is rounded if acc is much smaller than the mean magnitude of its block. A
+ * residual that is not finite becomes 0. Sources: F. Seide et al., 1-bit SGD, Interspeech
  * 2014; S. Karimireddy et al., Error feedback fixes SignSGD, ICML 2019. */
 void ddp_feedback_encode(struct ddp_encode *e);
 

@@ -11,7 +11,15 @@
  * codes are 0, so all values of the block decode to NaN.
  *
  * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element
- * block / 2 + j in its high 4 bits. */
+ * block / 2 + j in its high 4 bits.
+ *
+ * A code of DDP_QUANT_SIGN is one bit, the sign bit of x. The scale is the mean magnitude of the
+ * block, so an element decodes to the mean magnitude or its negative. The elements that fill up the
+ * last block are not part of the mean. Bit b of byte j belongs to element b * block / 8 + j. The
+ * sum of the magnitudes is computed in f32. It has DDP_QUANT_PARTS partial sums. Partial sum k adds
+ * the elements k, k + DDP_QUANT_PARTS, and so on, in this order. Then the upper half of the partial
+ * sums is added to the lower half until one is left. If this sum is not finite, the scale is NaN
+ * and the codes are 0. */
 #ifndef DDP_DEVICE_QUANT_H
 #define DDP_DEVICE_QUANT_H
 
@@ -25,12 +33,16 @@ enum ddp_quant_code {
     DDP_QUANT_I8,   /* -127 .. 127 */
     DDP_QUANT_I4,   /* -7 .. 7 */
     DDP_QUANT_E4M3, /* fp8-e4m3, at most 448 */
-    DDP_QUANT_E5M2  /* fp8-e5m2, at most 57344 */
+    DDP_QUANT_E5M2, /* fp8-e5m2, at most 57344 */
+    DDP_QUANT_SIGN  /* the sign bit */
 };
 
 /* Limits of the number of elements of a block, which is a power of two. */
 #define DDP_QUANT_BLOCK_MIN 32
 #define DDP_QUANT_BLOCK_MAX 2048
+/* DDP_QUANT_SIGN: the least number of elements of a block. */
+#define DDP_QUANT_SIGN_BLOCK_MIN 128
+#define DDP_QUANT_PARTS          16
 /* If max is at least this number, top / max and max / top are normal numbers. */
 #define DDP_QUANT_LEAST 0x1p-100f
 
@@ -39,19 +51,21 @@ struct ddp_quant {
     size_t block; /* elements of a block */
 };
 
-/* Returns the largest code. */
+/* Returns the largest code. A sign counts as 1. */
 static inline float ddp_quant_top(enum ddp_quant_code code)
 {
     return code == DDP_QUANT_I8     ? 127.0f
            : code == DDP_QUANT_I4   ? 7.0f
            : code == DDP_QUANT_E4M3 ? 448.0f
-                                    : 57344.0f;
+           : code == DDP_QUANT_E5M2 ? 57344.0f
+                                    : 1.0f;
 }
 
 /* Returns the bytes of an encoded block. */
 static inline size_t ddp_quant_block_bytes(struct ddp_quant q)
 {
-    return sizeof(float) + (q.code == DDP_QUANT_I4 ? q.block / 2 : q.block);
+    const size_t bits = q.code == DDP_QUANT_SIGN ? 1 : q.code == DDP_QUANT_I4 ? 4 : 8;
+    return sizeof(float) + q.block * bits / 8;
 }
 
 /* Returns the number of blocks of n elements. */

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "coll/sparse/sparse_coll.h"
 #include "exchange/aggregate.h"
+#include "exchange/block_exchange.h"
 #include "exchange/compressed_impl.h"
-#include "exchange/two_phase.h"
 
 /* Zeroed memory. `raw` is the allocation. `at` is its first address that is aligned to a cache
  * line. */
@@ -19,20 +19,25 @@ struct block {
     void *raw, *at;
 };
 
-/* Members marked SUM, BLOCKS or GATHER are used only by compressors with this value of `combine`.
- */
+/* Members marked SUM, BLOCKS, GATHER or ROUNDS are used only by compressors with this value of
+ * `combine`. */
 struct host {
     struct ddp_compressed base;
     const struct ddp_compressor *compressor;
     /* encode.dense (SUM, BLOCKS) or encode.list (GATHER) is the encoded form. */
     struct ddp_encode encode;
     struct block state, residual, scratch;
-    /* SUM, GATHER: registered memory of the encoded form. NULL if data is sent as it is. */
+    /* SUM, GATHER, ROUNDS: registered memory of the encoded form. NULL if data is sent as it is. */
     void *wire;
-    struct ddp_two_phase two_phase; /* BLOCKS */
-    /* SUM: the algorithm, NULL for auto, and the plan. */
+    struct ddp_block_exchange blocks; /* BLOCKS */
+    /* SUM, ROUNDS: the algorithm, NULL for auto. */
     const struct ddp_coll_alg *dense_alg;
+    /* SUM: the all-reduce of the encoded form. ROUNDS: the all-reduce of data, if the first
+     * exchanges are dense. */
     struct ddp_coll_plan plan;
+    /* ROUNDS: the all-reduce of each round, and the array of setup.tensors. */
+    struct ddp_coll_plan round_plan[DDP_ROUNDS_MAX];
+    struct ddp_tensor *tensors;
     /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
     const struct ddp_sparse_alg *alg;
     struct ddp_sparse_args args;
@@ -68,6 +73,16 @@ static size_t wire_bytes(const struct ddp_compress_spec *spec, size_t n)
     return 2 * ddp_round_to_line(c->bound(spec, n) * sizeof(float));
 }
 
+/* Returns the registered bytes of all rounds. */
+static size_t rounds_bytes(const struct ddp_compressed_setup *setup)
+{
+    const struct ddp_compressor *c = setup->spec.compressor;
+    const struct ddp_tensor flat = ddp_compress_flat(setup->n);
+    const struct ddp_tensors one = {&flat, 1};
+    const struct ddp_tensors *tensors = setup->tensors.n > 0 ? &setup->tensors : &one;
+    return c->span(&setup->spec, tensors, c->rounds).first * sizeof(float);
+}
+
 static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
 {
     const struct ddp_compressor *c = spec->compressor;
@@ -77,6 +92,11 @@ static size_t state_bytes(const struct ddp_compress_spec *spec, size_t n)
 static bool is_blocks(const struct ddp_compressor *c)
 {
     return c->combine == DDP_COMBINE_BLOCKS;
+}
+
+static bool has_rounds(const struct ddp_compressor *c)
+{
+    return c->combine == DDP_COMBINE_ROUNDS;
 }
 
 static int unknown_algorithm(const char *name, bool selects, struct ddp_err *err)
@@ -114,13 +134,27 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     return ddp_sparse_supports(x->alg, s->comm, s->n, err);
 }
 
-/* Quantised blocks have one algorithm. */
-static int check_two_phase(const struct ddp_compressed_setup *s, struct ddp_err *err)
+/* Each compressor that quantises blocks has one algorithm. */
+static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *err)
 {
-    if (is_auto(s->algorithm) || strcmp(s->algorithm, DDP_TWO_PHASE_NAME) == 0)
+    const char *name = ddp_block_exchange_name(s->spec.compressor);
+    if (is_auto(s->algorithm) || strcmp(s->algorithm, name) == 0)
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s", s->algorithm,
-                    s->spec.text, DDP_TWO_PHASE_NAME);
+                    s->spec.text, name);
+}
+
+/* Copies the tensors of the setup. Without tensors, the bucket becomes one matrix. */
+static int copy_tensors(struct host *x, struct ddp_err *err)
+{
+    struct ddp_compressed_setup *s = &x->base.setup;
+    const int n = DDP_MAX(s->tensors.n, 1);
+    DDP_TRY(DDP_NEW(&x->tensors, (size_t)n, err));
+    x->tensors[0] = ddp_compress_flat(s->n);
+    if (s->tensors.n > 0)
+        memcpy(x->tensors, s->tensors.v, (size_t)n * sizeof *x->tensors);
+    s->tensors = (struct ddp_tensors){x->tensors, n};
+    return 0;
 }
 
 /* Does the local part of create, before any communication. */
@@ -143,10 +177,12 @@ static int prepare(struct host *x, struct ddp_err *err)
         DDP_TRY(choose_sparse(x, err));
         DDP_TRY(block_init(&x->scratch, x->alg->scratch_bytes(s->comm, s->n, x->args.most), err));
     } else if (is_blocks(x->compressor)) {
-        DDP_TRY(check_two_phase(s, err));
+        DDP_TRY(check_blocks(s, err));
     } else {
         DDP_TRY(ddp_allreduce_find(s->algorithm, &x->dense_alg, err));
     }
+    if (has_rounds(x->compressor))
+        DDP_TRY(copy_tensors(x, err));
     DDP_TRY(block_init(&x->state, state_bytes(spec, s->n), err));
     if (s->feedback && !ddp_compressor_is_lossless(x->compressor))
         DDP_TRY(block_init(&x->residual, DDP_MAX(s->n, (size_t)1) * sizeof(float), err));
@@ -198,18 +234,48 @@ static int prepare_dense(struct host *x, struct ddp_err *err)
     return 0;
 }
 
+/* Plans the all-reduce of each round, and of data if the first exchanges are dense. */
+static int prepare_rounds(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressed_setup *s = &x->base.setup;
+    unsigned needs = 0;
+    struct ddp_coll_args args = {
+        .coll = DDP_ALLREDUCE, .dtype = DDP_F32, .op = s->average ? DDP_AVG : DDP_SUM};
+    x->base.rounds = x->wire;
+    x->base.rounds_count = rounds_bytes(s) / sizeof(float);
+    memset(x->wire, 0, rounds_bytes(s));
+    if (s->spec.dense_runs > 0) {
+        args.send = args.recv = s->data;
+        args.count = s->n;
+        DDP_TRY(ddp_coll_plan_init(&x->plan, s->comm, x->dense_alg, &args, err));
+        needs |= x->plan.alg->needs;
+    }
+    args.op = DDP_SUM;
+    for (int r = 0; r < x->compressor->rounds; r++) {
+        const struct ddp_span span = x->compressor->span(&s->spec, &s->tensors, r);
+        args.send = args.recv = (float *)x->wire + span.first;
+        args.count = span.count;
+        DDP_TRY(ddp_coll_plan_init(&x->round_plan[r], s->comm, x->dense_alg, &args, err));
+        needs |= x->round_plan[r].alg->needs;
+    }
+    x->base.counters.wire_counted = !(needs & DDP_NEEDS_LIBRARY);
+    return 0;
+}
+
 /* Opens the exchange of quantised blocks. Collective. */
 static int open_blocks(struct host *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
-    struct ddp_two_phase *t = &x->two_phase;
-    DDP_TRY(ddp_two_phase_open(t, s->comm, ddp_compress_quant(&s->spec), s->n, err));
-    const unsigned needs[] = {t->scatter.alg->needs, t->gather.alg->needs};
+    struct ddp_block_exchange *b = &x->blocks;
+    DDP_TRY(ddp_block_exchange_open(b, s->comm, &s->spec, s->n, err));
+    const unsigned first = b->first.alg->needs;
+    const unsigned second = b->two_phase ? b->second.alg->needs : first;
     /* If only one of the two sends messages, its bytes alone would be counted. */
-    const unsigned both = needs[0] & needs[1] & DDP_NEEDS_MESSAGES;
-    const unsigned any = (needs[0] | needs[1]) & DDP_NEEDS_LIBRARY;
-    x->encode.dense = t->wire;
-    model_bytes(x, both | any, 2 * (s->comm->size - 1) * (double)t->chunk_bytes);
+    const unsigned both = first & second & DDP_NEEDS_MESSAGES;
+    const unsigned any = (first | second) & DDP_NEEDS_LIBRARY;
+    x->encode.dense = b->wire;
+    model_bytes(x, both | any,
+                (b->two_phase ? 2 : 1) * (s->comm->size - 1) * (double)b->chunk_bytes);
     return 0;
 }
 
@@ -227,6 +293,11 @@ static void prepare_encode(struct host *x)
         .n = s->n,
         .scale = divides ? 1 / (float)s->comm->size : 1,
         .state = x->state.at,
+        .tensors = &x->base.setup.tensors,
+        .ranks = s->comm->size,
+        .average = s->average,
+        .out = s->data,
+        .dense = has_rounds(x->compressor) ? x->wire : NULL,
     };
     if (x->compressor->combine == DDP_COMBINE_GATHER) {
         unsigned char *wire = x->wire;
@@ -242,10 +313,13 @@ static void host_destroy(struct ddp_compressed *base)
     struct host *x = (struct host *)base;
     if (x == NULL)
         return;
+    for (int r = 0; r < DDP_ROUNDS_MAX; r++)
+        ddp_coll_plan_release(&x->round_plan[r]);
     ddp_coll_plan_release(&x->plan);
-    ddp_two_phase_close(&x->two_phase);
+    ddp_block_exchange_close(&x->blocks);
     if (x->wire != NULL)
         ddp_comm_free(x->base.setup.comm, x->wire);
+    free(x->tensors);
     free(x->scratch.raw);
     free(x->residual.raw);
     free(x->state.raw);
@@ -265,7 +339,8 @@ static int host_create(const struct ddp_compressed_setup *setup, struct ddp_comp
         rc = prepare(x, err);
     }
     DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
-    const size_t bytes = wire_bytes(&setup->spec, setup->n);
+    const size_t bytes =
+        has_rounds(x->compressor) ? rounds_bytes(setup) : wire_bytes(&setup->spec, setup->n);
     if (!ddp_compressor_is_lossless(x->compressor) && !is_blocks(x->compressor))
         DDP_TRY_GOTO(
             ddp_comm_alloc(setup->comm, DDP_MAX(bytes, (size_t)DDP_CACHE_LINE), &x->wire, err),
@@ -273,7 +348,9 @@ static int host_create(const struct ddp_compressed_setup *setup, struct ddp_comp
     prepare_encode(x);
     if (is_blocks(x->compressor))
         DDP_TRY_GOTO(open_blocks(x, err), err_free);
-    rc = x->compressor->combine == DDP_COMBINE_SUM ? prepare_dense(x, err) : 0;
+    rc = x->compressor->combine == DDP_COMBINE_SUM ? prepare_dense(x, err)
+         : has_rounds(x->compressor)               ? prepare_rounds(x, err)
+                                                   : 0;
     DDP_TRY_GOTO(ddp_comm_agree(setup->comm, rc, err), err_free);
     *out = &x->base;
     return 0;
@@ -300,7 +377,7 @@ static int exchange(struct host *x, struct ddp_err *err)
     if (x->compressor->combine == DDP_COMBINE_SUM) {
         DDP_TRY(ddp_coll_run(comm, &x->plan, err));
     } else if (is_blocks(x->compressor)) {
-        DDP_TRY(ddp_two_phase_run(&x->two_phase, err));
+        DDP_TRY(ddp_block_exchange_run(&x->blocks, err));
     } else {
         x->args.mine = x->encode.list;
         DDP_TRY(ddp_sparse_run(comm, x->alg, &x->args, x->scratch.at, err));
@@ -343,37 +420,20 @@ static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t 
     return overflows;
 }
 
-/* Returns whether a value of these encoded blocks may be infinite or NaN. */
-static bool may_overflow(struct ddp_quant quant, const unsigned char *blocks, size_t count)
-{
-    const float top = ddp_quant_top(quant.code);
-    bool overflows = false;
-    for (size_t b = 0; b < count; b++) {
-        float scale;
-        memcpy(&scale, blocks + b * ddp_quant_block_bytes(quant), sizeof scale);
-        overflows = overflows || !isfinite(scale * top);
-    }
-    return overflows;
-}
-
 /* Decodes the sums. Counts the elements that are infinite or NaN in the result but finite in data,
  * the input of this rank. */
 static void decode_blocks(struct host *x)
 {
-    const struct ddp_two_phase *t = &x->two_phase;
-    const struct ddp_grad_kernels *grad = t->comm->device->grad;
-    const size_t block_bytes = ddp_quant_block_bytes(t->quant);
     float *data = x->base.setup.data, sum[BLOCK];
 
-    for (size_t i = 0; i < t->n; i += BLOCK) {
-        const size_t count = DDP_MIN(BLOCK, t->n - i);
-        const unsigned char *from = t->wire + i / t->quant.block * block_bytes;
-        if (may_overflow(t->quant, from, ddp_quant_blocks(t->quant, count))) {
-            grad->dequantize(sum, from, count, t->quant, false);
+    for (size_t i = 0; i < x->base.setup.n; i += BLOCK) {
+        const size_t count = DDP_MIN(BLOCK, x->base.setup.n - i);
+        if (ddp_block_exchange_may_overflow(&x->blocks, i, count)) {
+            ddp_block_exchange_decode(&x->blocks, i, count, sum);
             for (size_t j = 0; j < count; j++)
                 x->base.counters.overflow_count += !isfinite(sum[j]) && isfinite(data[i + j]);
         }
-        grad->dequantize(data + i, from, count, t->quant, false);
+        ddp_block_exchange_decode(&x->blocks, i, count, data + i);
     }
 }
 
@@ -396,9 +456,49 @@ static void decode(struct host *x)
     }
 }
 
+/* Runs one all-reduce of ROUNDS, and counts its bytes as model_bytes does. */
+static int reduce(struct host *x, struct ddp_coll_plan *plan, struct ddp_err *err)
+{
+    struct ddp_comm *comm = x->base.setup.comm;
+    struct ddp_compressed_counters *counters = &x->base.counters;
+    const uint64_t before = comm->wire_bytes;
+    const double ranks = comm->size, count = (double)plan->args.count;
+    const int64_t start = ddp_now_ns();
+    DDP_TRY(ddp_coll_run(comm, plan, err));
+    counters->exchange_ns += ddp_now_ns() - start;
+    counters->values_sent += count;
+    counters->wire_bytes += plan->alg->needs & DDP_NEEDS_MESSAGES && comm->size > 1
+                                ? (double)(comm->wire_bytes - before)
+                                : 2 * (ranks - 1) / ranks * (double)plan->bytes;
+    return 0;
+}
+
+static int run_rounds(struct host *x, struct ddp_err *err)
+{
+    const struct ddp_compressor *c = x->compressor;
+    struct ddp_compressed_counters *counters = &x->base.counters;
+    const bool dense = counters->runs < x->base.setup.spec.dense_runs;
+    counters->runs++;
+    counters->values_total += (double)x->base.setup.n;
+    if (dense)
+        return reduce(x, &x->plan, err);
+    for (int r = 0; r < c->rounds; r++) {
+        const int64_t start = ddp_now_ns();
+        c->round(&x->encode, r);
+        counters->encode_ns += ddp_now_ns() - start;
+        DDP_TRY(reduce(x, &x->round_plan[r], err));
+    }
+    const int64_t start = ddp_now_ns();
+    c->round(&x->encode, c->rounds);
+    counters->decode_ns += ddp_now_ns() - start;
+    return 0;
+}
+
 static int host_run(struct ddp_compressed *base, struct ddp_err *err)
 {
     struct host *x = (struct host *)base;
+    if (has_rounds(x->compressor))
+        return run_rounds(x, err);
     const int64_t start = ddp_now_ns();
     encode(x);
     const int64_t encoded = ddp_now_ns();
@@ -426,14 +526,18 @@ static const char *host_algorithm(const struct ddp_compressed *base)
 {
     const struct host *x = (const struct host *)base;
     if (is_blocks(x->compressor))
-        return DDP_TWO_PHASE_NAME;
+        return ddp_block_exchange_name(x->compressor);
+    if (has_rounds(x->compressor))
+        return x->round_plan[0].alg->name;
     return x->alg != NULL ? x->alg->name : x->plan.alg->name;
 }
 
-static void host_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                       uint64_t *registered, uint64_t *private_bytes)
+static void host_bytes(const struct ddp_compressed_setup *setup, int ranks, uint64_t *registered,
+                       uint64_t *private_bytes)
 {
+    const struct ddp_compress_spec *spec = &setup->spec;
     const struct ddp_compressor *c = spec->compressor;
+    const size_t n = setup->n;
     const struct ddp_comm comm = {.size = ranks}; /* scratch_bytes reads only the size. */
     uint64_t scratch = 0;
 
@@ -444,10 +548,11 @@ static void host_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks
             if ((*a)->selects == c->global_topk)
                 scratch = DDP_MAX(scratch, (*a)->scratch_bytes(&comm, n, most));
     }
-    *registered = is_blocks(c) ? ddp_two_phase_bytes(ddp_compress_quant(spec), n, ranks)
-                               : wire_bytes(spec, n);
+    *registered = is_blocks(c)    ? ddp_block_exchange_bytes(spec, n, ranks)
+                  : has_rounds(c) ? rounds_bytes(setup)
+                                  : wire_bytes(spec, n);
     *private_bytes = scratch + state_bytes(spec, n) +
-                     (feedback && !ddp_compressor_is_lossless(c) ? n * sizeof(float) : 0);
+                     (setup->feedback && !ddp_compressor_is_lossless(c) ? n * sizeof(float) : 0);
 }
 
 static const struct ddp_compressed_ops host_ops = {
@@ -495,13 +600,19 @@ const float *ddp_compressed_residual(const struct ddp_compressed *x)
     return x->ops->residual(x);
 }
 
+const float *ddp_compressed_rounds(const struct ddp_compressed *x, size_t *count)
+{
+    *count = x->rounds_count;
+    return x->rounds;
+}
+
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x)
 {
     return x->ops->algorithm(x);
 }
 
-void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                          bool on_device, uint64_t *registered, uint64_t *private_bytes)
+void ddp_compressed_bytes(const struct ddp_compressed_setup *setup, int ranks, uint64_t *registered,
+                          uint64_t *private_bytes)
 {
-    ops_of(on_device)->bytes(spec, n, ranks, feedback, registered, private_bytes);
+    ops_of(setup->device != NULL)->bytes(setup, ranks, registered, private_bytes);
 }

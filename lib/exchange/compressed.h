@@ -6,12 +6,12 @@
  * rank sends all or some of its values. After a run, each element of `data` is the sum of the
  * values that the ranks have sent for this element. For an average, the sum is divided by the
  * number of ranks. oktopk keeps only the largest sums, about k in host memory and exactly k on a
- * device. The other elements are 0. Compressors that quantise blocks also quantise the sums. The
- * result is bit-identical on all ranks. The three phases are timed separately. Encode is the
- * compressor with error feedback. Exchange is everything that needs the other ranks, including the
- * summation of quantised blocks. Decode is the conversion back from 16 bits or from blocks. In host
- * memory, exchange includes the summation of sparse lists into `data`. On a device, the last part
- * of this summation belongs to decode. */
+ * device. The other elements are 0. q8, q4 and the fp8 compressors also quantise the sums. powersgd
+ * approximates the sums. The result is bit-identical on all ranks. The three phases are timed
+ * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
+ * other ranks, including the summation of quantised blocks. Decode is the conversion back from 16
+ * bits or from blocks. In host memory, exchange includes the summation of sparse lists into `data`.
+ * On a device, the last part of this summation belongs to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -33,6 +33,9 @@ struct ddp_compressed_setup {
     struct ddp_stream *stream;
     float *data; /* The bucket, [n], borrowed until destroy. Registered memory if possible. */
     size_t n;
+    /* The tensors of the bucket, n elements together. Needed only during create. No tensors: one
+     * matrix (ddp_compress_flat). */
+    struct ddp_tensors tensors;
     struct ddp_compress_spec spec;
     /* feedback: keep the values that were not sent and add them in the next run. The compressor
      * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
@@ -79,16 +82,21 @@ int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_C
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
 /* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
  * compressor is already divided by the number of ranks, as are the values that it sends. The
- * residual of a sparse compressor is not divided. On a device the residual is device memory. */
+ * residual of a sparse compressor, and of one with rounds, is not divided. On a device the residual
+ * is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
+/* Returns the arrays of all rounds (compress.h), [*count], for a compressor that has rounds.
+ * Returns NULL and sets *count to 0 for the others. */
+const float *ddp_compressed_rounds(const struct ddp_compressed *x, size_t *count);
 /* Returns the name of the chosen algorithm. */
 const char *ddp_compressed_algorithm(const struct ddp_compressed *x);
-/* Estimates the registered and private bytes that create will allocate per rank, for memory checks
- * in advance. The private bytes are those of the algorithm that needs the most memory. The lists of
- * `threshold` may have any length, so the private bytes assume that `threshold` sends one element
- * in sixteen. On a device no private memory of the host is needed. */
-void ddp_compressed_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                          bool on_device, uint64_t *registered, uint64_t *private_bytes);
+/* Estimates the registered and private bytes that create will allocate per rank on `ranks` ranks,
+ * for memory checks in advance. Reads neither setup->comm nor setup->data. The private bytes are
+ * those of the algorithm that needs the most memory. The lists of `threshold` may have any length,
+ * so the private bytes assume that `threshold` sends one element in sixteen. On a device no private
+ * memory of the host is needed. */
+void ddp_compressed_bytes(const struct ddp_compressed_setup *setup, int ranks, uint64_t *registered,
+                          uint64_t *private_bytes);
 
 #ifdef __cplusplus
 }

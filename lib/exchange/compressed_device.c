@@ -75,11 +75,12 @@ static uint64_t block_bytes(uint64_t bytes)
     return (bytes + unit - 1) / unit * unit + (unit == huge ? huge : 0);
 }
 
-static void device_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                         uint64_t *registered, uint64_t *private_bytes)
+static void device_bytes(const struct ddp_compressed_setup *setup, int ranks, uint64_t *registered,
+                         uint64_t *private_bytes)
 {
-    (void)feedback;
+    const struct ddp_compress_spec *spec = &setup->spec;
     const struct ddp_compressor *c = spec->compressor;
+    const size_t n = setup->n;
     *private_bytes = 0;
     if (ddp_compressor_is_lossless(c))
         *registered = 0;
@@ -137,9 +138,9 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     const struct ddp_compressed_setup *s = &x->base.setup;
     const struct ddp_device *d = s->device;
     const struct ddp_compressor *c = s->spec.compressor;
-    if (c->combine == DDP_COMBINE_BLOCKS)
-        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' cannot quantise blocks (%s)", d->name,
-                        s->spec.text);
+    if (c->combine == DDP_COMBINE_BLOCKS || c->combine == DDP_COMBINE_ROUNDS)
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' does not have the compressor '%s'", d->name,
+                        c->name);
     x->sparse = c->combine == DDP_COMBINE_GATHER;
     x->lossless = ddp_compressor_is_lossless(c);
     x->regions = c->global_topk && s->comm->size > 2;

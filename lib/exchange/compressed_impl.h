@@ -19,8 +19,8 @@ struct ddp_compressed_ops {
     void (*counters)(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
     const float *(*residual)(const struct ddp_compressed *x);
     const char *(*algorithm)(const struct ddp_compressed *x);
-    void (*bytes)(const struct ddp_compress_spec *spec, size_t n, int ranks, bool feedback,
-                  uint64_t *registered, uint64_t *private_bytes);
+    void (*bytes)(const struct ddp_compressed_setup *setup, int ranks, uint64_t *registered,
+                  uint64_t *private_bytes);
 };
 extern const struct ddp_compressed_ops ddp_compressed_on_device;
 
@@ -29,6 +29,8 @@ struct ddp_compressed {
     const struct ddp_compressed_ops *ops;
     struct ddp_compressed_setup setup;
     struct ddp_compressed_counters counters;
+    const float *rounds; /* see ddp_compressed_rounds */
+    size_t rounds_count;
 };
 
 #ifdef __cplusplus

@@ -16,9 +16,9 @@
  * the same bits, with and without overlap, under the conditions that train/trainer.h names.
  *
  * `dense` and the compressors are gradient strategies. They exchange gradients in buckets
- * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `partial`
- * and `local` are parameter strategies: each rank takes its own steps, and the ranks average
- * parameters. The strategy `none` exchanges nothing. */
+ * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `partial`,
+ * `local` and `diloco` are parameter strategies: each rank takes its own steps, and the ranks
+ * average parameters. The strategy `none` exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
@@ -70,6 +70,8 @@ struct ddp_sync_setup {
     /* Offset and length of each tensor in the flat arrays, in layer order, [param_count]. */
     const size_t *offsets, *counts;
     int param_count;
+    /* Columns of each tensor as a matrix, [param_count]. 0: a vector. NULL: all are vectors. */
+    const size_t *cols;
     /* Gradient strategies: largest size of a bucket. A larger tensor gets a bucket of its own.
      * 0: a single bucket. */
     size_t bucket_bytes;

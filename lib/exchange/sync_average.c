@@ -1,5 +1,5 @@
-/* Periodic averaging of parameters: the strategies partial and local. Between averages each rank
- * takes its own optimiser steps.
+/* Periodic averaging of parameters: the strategies partial, local and diloco. Between averages each
+ * rank takes its own optimiser steps.
  *
  * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
  * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
@@ -14,16 +14,26 @@
  * local:H (local SGD) averages all parameters every H steps. It also averages before every
  * evaluation (at the end of an epoch and of the run) if the ranks have taken steps since the last
  * average. The evaluated and the final model are therefore identical on all ranks. Source: Stich,
- * Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1. */
+ * Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1.
+ *
+ * diloco:H averages when local:H does, and then takes an outer step: SGD with Nesterov momentum
+ * from the parameters x after the last outer step, with x minus the average as the gradient d: v =
+ * OUTER_MOMENTUM * v + d;   x = x - OUTER_LR * (d + OUTER_MOMENTUM * v) All ranks compute the same
+ * bits. Source: A. Douillard et al., DiLoCo: Distributed Low-Communication Training of Language
+ * Models, 2023, algorithm 1. torchft has the same rates. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "device/stream_kernels.h"
 
 #define LINE_ELEMENTS (DDP_CACHE_LINE / sizeof(float))
+
+#define OUTER_LR       0.7f
+#define OUTER_MOMENTUM 0.9f
 
 /* One chunk of the parameters. */
 struct chunk {
@@ -42,6 +52,9 @@ struct ddp_sync {
     /* next: chunk to average next. last: chunk that the last step averaged, or -1. */
     int count, next, last;
     int64_t every, steps;
+    /* diloco: x and v of the outer steps, [total]. NULL for the others. */
+    float *outer, *velocity;
+    size_t total;
     /* Images seen so far by this rank and by all ranks. */
     uint64_t images, global;
     int64_t exchange_ns;
@@ -62,6 +75,8 @@ static void destroy(struct ddp_sync *s)
         return;
     for (int i = 0; i < s->count; i++)
         ddp_aggregation_destroy(s->chunks[i].sum);
+    free(s->velocity);
+    free(s->outer);
     free(s->chunks);
     free(s);
 }
@@ -77,6 +92,7 @@ static int create(const struct ddp_sync_setup *setup, int chunks, int64_t every,
     s->device = setup->device;
     s->stream = setup->stream;
     s->params = setup->params;
+    s->total = setup->total;
     s->every = every;
     s->last = -1;
     for (; s->count < chunks; s->count++) {
@@ -98,8 +114,21 @@ err_sync:
 
 static void begin_step(struct ddp_sync *s, size_t images, size_t global)
 {
+    if (s->outer != NULL && s->global == 0)
+        memcpy(s->outer, s->params, s->total * sizeof *s->outer);
     s->images += images;
     s->global += global;
+}
+
+/* Takes an outer step of diloco. params holds the average. */
+static void outer_step(struct ddp_sync *s)
+{
+    for (size_t i = 0; i < s->total; i++) {
+        const float gradient = s->outer[i] - s->params[i];
+        s->velocity[i] = OUTER_MOMENTUM * s->velocity[i] + gradient;
+        s->outer[i] -= OUTER_LR * (gradient + OUTER_MOMENTUM * s->velocity[i]);
+        s->params[i] = s->outer[i];
+    }
 }
 
 /* Averages one chunk: scales it by this rank's weight, then sums over the ranks. */
@@ -115,6 +144,8 @@ static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
     for (size_t i = 0; i < c->n && s->device == NULL; i++)
         at[i] = (float)(at[i] * weight);
     DDP_TRY(ddp_aggregation_run(c->sum, err));
+    if (s->outer != NULL)
+        outer_step(s);
     c->images = s->images;
     c->global = s->global;
     s->exchange_ns += ddp_now_ns() - begin;
@@ -172,6 +203,31 @@ static int create_local(const struct ddp_sync_setup *setup, struct ddp_sync **ou
     return create(setup, 1, setup->number, out, err);
 }
 
+static int create_diloco(const struct ddp_sync_setup *setup, struct ddp_sync **out,
+                         struct ddp_err *err)
+{
+    int rc;
+    if (setup->device != NULL)
+        return ddp_fail(err, DDP_EUNAVAIL, "device '%s' does not have the strategy diloco",
+                        setup->device->name);
+    DDP_TRY(create_local(setup, out, err));
+    DDP_TRY_GOTO(DDP_NEW(&(*out)->outer, setup->total, err), err_sync);
+    DDP_TRY_GOTO(DDP_NEW(&(*out)->velocity, setup->total, err), err_sync);
+    return 0;
+
+err_sync:
+    destroy(*out);
+    return rc;
+}
+
+static void diloco_memory(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
+                          uint64_t *private_bytes)
+{
+    (void)ranks;
+    *registered = 0;
+    *private_bytes = 2 * setup->total * sizeof(float);
+}
+
 const struct ddp_sync_class ddp_sync_partial = {
     .name = "partial",
     .summary = "each rank takes its own steps; after each step the next of K chunks of the "
@@ -195,6 +251,22 @@ const struct ddp_sync_class ddp_sync_local = {
     .number_max = 1000000000,
     .scale = DDP_SCALE_PRIVATE,
     .create = create_local,
+    .destroy = destroy,
+    .begin_step = begin_step,
+    .end_step = end_step,
+    .end_epoch = average_all,
+    .counters = counters,
+    .equal_part = equal_part,
+};
+
+const struct ddp_sync_class ddp_sync_diloco = {
+    .name = "diloco",
+    .summary = "as local:H, with an outer step of Nesterov momentum after each average (DiLoCo)",
+    .argument_help = "H",
+    .number_max = 1000000000,
+    .scale = DDP_SCALE_PRIVATE,
+    .memory = diloco_memory,
+    .create = create_diloco,
     .destroy = destroy,
     .begin_step = begin_step,
     .end_step = end_step,

@@ -177,23 +177,39 @@ static void count_dense(const struct ddp_sync *s, struct ddp_sync_counters *out)
     }
 }
 
+/* Stores the tensors of a bucket in tensors [bucket->tensors]. */
+static void tensors_of(const struct ddp_sync_setup *setup, const struct ddp_bucket *bucket,
+                       struct ddp_tensor *tensors)
+{
+    for (int i = 0; i < bucket->tensors; i++) {
+        const int param = bucket->first + i;
+        tensors[i] =
+            (struct ddp_tensor){setup->counts[param], setup->cols != NULL ? setup->cols[param] : 0};
+    }
+}
+
 static int open_compressed(void *arg, struct ddp_comm *comm, struct ddp_stream *stream,
                            const struct ddp_bucket *bucket, void **state, struct ddp_err *err)
 {
     const struct ddp_sync *s = arg;
     struct ddp_compressed *x = NULL;
+    struct ddp_tensor *tensors;
+    DDP_TRY(DDP_NEW(&tensors, (size_t)bucket->tensors, err));
+    tensors_of(s->setup, bucket, tensors);
     const struct ddp_compressed_setup inner = {.comm = comm,
                                                .device = s->setup->device,
                                                .stream = stream,
                                                .data = s->setup->grads + bucket->offset,
                                                .n = bucket->count,
+                                               .tensors = {tensors, bucket->tensors},
                                                .spec = s->spec,
                                                .feedback = s->feedback,
                                                .average = true,
                                                .algorithm = s->setup->algorithm};
-    DDP_TRY(ddp_compressed_create(&inner, &x, err));
+    const int rc = ddp_compressed_create(&inner, &x, err);
+    free(tensors);
     *state = x;
-    return 0;
+    return rc;
 }
 
 static int run_compressed(void *state, struct ddp_err *err)
@@ -231,7 +247,7 @@ static void count_compressed(const struct ddp_sync *s, struct ddp_sync_counters 
         if (s->spec.compressor->combine == DDP_COMBINE_GATHER) {
             out->values_sent += c.values_sent;
             out->values_total += c.values_total;
-        } else {
+        } else if (s->spec.compressor->combine != DDP_COMBINE_ROUNDS) {
             out->overflow_count = DDP_MAX(out->overflow_count, 0) + (int64_t)c.overflow_count;
         }
     }
@@ -245,18 +261,24 @@ static const char *feedback(const struct ddp_sync *s)
 static void memory(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes)
 {
-    const struct ddp_compress_spec *spec = &setup->compress;
     struct ddp_bucket *buckets = ddp_calloc((size_t)setup->param_count, sizeof *buckets);
-    const int count = buckets != NULL ? ddp_sync_buckets(setup, buckets) : 0;
+    struct ddp_tensor *tensors = ddp_calloc((size_t)setup->param_count, sizeof *tensors);
+    const int count = buckets != NULL && tensors != NULL ? ddp_sync_buckets(setup, buckets) : 0;
+    struct ddp_compressed_setup inner = {.device = setup->device,
+                                         .spec = setup->compress,
+                                         .feedback =
+                                             ddp_compress_keeps(&setup->compress, setup->feedback)};
     *registered = *private_bytes = 0;
     for (int i = 0; i < count; i++) {
         uint64_t shared, own;
-        ddp_compressed_bytes(spec, buckets[i].count, ranks,
-                             ddp_compress_keeps(spec, setup->feedback), setup->device != NULL,
-                             &shared, &own);
+        tensors_of(setup, &buckets[i], tensors);
+        inner.n = buckets[i].count;
+        inner.tensors = (struct ddp_tensors){tensors, buckets[i].tensors};
+        ddp_compressed_bytes(&inner, ranks, &shared, &own);
         *registered += shared;
         *private_bytes += own;
     }
+    free(tensors);
     free(buckets);
 }
 

@@ -39,8 +39,10 @@ struct ddp_model_target {
 struct ddp_param {
     char name[24];
     size_t offset, count;
-    int fan_in, fan_out; /* for the random initialisation; fan_in 0: not random */
-    float fill;          /* initial value of all elements if fan_in is 0 */
+    /* For the random initialisation; fan_in 0: not random. A weight has count / fan_in outputs,
+     * with the elements of an output side by side. */
+    int fan_in, fan_out;
+    float fill; /* initial value of all elements if fan_in is 0 */
 };
 
 enum ddp_init { DDP_INIT_HE, DDP_INIT_GLOROT };

@@ -12,6 +12,7 @@ const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES] = {
     {"GBps", offsetof(struct ddp_matrix_cell, GBps), 1},
     {"ci95_percent", offsetof(struct ddp_matrix_cell, ci95_fraction), 0.01},
     {"both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1},
+    {"resent_percent", offsetof(struct ddp_matrix_cell, resent_fraction), 0.01},
 };
 
 int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err)
@@ -25,7 +26,7 @@ int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err)
         return rc;
     }
     for (size_t i = 0; i < cells; i++)
-        m->cell[i] = (struct ddp_matrix_cell){NAN, NAN, NAN, NAN};
+        m->cell[i] = DDP_MATRIX_CELL_INIT;
     return 0;
 }
 

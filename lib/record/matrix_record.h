@@ -2,6 +2,7 @@
 #ifndef DDP_RECORD_MATRIX_RECORD_H
 #define DDP_RECORD_MATRIX_RECORD_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,9 @@ struct ddp_matrix_cell {
     double GBps;          /* bandwidth from the first end to the second end, alone */
     double ci95_fraction; /* half the width of the 95 % interval of GBps, divided by GBps */
     double both_GBps;     /* like GBps, but while the second end also sends to the first end */
+    /* TCP segments that the host of the first end sent again while GBps was measured, divided by
+     * all segments that it sent. NaN also if the messages did not use TCP. */
+    double resent_fraction;
 };
 
 /* A figure in a document. A value in the document is the value of the cell divided by `unit`. */
@@ -29,7 +33,8 @@ struct ddp_matrix_figure {
     size_t offset; /* of the figure in struct ddp_matrix_cell */
     double unit;
 };
-#define DDP_MATRIX_FIGURES 4
+#define DDP_MATRIX_CELL_INIT ((struct ddp_matrix_cell){NAN, NAN, NAN, NAN, NAN})
+#define DDP_MATRIX_FIGURES   5
 extern const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES];
 static inline double *ddp_matrix_figure_of(struct ddp_matrix_cell *cell,
                                            const struct ddp_matrix_figure *figure)

@@ -165,6 +165,7 @@ void ddp_record_init(struct ddp_record *record)
     record->seed = -1;
     record->timer_cost_ns = record->timer_resolution_ns = NAN;
     record->comm_init_ns = record->comm_split_ns = record->comm_destroy_ns = NAN;
+    ddp_health_init(&record->health);
 }
 
 const char *ddp_record_host_of(const struct ddp_record *record, int rank)
@@ -190,6 +191,7 @@ void ddp_record_release(struct ddp_record *record)
     free(record->ranks);
     free(record->environment);
     ddp_matrix_release(&record->matrix);
+    ddp_health_release(&record->health);
     ddp_pays_release(&record->pays);
     ddp_record_init(record);
 }

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/network.h"
 #include "base/sysinfo.h"
+#include "record/health_record.h"
 #include "record/matrix_record.h"
 #include "record/pays_record.h"
 #include "stats/series.h"
@@ -387,6 +388,7 @@ struct ddp_record {
     int left_out_count;
     const struct ddp_verdict_record *verdict; /* Borrowed; NULL: none. */
     struct ddp_matrix matrix;                 /* ends is 0 if there is none. */
+    struct ddp_health health;                 /* The verdict is DDP_HEALTH_NONE if there is none. */
     struct ddp_pays_record pays;              /* link_count is 0 if there is none. */
 };
 

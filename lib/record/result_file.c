@@ -21,7 +21,7 @@
 static const char *const top_keys[] = {
     "schema",     "status", "reason",      "label",  "tool",   "command", "started", "finished",
     "seed",       "world",  "environment", "points", "train",  "verdict", "digest",  "control",
-    "comparison", "timer",  "left_out",    "note",   "matrix", "pays",    NULL};
+    "comparison", "timer",  "left_out",    "note",   "matrix", "health",  "pays",    NULL};
 
 static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
 {

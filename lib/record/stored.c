@@ -343,6 +343,8 @@ static int read_figure(struct ddp_matrix *m, const cJSON *matrix,
 {
     const cJSON *rows = ddp_field_item(matrix, figure->key), *row, *item;
     int from = 0;
+    if (!rows && figure->offset == offsetof(struct ddp_matrix_cell, resent_fraction))
+        return 0; /* an older document */
     cJSON_ArrayForEach(row, rows)
     {
         int to = 0;
@@ -387,6 +389,44 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
     }
     for (int f = 0; f < DDP_MATRIX_FIGURES; f++)
         DDP_TRY(read_figure(m, matrix, &ddp_matrix_figures[f], file, err));
+    return 0;
+}
+
+static int read_health(struct ddp_record *r, const cJSON *doc, const char *file,
+                       struct ddp_err *err)
+{
+    const cJSON *health = ddp_field_item(doc, "health"), *list, *item;
+    struct ddp_health *h = &r->health;
+    int count;
+    if (!cJSON_IsObject(health))
+        return 0;
+    DDP_TRY(read_fields(&ddp_health_fields, health, "'health'", file, h, err));
+    DDP_TRY(list_at(health, "power", file, &list, &count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_health_power power = {.figure = DDP_HEALTH_COPY};
+        ddp_fields_init(&ddp_health_power_fields, &power);
+        DDP_TRY(read_fields(&ddp_health_power_fields, item, "'health.power'", file, &power, err));
+        h->power[power.figure] = power;
+    }
+    DDP_TRY(list_at(health, "findings", file, &list, &count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct ddp_health_finding *f = &h->finding[h->finding_count];
+        if (h->finding_count == DDP_HEALTH_FINDINGS)
+            return ddp_fail(err, DDP_EINPUT, "'%s': 'health.findings' has %d entries", file, count);
+        ddp_fields_init(&ddp_health_finding_fields, f);
+        DDP_TRY(read_fields(&ddp_health_finding_fields, item, "a finding", file, f, err));
+        h->finding_count++;
+    }
+    DDP_TRY(list_at(health, "ranks", file, &list, &count, err));
+    DDP_TRY(DDP_NEW(&h->rank, (size_t)count, err));
+    cJSON_ArrayForEach(item, list)
+    {
+        ddp_fields_init(&ddp_health_rank_fields, &h->rank[h->ranks]);
+        DDP_TRY(read_fields(&ddp_health_rank_fields, item, "a rank of 'health'", file,
+                            &h->rank[h->ranks++], err));
+    }
     return 0;
 }
 
@@ -475,6 +515,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
     DDP_TRY(read_points(s, vary, file, err));
     DDP_TRY(read_runs(r, doc, file, err));
     DDP_TRY(read_matrix(r, doc, file, err));
+    DDP_TRY(read_health(r, doc, file, err));
     DDP_TRY(read_pays(r, doc, file, err));
     list_rank_counts(r);
     return ddp_stored_read_verdict(s, file, err);

@@ -379,6 +379,37 @@ static void add_matrix(cJSON *doc, const struct ddp_record *r)
         add_figure(matrix, m, &ddp_matrix_figures[f]);
 }
 
+/* Sets doc["health"] to an object, or to null if there is no verdict. */
+static void add_health(cJSON *doc, const struct ddp_record *r)
+{
+    const struct ddp_health *h = &r->health;
+    char text[1200];
+    if (h->verdict == DDP_HEALTH_NONE) {
+        ddp_json_null(doc, "health");
+        return;
+    }
+    cJSON *health = ddp_json_obj(doc, "health");
+    ddp_fields_show(&ddp_health_fields, h, health);
+    cJSON *list = ddp_json_arr(health, "power");
+    for (int f = 0; f < DDP_HEALTH_FIGURES; f++)
+        ddp_fields_show(&ddp_health_power_fields, &h->power[f], ddp_json_append(list));
+    list = ddp_json_arr(health, "findings");
+    for (int i = 0; i < h->finding_count; i++) {
+        cJSON *item = ddp_json_append(list);
+        ddp_fields_show(&ddp_health_finding_fields, &h->finding[i], item);
+        ddp_json_str(item, "host", ddp_record_host_of(r, h->finding[i].rank));
+        ddp_json_str(item, "to_host", ddp_record_host_of(r, h->finding[i].to));
+        ddp_health_sentence(r, i, text, sizeof text);
+        ddp_json_str(item, "text", text);
+    }
+    list = ddp_json_arr(health, "ranks");
+    for (int i = 0; i < h->ranks; i++)
+        ddp_fields_show(&ddp_health_rank_fields, &h->rank[i], ddp_json_append(list));
+    list = ddp_json_arr(health, "differences");
+    for (int i = 0; ddp_health_difference(r, i, text, sizeof text); i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+}
+
 /* Sets doc["pays"] to an object, or to null if the record has no answer. */
 static void add_pays(cJSON *doc, const struct ddp_pays_record *p)
 {
@@ -417,6 +448,7 @@ static int render(const struct ddp_record *record, struct ddp_strbuf *out, struc
         rc = add_comparison(doc, record, err);
     add_verdict(doc, record->verdict);
     add_matrix(doc, record);
+    add_health(doc, record);
     add_pays(doc, &record->pays);
     if (rc == 0)
         rc = ddp_json_print_digest(doc, out, err);
@@ -506,6 +538,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         out->failed = true;
     add_verdict(doc, r->verdict);
     add_matrix(doc, r);
+    add_health(doc, r);
     add_pays(doc, &r->pays);
     close_line(doc, out);
 }

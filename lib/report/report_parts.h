@@ -47,6 +47,12 @@ bool ddp_matrix_sentence(const struct ddp_record *r, char *out, size_t out_bytes
  * direction. On a terminal of `width` columns the matrix is a heat map. If `width` is 0, each
  * measured direction is a line. Adds nothing if the record has no matrix. */
 void ddp_table_matrix(const struct ddp_record *r, int width, struct ddp_strbuf *out);
+/* Writes the i-th line about the health of the hosts: the verdict with its reason, then the
+ * findings, then the facts in which hosts differ. Returns false past the last line. */
+bool ddp_health_line(const struct ddp_record *r, int i, char *out, size_t out_bytes);
+/* Adds what would have been found, and the lines of ddp_health_line. width: as for
+ * ddp_table_matrix. Adds nothing if the record has no verdict about the health. */
+void ddp_table_health(const struct ddp_record *r, int width, struct ddp_strbuf *out);
 /* Adds the answer of `ddpbench pays`: a table of the methods of each link or, if there are many
  * links, one table of methods and links, and a sentence about each link. `width` is as for
  * ddp_table_matrix. Adds nothing if there is no answer. */

@@ -617,13 +617,14 @@ void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_termi
     }
     ddp_terminal_train_end(r, width, &foot);
     ddp_table_matrix(r, width, &foot);
+    ddp_table_health(r, width, &foot);
     ddp_table_pays(&r->pays, width, &foot);
     if (r->verdict)
         ddp_terminal_verdict(r->verdict, width, &foot);
     add_attention(r, width, &foot);
     if (r->status != DDP_STATUS_COMPLETE)
         ddp_terminal_line(&foot, width, DDP_RED, "%s: %s",
-                          r->status == DDP_STATUS_FAILED ? "FAILED" : "interrupted, partial",
+                          r->status == DDP_STATUS_FAILED ? "FAILED" : "partial",
                           r->reason);
     else if (!t->legend && (r->point_count > 0 || r->train_count > 0))
         ddp_terminal_line(&foot, width, DDP_DIM,

@@ -18,6 +18,7 @@
 #include "comm/hosts.h"
 #include "device/cuda/nvml.h"
 #include "device/device.h"
+#include "record/field.h"
 #include "record/point_keys.h"
 #include "record/provenance.h"
 #include "run/silent_hosts.h"
@@ -267,6 +268,12 @@ int ddp_collector_message(struct ddp_world *w, uint32_t type, const void *payloa
     case DDP_MESSAGE_MATRIX:
         ddp_matrix_release(&w->record.matrix);
         return ddp_matrix_unpack(payload, bytes, &w->record.matrix, err);
+    case DDP_MESSAGE_HEALTH:
+        ddp_health_release(&w->record.health);
+        DDP_TRY(ddp_health_unpack(payload, bytes, &w->record.health, err));
+        ddp_fields_printable(&ddp_health_fields, &w->record.health);
+        w->verdict_code = ddp_health_code(&w->record.health);
+        return 0;
     case DDP_MESSAGE_PROGRESS:
         if (w->show_progress)
             ddp_log_progress(&w->app->log, "%.*s", (int)bytes, (const char *)payload);
@@ -458,6 +465,18 @@ int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix, stru
         return 0;
     DDP_TRY(ddp_matrix_pack(matrix, &message, &bytes, err));
     const int rc = emit(rank, DDP_MESSAGE_MATRIX, message, bytes, err);
+    free(message);
+    return rc;
+}
+
+int ddp_emit_health(struct ddp_rank *rank, const struct ddp_health *health, struct ddp_err *err)
+{
+    void *message;
+    size_t bytes;
+    if (rank->comm->rank != 0)
+        return 0;
+    DDP_TRY(ddp_health_pack(health, &message, &bytes, err));
+    const int rc = emit(rank, DDP_MESSAGE_HEALTH, message, bytes, err);
     free(message);
     return rc;
 }

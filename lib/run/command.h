@@ -86,7 +86,8 @@ enum ddp_message {
     DDP_MESSAGE_NOTE,      /* text */
     DDP_MESSAGE_COMM,      /* struct ddp_comm_times */
     DDP_MESSAGE_RANKS,     /* a struct ddp_rank_device for each rank */
-    DDP_MESSAGE_MATRIX     /* a packed struct ddp_matrix (record/matrix_record.h) */
+    DDP_MESSAGE_MATRIX,    /* a packed struct ddp_matrix (record/matrix_record.h) */
+    DDP_MESSAGE_HEALTH     /* a packed struct ddp_health (record/health_record.h) */
 };
 
 /* The times that it took to open, split and close the communicator, and the transports of the
@@ -120,6 +121,9 @@ int ddp_emit_epoch(struct ddp_rank *rank, const struct ddp_epoch *epoch,
 int ddp_emit_left_out(struct ddp_rank *rank, const struct ddp_left_out *left_out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 int ddp_emit_matrix(struct ddp_rank *rank, const struct ddp_matrix *matrix,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+/* Reports the verdict of `ddpbench health`, which also decides the exit code of the collector. */
+int ddp_emit_health(struct ddp_rank *rank, const struct ddp_health *health,
                     struct ddp_err *err) DDP_MUST_CHECK;
 struct ddp_sweep_event;
 int ddp_emit_sweep(struct ddp_rank *rank, const struct ddp_sweep_event *event,

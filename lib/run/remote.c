@@ -42,8 +42,9 @@ struct head {
     char master[300], port[32]; /* MASTER_ADDR and MASTER_PORT of the ranks, as NAME=value */
     char secret[2 * 16 + 32], job[2 * 8 + 32]; /* DDPBENCH_SECRET and DDPBENCH_JOB */
     struct ddp_remote_end end;
-    int signal; /* the signal that this process received; 0: none */
-    int code;
+    int signal;  /* the signal that this process received; 0: none */
+    int code;    /* of the hosts that failed */
+    int verdict; /* of a host that succeeded: DDP_EREGRESSION or DDP_EINCONCLUSIVE; 0: none */
 };
 
 /* Writes NAME=value, where the value has `bytes` random bytes in hexadecimal digits. */
@@ -221,6 +222,11 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
     h->input[i] = -1;
     if (exit_code == 0)
         return;
+    if (exit_code == -DDP_EREGRESSION || exit_code == -DDP_EINCONCLUSIVE) {
+        /* The command has succeeded, and has printed its verdict. */
+        ddp_remote_add_code(&h->verdict, -exit_code);
+        return;
+    }
     if (exit_code == SSH_FAILED) {
         /* If ranks of other hosts have already failed, the host was lost during the run. The code
          * then stays that of the ranks. */
@@ -310,6 +316,8 @@ static int run(struct head *h, struct ddp_err *err)
         return rc;
     if (h->signal != 0)
         return ddp_child_signal(&(struct ddp_child_end){.signal = h->signal}, err);
+    if (first.code == 0) /* no host failed */
+        return h->verdict;
     if (h->code != 0 && first.code != h->code)
         ddp_fail(err, h->code, "%s; another host ended with exit code %d", first.text,
                  ddp_exit_code(h->code));

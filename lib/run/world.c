@@ -527,6 +527,8 @@ int ddp_world_run(struct ddp_app *app, const struct ddp_cmd *cmd, void *values, 
         rc = choose_counts(w, err);
     if (rc == 0)
         rc = ddp_world_is_own(w) ? run_own(w, err) : ddp_world_run_launched(w, err);
+    if (rc == 0)
+        rc = w->verdict_code;
     ddp_report_close(w->reports); /* not NULL if the run failed before its start */
     ddp_record_release(&w->record);
     free(w->host_of);

@@ -31,6 +31,9 @@ struct ddp_world {
     /* The hosts that this rank asks when a deadline expires; NULL: none (silent_hosts.h). */
     _Atomic(struct ddp_host_watch *) host_watch;
     bool show_progress;
+    /* The code with which the process exits if the run succeeds: 0, DDP_EREGRESSION or
+     * DDP_EINCONCLUSIVE. */
+    int verdict_code;
     /* True while `watch` is open: from before the first document is written until after the last
      * one. Always false under an outside launcher. */
     bool watching;

@@ -11,6 +11,11 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double ddp_summary_ci95_fraction(const struct ddp_summary *s)
+{
+    return fmax(s->ci95_hi - s->median, s->median - s->ci95_lo) / s->median;
+}
+
 void ddp_sort_doubles(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, compare_doubles);

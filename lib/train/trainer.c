@@ -24,19 +24,22 @@ static uint64_t block_bytes(uint64_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Returns the strategy's set-up. Fills offsets [param_count] and counts [param_count], which the
- * set-up refers to. */
-static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *offsets,
-                                      size_t *counts)
+/* Returns the strategy's set-up. Fills layout [3 * param_count], which the set-up refers to. A
+ * weight is a matrix with a row per output. */
+static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t *layout)
 {
+    size_t *offsets = layout, *counts = offsets + o->model->param_count;
+    size_t *cols = counts + o->model->param_count;
     for (int i = 0; i < o->model->param_count; i++) {
         offsets[i] = o->model->params[i].offset;
         counts[i] = o->model->params[i].count;
+        cols[i] = (size_t)o->model->params[i].fan_in;
     }
     return (struct ddp_sync_setup){.total = o->model->parameter_count,
                                    .offsets = offsets,
                                    .counts = counts,
                                    .param_count = o->model->param_count,
+                                   .cols = cols,
                                    .bucket_bytes = o->bucket_bytes,
                                    .overlap = o->overlap,
                                    .feedback = o->feedback,
@@ -49,14 +52,14 @@ static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t 
 
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets)
 {
-    const struct ddp_sync_setup setup = setup_of(t->o, t->offsets, t->counts);
+    const struct ddp_sync_setup setup = setup_of(t->o, t->layout);
     return ddp_sync_buckets(&setup, buckets);
 }
 
 /* Creates the strategy. Collective. */
 static int open_sync(struct ddp_trainer *t, struct ddp_err *err)
 {
-    struct ddp_sync_setup setup = setup_of(t->o, t->offsets, t->counts);
+    struct ddp_sync_setup setup = setup_of(t->o, t->layout);
     setup.comm = t->comm;
     setup.params = t->params;
     setup.grads = t->grads;
@@ -79,10 +82,10 @@ static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *r
                        uint64_t *private_bytes)
 {
     size_t tensors = (size_t)o->model->param_count;
-    size_t *layout = ddp_calloc(2 * tensors, sizeof *layout);
+    size_t *layout = ddp_calloc(3 * tensors, sizeof *layout);
     *registered = *private_bytes = layout ? 0 : TOO_MANY_BYTES;
     if (layout && o->sync.cls->memory) {
-        struct ddp_sync_setup setup = setup_of(o, layout, layout + tensors);
+        struct ddp_sync_setup setup = setup_of(o, layout);
         o->sync.cls->memory(&setup, ranks, registered, private_bytes);
     }
     free(layout);
@@ -219,9 +222,8 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
-    t->offsets = ddp_calloc(tensors, sizeof *t->offsets);
-    t->counts = ddp_calloc(tensors, sizeof *t->counts);
-    if (!t->x || !t->labels || !t->order || !t->gathered || !t->offsets || !t->counts)
+    t->layout = ddp_calloc(3 * tensors, sizeof *t->layout);
+    if (!t->x || !t->labels || !t->order || !t->gathered || !t->layout)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
     const struct ddp_model_target model_place = {.device = o->device,
                                                  .stream = t->device ? t->device->stream : NULL,
@@ -349,8 +351,7 @@ static void close_trainer(struct ddp_trainer *t)
     ddp_trainer_dump_close(t);
     if (t->model)
         t->o->model->destroy(t->model);
-    free(t->counts);
-    free(t->offsets);
+    free(t->layout);
     free(t->gathered);
     free(t->order);
     const size_t batch = (size_t)t->batch;

@@ -73,10 +73,10 @@ struct ddp_trainer {
     struct ddp_trainer_device *device;
     struct ddp_model *model;
     struct ddp_sync *sync;
-    size_t *offsets, *counts; /* [param_count] */
-    float *x;                 /* [batch] images */
-    uint8_t *labels;          /* [batch] */
-    uint32_t *order;          /* [train images], the image indices of this epoch */
+    size_t *layout;  /* [3 * param_count]: offsets, counts and columns of the tensors */
+    float *x;        /* [batch] images */
+    uint8_t *labels; /* [batch] */
+    uint32_t *order; /* [train images], the image indices of this epoch */
     size_t order_count;
     void *gathered;    /* [ranks], receives the figures gathered from all ranks */
     bool watch_steps;  /* gather loss and hash from all ranks after every step */

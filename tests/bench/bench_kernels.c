@@ -190,7 +190,7 @@ static void run_widen_bf16(struct arrays *x, double argument)
 }
 
 static const struct ddp_quant quants[] = {
-    {DDP_QUANT_I8, 128}, {DDP_QUANT_I4, 128}, {DDP_QUANT_E4M3, 128}};
+    {DDP_QUANT_I8, 128}, {DDP_QUANT_I4, 128}, {DDP_QUANT_E4M3, 128}, {DDP_QUANT_SIGN, 128}};
 
 /* argument: index in `quants`. */
 static void run_quantize(struct arrays *x, double argument)
@@ -279,9 +279,11 @@ static const struct row rows[] = {
     {"f32 to q8", run_quantize, 0, 5 + 1 / 32., BY_NARROW, .8, SAME},
     {"f32 to q4", run_quantize, 1, 4.5 + 1 / 32., BY_NARROW, .8, SAME},
     {"f32 to fp8-e4m3", run_quantize, 2, 5 + 1 / 32., BY_NARROW, .8, SAME},
+    {"f32 to sign", run_quantize, 3, 4.125 + 1 / 32., BY_NARROW, .8, SAME},
     {"q8 to f32", run_dequantize, 0, 5 + 1 / 32., BY_WIDEN, .8, SAME},
     {"q4 to f32", run_dequantize, 1, 4.5 + 1 / 32., BY_WIDEN, .8, SAME},
     {"fp8-e4m3 to f32", run_dequantize, 2, 5 + 1 / 32., BY_WIDEN, .8, SAME},
+    {"sign to f32", run_dequantize, 3, 4.125 + 1 / 32., BY_WIDEN, .8, SAME},
     {"threshold + feedback, 0.1 %", run_threshold, 3.6792, 12 + .008, BY_ADD, .75, FEEDBACK},
     {"threshold + feedback, 1 %", run_threshold, 2.8799, 12 + .08, BY_ADD, .75, FEEDBACK},
     {"threshold + feedback, 5 %", run_threshold, 2.1913, 12 + .4, BY_ADD, .75, FEEDBACK},

@@ -9,14 +9,14 @@ setup() {
     bench_setup
     few=(-n 6 -w 1)
     small=(allreduce --ranks 2 --size 4)
-    all=none,fp16,bf16,q8,q4,fp8-e4m3:32,fp8-e5m2,topk:0.01,threshold:2.5,oktopk:0.01
+    all=none,fp16,bf16,q8,q4,fp8-e4m3:32,fp8-e5m2,sign,powersgd:1,powersgd:4:2,topk:0.01,threshold:2.5,oktopk:0.01
 }
 
 @test "every method on 1 to 4 ranks: verified, valid, no bus bandwidth" {
     for ranks in 1 2 3 4; do
         ok allreduce --ranks $ranks "${few[@]}" --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
         "$PYTHON" "$root/ci/validate_json.py" r.json
-        [ "$(json r.json 'len(p)')" = 60 ]
+        [ "$(json r.json 'len(p)')" = 78 ]
         [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
         [ "$(json r.json 'all(q["busbw_GBps"] is None for q in p if q["compress"]["method"] != "none")')" = True ]
         [ "$(json r.json '{q["placement"] for q in p}')" = "{'in'}" ]
@@ -25,7 +25,7 @@ setup() {
 }
 
 @test "8 ranks, every algorithm, verified in every iteration" {
-    ok allreduce --ranks 8 -n 3 -w 0 --size 40004 --compress fp16,q8:64,q4,topk:0.01,threshold:2.5,oktopk:0.01 \
+    ok allreduce --ranks 8 -n 3 -w 0 --size 40004 --compress fp16,q8:64,q4,sign:256,powersgd:2,topk:0.01,threshold:2.5,oktopk:0.01 \
         --algorithm all --check all --gradient heavy-tail --json r.json
     "$PYTHON" "$root/ci/validate_json.py" r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p if q["compress"]["method"] == "topk"}) >= 3')" = True ]
@@ -41,8 +41,29 @@ setup() {
                                (128, 64, 32), (132, 36, 36))]")" = "[0, 0, 0]" ]
     done
     refused 64 block -- allreduce --ranks 2 --size 4 --compress q8:100
+    refused 64 block -- allreduce --ranks 2 --size 4 --compress sign:64
     refused 64 ring -- allreduce --ranks 2 --size 4 --compress q8 --algorithm ring
     hint_names two-phase
+}
+
+@test "counted bytes: signs send every bit to every other rank" {
+    for ranks in 2 3 4; do
+        ok allreduce --ranks $ranks "${few[@]}" --size 400004 --compress sign,sign:2048 --json r.json
+        # 100,001 elements: 782 blocks of 128 have 20 bytes each, and 49 blocks of 2,048 have 260.
+        [ "$(json r.json "sorted(q['wire_bytes_per_rank'] / ($ranks - 1) for q in p)")" = "[12740.0, 15640.0]" ]
+        [ "$(json r.json '{(q["algorithm_used"], q["feedback"] if "feedback" in q else q["compress"]["feedback"]) for q in p}')" = "{('allgather', 'on')}" ]
+    done
+    refused 64 two-phase -- allreduce --ranks 2 --size 4 --compress sign --algorithm two-phase
+    hint_names allgather
+}
+
+@test "counted bytes: powersgd:R sends two factors, and whole gradients at first" {
+    for ranks in 2 4; do
+        # 10,000 elements are a matrix of 100 x 100. The factors of rank 60 are larger than the matrix.
+        ok allreduce --ranks $ranks -n 4 -w 0 --size 40000 --compress powersgd:2,powersgd:2:100,powersgd:60 --json r.json
+        [ "$(json r.json "sorted(round(q['wire_bytes_per_rank'] * $ranks / 2 / ($ranks - 1) / 4) for q in p)")" = "[400, 10000, 10000]" ]
+        [ "$(json r.json 'sorted(q["compress"]["achieved_density"] for q in p)')" = "[0.04, 1, 1]" ]
+    done
 }
 
 @test "counted bytes: the all-gather sends 8k(P-1), oktopk less than its bound" {

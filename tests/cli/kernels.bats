@@ -31,13 +31,13 @@ reduce = {"reduce/" + t for t in "f32/sum f32/avg f32/max f64/sum f16/sum bf16/s
 convert = {"convert/" + t for t in "f32-f16 f32-bf16 f16-f32 bf16-f32 f16-f32/add bf16-f32/add f32-f16/residual".split()}
 select = {f"{k}/feedback/{d}" for k in ("threshold", "topk") for d in ("0.001", "0.01", "0.05")}
 select |= {"topk/feedback/0.01/heavy-tailed", "topk/feedback/0.01/hint", "topk/alone/0.001", "topk/alone/0.01"}
-quantize = {f"{k}/{t}" for k in ("quantize", "dequantize") for t in ("q8", "q4", "fp8-e4m3")} | {"dequantize/q8/add"}
+quantize = {f"{k}/{t}" for k in ("quantize", "dequantize") for t in ("q8", "q4", "fp8-e4m3", "sign")} | {"dequantize/q8/add"}
 rest = quantize | {"copy", "copy/nontemporal", "scatter-add/4-lists/0.01", "merge/2-lists/0.01", "sgd", "adam"}
 assert set(rows) == reduce | convert | select | rest, set(rows) ^ (reduce | convert | select | rest)
 # 4 KiB are 1024 floats. 1 % of them keeps 11. There are four lists of 11, and two lists with their union.
 bytes_of = {"copy": 8 * 1024, "reduce/f32/sum": 12 * 1024, "reduce/u8/sum": 3 * 4096, "reduce/f64/sum": 24 * 512,
             "reduce/f32/sum/4-sources": 20 * 1024, "convert/f32-f16": 6 * 1024, "convert/f16-f32/add": 10 * 1024,
-            "quantize/q8": 5 * 1024 + 32, "quantize/q4": 4.5 * 1024 + 32, "dequantize/q8/add": 9 * 1024 + 32,
+            "quantize/q8": 5 * 1024 + 32, "quantize/q4": 4.5 * 1024 + 32, "quantize/sign": 4.125 * 1024 + 32, "dequantize/q8/add": 9 * 1024 + 32,
             "threshold/feedback/0.01": 12 * 1024 + 88, "topk/feedback/0.01": 12 * 1024 + 88,
             "topk/feedback/0.01/hint": 12 * 1024 + 88, "topk/alone/0.01": 4 * 1024 + 88,
             "scatter-add/4-lists/0.01": 4 * 1024 + 8 * 44 + 128 * 44, "sgd": 20 * 1024, "adam": 28 * 1024}

@@ -39,6 +39,22 @@ END
     [ "$status" = 64 ]
 }
 
+@test "the prolog checks the nodes of a job, and only a node that a finding names is drained" {
+    mkdir bin
+    printf '#!/bin/sh\necho alpha; echo beta\n' >bin/scontrol
+    printf '#!/bin/sh\necho "$RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT secret ${#DDPBENCH_SECRET}: $*"; exit $CODE\n' >bin/fake
+    chmod +x bin/*
+    echo 0123456789abcdef >secret
+    ok recipe prolog
+    echo "$output" >prolog.sh
+    export PATH=$PWD/bin:$PATH DDPBENCH=$PWD/bin/fake SLURM_JOB_ID=7 SLURM_JOB_NODELIST='x[1-2]' SECRET=secret LOG=$PWD
+    for code in 0 10 12 13; do
+        SLURMD_NODENAME=beta CODE=$code run bash prolog.sh
+        [ "$status" = $((code == 10 ? 10 : 0)) ]
+        file_says ddpbench-7.log "1 of 2 at alpha:29507 secret 16: health" "--exit-code host"
+    done
+}
+
 @test "the manifest has a Service and an Indexed Job with the variables that the ranks need" {
     ok recipe k8s-indexed
     "$PYTHON" -c 'import yaml' || skip "no PyYAML here"

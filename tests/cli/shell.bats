@@ -108,7 +108,7 @@ END
     [[ $output == "143 ddpbench: ended by signal 15 (Terminated); 1 of 4 points done, saved in q.json" ]] ||
         { echo "$output"; false; }
     # -v also says where rank 0 was
-    run interrupt SIGINT '"\n" in seen' allreduce --ranks 2 --size 4 -n 10000000 -v
+    run interrupt SIGINT '"timer:" in seen and time.sleep(0.2) is None' allreduce --ranks 2 --size 4 -n 10000000 -v
     [[ $output == "130 "*"debug: "*"rank 0"*$'\n'"ddpbench: interrupted; 0 of 2 points done" ]] || { echo "$output"; false; }
 }
 

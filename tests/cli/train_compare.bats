@@ -19,14 +19,14 @@ train() {
         --json "$name.json" "$@" >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
 }
 
-strategies=dense,fp16,bf16,q8,q4,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,none
+strategies=dense,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,diloco:4,none
 
 @test "compare: every strategy with every seed, interleaved, after a run on one rank" {
     train all --compare "$strategies" --seeds 1,2 --target-accuracy 0.01 --check-replicas step
     "$PYTHON" "$root/ci/validate_json.py" all.json
-    holds all.json 'len(t) == 24 and len(c) == 11'
-    holds all.json '[r["baseline"] for r in t] == ([True] + 11 * [False]) * 2'
-    holds all.json '[r["seed"] for r in t] == 12 * [1] + 12 * [2]'
+    holds all.json 'len(t) == 30 and len(c) == 14'
+    holds all.json '[r["baseline"] for r in t] == ([True] + 14 * [False]) * 2'
+    holds all.json '[r["seed"] for r in t] == 15 * [1] + 15 * [2]'
     holds all.json '[r["ranks"] for r in t if r["baseline"]] == [1, 1]'
     holds all.json '[r["strategy"] for r in c] == "'"$strategies"'".split(",")'
     holds all.json 'all(r["runs"] == 2 and r["reference"] == "dense" for r in c)'
@@ -34,14 +34,14 @@ strategies=dense,fp16,bf16,q8,q4,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,
     holds all.json 'all(r["speedup"] > 0 and r["efficiency"] * 2 == r["speedup"] for r in c)'
     holds all.json 'all(r["target"]["reached"] == 2 and r["target"]["seconds"] > 0 for r in c)'
     holds all.json 'c[1]["wire_bytes_per_step"] * 2 == c[0]["wire_bytes_per_step"]'
-    holds all.json 'c[10]["wire_bytes_per_step"] == 0 and c[10]["exposed_seconds_per_step"] == 0'
-    holds all.json '[r["sync"]["feedback"] for r in t[1:12]] == [None, "off", "off", "off", "on", "on", "on", "on", None, None, None]'
-    holds all.json '[r["pays"] is None for r in c] == [True] + 10 * [False]'
+    holds all.json 'c[-1]["wire_bytes_per_step"] == 0 and c[-1]["exposed_seconds_per_step"] == 0'
+    holds all.json '[r["sync"]["feedback"] for r in t[1:15]] == [None] + 3 * ["off"] + 6 * ["on"] + 4 * [None]'
+    holds all.json '[r["pays"] is None for r in c] == [True] + 13 * [False]'
     holds all.json 'all(r["pays"] in ("yes", "no", "unclear") for r in c[1:])'
     holds all.json 'all((r["pays"] == "unclear") == (r["verdict"].startswith("cannot") or "about as long" in r["verdict"]) for r in c[1:])'
     # The table averages the accuracies of the runs of each strategy.
     holds all.json 'all(abs(r["accuracy"]["mean"] - sum(e["eval_accuracy"] for u in t if u["sync"]["strategy"] == r["strategy"] and not u["baseline"] for e in u["epochs"]) / 4) < 1e-9 for r in c)'
-    [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 11 ]
+    [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 14 ]
     grep -Eq '^# .*fp16 .*step' all.table
 }
 

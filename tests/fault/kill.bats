@@ -51,7 +51,7 @@ kill_one() {
 
 # Lists the names in /dev/shm, except those of MPI libraries, which other runs on this machine may use.
 shm_names() {
-    find /dev/shm -mindepth 1 ! -name 'vader_segment*' ! -name 'mpich*' ! -name 'sm_segment*' | sort
+    find /dev/shm -mindepth 1 ! -name 'vader_segment*' ! -name 'mpich*' ! -name 'sm_segment*' ! -name 'ucx_shm*' | sort
 }
 
 judge() {

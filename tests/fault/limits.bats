@@ -67,7 +67,7 @@ teardown() {
     memory_group 40000000
     # The estimate of a point does not count the memory of the program itself.
     run --separate-stderr timeout 30 bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
-        "$ddpbench" allreduce --ranks 2 --size 4M --json out.json
+        "$ddpbench" allreduce --ranks 2 --size 6M --json out.json
     [ "$status" = 71 ]
     error_names "memory ran out"
     hint_names "MiB"

@@ -321,20 +321,26 @@ static void test_refused(void **state)
 static void test_bytes(void **state)
 {
     (void)state;
-    struct ddp_compress_spec spec;
+    struct ddp_compressed_setup setup = {.n = 1000000, .feedback = true};
+    struct ddp_compress_spec *spec = &setup.spec;
     struct ddp_err err = DDP_ERR_INIT;
     uint64_t registered, private_bytes;
-    assert_int_equal(ddp_compress_parse("topk:0.01", &spec, &err), 0);
-    ddp_compressed_bytes(&spec, 1000000, 4, true, false, &registered, &private_bytes);
+    assert_int_equal(ddp_compress_parse("topk:0.01", spec, &err), 0);
+    ddp_compressed_bytes(&setup, 4, &registered, &private_bytes);
     assert_true(registered >= 80000 && registered <= 80000 + 128);
     assert_true(private_bytes >= 12 * 1000000);
     assert_true(private_bytes <= 16 * 1000000);
-    assert_int_equal(ddp_compress_parse("none", &spec, &err), 0);
-    ddp_compressed_bytes(&spec, 1000000, 4, true, false, &registered, &private_bytes);
+    assert_int_equal(ddp_compress_parse("none", spec, &err), 0);
+    ddp_compressed_bytes(&setup, 4, &registered, &private_bytes);
     assert_int_equal(registered + private_bytes, 0);
-    assert_int_equal(ddp_compress_parse("fp16", &spec, &err), 0);
-    ddp_compressed_bytes(&spec, 1000000, 4, true, false, &registered, &private_bytes);
+    assert_int_equal(ddp_compress_parse("fp16", spec, &err), 0);
+    ddp_compressed_bytes(&setup, 4, &registered, &private_bytes);
     assert_int_equal(registered, 2000000);
+    assert_int_equal(private_bytes, 4000000);
+    /* A matrix of 1,000 x 1,000: Q, P and the next Q have 3 columns each. */
+    assert_int_equal(ddp_compress_parse("powersgd:3", spec, &err), 0);
+    ddp_compressed_bytes(&setup, 4, &registered, &private_bytes);
+    assert_int_equal(registered, 3 * 3 * 1000 * 4);
     assert_int_equal(private_bytes, 4000000);
 }
 

@@ -12,9 +12,9 @@ setup() {
 compressed() {
     needs "$1"
     mpi "$1" "$2" "$ddpbench" allreduce --size 4,100004 -n 2 -w 1 --check all -o "$3" \
-        --compress none,fp16,bf16,q8,q4,topk:0.01,threshold:2.5,oktopk:0.01 --json out.json
+        --compress none,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:2.5,oktopk:0.01 --json out.json
     "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
-    [ "$(json out.json 'd["status"], d["world"]["ranks"], len(d["points"])')" = "('complete', $2, 16)" ]
+    [ "$(json out.json 'd["status"], d["world"]["ranks"], len(d["points"])')" = "('complete', $2, 20)" ]
     [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
     # Quantised blocks: each phase sends a chunk of ceil(196 / ranks) blocks of 132 bytes to each other rank.
     [ "$(json out.json '[p["wire_bytes_per_rank"] == 2 * (n - 1) * -(-196 // n) * 132 for n in [d["world"]["ranks"]]

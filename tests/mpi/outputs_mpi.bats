@@ -62,3 +62,16 @@ every_pair() {
 
 @test "Open MPI: matrix" { every_pair openmpi; }
 @test "MPICH: matrix" { every_pair mpich; }
+
+# judged FLAVOUR: mpiexec ends with the code of the verdict of health.
+judged() {
+    needs "$1"
+    DDPBENCH_SIMULATE_HOSTS=2 run mpi "$1" 2 "$ddpbench" health --max-time 0.1 -q --json h.json
+    [ "$status" = "$(json h.json "{'HEALTHY': 0, 'DEGRADED': 10, 'CANNOT TELL': 12}[d['health']['verdict']]")" ]
+    holds h.json "d['health']['verdict'] != 'HEALTHY'" # two hosts have no third one to compare with
+    run mpi "$1" 3 "$ddpbench" health --ranks 2
+    [ "$status" = 64 ]
+}
+
+@test "Open MPI: health" { judged openmpi; }
+@test "MPICH: health" { judged mpich; }

@@ -134,3 +134,10 @@ begin() {
     wait $job && false || [ $? != 0 ]
     gone
 }
+
+@test "health: the exit code is that of the verdict, and no host is reported as failed" {
+    run --separate-stderr timeout 100 "$ddpbench" health --hosts 127.1,b --max-time 0.1 --must-find 1 --min-effect 0.1 -q --json out.json
+    [ "$status" = "$(json out.json "{'HEALTHY': 0, 'DEGRADED': 10, 'CANNOT TELL': 12}[d['health']['verdict']]")" ]
+    [ "$status" != 0 ]
+    run ! grep -q error <<<"$stderr"
+}

@@ -28,8 +28,8 @@ right() {
 @test "our launcher, simulated hosts: hier, sparse exchange, groups and messages" {
     DDPBENCH_SIMULATE_HOSTS=2 ok allreduce --backend ucx --ranks 4 --size 40K --algorithm hier,ring -n 3 -w 1 -q --json out.json
     right 4 out.json
-    DDPBENCH_SIMULATE_HOSTS=2 ok allreduce --backend ucx --ranks 4 --size 40K --compress topk:0.01,fp16 -n 3 -w 1 -q --json out.json
-    right 2 out.json
+    DDPBENCH_SIMULATE_HOSTS=2 ok allreduce --backend ucx --ranks 4 --size 40K --compress topk:0.01,fp16,sign,powersgd:2 -n 3 -w 1 -q --json out.json
+    right 4 out.json
     ok allreduce --backend ucx --ranks 4 --groups 2 --size 40K --algorithm ring -n 3 -w 1 -q --json out.json
     ok send-recv --backend ucx --ranks 2 --size 0,4,1M -n 3 -w 1 -q --json out.json
 }

@@ -27,7 +27,8 @@ static inline struct ddp_bench_options options_of(void)
                                   .check = DDP_CHECK_ALL,
                                   .seed = 1};
     o.sizes = (struct ddp_size_list){2, {4, 40004}};
-    set_compress(&o, "fp16,fp16:0.5,bf16,topk:0.01,threshold:2,oktopk:0.02,q8:64,q4");
+    set_compress(&o, "fp16,fp16:0.5,bf16,topk:0.01,threshold:2,oktopk:0.02,q8:64,q4,sign,powersgd:"
+                     "2,powersgd:3:2");
     return o;
 }
 

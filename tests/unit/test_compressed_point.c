@@ -35,8 +35,10 @@ static int look(const struct ddp_point *p, const double *samples, void *arg, str
     CHECK(isnan(p->dense_ns[DDP_BASELINE_F16]) == (!many || strcmp(p->spec.compress, "fp16") == 0));
     const bool sparse = strchr("to", p->spec.compress[0]) != NULL;
     CHECK(isnan(p->break_even[0].predicted) == (!sparse || !many));
-    CHECK(isnan(p->break_even[0].measured) && (p->overflow_count == 0) == !sparse);
-    const bool keeps = sparse || strcmp(p->spec.compress, "q4") == 0;
+    const bool low_rank = strncmp(p->spec.compress, "powersgd", 8) == 0;
+    CHECK(isnan(p->break_even[0].measured) && (p->overflow_count == 0) == !(sparse || low_rank));
+    const bool keeps = sparse || strcmp(p->spec.compress, "q4") == 0 ||
+                       strcmp(p->spec.compress, "sign") == 0 || low_rank;
     CHECK(strcmp(p->feedback, keeps ? "on" : "off") == 0);
     CHECK(p->wire_bytes_per_rank >= 0 && (many || p->wire_bytes_per_rank == 0));
     if (strncmp(p->spec.compress, "topk", 4) == 0) {
@@ -45,6 +47,8 @@ static int look(const struct ddp_point *p, const double *samples, void *arg, str
         if (p->spec.ranks == 2 || strcmp(p->algorithm_used, "direct") == 0)
             CHECK(p->wire_bytes_per_rank <= 8 * k * others);
     }
+    if (strcmp(p->spec.compress, "powersgd:2") == 0) /* P and Q of a matrix of 100 x 101 */
+        CHECK(fabs(p->achieved_density * n - (p->spec.count > 1 ? 2 * 201 : 1)) < 1e-9);
     if (strcmp(p->spec.compress, "threshold:2") == 0 && p->spec.count > 1)
         CHECK(p->threshold == 2 && p->achieved_density > 0.02 && p->achieved_density < 0.5);
     ++*(int *)arg;
@@ -61,7 +65,7 @@ static int body_all(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *a
     o.samples = true;
     o.memory = *(int *)arg;
     DDP_TRY(run_all(comm, &o, look, &seen, err));
-    CHECK(seen == 32);
+    CHECK(seen == 44);
     return 0;
 }
 

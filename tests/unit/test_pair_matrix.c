@@ -74,7 +74,7 @@ static void test_summary(void **state)
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             if (i != j)
-                m.cell[i * 3 + j] = (struct ddp_matrix_cell){10 * i + j, 1, 0.1, 1};
+                m.cell[i * 3 + j] = (struct ddp_matrix_cell){10 * i + j, 1, 0.1, 1, 0};
     m.cell[2 * 3 + 0].GBps = 0.25;
     m.cell[0 * 3 + 1].GBps = 4;
     assert_int_equal(ddp_matrix_summarize(&m, &s, &err), 0);

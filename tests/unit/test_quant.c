@@ -12,15 +12,19 @@
 #include "device/element_ops.h"
 #include "unit/grad_inputs.h"
 
-static const char *const names[] = {"q8", "q4", "fp8-e4m3", "fp8-e5m2"};
+static const char *const names[] = {"q8", "q4", "fp8-e4m3", "fp8-e5m2", "sign"};
+enum { NAMES = DDP_COUNT_OF(names) };
 
 static const struct ddp_grad_kernels *kernels(int level)
 {
     return ddp_device_cpu((enum ddp_simd)level)->grad;
 }
 
+/* Returns the compressor with this size of a block, or with the least size of sign. */
 static struct ddp_compress_spec spec_of(const char *name, size_t block)
 {
+    if (strcmp(name, "sign") == 0)
+        block = DDP_MAX(block, (size_t)DDP_QUANT_SIGN_BLOCK_MIN);
     return ddp_compress_with(ddp_compressor_find(name), (double)block);
 }
 
@@ -73,13 +77,13 @@ static void test_reference(void **state)
     (void)state;
     static const size_t blocks[] = {32, 128, 2048}, sizes[] = {1, 31, 32, 33, 129, 4099};
     static unsigned char scalar[1 << 15];
-    for (size_t i = 0; i < DDP_COUNT_OF(names) * DDP_COUNT_OF(blocks) * DDP_COUNT_OF(sizes); i++)
+    for (size_t i = 0; i < NAMES * DDP_COUNT_OF(blocks) * DDP_COUNT_OF(sizes); i++)
         for (int kind = 0; kind < GRAD_KINDS; kind++)
             for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
                 const struct quant_case c = {
-                    .name = names[i % 4],
-                    .block = blocks[i / 4 % 3],
-                    .n = sizes[i / 12],
+                    .name = names[i % NAMES],
+                    .block = blocks[i / NAMES % 3],
+                    .n = sizes[i / NAMES / 3],
                     .offset = i % 3,
                     .kind = (enum grad_kind)kind,
                     .scale = kind % 2 == 0 ? 1 : 0.25f,
@@ -99,6 +103,8 @@ static float code_of(struct ddp_quant quant, const unsigned char *codes, size_t 
         const int nibble = i < half ? codes[i] & 15 : codes[i - half] >> 4;
         return (float)(nibble < 8 ? nibble : nibble - 16);
     }
+    case DDP_QUANT_SIGN:
+        return codes[i % (quant.block / 8)] >> i / (quant.block / 8) & 1 ? -1 : 1;
     default:
         return ddp_fp8_widen(codes[i], quant.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
     }
@@ -127,7 +133,8 @@ static void test_all_codes(void **state)
         }
 }
 
-/* The sent value and the residual add up to the input exactly. */
+/* The sent value and the residual add up to the input: exactly, or for signs, whose error may have
+ * more bits than a float, up to the rounding of the residual. */
 static void test_residual(void **state)
 {
     (void)state;
@@ -153,8 +160,12 @@ static void test_residual(void **state)
             }
             ddp_feedback_encode(&e);
             e.device->grad->dequantize(sent, wire, N, ddp_compress_quant(&spec), false);
-            for (size_t i = 0; i < N; i++)
-                assert_true((double)sent[i] + (double)residual[i] == (double)before[i]);
+            const double rounding = strcmp(names[k], "sign") == 0 ? 0x1p-24 : 0;
+            for (size_t i = 0; i < N; i++) {
+                assert_true(residual[i] == before[i] - sent[i]);
+                assert_true(fabs((double)sent[i] + (double)residual[i] - (double)before[i]) <=
+                            rounding * fabs((double)residual[i]));
+            }
         }
     }
 }
@@ -162,7 +173,8 @@ static void test_residual(void **state)
 static void test_arguments(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"q8:100", "q8:16", "q4:4096", "fp8-e4m3:0", "q8:-128", "q8:"};
+    static const char *const bad[] = {"q8:100",  "q8:16", "q4:4096", "fp8-e4m3:0",
+                                      "q8:-128", "q8:",   "sign:64", "sign:4096"};
     struct ddp_compress_spec spec;
     for (size_t i = 0; i < DDP_COUNT_OF(bad); i++) {
         struct ddp_err err = DDP_ERR_INIT;
@@ -176,15 +188,34 @@ static void test_arguments(void **state)
     assert_int_equal(ddp_compress_parse("q8:64", &spec, &err), 0);
     assert_int_equal(ddp_quant_block_bytes(ddp_compress_quant(&spec)), 68);
     assert_false(ddp_compress_keeps(&spec, DDP_FEEDBACK_AUTO));
+    assert_int_equal(ddp_compress_parse("sign:256", &spec, &err), 0);
+    assert_int_equal(ddp_quant_block_bytes(ddp_compress_quant(&spec)), 36);
+    assert_true(ddp_compress_keeps(&spec, DDP_FEEDBACK_AUTO));
+}
+
+/* The mean of a block whose last elements are missing is the mean of the elements that it has. A
+ * negative zero is negative. */
+static void test_signs(void **state)
+{
+    (void)state;
+    static const float in[5] = {1, -2, -0.0f, 6, 0}, want[5] = {1.8f, -1.8f, -1.8f, 1.8f, 1.8f};
+    for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
+        const struct ddp_quant quant = {DDP_QUANT_SIGN, DDP_QUANT_SIGN_BLOCK_MIN};
+        unsigned char wire[4 + DDP_QUANT_SIGN_BLOCK_MIN / 8];
+        float got[5];
+        kernels(level)->quantize(wire, in, 5, quant, 1);
+        kernels(level)->dequantize(got, wire, 5, quant, false);
+        for (size_t i = 0; i < 5; i++)
+            assert_true(got[i] == want[i]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_all_codes),
-        cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_all_codes),
+        cmocka_unit_test(test_residual),  cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

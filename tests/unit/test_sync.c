@@ -265,6 +265,74 @@ static void feedback_loses_nothing(void **state)
     }
 }
 
+/* Returns what a rank's step subtracts from parameter i. */
+static float change(int rank, int step, size_t i)
+{
+    return (float)((int)((i + 3) * (size_t)(step + 2) * (size_t)(rank + 1) % 23) - 9) / 64;
+}
+
+/* Outer steps of diloco:2 against a reference in double. The seventh step is followed by an
+ * evaluation, so the third outer step averages two steps, and the fourth only one. */
+static int outer_steps(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                       struct ddp_err *err)
+{
+    static _Thread_local double own[RANKS][N], outer[N], velocity[N];
+    struct ddp_sync_spec spec;
+    struct ddp_sync *sync;
+    void *memory;
+    (void)rank;
+    (void)arg;
+    comm->device = ddp_device_cpu(ddp_cpu_best_simd());
+    DDP_TRY(ddp_comm_alloc(comm, N * sizeof(float), &memory, err));
+    float *params = memory;
+    DDP_TRY(ddp_sync_parse("diloco:2", &spec, err));
+    const struct ddp_sync_setup setup = {
+        .comm = comm, .params = params, .total = N, .number = spec.number};
+    DDP_TRY(spec.cls->create(&setup, &sync, err));
+    for (size_t i = 0; i < N; i++) {
+        params[i] = (float)(outer[i] = (double)i / 1024);
+        velocity[i] = 0;
+        for (int r = 0; r < RANKS; r++)
+            own[r][i] = outer[i];
+    }
+    for (int step = 0; step < 7; step++) {
+        spec.cls->begin_step(sync, 4, 4 * RANKS);
+        for (size_t i = 0; i < N; i++) {
+            params[i] -= change(comm->rank, step, i);
+            for (int r = 0; r < RANKS; r++)
+                own[r][i] -= (double)change(r, step, i);
+        }
+        DDP_TRY(spec.cls->end_step(sync, err));
+        if (step == 6)
+            DDP_TRY(spec.cls->end_epoch(sync, err));
+        for (size_t i = 0; i < N && (step % 2 == 1 || step == 6); i++) {
+            double mean = 0;
+            for (int r = 0; r < RANKS; r++)
+                mean += own[r][i] / RANKS;
+            velocity[i] = 0.9 * velocity[i] + (outer[i] - mean);
+            outer[i] -= 0.7 * (outer[i] - mean + 0.9 * velocity[i]);
+            for (int r = 0; r < RANKS; r++)
+                own[r][i] = outer[i];
+        }
+        for (size_t i = 0; i < N; i++)
+            CHECK(fabs((double)params[i] - own[comm->rank][i]) < 5e-6);
+    }
+    spec.cls->destroy(sync);
+    ddp_comm_free(comm, memory);
+    return 0;
+}
+
+static void diloco_takes_outer_steps(void **state)
+{
+    (void)state;
+    struct ddp_launch_outcome outcome;
+    struct ddp_err err = DDP_ERR_INIT;
+    const struct ranks_job job = {.body = outer_steps};
+    assert_int_equal(ranks_run(RANKS, DDP_LAUNCH_THREADS, job, &outcome, &err), 0);
+    if (outcome.code != 0)
+        fail_msg("%s", err.text[0] ? err.text : outcome.report_text);
+}
+
 /* Tensors, one of which is large enough to be divided among hosts. */
 enum { KEYS = 4, TOTAL = 1000 + DDP_AGGREGATE_BIG_KEY + 7 + 300 };
 struct placement {
@@ -351,10 +419,10 @@ static void placements_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_read_whole),  cmocka_unit_test(buckets_close_at_tensor_ends),
-        cmocka_unit_test(buckets_of_equal_size), cmocka_unit_test(chunks_are_balanced),
-        cmocka_unit_test(owners_are_balanced),   cmocka_unit_test(feedback_loses_nothing),
-        cmocka_unit_test(placements_add_up),
+        cmocka_unit_test(names_are_read_whole),     cmocka_unit_test(buckets_close_at_tensor_ends),
+        cmocka_unit_test(buckets_of_equal_size),    cmocka_unit_test(chunks_are_balanced),
+        cmocka_unit_test(owners_are_balanced),      cmocka_unit_test(feedback_loses_nothing),
+        cmocka_unit_test(diloco_takes_outer_steps), cmocka_unit_test(placements_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

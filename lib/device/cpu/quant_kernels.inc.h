@@ -1,14 +1,17 @@
 /* The kernels of block quantisation (device/quant.h) for one SIMD level. grad_kernels.inc.h
  * includes this template.
  *
- * A block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. The last
- * block of an array may have fewer elements; it is copied to an array with zeros behind it. */
+ * Half a block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. For
+ * signs, an eighth of a block is. The last block of an array may have fewer elements; it is copied
+ * to an array with zeros behind it. */
 #ifndef VB
 #error "quant_kernels.inc.h is a template: include kernels_cpu.h"
 #endif
 
 #define QUANT_LANES_MAX (DDP_QUANT_BLOCK_MIN / 2)
 _Static_assert(LANES <= QUANT_LANES_MAX, "half a block is at least one vector");
+_Static_assert(LANES <= DDP_QUANT_SIGN_BLOCK_MIN / 8, "a bit of all bytes is at least one vector");
+_Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of signs are whole vectors");
 
 /* Adding this number to x, |x| < 2^22, rounds x to an integer in the low bits of the sum. */
 #define ROUNDER 12582912.0f
@@ -87,17 +90,64 @@ INLINE void quantize_block(unsigned char *dst, const float *src, struct ddp_quan
     memcpy(dst, &step, sizeof step);
 }
 
+/* Returns the mean magnitude of src [n] * scale (device/quant.h). src has zeros behind n, up to
+ * `block` elements. */
+INLINE float mean_magnitude(const float *src, size_t block, size_t n, float scale)
+{
+    enum { VECTORS = DDP_QUANT_PARTS / LANES };
+    v_f32 part[VECTORS] = {{0}};
+    float sum[DDP_QUANT_PARTS];
+    for (size_t i = 0; i < block; i += DDP_QUANT_PARTS)
+        for (size_t v = 0; v < VECTORS; v++)
+            part[v] += (v_f32)magnitude(load_f32(src + i + v * LANES, LANES) * scale);
+    memcpy(sum, part, sizeof sum);
+    for (size_t half = DDP_QUANT_PARTS / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            sum[i] += sum[i + half];
+    return sum[0] / (float)n;
+}
+
+/* Encodes src [n] * scale as a block of signs. src has zeros behind n. `scale` is positive, so it
+ * changes no sign. */
+INLINE void quantize_signs(unsigned char *dst, const float *src, size_t block, size_t n,
+                           float scale)
+{
+    const size_t bytes = block / 8;
+    float mean = mean_magnitude(src, block, n, scale);
+    const bool finite = mean < INFINITY;
+    if (!finite)
+        mean = __builtin_nanf("");
+    memcpy(dst, &mean, sizeof mean);
+    for (size_t i = 0; i < bytes; i += LANES) {
+        v_u32 signs = {0};
+        for (size_t bit = 0; bit < 8 && finite; bit++)
+            signs |= (v_u32)load_f32(src + bit * bytes + i, LANES) >> 31 << (uint32_t)bit;
+        const raw_quarter codes = bytes_of(signs);
+        memcpy(dst + sizeof mean + i, &codes, sizeof codes);
+    }
+}
+
+/* Encodes one block, of which src [n] are elements of the array, with zeros behind them. */
+INLINE void quantize_one(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
+                         float scale)
+{
+    if (q.code == DDP_QUANT_SIGN)
+        quantize_signs(dst, src, q.block, n, scale);
+    else
+        quantize_block(dst, src, q, scale);
+}
+
 INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
                           float scale)
 {
     const size_t bytes = ddp_quant_block_bytes(q);
     for (; n >= q.block; n -= q.block, src += q.block, dst += bytes)
-        quantize_block(dst, src, q, scale);
+        quantize_one(dst, src, q.block, q, scale);
     if (n > 0) {
         float last[DDP_QUANT_BLOCK_MAX];
         memcpy(last, src, n * sizeof *src);
         memset(last + n, 0, (q.block - n) * sizeof *src);
-        quantize_block(dst, last, q, scale);
+        quantize_one(dst, last, n, q, scale);
     }
 }
 
@@ -113,6 +163,9 @@ static void quantize(void *dst, const float *src, size_t n, struct ddp_quant q, 
         break;
     case DDP_QUANT_E4M3:
         quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E4M3, q.block}, scale);
+        break;
+    case DDP_QUANT_SIGN:
+        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_SIGN, q.block}, scale);
         break;
     default:
         quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E5M2, q.block}, scale);
@@ -136,12 +189,32 @@ INLINE v_f32 f32_of_codes(const unsigned char *codes, enum ddp_quant_code code)
     return widen_fp8(bytes, code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
 }
 
+/* Decodes the signs `src` of a block. */
+INLINE void dequantize_signs(float *dst, const unsigned char *src, size_t block, float mean,
+                             bool add)
+{
+    const size_t bytes = block / 8;
+    const v_u32 magnitudes = (v_u32)((v_f32){0} + mean);
+    for (size_t i = 0; i < bytes; i += LANES) {
+        raw_quarter codes;
+        memcpy(&codes, src + i, sizeof codes);
+        const v_u32 signs = lanes_of(codes);
+        for (size_t bit = 0; bit < 8; bit++)
+            put_decoded(dst + bit * bytes + i,
+                        (v_f32)(magnitudes | signs << (uint32_t)(31 - bit) >> 31 << 31), add);
+    }
+}
+
 INLINE void dequantize_block(float *dst, const unsigned char *src, struct ddp_quant q, bool add)
 {
     const size_t half = q.block / 2;
     float step;
     memcpy(&step, src, sizeof step);
     src += sizeof step;
+    if (q.code == DDP_QUANT_SIGN) {
+        dequantize_signs(dst, src, q.block, step, add);
+        return;
+    }
     if (q.code == DDP_QUANT_I4) {
         for (size_t i = 0; i < half; i += LANES) {
             raw_quarter bytes;
@@ -186,6 +259,9 @@ static void dequantize(float *dst, const void *src, size_t n, struct ddp_quant q
         break;
     case DDP_QUANT_E4M3:
         DEQUANTIZE(DDP_QUANT_E4M3);
+        break;
+    case DDP_QUANT_SIGN:
+        DEQUANTIZE(DDP_QUANT_SIGN);
         break;
     default:
         DEQUANTIZE(DDP_QUANT_E5M2);
