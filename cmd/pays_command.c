@@ -36,7 +36,7 @@ struct pays_values {
 /* The methods without --compress. One drawn value in a hundred has a magnitude of 2.576 or more.
  * With error feedback, about ten values in a hundred are sent. Recorded gradients have another
  * scale, so `threshold` is left out. */
-#define METHODS   "fp16,q8,q4,fp8-e4m3,sign,powersgd:2,topk:0.01,topk:0.001,oktopk:0.01"
+#define METHODS   "fp16,q8,q4,fp8-e4m3,sign,powersgd:2,topk:0.01,oktopk:0.01"
 #define THRESHOLD "threshold:2.576"
 
 #define LATENCY_NS 20000

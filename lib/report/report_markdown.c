@@ -37,8 +37,7 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
     }
     ddp_strbuf_addf(out, "; started %s", r->started);
     if (r->status != DDP_STATUS_COMPLETE) {
-        ddp_strbuf_addf(
-            out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "partial");
+        ddp_strbuf_addf(out, "; **%s**: ", r->status == DDP_STATUS_FAILED ? "failed" : "partial");
         ddp_markdown_code(out, r->reason);
     }
     if (r->note[0]) {

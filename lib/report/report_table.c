@@ -541,8 +541,7 @@ static void foot(const struct ddp_record *r, bool legend, struct ddp_strbuf *out
     if (r->verdict)
         ddp_table_verdict(r->verdict, out);
     if (r->status != DDP_STATUS_COMPLETE) {
-        ddp_strbuf_add(out,
-                       r->status == DDP_STATUS_FAILED ? "# FAILED: " : "# partial: ");
+        ddp_strbuf_add(out, r->status == DDP_STATUS_FAILED ? "# FAILED: " : "# partial: ");
         ddp_table_text(out, r->reason);
         ddp_strbuf_add(out, "\n");
     }

@@ -624,8 +624,7 @@ void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_termi
     add_attention(r, width, &foot);
     if (r->status != DDP_STATUS_COMPLETE)
         ddp_terminal_line(&foot, width, DDP_RED, "%s: %s",
-                          r->status == DDP_STATUS_FAILED ? "FAILED" : "partial",
-                          r->reason);
+                          r->status == DDP_STATUS_FAILED ? "FAILED" : "partial", r->reason);
     else if (!t->legend && (r->point_count > 0 || r->train_count > 0))
         ddp_terminal_line(&foot, width, DDP_DIM,
                           "more columns: --wide; their meaning: ddpbench explain columns");
