@@ -95,19 +95,24 @@ struct unit {
     const char *name;
     double factor;
 };
-static const struct unit counts[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"b", 1e9}, {0}};
+static const struct unit counts[] = {{"", 1},    {"k", 1e3}, {"m", 1e6}, {"g", 1e9},
+                                     {"b", 1e9}, {"B", 1e9}, {0}};
 static const struct unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {0}};
 /* In GB/s. */
 static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
                                     {"mbit/s", 1e-3 / 8},
                                     {"gbit/s", 1.0 / 8},
                                     {"tbit/s", 1e3 / 8},
-                                    {"mb/s", 1e-3},
-                                    {"gb/s", 1},
+                                    {"mb/s", 1e-3 / 8},
+                                    {"gb/s", 1.0 / 8},
+                                    {"mbps", 1e-3 / 8},
+                                    {"gbps", 1.0 / 8},
+                                    {"mB/s", 1e-3},
+                                    {"gB/s", 1},
                                     {0}};
 
-/* Reads a positive number with a unit, in upper or lower case. Returns false if the text is not
- * one. */
+/* Reads a positive number with a unit. Upper case means the same as lower case, except that b is a
+ * bit and B a byte. Returns false if the text is not a positive number with a unit. */
 static bool parse(const char *text, const struct unit *units, double *out)
 {
     char *end, name[16] = "";
@@ -115,7 +120,7 @@ static bool parse(const char *text, const struct unit *units, double *out)
     if (end == text || !isdigit((unsigned char)text[0]) || strlen(end) >= sizeof name)
         return false;
     for (size_t i = 0; i < sizeof name - 1 && end[i] != '\0'; i++)
-        name[i] = (char)tolower((unsigned char)end[i]);
+        name[i] = end[i] == 'B' ? 'B' : (char)tolower((unsigned char)end[i]);
     for (const struct unit *u = units; u->name != NULL; u++) {
         *out = number * u->factor;
         if (strcmp(name, u->name) == 0)
@@ -235,7 +240,11 @@ static int list_methods(struct pays_values *v, struct ddp_err *err)
         if (!v->gradients)
             add_method(list, THRESHOLD);
     }
-    return ddp_compress_parse_list(list, &v->c.bench.compress, err);
+    DDP_TRY(ddp_compress_parse_list(list, &v->c.bench.compress, err));
+    /* The first steps of a training may be dense, but the measured ones are not. */
+    for (int i = 0; i < v->c.bench.compress.n; i++)
+        v->c.bench.compress.v[i].dense_runs = 0;
+    return 0;
 }
 
 /* Sets what the job of the collectives measures: one bucket, averaged in place. */
@@ -295,8 +304,12 @@ static int find_accuracy(const struct ddp_app *app, struct pays_values *v, struc
     double *out = v->accuracy_change;
     for (int i = 0; i < methods->n; i++)
         out[i] = ddp_compressor_is_lossless(methods->v[i].compressor) ? 0 : NAN;
-    if (v->accuracy)
+    if (v->c.bench.feedback != DDP_FEEDBACK_AUTO)
+        return 0; /* the stored accuracies were measured with the default feedback */
+    if (v->accuracy) {
+        v->c.world.protected_path[v->c.world.protected_count++] = v->accuracy;
         return read_accuracy(v->accuracy, methods, out, err);
+    }
     for (size_t i = 0; i < DDP_COUNT_OF(places); i++) {
         char path[sizeof app->binary_dir + 64];
         snprintf(path, sizeof path, "%s/%s/convergence.json", app->binary_dir, places[i]);
@@ -393,10 +406,10 @@ const struct ddp_cmd ddp_cmd_pays = {
                "with --hosts, and the step takes the compute time plus the measured time.\n"
                "\n"
                "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
-               "if the interval of its step time is below the intervals of bf16, fp16 and dense\n"
-               "f32. The interval contains the error of the measurement, but not that of the\n"
-               "model. `below` is the speed below which a method pays, and `break-even density`\n"
-               "the density below which a step takes less time than with bf16 on this link.\n",
+               "if the interval of its step time is more than 1 % below those of bf16, fp16 and\n"
+               "dense f32. The interval contains the error of the measurement, but not that\n"
+               "of the model. `below` is the speed below which a method pays, and the break-even\n"
+               "density is that below which a step takes less time than with bf16 on this link.\n",
     .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
                 "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
                 "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",

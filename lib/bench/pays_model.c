@@ -9,10 +9,12 @@
 #include "base/strbuf.h"
 #include "coll/sparse/sparse_coll.h"
 #include "device/quant.h"
+#include "record/quality.h"
 
 #define BACKWARD_SHARE (2.0 / 3) /* of the compute time */
 #define BISECTIONS     60
 #define ROUTES_MAX     8
+#define LEAST_GAIN     1.01 /* A step that is faster by less does not pay. */
 
 /* Link speeds in GB/s between which a break-even is searched. */
 #define SLOWEST 1e-6
@@ -30,8 +32,8 @@ struct route {
 struct method {
     const struct ddp_compress_spec *spec;
     const struct ddp_point *point;
-    double between_ns;  /* measured time between encoding and decoding */
     double scale;       /* changes of all measured times except that of encoding */
+    double decoding;    /* change of the time of decoding, if it sums the blocks of all ranks */
     double least_bytes; /* least sent_bytes of a route */
     int routes;
     struct route route[ROUTES_MAX];
@@ -149,8 +151,7 @@ static void add_sparse(struct method *m, int ranks, double density)
 static void describe(const struct ddp_pays_question *q, const struct ddp_compress_spec *spec,
                      const struct ddp_point *p, double density, struct method *m)
 {
-    *m = (struct method){.spec = spec, .point = p, .scale = 1};
-    m->between_ns = isnan(p->phase_ns[1]) ? p->time_ns.median : p->phase_ns[1];
+    *m = (struct method){.spec = spec, .point = p, .scale = 1, .decoding = 1};
     if (spec->compressor->combine == DDP_COMBINE_SUM) {
         add_dense(m, q->ranks, spec->compressor->wire_dtype, &p->spec.count, 1);
     } else if (spec->compressor->combine == DDP_COMBINE_ROUNDS) {
@@ -159,6 +160,8 @@ static void describe(const struct ddp_pays_question *q, const struct ddp_compres
         const struct ddp_coll_cost wanted = block_cost(spec, p->spec.count, q->ranks);
         const struct ddp_coll_cost measured = block_cost(spec, p->spec.count, p->spec.ranks);
         add_route(m, &wanted, &measured);
+        if (!spec->compressor->two_phase)
+            m->decoding = (double)q->ranks / p->spec.ranks;
     } else {
         m->scale = density;
         add_sparse(m, q->ranks, density * p->achieved_density);
@@ -173,13 +176,17 @@ static void step_with(const struct ddp_pays_question *q, const struct method *m,
     const double buckets = (double)q->parameters / (double)p->spec.count;
     const double hidden = q->overlap ? q->step_ns * BACKWARD_SHARE : 0;
     const double encode = isnan(p->phase_ns[0]) ? 0 : p->phase_ns[0];
+    const double decode = isnan(p->phase_ns[2]) ? 0 : p->phase_ns[2];
     const double measured[] = {p->time_ns.median, p->time_ns.ci95_lo, p->time_ns.ci95_hi};
     out->sent_bytes = buckets * r->sent_bytes;
     out->link_ns =
         ceil(buckets) * r->steps * link->latency_ns + buckets * r->path_bytes / link->GBps;
     for (int i = 0; i < 3; i++) {
-        const double changing = fmax(measured[i] - encode, 0) + m->between_ns * (r->growth - 1);
-        const double ns = buckets * (encode + m->scale * fmax(changing, 0));
+        /* The measured phase of the exchange also has the time in which a rank waits for one that
+         * still encodes, which does not grow. */
+        const double exchange = fmax(measured[i] - encode - decode, 0);
+        const double ns =
+            buckets * (encode + m->scale * (m->decoding * decode + r->growth * exchange));
         out->ns[i] = q->step_ns + ns + fmax(out->link_ns - hidden, 0);
         if (isnan(measured[i]))
             out->ns[i] = NAN;
@@ -238,14 +245,14 @@ static bool is_smaller(const struct model *x, int i)
     return x->method[i].least_bytes < x->method[x->baseline].least_bytes;
 }
 
-/* True if method i pays: it sends less than the baseline, and is beyond doubt faster than every
- * method that does not. */
+/* True if method i pays: it sends less than the baseline, and is beyond doubt at least 1 % faster
+ * than every method that does not. */
 static bool pays(const struct model *x, const struct step *steps, int i)
 {
     if (!is_smaller(x, i))
         return false;
     for (int j = 0; j < x->n; j++)
-        if (!is_smaller(x, j) && !(steps[i].ns[HIGH] < steps[j].ns[LOW]))
+        if (!is_smaller(x, j) && !(LEAST_GAIN * steps[i].ns[HIGH] < steps[j].ns[LOW]))
             return false;
     return true;
 }
@@ -345,6 +352,17 @@ static void add_accuracy(const struct model *x, int i, char *out, size_t bytes)
         ddp_text_append(out, bytes, "; it changes the accuracy by %+.4f", x->accuracy_change[i]);
 }
 
+/* Appends the reasons why the measurement of method i or of the baseline is doubtful. */
+static void add_doubt(const struct model *x, int i, char *out, size_t bytes)
+{
+    const unsigned quality = x->method[i].point->quality | x->method[x->baseline].point->quality;
+    char codes[160];
+    if (quality == 0)
+        return;
+    ddp_quality_list(quality, ", ", codes, sizeof codes);
+    ddp_text_append(out, bytes, "; doubtful: %s", codes);
+}
+
 static void begin_answer(const struct ddp_pays_question *q, const struct ddp_pays_speed *link,
                          char *out, size_t bytes)
 {
@@ -367,13 +385,16 @@ static void answer_no(const struct model *x, const struct ddp_pays_speed *link,
             best = i;
     const double below = methods[best].pays_below_GBps;
     ddp_text_append(out, bytes, "nothing pays");
-    if (!(below > 0 && isfinite(below)))
+    if (!(below > 0 && isfinite(below))) {
+        add_doubt(x, x->baseline, out, bytes);
         return;
+    }
     all_steps(x, link, below / 2, steps);
     ddp_text_append(out, bytes, "; below %.2g Gbit/s %s pays: on half that speed it is ", below * 8,
                     x->method[best].spec->text);
     add_speedup(x, steps, best, out, bytes);
     add_accuracy(x, best, out, bytes);
+    add_doubt(x, best, out, bytes);
 }
 
 /* Sets `first` and `answer`. Methods whose intervals overlap with that of the first share its
@@ -400,6 +421,7 @@ static void answer(const struct model *x, const struct ddp_pays_speed *link,
     ddp_text_append(out->answer, sizeof out->answer, "%s is first, ", equal ? ")" : "");
     add_speedup(x, steps, first, out->answer, sizeof out->answer);
     add_accuracy(x, first, out->answer, sizeof out->answer);
+    add_doubt(x, first, out->answer, sizeof out->answer);
 }
 
 /* Returns 0, or DDP_EUNAVAIL if the baseline has no point. */

@@ -5,9 +5,10 @@
  *
  * B is the number of buckets, as a fraction, and N is B rounded up. The arithmetic of a bucket
  * (encoding, summing, decoding) is the measured time of an exchange in shared memory, where nothing
- * crosses a link. The times of encoding and decoding do not depend on the number of ranks. The time
- * in between is multiplied by the bytes that a rank sends with the ranks of the training, divided
- * by the bytes that it sends with the measured ranks. `steps` and `bytes` come from the cost models
+ * crosses a link. The time of encoding does not depend on the number of ranks. The time of decoding
+ * grows with it only if a rank decodes the blocks of all ranks. The rest of the time is multiplied
+ * by the bytes that a rank sends with the ranks of the training, divided by the bytes that it sends
+ * with the measured ranks. `steps` and `bytes` come from the cost models
  * of the algorithms. If a method has several algorithms, the fastest one on this link counts.
  *
  * Nothing overlaps by default. With `overlap`, the link transfers during the backward pass, which

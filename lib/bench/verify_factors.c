@@ -183,12 +183,13 @@ int ddp_verify_factors(const struct ddp_factor_check *c, struct ddp_mismatch *f,
     x.p = x.q + x.rank * x.cols;
     x.next = x.p + x.rank * x.rows;
     int rc = DDP_NEW(&memory, 2 * x.rank * (x.rows + x.cols), err);
-    DDP_TRY(ddp_comm_agree(c->setup->comm, rc, err));
+    DDP_TRY_GOTO(ddp_comm_agree(c->setup->comm, rc, err), out);
     x.sq = memory;
     x.sq_magnitude = x.sq + x.rank * x.rows;
     x.sp = x.sq_magnitude + x.rank * x.rows;
     x.sp_magnitude = x.sp + x.rank * x.cols;
     rc = check(&x, f, err);
+out:
     free(memory);
     return rc;
 }

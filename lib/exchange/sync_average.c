@@ -217,6 +217,7 @@ static int create_diloco(const struct ddp_sync_setup *setup, struct ddp_sync **o
 
 err_sync:
     destroy(*out);
+    *out = NULL;
     return rc;
 }
 

@@ -188,7 +188,7 @@ static void add_factor(const struct ddp_health_finding *f, char *out, size_t out
         break;
     case DDP_HEALTH_COMPUTE:
         ddp_text_append(out, out_bytes,
-                        ": the same computation takes %.2f to %.2f times as long %s (%.3g ms, "
+                        ": the same computation is %.2f to %.2f times slower %s (%.3g ms, "
                         "usual %.3g)",
                         f->lower, f->upper, than, f->value, f->usual);
         break;

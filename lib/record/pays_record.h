@@ -37,7 +37,7 @@ struct ddp_pays_method {
 struct ddp_pays_link {
     double GBps, latency_ns; /* NaN: the exchange was measured between the ranks of this run. */
     char first[32];          /* The paying method with the shortest step. "": nothing pays. */
-    char answer[400];        /* One sentence. */
+    char answer[600];        /* One sentence. */
 };
 
 struct ddp_pays_record {

@@ -38,6 +38,16 @@ link() {
     ok "${training[@]}" --link 1Gbit/s --accuracy t.json --json r.json
     [ "$(link 0 "y['topk:0.01']['accuracy_change'], y['q8']['accuracy_change'] is None")" = "(None, False)" ]
     refused 66 none.json -- "${training[@]}" --link 1Gbit/s --accuracy none.json
+    refused 64 t.json -- "${training[@]}" --link 1Gbit/s --accuracy t.json --json t.json
+    # The stored accuracies were measured with error feedback. b is a bit, B a byte.
+    ok "${training[@]}" --feedback off --link 8Gb/s --link 1GB/s --link 8Gbps --json r.json
+    [ "$(link 0 "y['topk:0.01']['accuracy_change']")" = None ]
+    [ "$(json r.json "[q['GBps'] for q in d['pays']['links']]")" = "[1, 1, 1]" ]
+}
+
+@test "powersgd with dense steps is measured in the others" {
+    ok "${model[@]}" --ranks 8 --compress powersgd:2:1000 --link 1Gbit/s --json r.json
+    [ "$(json r.json "m('powersgd:2:1000')['wire_bytes_per_rank'] < 10000")" = True ]
 }
 
 @test "without --link: measured between the ranks, which share memory, and nothing pays" {

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "bench/pays_model.h"
+#include "record/quality.h"
 #include "coll/sparse/sparse_coll.h"
 
 enum { F32, BF16, Q8, TOPK, METHODS };
@@ -107,7 +108,10 @@ static void test_two_ranks(void **state)
     /* 3.75 ms more arithmetic, and 3 more steps of 0.1 ms, against the bytes that q8 saves. */
     const double saved = 5e6 - m[Q8].sent_bytes;
     assert_true(near(m[Q8].break_even_GBps, saved / 4.05e6));
-    assert_true(near(m[Q8].pays_below_GBps, saved / (2.5e6 * (3.03 - 1.485) + .3e6)));
+    /* 1.01 times the upper end of q8 is the lower end of bf16. */
+    assert_true(near(m[Q8].pays_below_GBps,
+                     (5e6 - 1.01 * m[Q8].sent_bytes) /
+                         (1.01 * (60e6 + 2.5e6 * 3.03 + .6e6) - (60e6 + 2.5e6 * 1.485 + .3e6))));
     assert_true(isnan(m[Q8].break_even_density) && isnan(m[F32].break_even_GBps));
     ddp_pays_release(&r);
 }
@@ -143,6 +147,31 @@ static void test_eight_ranks(void **state)
     assert_true(near(m[TOPK].sent_bytes, 2.5 * lists));
     assert_true(near(m[TOPK].arithmetic_ns, 2.5 * (2 + 1 * lists / 8e4) * 1e6));
     assert_true(fabs(sparse_step(m[TOPK].break_even_density) / m[BF16].step_ns - 1) < 1e-3);
+    ddp_pays_release(&r);
+}
+
+/* A rank that waits for another one lengthens the phase of the exchange, but the wait is no work
+ * that grows with the ranks. sign decodes the blocks of all ranks. */
+static void test_growth(void **state)
+{
+    (void)state;
+    points[TOPK].phase_ns[1] *= 3; /* the phases are those of the slowest rank in each */
+    set_point(Q8, "sign", 1, 1, 1);
+    methods.n = METHODS;
+    struct ddp_pays_record r = ask(8, (struct ddp_pays_speed){.1, 1}, false);
+    const double lists = 8e4 + 2 * 8e4 + (4 * 4e4 + COUNT / 8);
+    assert_true(near(r.methods[TOPK].arithmetic_ns, 2.5 * (2 + 1 * lists / 8e4) * 1e6));
+    assert_true(near(r.methods[Q8].arithmetic_ns, 2.5 * (1 + 7 + 4) * 1e6));
+    ddp_pays_release(&r);
+}
+
+/* The sentence says why a measurement is doubtful. */
+static void test_doubt(void **state)
+{
+    (void)state;
+    points[TOPK].quality = 1u << DDP_QUALITY_BUSY;
+    struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){.1, 1e5}, false);
+    assert_non_null(strstr(r.links[0].answer, "doubtful: busy"));
     ddp_pays_release(&r);
 }
 
@@ -215,6 +244,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_two_ranks, set_points),
         cmocka_unit_test_setup(test_eight_ranks, set_points),
+        cmocka_unit_test_setup(test_growth, set_points),
+        cmocka_unit_test_setup(test_doubt, set_points),
         cmocka_unit_test_setup(test_overlap, set_points),
         cmocka_unit_test_setup(test_intervals, set_points),
         cmocka_unit_test_setup(test_here, set_points),

@@ -280,8 +280,7 @@ static void test_a_dumb_terminal_gets_each_row_once(void **state)
     ddp_terminal_table_end(&t, &e.terminal, &r, &out);
     assert_null(strstr(out.text, "\033[A"));
     show(&e, &out);
-    assert_string_equal(first_words(&e, 0, words),
-                        "allreduce, index 3 1 best verified: partial: ");
+    assert_string_equal(first_words(&e, 0, words), "allreduce, index 3 1 best verified: partial: ");
     ddp_terminal_table_release(&t);
     ddp_record_release(&r);
 }
