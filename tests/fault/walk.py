@@ -190,10 +190,19 @@ def expect(condition, what):
         raise AssertionError(what)
 
 
+class Late(AssertionError):
+    """A run took too long. Another program may have had the processor, so the case is run once more."""
+
+
+def expect_in_time(condition, message):
+    if not condition:
+        raise Late(message)
+
+
 def judge_seen(run, rank):
     """Checks that the supervisor noticed the death in time, and returns when."""
     when, match = run.find(rf"rank {rank}: injected fault '.*', seen after (\S+ \S+)$")
-    expect(seconds(match[1]) < SEEN_S, f"seen after {match[1]}")
+    expect_in_time(seconds(match[1]) < SEEN_S, f"seen after {match[1]}")
     return when
 
 
@@ -205,7 +214,7 @@ def judge_death(run, case):
     expect(run.code == 13, f"exit {run.code}, not 13")
     seen = judge_seen(run, case.rank)
     run.find(rf"rank {case.rank} \(pid \d+, host [^)]*\) was killed by signal {number} ")
-    expect(run.ended - seen < END_S, f"ended {run.ended - seen:.3f} s after it was seen")
+    expect_in_time(run.ended - seen < END_S, f"ended {run.ended - seen:.3f} s after it was seen")
 
 
 def judge_stop(run, case):
@@ -218,7 +227,8 @@ def judge_stop(run, case):
              r"; it is ended in 1 s unless it continues")
     run.find(rf"error: rank {case.rank} .* did not continue within 1 s")
     took = run.ended - seen
-    expect(TIMEOUT_S - 0.2 < took < TIMEOUT_S + 1, f"ended {took:.3f} s after the stop")
+    expect(took > TIMEOUT_S - 0.2, f"ended {took:.3f} s after the stop")
+    expect_in_time(took < TIMEOUT_S + 1, f"ended {took:.3f} s after the stop")
 
 
 def judge_flip(run, case):
@@ -280,7 +290,18 @@ def judge(case, binary, validator):
         expect(not left or (case.rank < 0 and case.action in DEATHS), f"files left: {left}")
     except AssertionError as problem:
         said = "".join(f"\n#   {line}" for _, line in run.lines)
-        raise AssertionError(f"{problem}; exit {run.code}, said:{said}") from None
+        raise type(problem)(f"{problem}; exit {run.code}, said:{said}") from None
+
+
+def run_case(case, binary, validator):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        if case.command.startswith("train"):
+            write_images("images")
+        try:
+            judge(case, binary, validator)
+        finally:
+            os.chdir("/")
 
 
 def main(arguments):
@@ -298,17 +319,15 @@ def main(arguments):
     print(f"1..{len(cases)}", flush=True)
     failed = 0
     for i, case in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            if case.command.startswith("train"):
-                write_images("images")
+        try:
             try:
-                judge(case, binary, validator)
-                print(f"ok {i} - {case}", flush=True)
-            except AssertionError as problem:
-                failed += 1
-                print(f"not ok {i} - {case}\n# {problem}", flush=True)
-            os.chdir("/")
+                run_case(case, binary, validator)
+            except Late:
+                run_case(case, binary, validator)
+            print(f"ok {i} - {case}", flush=True)
+        except AssertionError as problem:
+            failed += 1
+            print(f"not ok {i} - {case}\n# {problem}", flush=True)
     return 1 if failed else 0
 
 
