@@ -35,9 +35,8 @@ struct pays_values {
 
 /* The methods without --compress. One drawn value in a hundred has a magnitude of 2.576 or more.
  * With error feedback, about ten values in a hundred are sent. Recorded gradients have another
- * scale, so `threshold` is left out. SHOWN: the list as the help shows it. */
-#define METHODS   "fp16,q8,q4,fp8-e4m3,sign,powersgd:2,topk:0.01,oktopk:0.01"
-#define SHOWN     "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
+ * scale, so `threshold` is left out. */
+#define METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define THRESHOLD "threshold:2.576"
 
 #define LATENCY_NS 20000
@@ -73,7 +72,7 @@ static const struct ddp_opt rows[] = {
             "nothing overlaps"),
     DDP_OPT_HEADING("Compression"),
     DDP_OPT(STRING_LIST, "compress", 0, AT(c.compress), "HOW[,HOW...]", NULL,
-            "methods besides dense f32 (none) and bf16; see `allreduce` (default: " SHOWN
+            "methods besides dense f32 (none) and bf16; see `allreduce` (default: " METHODS
             "; without --gradients also " THRESHOLD ")",
             .offer = offer_compressor),
     DDP_OPT_INCLUDE(ddp_feedback_rows, AT(c.bench.feedback)),
@@ -232,9 +231,9 @@ static int list_methods(struct pays_values *v, struct ddp_err *err)
     for (int i = 0; i < given.n; i++)
         add_method(list, given.v[i]);
     if (given.n == 0) {
-        for (const char *at = METHODS; *at; at += strcspn(at, ","), at += *at == ',') {
+        for (const char *at = METHODS; *at; at += strcspn(at, ", "), at += strspn(at, ", ")) {
             char name[DDP_OPT_ITEM_MAX];
-            snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
             add_method(list, name);
         }
         if (!v->gradients)

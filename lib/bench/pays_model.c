@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "coll/sparse/sparse_coll.h"
-#include "device/quant.h"
+#include "exchange/block_exchange.h"
 #include "record/quality.h"
 
 #define BACKWARD_SHARE (2.0 / 3) /* of the compute time */
@@ -32,8 +32,8 @@ struct route {
 struct method {
     const struct ddp_compress_spec *spec;
     const struct ddp_point *point;
-    double scale;       /* changes of all measured times except that of encoding */
-    double decoding;    /* change of the time of decoding, if it sums the blocks of all ranks */
+    double scale;       /* factor of all measured times except that of encoding */
+    double decoding;    /* another factor of decoding, which may sum the blocks of all ranks */
     double least_bytes; /* least sent_bytes of a route */
     int routes;
     struct route route[ROUTES_MAX];
@@ -120,17 +120,14 @@ static void add_rounds(struct method *m, int ranks)
     add_dense(m, ranks, DDP_F32, count, c->rounds);
 }
 
-/* Returns the cost of an exchange of quantised blocks (exchange/block_exchange.h). The bytes are
- * those of one ring (all-gather) or of two (two-phase). */
+/* Returns the cost of an exchange of quantised blocks, which sends the chunks of one ring
+ * (all-gather) or of two (two-phase). */
 static struct ddp_coll_cost block_cost(const struct ddp_compress_spec *spec, size_t n, int ranks)
 {
-    const struct ddp_quant quant = ddp_compress_quant(spec);
-    const bool two = spec->compressor->two_phase;
-    const size_t blocks = ddp_quant_blocks(quant, n), parts = two ? (size_t)ranks : 1;
-    const size_t chunk_blocks = (blocks + parts - 1) / parts;
-    const double chunk = (double)(chunk_blocks * ddp_quant_block_bytes(quant));
-    const double steps = (two ? 2.0 : 1.0) * (ranks - 1);
-    return (struct ddp_coll_cost){.steps = steps, .sent_bytes = steps * chunk};
+    return (struct ddp_coll_cost){
+        .steps = (spec->compressor->two_phase ? 2.0 : 1.0) * (ranks - 1),
+        .sent_bytes = ddp_block_exchange_sent_bytes(spec, n, ranks),
+    };
 }
 
 static void add_sparse(struct method *m, int ranks, double density)

@@ -19,8 +19,6 @@ struct ddp_mismatch {
 void ddp_verify_found(struct ddp_mismatch *f, const char *what, size_t element, float expected,
                       float got);
 
-#define DDP_FACTORS_MAX 64 /* columns of a factor */
-
 /* An exchange of factors of one matrix (compress/comp_powersgd.c). */
 struct ddp_factor_check {
     const struct ddp_compressed_setup *setup;

@@ -21,8 +21,7 @@
 #include "base/rng.h"
 #include "compress/comp_impl.h"
 
-#define RANK_MAX 64
-#define SEED     UINT64_C(36)
+#define SEED UINT64_C(36)
 
 /* A tensor of the bucket. All positions are counted in floats. */
 struct place {
@@ -256,10 +255,10 @@ static void run_round(struct ddp_encode *e, int round)
 
 static int check(double argument, struct ddp_err *err)
 {
-    if (argument >= 1 && argument <= RANK_MAX && argument == floor(argument))
+    if (argument >= 1 && argument <= DDP_FACTORS_MAX && argument == floor(argument))
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "rank %g: must be a whole number from 1 to %d", argument,
-                    RANK_MAX);
+                    DDP_FACTORS_MAX);
 }
 
 const struct ddp_compressor ddp_comp_powersgd = {

@@ -62,7 +62,8 @@ struct ddp_tensors {
     const struct ddp_tensor *v;
     int n;
 };
-#define DDP_ROUNDS_MAX 2 /* the largest number of rounds of a compressor */
+#define DDP_ROUNDS_MAX  2  /* the largest number of rounds of a compressor */
+#define DDP_FACTORS_MAX 64 /* the largest rank R of powersgd */
 /* Floats [first, first + count) of an array. */
 struct ddp_span {
     size_t first, count;

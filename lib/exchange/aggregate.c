@@ -219,8 +219,7 @@ const struct ddp_aggregate *const *ddp_aggregates(void)
          false, plan_device},
         {"dist-device",
          "each host sums its gradients; then each tensor is summed by one host and broadcast; "
-         "large "
-         "tensors are split over all hosts",
+         "large tensors are split over all hosts",
          true, plan_dist_device},
     };
     static const struct ddp_aggregate *const all[] = {&table[0], &table[1], &table[2], &table[3],

@@ -37,6 +37,13 @@ size_t ddp_block_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, 
     return wire + received;
 }
 
+double ddp_block_exchange_sent_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks)
+{
+    const size_t blocks = chunk_blocks(spec, n, ranks);
+    const double chunk = (double)(blocks * ddp_quant_block_bytes(ddp_compress_quant(spec)));
+    return (spec->compressor->two_phase ? 2 : 1) * (ranks - 1) * chunk;
+}
+
 static int plan(struct ddp_block_exchange *x, struct ddp_err *err)
 {
     const struct ddp_coll_args first = {

@@ -38,6 +38,8 @@ struct ddp_block_exchange {
 const char *ddp_block_exchange_name(const struct ddp_compressor *compressor);
 /* Returns the registered bytes that ddp_block_exchange_open allocates. */
 size_t ddp_block_exchange_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks);
+/* Returns the bytes that a rank sends in one exchange. */
+double ddp_block_exchange_sent_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks);
 /* Allocates registered memory and prepares the collectives. Collective. All ranks return the same
  * code. Close *x also after an error. */
 int ddp_block_exchange_open(struct ddp_block_exchange *x, struct ddp_comm *comm,

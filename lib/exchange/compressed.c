@@ -274,8 +274,7 @@ static int open_blocks(struct host *x, struct ddp_err *err)
     const unsigned both = first & second & DDP_NEEDS_MESSAGES;
     const unsigned any = (first | second) & DDP_NEEDS_LIBRARY;
     x->encode.dense = b->wire;
-    model_bytes(x, both | any,
-                (b->two_phase ? 2 : 1) * (s->comm->size - 1) * (double)b->chunk_bytes);
+    model_bytes(x, both | any, ddp_block_exchange_sent_bytes(&s->spec, s->n, s->comm->size));
     return 0;
 }
 

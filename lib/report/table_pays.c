@@ -49,12 +49,14 @@ static void add_method(const struct ddp_pays_method *m, struct ddp_strbuf *out)
         snprintf(interval, sizeof interval, "%.4g-%.4g", ends[0] / 1e6, ends[1] / 1e6);
     if (isfinite(m->accuracy_change))
         snprintf(accuracy, sizeof accuracy, "%+.4f", m->accuracy_change);
-    ddp_strbuf_addf(out, "%-15.15s %7.4g %12s", name_of(m), m->step_ns / 1e6, interval);
+    ddp_strbuf_addf(out, "%*.15s %*.4g %*s", columns[0].width, name_of(m), columns[1].width,
+                    m->step_ns / 1e6, columns[2].width, interval);
     add_number(3, m->speedup, out);
     add_number(4, m->sent_bytes / 1e6, out);
     add_number(5, m->pays_below_GBps * 8, out);
     add_number(6, m->break_even_density, out);
-    ddp_strbuf_addf(out, " %8s %4s\n", accuracy, m->pays ? "yes" : "no");
+    ddp_strbuf_addf(out, " %*s %*s\n", columns[7].width, accuracy, columns[8].width,
+                    m->pays ? "yes" : "no");
 }
 
 static void add_link(const struct ddp_pays_record *p, int link, int width, struct ddp_strbuf *out)
