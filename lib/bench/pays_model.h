@@ -8,8 +8,9 @@
  * crosses a link. The time of encoding does not depend on the number of ranks. The time of decoding
  * grows with it only if a rank decodes the blocks of all ranks. The rest of the time is multiplied
  * by the bytes that a rank sends with the ranks of the training, divided by the bytes that it sends
- * with the measured ranks. `steps` and `bytes` come from the cost models
- * of the algorithms. If a method has several algorithms, the fastest one on this link counts.
+ * with the measured ranks. `steps` and `bytes` come from the cost models of the algorithms. If a
+ * method has several algorithms, the fastest one on this link counts. A compressor with rounds is
+ * assumed to send each bucket as one matrix that is nearly square.
  *
  * Nothing overlaps by default. With `overlap`, the link transfers during the backward pass, which
  * is assumed to be two thirds of the compute time, and only the rest of the link's time counts.

@@ -38,6 +38,7 @@ static size_t rank_of(const struct ddp_compress_spec *spec)
     return (size_t)spec->argument;
 }
 
+/* Describes a tensor. The positions in *x are already those of this tensor. */
 static void enter(const struct ddp_compress_spec *spec, const struct ddp_tensor *tensor,
                   struct place *x)
 {

@@ -9,9 +9,9 @@
  * device. The other elements are 0. q8, q4 and the fp8 compressors also quantise the sums. powersgd
  * approximates the sums. The result is bit-identical on all ranks. The three phases are timed
  * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
- * other ranks, including the summation of quantised blocks. Decode is the conversion back from 16
- * bits or from blocks. In host memory, exchange includes the summation of sparse lists into `data`.
- * On a device, the last part of this summation belongs to decode. */
+ * other ranks. Decode is the conversion back from 16 bits, blocks or factors. The summation belongs
+ * to exchange, with two exceptions: the blocks of sign are summed in decode, and on a device the
+ * last part of the summation of sparse lists belongs to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 

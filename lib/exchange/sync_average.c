@@ -16,11 +16,13 @@
  * average. The evaluated and the final model are therefore identical on all ranks. Source: Stich,
  * Local SGD Converges Fast and Communicates Little (ICLR 2019), algorithm 1.
  *
- * diloco:H averages when local:H does, and then takes an outer step: SGD with Nesterov momentum
- * from the parameters x after the last outer step, with x minus the average as the gradient d: v =
- * OUTER_MOMENTUM * v + d;   x = x - OUTER_LR * (d + OUTER_MOMENTUM * v) All ranks compute the same
- * bits. Source: A. Douillard et al., DiLoCo: Distributed Low-Communication Training of Language
- * Models, 2023, algorithm 1. torchft has the same rates. */
+ * diloco:H averages when local:H does, and then takes an outer step with Nesterov momentum. Let x
+ * be the parameters after the last outer step, and d = x - average:
+ *
+ *   v = OUTER_MOMENTUM * v + d;   x = x - OUTER_LR * (d + OUTER_MOMENTUM * v)
+ *
+ * All ranks compute the same bits. Source: A. Douillard et al., DiLoCo: Distributed
+ * Low-Communication Training of Language Models, 2023, algorithm 1. torchft has the same rates. */
 #include "exchange/sync.h"
 
 #include <stdlib.h>

@@ -117,8 +117,7 @@ static bool varies(const char *subject)
 }
 
 /* Returns whether a finding of a rank belongs to a group. A rank may have several findings on a
- * subject, for example one for each GPU. If the facts differ,
- * these belong to different groups. */
+ * subject, for example one for each GPU. If their facts differ, they belong to different groups. */
 static bool same_finding(const struct group *g, const struct ddp_finding *f, int rank)
 {
     return g->finding.verdict == f->verdict && strcmp(g->finding.subject, f->subject) == 0 &&
