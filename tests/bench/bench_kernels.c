@@ -189,6 +189,10 @@ static void run_widen_bf16(struct arrays *x, double argument)
     x->device->grad->widen(x->c, x->a, x->n, DDP_BF16);
 }
 
+/* `make bench-kernels OLD=DIR` also compiles this file with the headers of builds that cannot
+ * quantise. ddp_bench_ns() leaves the rows out there. */
+#if __has_include("device/quant.h")
+#define CAN_QUANTIZE true
 static const struct ddp_quant quants[] = {
     {DDP_QUANT_I8, 128}, {DDP_QUANT_I4, 128}, {DDP_QUANT_E4M3, 128}, {DDP_QUANT_SIGN, 128}};
 
@@ -208,6 +212,18 @@ static void run_dequantize(struct arrays *x, double argument)
     encoded = argument;
     x->device->grad->dequantize(x->c, x->index, x->n, quant, false);
 }
+#else
+#define CAN_QUANTIZE false
+static void run_quantize(struct arrays *x, double argument)
+{
+    (void)x, (void)argument;
+}
+
+static void run_dequantize(struct arrays *x, double argument)
+{
+    (void)x, (void)argument;
+}
+#endif
 
 static void run_widen_add(struct arrays *x, double argument)
 {
@@ -564,7 +580,8 @@ int ddp_bench_name(int i, char *name, size_t size)
     return 1;
 }
 
-/* Measures kernel i and returns its nanoseconds. Returns 0 for a loop that is no kernel of ours. */
+/* Measures kernel i and returns its nanoseconds. Returns 0 for a loop that is no kernel of ours,
+ * and for a kernel that this build does not have. */
 double ddp_bench_ns(int i)
 {
     if (i >= (int)ROWS) {
@@ -574,6 +591,8 @@ double ddp_bench_ns(int i)
     if (rows[i].run == run_read || rows[i].run == run_update || rows[i].run == run_add_half ||
         rows[i].run == run_resize || rows[i].run == run_nth_float || rows[i].run == run_nth_value ||
         rows[i].run == run_nth_entry)
+        return 0;
+    if (!CAN_QUANTIZE && (rows[i].run == run_quantize || rows[i].run == run_dequantize))
         return 0;
     return measure_ns(&shared, &rows[i]);
 }

@@ -337,21 +337,27 @@ INLINE void reduce_part(const struct ddp_reduce *r, size_t at, size_t bytes, str
         vec_store_part((unsigned char *)r->dst[d] + at, part, bytes);
 }
 
-/* Reduces `vectors` whole vectors (at most TILE) at offset `at`. */
+/* Reduces `vectors` whole vectors (at most TILE) at offset `at`. The pragmas make GCC unroll the
+ * loops before it splits v_acc into its members. Without them it stores the unused members to
+ * memory in some kernels (results/notes/kernels.md). */
 INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, struct ddp_finish f)
 {
     const size_t step = step_bytes(r->dtype, r->op);
     v_acc a[TILE];
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         a[v] = load_acc((const unsigned char *)r->src[0] + at + v * step, r->dtype, r->op);
     for (int k = 1; k < r->src_count; k++)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             const unsigned char *from = (const unsigned char *)r->src[k] + at + v * step;
             a[v] = combine(a[v], load_acc(from, r->dtype, r->op), r->dtype, r->op);
         }
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         a[v] = finish(a[v], r->dtype, r->op, f);
     for (int d = 0; d < r->dst_count; d++)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
 }
