@@ -704,6 +704,10 @@ static int fill_times(struct measurement *m, struct ddp_point *out, struct ddp_e
     for (int p = 0; p < 3; p++) {
         DDP_TRY(summarize(m->b, SERIES_PHASES + p, out->iterations, &phase, err));
         out->phase_ns[p] = phase.median;
+        if (isnan(out->time_ns.ci95_lo))
+            continue; /* as with --block */
+        out->phase_ci95_ns[p][0] = phase.ci95_lo;
+        out->phase_ci95_ns[p][1] = phase.ci95_hi;
     }
     return 0;
 }

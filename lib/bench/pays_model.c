@@ -192,6 +192,17 @@ static void step_with(const struct ddp_pays_question *q, const struct method *m,
     }
 }
 
+/* Returns the time of encoding and decoding a bucket, or an end of its interval: the sum of the two
+ * medians, or of the same ends of their intervals. 0: the method does neither. */
+static double coding_ns(const struct ddp_point *p, int which)
+{
+    if (isnan(p->phase_ns[0]))
+        return 0;
+    if (which == MEDIAN)
+        return p->phase_ns[0] + p->phase_ns[2];
+    return p->phase_ci95_ns[0][which - LOW] + p->phase_ci95_ns[2][which - LOW];
+}
+
 /* Computes a step whose exchange was measured on the link itself. If the link has a speed, its
  * other time is unknown, and only the arithmetic that it needs in any case counts. */
 static void step_measured(const struct ddp_pays_question *q, const struct method *m, double GBps,
@@ -200,13 +211,12 @@ static void step_measured(const struct ddp_pays_question *q, const struct method
     const struct ddp_point *p = m->point;
     const double buckets = (double)q->parameters / (double)p->spec.count;
     const double measured[] = {p->time_ns.median, p->time_ns.ci95_lo, p->time_ns.ci95_hi};
-    const double coding = isnan(p->phase_ns[0]) ? 0 : p->phase_ns[0] + p->phase_ns[2];
     const bool here = isnan(GBps);
     out->sent_bytes = buckets * m->least_bytes;
     out->link_ns = here ? NAN : out->sent_bytes / GBps;
-    out->arithmetic_ns = buckets * (q->shared_memory ? p->time_ns.median : coding);
+    out->arithmetic_ns = buckets * (q->shared_memory ? p->time_ns.median : coding_ns(p, MEDIAN));
     for (int i = 0; i < 3; i++) {
-        const double ns = here || q->shared_memory ? measured[i] : coding;
+        const double ns = here || q->shared_memory ? measured[i] : coding_ns(p, i);
         out->ns[i] = q->step_ns + buckets * ns + (here ? 0 : out->link_ns);
     }
 }

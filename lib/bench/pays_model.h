@@ -16,7 +16,8 @@
  * is assumed to be two thirds of the compute time, and only the rest of the link's time counts.
  *
  * If the exchange was measured on the link itself (GBps is NaN), the step takes compute + B *
- * measured time.
+ * measured time. The break-even speed of a method then follows from its bytes and from the measured
+ * times of encoding and decoding, whose intervals give its interval.
  *
  * The interval of a step covers only the error of the measurement, not of the model. */
 #ifndef DDP_BENCH_PAYS_MODEL_H

@@ -165,6 +165,7 @@ struct ddp_point {
     double wire_bytes_per_rank; /* Maximum over ranks. NaN: unknown. */
     bool wire_counted;          /* True: counted. False: computed by a model. */
     double phase_ns[3];         /* Encode, exchange, decode. NaN: no compression. */
+    double phase_ci95_ns[3][2]; /* 95 % intervals of phase_ns. NaN: too few iterations. */
     double achieved_density;    /* Share of the values that a rank sent, mean over ranks. */
     double threshold, density;  /* As requested. NaN: the compressor has none. */
     /* Error feedback: "on", "off", or "" if the compression loses nothing. */

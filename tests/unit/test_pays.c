@@ -56,6 +56,8 @@ static int set_points(void **state)
     return 0;
 }
 
+static bool shared_memory = true;
+
 static struct ddp_pays_record ask(int ranks, struct ddp_pays_speed speed, bool overlap)
 {
     struct ddp_pays_record out;
@@ -64,7 +66,7 @@ static struct ddp_pays_record ask(int ranks, struct ddp_pays_speed speed, bool o
                                         .step_ns = 60e6,
                                         .ranks = ranks,
                                         .overlap = overlap,
-                                        .shared_memory = true,
+                                        .shared_memory = shared_memory,
                                         .speeds = &speed,
                                         .speed_count = 1,
                                         .methods = &methods,
@@ -222,6 +224,29 @@ static void test_here(void **state)
     ddp_pays_release(&r);
 }
 
+/* Between ranks that send messages, the break-even speed follows from the times of encoding and
+ * decoding. Their intervals are +-10 %. */
+static void test_messages(void **state)
+{
+    (void)state;
+    for (int i = BF16; i < METHODS; i++)
+        for (int phase = 0; phase < 3; phase++)
+            for (int e = 0; e < 2; e++)
+                points[i].phase_ci95_ns[phase][e] = points[i].phase_ns[phase] * (e == 0 ? .9 : 1.1);
+    shared_memory = false;
+    struct ddp_pays_record r = ask(2, (struct ddp_pays_speed){NAN, NAN}, false);
+    shared_memory = true;
+    const struct ddp_pays_method *q8 = &r.methods[Q8];
+    const double saved = 5e6 - q8->sent_bytes;
+    assert_true(near(q8->break_even_GBps, saved / (2.5e6 * (2 - 1))));
+    assert_true(
+        near(q8->pays_below_GBps, (5e6 - 1.01 * q8->sent_bytes) /
+                                      (1.01 * (60e6 + 2.5e6 * 2 * 1.1) - (60e6 + 2.5e6 * .9))));
+    assert_non_null(strstr(r.links[0].answer, "nothing pays; below"));
+    assert_non_null(strstr(strstr(r.links[0].answer, "it is "), " to "));
+    ddp_pays_release(&r);
+}
+
 static void test_no_baseline(void **state)
 {
     struct ddp_pays_record out;
@@ -249,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup(test_overlap, set_points),
         cmocka_unit_test_setup(test_intervals, set_points),
         cmocka_unit_test_setup(test_here, set_points),
+        cmocka_unit_test_setup(test_messages, set_points),
         cmocka_unit_test_setup(test_no_baseline, set_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
