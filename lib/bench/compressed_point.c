@@ -727,6 +727,10 @@ static void describe(struct measurement *m, struct ddp_point *out)
         out->density = method->argument;
     else if (c->combine == DDP_COMBINE_GATHER)
         out->threshold = method->argument;
+    else if (c->combine == DDP_COMBINE_BLOCKS)
+        out->compress_block = (int32_t)ddp_compress_quant(method).block;
+    else if (c->combine == DDP_COMBINE_ROUNDS)
+        out->compress_rank = (int32_t)method->argument;
     if (!ddp_compressor_is_lossless(c))
         snprintf(out->feedback, sizeof out->feedback, "%s", m->feedback ? "on" : "off");
     if ((c->combine == DDP_COMBINE_SUM || c->combine == DDP_COMBINE_BLOCKS) &&

@@ -168,6 +168,8 @@ struct ddp_point {
     double phase_ci95_ns[3][2]; /* 95 % intervals of phase_ns. NaN: too few iterations. */
     double achieved_density;    /* Share of the values that a rank sent, mean over ranks. */
     double threshold, density;  /* As requested. NaN: the compressor has none. */
+    int32_t compress_block;     /* Elements that share a scale. 0: the compressor has no blocks. */
+    int32_t compress_rank;      /* Rank of the approximations. 0: the compressor has none. */
     /* Error feedback: "on", "off", or "" if the compression loses nothing. */
     char feedback[8];
     int64_t overflow_count; /* -1: not counted. */

@@ -30,6 +30,9 @@ setup() {
     "$PYTHON" "$root/ci/validate_json.py" r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p if q["compress"]["method"] == "topk"}) >= 3')" = True ]
     [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
+    # block and rank distinguish the points of a method
+    [ "$(json r.json '[(q["block"], q["rank"]) for q in (m(x)["compress"] for x in ("fp16", "q8:64", "q4", "sign:256", "powersgd:2", "topk:0.01"))]')" = \
+        "[(None, None), (64, None), (128, None), (256, None), (None, 2), (None, None)]" ]
 }
 
 @test "counted bytes: quantised blocks send 2(P-1) chunks" {
