@@ -451,17 +451,19 @@ static int find_detectable(struct work *w, const struct ddp_selftest *test, stru
     return 0;
 }
 
-/* Finds the median number of pairs and the median duration of all gates. */
+/* Finds the median number of pairs and the median duration of the gates. */
 static void find_medians(struct work *w, const struct ddp_selftest *test, struct ddp_noise *out)
 {
     double *const pairs = w->values, *const seconds = w->values + test->count;
     struct ddp_summary p, s;
+    size_t n = 0;
     for (int i = 0; i < test->count; i++) {
-        pairs[i] = test->gates[i]->pairs;
-        seconds[i] = (double)test->gates[i]->took_ms / 1e3;
+        if (!counts(w->setup, test->gates[i]))
+            continue;
+        pairs[n] = test->gates[i]->pairs;
+        seconds[n++] = (double)test->gates[i]->took_ms / 1e3;
     }
-    const bool known = ddp_summarize(pairs, (size_t)test->count, &p) == 0 &&
-                       ddp_summarize(seconds, (size_t)test->count, &s) == 0;
+    const bool known = ddp_summarize(pairs, n, &p) == 0 && ddp_summarize(seconds, n, &s) == 0;
     out->median_pairs = known ? p.median : NAN;
     out->median_seconds = known ? s.median : NAN;
 }

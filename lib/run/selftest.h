@@ -44,8 +44,8 @@ void ddp_selftest_release(struct ddp_selftest *test);
 bool ddp_selftest_injects(int same, int injected, int i);
 
 /* Judges the gates as `ddpbench gate` does, and computes *out as noise.h defines it. If the journal
- * has more gates of a kind than setup asks for, the additional ones count only for the medians of
- * pairs and seconds. *test must contain at least one A/A gate. Returns 0 or DDP_ENOMEM. */
+ * has more gates of a kind than setup asks for, the additional ones do not count. *test must
+ * contain at least one A/A gate. Returns 0 or DDP_ENOMEM. */
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,
                        struct ddp_noise *out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Sets *out to the data of a journal payload. The pointers of *out point into the payload. */

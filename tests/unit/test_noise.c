@@ -44,10 +44,12 @@ static struct ddp_noise_gate *make_gate(int index, int slowed, double effect, do
     return gate;
 }
 
-static void judge(int same, int injected, double effect, double noise, struct ddp_noise *out)
+/* The journal has `more` additional gates without a delay, each of which took an hour. */
+static void judge_with(int same, int injected, int more, double effect, double noise,
+                       struct ddp_noise *out)
 {
     struct ddp_noise_gate *gates[64];
-    struct ddp_selftest test = {.gates = gates, .count = same + injected};
+    struct ddp_selftest test = {.gates = gates, .count = same + injected + more};
     struct ddp_selftest_setup setup = {.command = "x",
                                        .same = same,
                                        .injected = injected,
@@ -60,9 +62,28 @@ static void judge(int same, int injected, double effect, double noise, struct dd
     for (int i = 0; i < same + injected; i++)
         gates[i] = i < same ? make_gate(i, -1, 0, noise, &rng)
                             : make_gate(i - same, (i - same) % CELLS, effect, noise, &rng);
+    for (int i = 0; i < more; i++) {
+        gates[same + injected + i] = make_gate(same + i, -1, 0, noise, &rng);
+        gates[same + injected + i]->took_ms = 3600000;
+    }
     assert_int_equal(ddp_selftest_judge(&setup, &test, out, &err), 0);
-    for (int i = 0; i < same + injected; i++)
+    for (int i = 0; i < test.count; i++)
         free(gates[i]);
+}
+
+static void judge(int same, int injected, double effect, double noise, struct ddp_noise *out)
+{
+    judge_with(same, injected, 0, effect, noise, out);
+}
+
+/* Gates that the journal has beyond those asked for count for nothing, also not for the medians. */
+static void test_more_gates(void **state)
+{
+    struct ddp_noise noise;
+    (void)state;
+    judge_with(6, 3, 30, 0.10, 0.005, &noise);
+    assert_int_equal(noise.same, 6);
+    assert_true(noise.median_seconds == 0 && noise.median_pairs == PAIRS);
 }
 
 static void test_quiet_and_noisy(void **state)
@@ -262,6 +283,7 @@ static void test_visit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_more_gates),
         cmocka_unit_test(test_quiet_and_noisy),
         cmocka_unit_test(test_detectable_is_what_it_says),
         cmocka_unit_test(test_holds),
