@@ -241,7 +241,8 @@ static void summarize_ratios(struct ddp_page *page, bool markdown, int document)
                  "ratios lie between %s and %s",
                  mean, page->names[0], r.count, r.count == 1 ? "" : "s", least, most);
         if (r.other > 0)
-            ddp_text_append(text, sizeof text, "; %zu cells are in only one of the two", r.other);
+            ddp_text_append(text, sizeof text, "; %zu cell%s in only one of the two", r.other,
+                            r.other == 1 ? " is" : "s are");
     }
     sentence(page, markdown, document, text);
 }

@@ -69,15 +69,13 @@ struct progress {
     double x;
 };
 
-/* Adds the value after an epoch, if a run has reached this epoch. */
+/* Adds the value after an epoch. All runs have reached this epoch. */
 static int add_epoch(struct progress *runs, size_t count, int epoch, bool over_bytes,
                      struct ddp_plot *out, struct ddp_err *err)
 {
     double x = 0, accuracy = 0, low = INFINITY, high = -INFINITY;
     int n = 0;
     for (size_t i = 0; i < count; i++) {
-        if (runs[i].run->epoch_count <= epoch)
-            continue;
         const struct ddp_epoch *e = &runs[i].run->epochs[epoch];
         runs[i].x += over_bytes ? e->wire_bytes_per_rank : e->seconds;
         if (isnan(e->eval_accuracy) || isnan(runs[i].x))
@@ -95,7 +93,8 @@ static int add_epoch(struct progress *runs, size_t count, int epoch, bool over_b
     return ddp_plot_add_value(out, v, err);
 }
 
-/* Adds a value for each epoch of a strategy. */
+/* Adds a value for each epoch of a strategy. Only the runs with the most epochs count. If the mean
+ * were over other runs after their last epoch, the line could run backwards. */
 static int add_epochs(const struct ddp_record *record, const struct ddp_strategy_row *row,
                       bool over_bytes, struct ddp_plot *out, struct ddp_err *err)
 {
@@ -104,10 +103,11 @@ static int add_epochs(const struct ddp_record *record, const struct ddp_strategy
     int epochs = 0, rc = 0;
     DDP_TRY(DDP_NEW(&runs, (size_t)record->train_count, err));
     for (int i = 0; i < record->train_count; i++)
-        if (ddp_strategy_has_run(row, &record->train[i])) {
-            runs[count++].run = &record->train[i];
+        if (ddp_strategy_has_run(row, &record->train[i]))
             epochs = DDP_MAX(epochs, record->train[i].epoch_count);
-        }
+    for (int i = 0; i < record->train_count; i++)
+        if (ddp_strategy_has_run(row, &record->train[i]) && record->train[i].epoch_count == epochs)
+            runs[count++].run = &record->train[i];
     for (int epoch = 0; epoch < epochs && rc == 0; epoch++)
         rc = add_epoch(runs, count, epoch, over_bytes, out, err);
     free(runs);

@@ -37,13 +37,20 @@ static void add_screen(const struct ddp_record *r, struct ddp_strbuf *out)
 /* Adds a piece of a line. `style` is the number in an escape code, such as 31 for red; 0: plain. */
 static void add_piece(const char *text, size_t bytes, int style, struct ddp_strbuf *out)
 {
-    char piece[512];
+    char part[512];
     if (bytes == 0)
         return;
-    snprintf(piece, sizeof piece, "%.*s", (int)bytes, text);
     if (style > 0)
         ddp_strbuf_addf(out, "<tspan class=\"t%d\">", style);
-    ddp_markup_text(out, piece);
+    while (bytes > 0) {
+        size_t n = DDP_MIN(bytes, sizeof part - 1);
+        while (n < bytes && n > 1 && ((unsigned char)text[n] & 0xC0) == 0x80)
+            n--; /* do not cut a UTF-8 sequence */
+        snprintf(part, sizeof part, "%.*s", (int)n, text);
+        ddp_markup_text(out, part);
+        text += n;
+        bytes -= n;
+    }
     if (style > 0)
         ddp_strbuf_add(out, "</tspan>");
 }

@@ -99,6 +99,10 @@ value() {
     page vary.html
     run ! grep -q 'no cell in common' page.txt
     failed 64 --vary -- report --vary memory,ranks ranks.json -o x.html
+    edited b.json 'p.pop()'
+    ok report --edited a.json b.json -o less.html
+    page less.html
+    file_says page.txt '1 cell is in only one of the two'
     cp a.json sub.json
     mkdir sub
     cp a.json sub/a.json # two files of one name
@@ -199,6 +203,9 @@ PY
     done
     ok report a.json c.json --svg two
     [ -e two/screen-2.svg ]
+    edited l.json 'd["command"]["argv"] = ["x" + "\u00e9" * 400]' # longer than a part that is escaped at once
+    ok report --edited l.json --svg long
+    [ "$("$PYTHON" -c 'import sys; print(open(sys.argv[1], encoding="utf-8").read().count("\u00e9"))' long/screen.svg)" = 400 ]
 }
 
 @test "--svg writes each plot once, under the name of its title" {

@@ -408,6 +408,46 @@ static void test_break_even_is_marked(void **state)
     ddp_record_release(&r);
 }
 
+static void add_run(struct ddp_record *r, uint64_t seed, double seconds, int epochs)
+{
+    struct ddp_train_run run;
+    ddp_train_run_init(&run);
+    snprintf(run.sync, sizeof run.sync, "dense");
+    run.ranks = 2;
+    run.seed = seed;
+    assert_int_equal(ddp_record_add_train(r, &run, &err), 0);
+    for (int i = 0; i < epochs; i++) {
+        struct ddp_epoch e;
+        ddp_epoch_init(&e);
+        e.epoch = i + 1;
+        e.seconds = seconds;
+        e.eval_accuracy = 0.5;
+        assert_int_equal(ddp_record_add_epoch(r, &e, &err), 0);
+    }
+}
+
+/* A slow run has ended early. Its time is in no mean, because the next mean would be smaller. */
+static void test_lines_run_forwards(void **state)
+{
+    struct ddp_record r;
+    struct ddp_plot_strategies strategies;
+    struct ddp_plot plot;
+    (void)state;
+    ddp_record_init(&r);
+    add_run(&r, 1, 1, 3);
+    add_run(&r, 2, 10, 2);
+    const struct ddp_plot_source source = {.name = "a", .record = &r};
+    assert_int_equal(ddp_plot_collect_strategies(&source, 1, &strategies, &err), 0);
+    assert_int_equal(ddp_plot_accuracy(&source, &strategies, &r.train[0], false, &plot, &err), 0);
+    assert_int_equal(plot.count, 1);
+    assert_int_equal(plot.series[0].count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(plot.series[0].values[i].x == i + 1);
+    ddp_plot_release(&plot);
+    ddp_plot_strategies_release(&strategies);
+    ddp_record_release(&r);
+}
+
 static void test_svg_text_is_escaped(void **state)
 {
     const double x[] = {8, 64}, y[] = {1, 2};
@@ -440,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_sources_are_series_with_colours_of_their_own),
         cmocka_unit_test(test_wrong_data_is_not_plotted),
         cmocka_unit_test(test_break_even_is_marked),
+        cmocka_unit_test(test_lines_run_forwards),
         cmocka_unit_test(test_svg_text_is_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
