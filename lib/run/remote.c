@@ -29,6 +29,7 @@
 /* If a host cannot be reached, the ranks of the other hosts have this time to end by themselves. */
 #define ALONE_NS   INT64_C(1000000000)
 #define NO_PROGRAM 127 /* the exit code of a shell that does not find a program */
+#define CANNOT_RUN 126 /* the exit code of a shell that finds it but cannot run it */
 
 struct head {
     struct ddp_app *app;
@@ -215,6 +216,9 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
 {
     const char *name = h->hosts.host[i].name;
     const int exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : SSH_FAILED;
+    /* No agent of the host is left, or none has started. */
+    const bool alone =
+        exit_code == SSH_FAILED || exit_code == NO_PROGRAM || exit_code == CANNOT_RUN;
     h->pid[i] = 0;
     h->alive--;
     if (h->input[i] >= 0)
@@ -234,7 +238,7 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
             ddp_remote_add_code(&h->code, DDP_EUNAVAIL);
         ddp_fail(err, DDP_EUNAVAIL, "ssh to host '%s' failed; its message is above", name);
         ddp_hint(err, "does `ssh -o BatchMode=yes %s true` work?", name);
-    } else if (exit_code == NO_PROGRAM || exit_code == NO_PROGRAM - 1) {
+    } else if (alone) {
         ddp_remote_add_code(&h->code, DDP_EUNAVAIL);
         ddp_fail(err, DDP_EUNAVAIL, "host '%s' cannot run '%s'", name, h->binary);
         ddp_hint(err, "ddpbench must have the same path on all hosts");
@@ -245,9 +249,7 @@ static void end_host(struct head *h, int i, int status, struct ddp_err *err)
     }
     /* Without an agent, no rank of that host can report anything, so the other ranks get less
      * time. */
-    ddp_remote_plan(&h->end, SIGTERM,
-                    exit_code == SSH_FAILED || exit_code == NO_PROGRAM ? ALONE_NS
-                                                                       : DDP_REMOTE_GRACE_NS);
+    ddp_remote_plan(&h->end, SIGTERM, alone ? ALONE_NS : DDP_REMOTE_GRACE_NS);
 }
 
 static void reap(struct head *h, struct ddp_err *err)

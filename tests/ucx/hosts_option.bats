@@ -16,6 +16,7 @@ setup() {
 echo "$*" >>"$SSH_LOG"
 while [ "$1" != -- ]; do shift; done
 [ "$2" != unreachable ] || { echo "ssh: cannot connect to $2" >&2; exit 255; }
+[ "$2" != broken ] || exit 126
 [ "$2" != empty ] || exec sh -c "exec /nonexistent/ddpbench host-agent"
 shift 2
 exec sh -c "$*"
@@ -87,7 +88,11 @@ begin() {
 @test "an unreachable host, and a host without ddpbench: named, and nothing stays" {
     failed 69 unreachable -- allreduce --hosts 127.1,unreachable --size 4 -q
     hint_names ssh unreachable
+    local start=$SECONDS empty
     failed 69 empty "$(realpath "$ddpbench")" -- allreduce --hosts 127.1,empty --size 4 -q
+    empty=$((SECONDS - start)) start=$SECONDS
+    failed 69 broken "$(realpath "$ddpbench")" -- allreduce --hosts 127.1,broken --size 4 -q
+    [ $((SECONDS - start)) -le $((empty + 2)) ] # its ranks get no more time either
 }
 
 @test "illegal hosts are refused" {
