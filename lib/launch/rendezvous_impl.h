@@ -92,10 +92,8 @@ struct ddp_rendezvous_job {
     uint64_t context;
     int rank, size;
     int64_t deadline_ns, timeout_ns;
-    bool inside;       /* the address is a loopback address, so all ranks are on this host */
+    bool inside;       /* the address is a loopback address, which only this host can reach */
     const char *where; /* address and port for messages */
-    /* True if the server listens only on a loopback address, which other hosts cannot reach. */
-    bool unreachable;
 };
 
 /* Runs the server. Fills peer [size] with sockets (-1 for rank 0), and endpoint [size]. `endpoint`

@@ -327,9 +327,9 @@ static int report_missing(const struct server *h, struct ddp_err *err)
                         "%d connections did not prove that they know the job's secret: is "
                         "DDPBENCH_SECRET the same on all ranks?",
                         h->unproven);
-    if (h->job->unreachable)
-        return ddp_hint(err, "other hosts cannot reach the loopback address in MASTER_ADDR: set it "
-                             "to a network address of rank 0 if there are other hosts");
+    if (h->job->inside && h->endpoint != NULL)
+        return ddp_hint(err, "were they started? Other hosts cannot reach this loopback address; "
+                             "set MASTER_ADDR to a network address of rank 0 if there are any");
     return ddp_hint(err, "were they started, and can they reach this host and port?");
 }
 

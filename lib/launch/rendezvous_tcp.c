@@ -280,12 +280,10 @@ static bool is_bound(const struct ddp_rendezvous_config *m, const struct ddp_tcp
 
 /* Listens on the first free port of the rendezvous. */
 static int open_server(const struct ddp_rendezvous_config *m, const struct ddp_tcp_address *address,
-                       int count, struct ddp_listener *listener, bool *unreachable,
-                       struct ddp_err *err)
+                       int count, struct ddp_listener *listener, struct ddp_err *err)
 {
     const bool only = is_bound(m, address, count);
     int rc = EADDRINUSE;
-    *unreachable = ddp_tcp_is_loopback(m->host);
     for (int i = 0; i < m->ports && (rc == EADDRINUSE || rc == EACCES); i++)
         rc = only ? listen_on_first(address, count, m->port + i, listener)
                   : ddp_tcp_listen(NULL, m->port + i, &listener->fd, &listener->port);
@@ -356,9 +354,7 @@ int ddp_rendezvous_world(const struct ddp_rendezvous_config *config, int rank, i
     DDP_TRY(open_connections(connections, rank, size, err));
     DDP_TRY_GOTO(resolve(config, job.deadline_ns, address, &count, err), err_connections);
     if (rank == 0) {
-        DDP_TRY_GOTO(open_server(config, address, count, listener, &job.unreachable, err),
-                     err_connections);
-        job.unreachable = job.unreachable && !job.inside;
+        DDP_TRY_GOTO(open_server(config, address, count, listener, err), err_connections);
         snprintf(where, sizeof where, "%s port %d", config->host, listener->port);
         rc = ddp_rendezvous_serve(&job, listener, connections->peer, endpoint, err);
     } else {

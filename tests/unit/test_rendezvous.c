@@ -142,6 +142,7 @@ static void test_missing(void **state)
         finish(r);
         assert_says(r, DDP_ELOST, "ranks 2, 4|5|127.0.0.1");
     }
+    assert_true(text_names(outcomes[0].hint, "loopback|MASTER_ADDR"));
     /* No process listens on the port. */
     start(1, (struct process){.port = port, .rank = 1, .size = 2, .timeout_ns = SECOND});
     finish(1);
