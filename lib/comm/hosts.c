@@ -212,14 +212,20 @@ static int group_local(struct ddp_comm *parent_local, struct ddp_comm *child, co
     DDP_TRY(ddp_comm_abort_if(child, DDP_NEW(&all, (size_t)child->size, err)));
     int rc = child->backend->exchange(child, &mine, all, sizeof mine, err);
     int32_t first = 0;
-    for (int r = 0; r < child->size && first == 0; r++)
-        first = all[r];
+    int failed = 0;
+    for (; failed < child->size && first == 0; failed++)
+        first = all[failed];
     free(all);
     if (rc != 0 || first == 0)
         return rc;
-    snprintf(hosts->why, sizeof hosts->why, "%.200s",
-             mine != 0 ? reason.text
-                       : "a host of the group has no room for another group in shared memory");
+    if (mine != 0)
+        snprintf(hosts->why, sizeof hosts->why, "%.200s", reason.text);
+    else if (first == DDP_EUNAVAIL)
+        snprintf(hosts->why, sizeof hosts->why,
+                 "a host of the group has no room for another group in shared memory");
+    else
+        snprintf(hosts->why, sizeof hosts->why,
+                 "rank %d of the group could not join its group in shared memory", failed - 1);
     ddp_comm_destroy(hosts->local);
     hosts->local = NULL;
     return first == DDP_EUNAVAIL ? 0 : ddp_fail(err, (int)first, "%s", hosts->why);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -108,6 +109,49 @@ static void test_groups(void **state)
     (void)state;
     run("1+2", 0);
     run("2", DDP_EUSAGE); /* fewer than the 3 ranks */
+}
+
+/* The exchange of a rank that reports a failure where its group in shared memory was made. */
+static int exchange_failure(struct ddp_comm *comm, const void *mine, void *all, size_t bytes,
+                            struct ddp_err *err)
+{
+    int32_t code = 0;
+    if (bytes == sizeof code && comm->hosts != NULL && comm->hosts->local != NULL) {
+        memcpy(&code, mine, sizeof code);
+        code = code == 0 ? DDP_ENOMEM : code;
+        mine = &code;
+    }
+    return ddp_backend_find("shm")->exchange(comm, mine, all, bytes, err);
+}
+
+static int fail_group(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
+                      struct ddp_err *err)
+{
+    static const int pair[] = {0, 2};
+    struct ddp_backend failing = *comm->backend;
+    struct ddp_comm *group;
+    (void)rank;
+    (void)arg;
+    failing.exchange = exchange_failure;
+    if (comm->rank == 2)
+        comm->backend = &failing;
+    const int rc = comm->rank == 1 ? 0 : ddp_comm_group(comm, pair, 2, &group, err);
+    comm->backend = ddp_backend_find("shm");
+    return rc;
+}
+
+/* A rank whose own group was made reports the rank that failed, and its code. */
+static void test_failed_group(void **state)
+{
+    struct ddp_launch_outcome outcome = {0};
+    struct ddp_err err = DDP_ERR_INIT;
+    (void)state;
+    setenv("DDPBENCH_SIMULATE_HOSTS", "1+2", 1);
+    const int rc =
+        ranks_run(3, DDP_LAUNCH_PROCESSES, (struct ranks_job){.body = fail_group}, &outcome, &err);
+    unsetenv("DDPBENCH_SIMULATE_HOSTS");
+    if (rc != 0 || outcome.code != DDP_ENOMEM || !text_names(err.text, "rank 1|shared memory"))
+        fail_msg("%d, %d: %s (%s)", rc, outcome.code, err.text, outcome.report_text);
 }
 
 /* One host, and DDPBENCH_SIMULATE_HOSTS does not simulate more: no hosts are created. */
@@ -215,9 +259,10 @@ static void test_subsets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),   cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_subsets), cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_attach),  cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_parse),    cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_subsets),  cmocka_unit_test(test_failed_group),
+        cmocka_unit_test(test_plain),    cmocka_unit_test(test_attach),
+        cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests_name("hosts", tests, NULL, NULL);
 }
