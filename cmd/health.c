@@ -45,10 +45,11 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "health takes one number of ranks");
     /* The agents of --hosts run this command line, too. They report one code of all hosts. */
-    if (v->exit_code == DDP_HEALTH_EXIT_HOST && (v->world.hosts || v->world.hostfile) &&
-        app->launcher.kind != DDP_LAUNCHER_HOSTS) {
-        ddp_fail(err, DDP_EUSAGE, "--exit-code host needs a launcher; %s has one exit code",
-                 v->world.hosts ? "--hosts" : "--hostfile");
+    if (v->exit_code == DDP_HEALTH_EXIT_HOST && app->launcher.kind == DDP_LAUNCHER_NONE) {
+        ddp_fail(err, DDP_EUSAGE, "--exit-code host needs a launcher; %s one exit code",
+                 v->world.hosts      ? "--hosts has"
+                 : v->world.hostfile ? "--hostfile has"
+                                     : "ranks that ddpbench starts have");
         return ddp_hint(err, "leave out --exit-code, or start the ranks with srun or mpiexec");
     }
     if (v->reference)

@@ -70,4 +70,5 @@ PY
     refused 64 "--exit-code" launcher -- health --hosts a,b --exit-code host
     echo '{"runs": [{"command": "health", "ranks": 2}]}' >sweep.json
     refused 78 health -- sweep sweep.json
+    refused 64 "--exit-code" launcher -- health "${short[@]}" --exit-code host
 }
