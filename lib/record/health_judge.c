@@ -390,6 +390,7 @@ static bool is_sure(const struct ddp_health_input *in, struct ddp_health *h,
 {
     const double factor = h->power[figure].host_factor;
     const char *name = ddp_health_figure_names[figure];
+    const char *unit = in->pass[0].by_host ? "host" : "rank";
     if (is_of_pairs(figure) && !in->pass[0].by_host && !in->reference)
         return true; /* one host: pairs of its ranks are compared only with a reference */
     if (factor <= 1 + h->must_find)
@@ -397,13 +398,16 @@ static bool is_sure(const struct ddp_health_input *in, struct ddp_health *h,
     if (isnan(factor))
         snprintf(h->reason, sizeof h->reason,
                  "the figure '%s' has no peers that it could be compared with, or is unknown on a "
-                 "host; give --reference with the document of an earlier healthy run",
-                 name);
+                 "%s; give --reference with the document of an earlier healthy run",
+                 name, unit);
     else {
-        char found[80] = "no slow host would be found";
+        char found[80];
         if (factor <= DDP_HEALTH_SHOWN_MOST)
             snprintf(found, sizeof found,
-                     "a host would be found only if it were at least %.2f times slower", factor);
+                     "a %s would be found only if it were at least %.2f times slower", unit,
+                     factor);
+        else
+            snprintf(found, sizeof found, "no slow %s would be found", unit);
         snprintf(h->reason, sizeof h->reason,
                  "the figure '%s' scatters by %.2g %% between passes or peers, so %s; stop other "
                  "programs, or repeat with a larger --max-time",
@@ -432,7 +436,8 @@ static void conclude(const struct ddp_health_input *in, struct ddp_health *h)
         in->hosts, in->hosts == 1 ? "" : "s", in->ranks, h->power[DDP_HEALTH_COMPUTE].host_factor);
     if (isfinite(bandwidth))
         ddp_text_append(h->reason, sizeof h->reason,
-                        ", and a host whose bandwidth is %.2f times lower", bandwidth);
+                        ", and a %s whose bandwidth is %.2f times lower",
+                        in->pass[0].by_host ? "host" : "rank", bandwidth);
 }
 
 /* Sets h->rank to the medians over the passes. */

@@ -31,8 +31,9 @@ static void add_found(bool percent, const char *what, double value, char *text, 
         ddp_text_append(text, bytes, "%sa %s %.2f times worse would be found", comma, what, value);
 }
 
-/* Adds how bad a figure would have to be to be found. */
-static void add_power(const struct ddp_health_power *p, int width, struct ddp_strbuf *out)
+/* Adds how bad a figure would have to be to be found. `large` is "host", or "rank" on one host. */
+static void add_power(const struct ddp_health_power *p, const char *large, int width,
+                      struct ddp_strbuf *out)
 {
     const bool percent = p->figure == DDP_HEALTH_RESENT;
     const char *small = p->figure > DDP_HEALTH_RESENT ? "rank" : "link";
@@ -47,7 +48,7 @@ static void add_power(const struct ddp_health_power *p, int width, struct ddp_st
     if (isnan(p->host_factor) && isnan(p->link_factor))
         ddp_text_append(text, sizeof text, "%snothing to compare with", text[0] ? "; " : "");
     if (!isnan(p->host_factor))
-        add_found(percent, "host", p->host_factor, text, sizeof text);
+        add_found(percent, large, p->host_factor, text, sizeof text);
     if (!isnan(p->link_factor) && p->link_factor != p->host_factor)
         add_found(percent, small, p->link_factor, text, sizeof text);
     snprintf(name, sizeof name, "%s: ", ddp_health_figure_names[p->figure]);
@@ -75,7 +76,7 @@ void ddp_table_health(const struct ddp_record *r, int width, struct ddp_strbuf *
     if (r->health.verdict == DDP_HEALTH_NONE)
         return;
     for (int f = 0; f < DDP_HEALTH_FIGURES; f++)
-        add_power(&r->health.power[f], width, out);
+        add_power(&r->health.power[f], r->matrix.by_host ? "host" : "rank", width, out);
     for (int i = 0; ddp_health_line(r, i, text, sizeof text); i++)
         add_line(i == 0                         ? style_of(r->health.verdict)
                  : i <= r->health.finding_count ? DDP_BOLD

@@ -36,6 +36,8 @@ health() {
 
 @test "--reference: a run that is far slower than its reference is DEGRADED" {
     health
+    says "a rank" "would be found" # on one host, ranks are compared
+    run ! grep -E 'a host .* would be found|slow host' <<<"$output"
     "$PYTHON" -I - "$root/ci" <<'PY'
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -68,7 +70,7 @@ PY
     refused 64 csv health -- health "${short[@]}" --format csv
     refused 64 extra -- health extra
     refused 64 "--exit-code" launcher -- health --hosts a,b --exit-code host
+    refused 64 "--exit-code" launcher -- health "${short[@]}" --exit-code host
     echo '{"runs": [{"command": "health", "ranks": 2}]}' >sweep.json
     refused 78 health -- sweep sweep.json
-    refused 64 "--exit-code" launcher -- health "${short[@]}" --exit-code host
 }

@@ -413,6 +413,11 @@ static void test_one_host(void **state)
         assert_int_equal(h.verdict, slow ? DDP_HEALTH_DEGRADED : DDP_HEALTH_HEALTHY);
         assert_true(!slow || is(&h, 0, DDP_HEALTH_COMPUTE, DDP_PEER_VALUE, 3, -1, 1.5));
         assert_true(isnan(h.power[DDP_HEALTH_BANDWIDTH].host_factor));
+        free(h.rank);
+        set_rule(&h);
+        h.must_find = 1e-6;
+        assert_int_equal(ddp_health_judge(&sample.in, &h, &err), 0);
+        assert_true(slow || strstr(h.reason, "a rank would be found only if"));
         drop_sample(&sample);
         free(h.rank);
     }
