@@ -8,7 +8,9 @@
 #include "run/command.h"
 
 extern const struct ddp_opt ddp_help_rows[]; /* --help; sets a bool */
+/* --ranks, how the ranks start, and the outputs; sets a struct ddp_world_options */
 extern const struct ddp_opt ddp_world_rows[];
+extern const struct ddp_opt ddp_start_rows[];       /* the same without --ranks */
 extern const struct ddp_opt ddp_feedback_rows[];    /* --feedback; sets an int */
 extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor; sets a const char * */
 /* outputs of gate and compare; sets a struct ddp_verdict_outputs */

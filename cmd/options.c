@@ -71,6 +71,12 @@ const struct ddp_opt ddp_world_rows[] = {
         "used "
         "(see --subset; default: all ranks of mpiexec, else one per usable core or GPU, at most 8)",
         .min = 1, .max = 256, .brief = "numbers of ranks (default: one per core)"),
+    DDP_OPT_INCLUDE(ddp_start_rows, 0),
+    DDP_OPT_END,
+};
+
+const struct ddp_opt ddp_start_rows[] = {
+    DDP_OPT_HEADING("World"),
     DDP_OPT(
         STRING, "hosts", 0, AT(hosts), "HOST[:N],...", NULL,
         "start N ranks (default 1) on each host over ssh; rank 0 is on the first host and writes "

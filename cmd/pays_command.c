@@ -41,6 +41,7 @@ struct pays_values {
 
 #define LATENCY_NS 20000
 #define RANKS_HERE 2 /* ranks that measure if there is a link */
+#define RANKS_MOST 65536
 
 static bool offer_compressor(const char *command, int i, char *out, size_t out_bytes)
 {
@@ -60,6 +61,10 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(STRING, "step-time", 0, AT(step_text), "TIME", NULL,
             "compute time of a step without the exchange, such as 120ms",
             .brief = "compute time of a step, such as 120ms"),
+    DDP_OPT(INT_LIST, "ranks", 0, AT(c.world.ranks), "N", NULL,
+            "with --link: number of ranks of the training, of which 2 are started here; without "
+            "it: number of ranks that are started here and measure",
+            .min = 1, .max = RANKS_MOST, .brief = "number of ranks of the training"),
     DDP_OPT(STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
             "link of each rank, such as 10Gbit/s,20us (default latency: 20us); may be repeated; "
             "without it the exchange is measured between the ranks of this run",
@@ -86,7 +91,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Output"),
     DDP_OPT(FLAG, "table", 0, AT(table), NULL, NULL,
             "add links from 0.1 to 400 Gbit/s, and print one table of methods and links"),
-    DDP_OPT_INCLUDE(ddp_world_rows, AT(c.world)),
+    DDP_OPT_INCLUDE(ddp_start_rows, AT(c.world)),
     DDP_OPT_END,
 };
 

@@ -45,6 +45,13 @@ link() {
     [ "$(json r.json "[q['GBps'] for q in d['pays']['links']]")" = "[1, 1, 1]" ]
 }
 
+@test "a training of many more ranks than this machine can start, on a link without latency" {
+    ok "${model[@]}" --params 70M --ranks 65536 --compress q8,powersgd:2,topk:0.01 --link 10Gbit/s,0us --json r.json
+    valid r.json
+    [ "$(json r.json "d['world']['ranks'], d['pays']['ranks']")" = "(2, 65536)" ]
+    [ "$(link 0 "x['latency_us'], round(y['bf16']['sent_bytes'] / 140e6 * 65536 / 2 / 65535, 3)")" = "(0, 1.0)" ]
+}
+
 @test "powersgd with dense steps is measured in the others" {
     ok "${model[@]}" --ranks 8 --compress powersgd:2:1000 --link 1Gbit/s --json r.json
     [ "$(json r.json "m('powersgd:2:1000')['wire_bytes_per_rank'] < 10000")" = True ]

@@ -290,16 +290,11 @@ static void rd_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *cost, b
 {
     const struct ddp_fold fold = ddp_fold_of(ranks);
     const int rounds = ddp_rounds(fold.pow2), folds = fold.extra != 0;
-    double most_bytes = folds ? bytes_of((double)k, (double)n) : 0;
+    double most_bytes = folds || rounds == 0 ? 0 : -4;
 
-    for (int r = 0; r < fold.pow2; r++) {
-        double bytes = 0;
-        for (int i = 0; i < rounds; i++)
-            bytes += 4 + bytes_of(block_count(fold, r, i, (double)n, (double)k), (double)n);
-        if (r < fold.extra)
-            bytes += 4 + bytes_of(block_count(fold, r, rounds, (double)n, (double)k), (double)n);
-        most_bytes = DDP_MAX(most_bytes, bytes - (folds || rounds == 0 ? 0 : 4));
-    }
+    /* Rank 0 sends most, because the lists of the lower ranks contain most folded lists. */
+    for (int i = 0; i < rounds + folds; i++)
+        most_bytes += 4 + bytes_of(block_count(fold, 0, i, (double)n, (double)k), (double)n);
     *cost = (struct ddp_coll_cost){
         .steps = 2.0 * (rounds + 2 * folds),
         .messages = 2.0 * (rounds + folds),
