@@ -115,8 +115,8 @@ static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
                                     {"gB/s", 1},
                                     {0}};
 
-/* Reads a positive number with a unit. Upper case means the same as lower case, except that b is a
- * bit and B a byte. Returns false if the text is not a positive number with a unit. */
+/* Reads a number with a unit. Upper case means the same as lower case, except that b is a bit and B
+ * a byte. Returns false if the text is not a number with a unit, or if the number is negative. */
 static bool parse(const char *text, const struct unit *units, double *out)
 {
     char *end, name[16] = "";
@@ -128,7 +128,7 @@ static bool parse(const char *text, const struct unit *units, double *out)
     for (const struct unit *u = units; u->name != NULL; u++) {
         *out = number * u->factor;
         if (strcmp(name, u->name) == 0)
-            return isfinite(*out) && *out > 0;
+            return isfinite(*out);
     }
     return false;
 }
@@ -155,9 +155,11 @@ static int read_links(struct pays_values *v, struct ddp_err *err)
             may_be_latency = false;
             continue;
         }
-        if (!parse(v->links.v[i], rates, &value)) {
-            ddp_fail(err, DDP_EUSAGE, "--link: '%s' is not a link", v->links.v[i]);
-            return ddp_hint(err, "links look like 10Gbit/s, 10Gbit/s,20us or 1.2GB/s,5us");
+        if (!parse(v->links.v[i], rates, &value) || value <= 0) {
+            ddp_fail(err, DDP_EUSAGE, "--link: '%s' is not %s", v->links.v[i],
+                     may_be_latency ? "a latency such as 20us, nor the speed of another link"
+                                    : "a speed above 0 such as 10Gbit/s");
+            return ddp_hint(err, "links look like 10Gbit/s, 10Gbit/s,20us or 1.2GB/s,0us");
         }
         DDP_TRY(add_speed(v, value, err));
         may_be_latency = true;
@@ -210,7 +212,7 @@ static int read_training(struct pays_values *v, struct ddp_err *err)
         v->parameters = llround(parameters);
     if (!v->step_text)
         return ddp_fail(err, DDP_EUSAGE, "pays needs --step-time");
-    if (!parse(v->step_text, times, &v->step_ns))
+    if (!parse(v->step_text, times, &v->step_ns) || v->step_ns <= 0)
         return ddp_fail(err, DDP_EUSAGE, "--step-time: '%s' is not a time such as 120ms",
                         v->step_text);
     return 0;

@@ -100,7 +100,11 @@ link() {
     refused 64 --params 20x -- pays --params 20x --step-time 1ms
     refused 64 --step-time -- pays --params 20k
     refused 64 --step-time 1m -- pays --params 20k --step-time 1m
-    refused 64 --link 20us -- "${training[@]}" --link 20us
+    refused 64 --link 20us speed -- "${training[@]}" --link 20us
+    refused 64 --link "'20'" latency -- "${training[@]}" --link 10Gbit/s,20
+    refused 64 --link 0Gbit/s speed -- "${training[@]}" --link 0Gbit/s
+    refused 64 --ranks 512 -- "${model[@]}" --ranks 512
+    refused 64 --ranks 65537 -- "${model[@]}" --ranks 65537 --link 1Gbit/s
     refused 64 --link 10Gb -- "${training[@]}" --link 10Gb
     refused 64 --ranks -- "${model[@]}" --link 1Gbit/s
     refused 64 --overlap -- "${model[@]}" --ranks 2 --overlap
