@@ -414,8 +414,10 @@ const struct ddp_cmd ddp_cmd_pays = {
                "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
                "if the interval of its step time is more than 1 % below those of bf16, fp16 and\n"
                "dense f32. The interval contains the error of the measurement, but not that\n"
-               "of the model. `below` is the speed below which a method pays, and the break-even\n"
-               "density is that below which a step takes less time than with bf16 on this link.\n",
+               "of the model. `below` is the speed below which a method pays: all if it pays at\n"
+               "all speeds, none if at no speed, and - if it does not send less than bf16. The\n"
+               "break-even density is that below which a step takes less time than with bf16 on\n"
+               "this link.\n",
     .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
                 "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
                 "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",

@@ -331,7 +331,8 @@ static void fill_method(const struct model *x, const struct ddp_pays_speed *link
     }
     out->accuracy_change = x->accuracy_change[i];
     out->pays = pays(x, steps, i);
-    if (!is_smaller(x, i))
+    out->sends_less = is_smaller(x, i);
+    if (!out->sends_less)
         return;
     out->break_even_GBps = highest_speed(x, link, i, false);
     out->pays_below_GBps = highest_speed(x, link, i, true);

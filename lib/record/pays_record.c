@@ -1,5 +1,6 @@
 #include "record/pays_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -10,36 +11,47 @@
 #define M(member) DDP_FIELD_AT(ddp_pays_method, member)
 
 static const struct ddp_field pays_fields[] = {
-    {P(parameters), DDP_FIELD_COUNT, "parameters", .least = 1},
-    {P(step_ns), DDP_FIELD_TIME, "step_us"},
-    {P(ranks), DDP_FIELD_COUNT, "ranks", .least = 2},
-    {P(bucket_bytes), DDP_FIELD_COUNT, "bucket_bytes", .least = 1},
-    {P(overlap), DDP_FIELD_BOOL, "overlap"},
+    {P(parameters), DDP_FIELD_COUNT, "parameters", "parameters", .least = 1},
+    {P(step_ns), DDP_FIELD_TIME, "step_us", "step_compute_us"},
+    {P(ranks), DDP_FIELD_COUNT, "ranks", "ranks", .least = 2},
+    {P(bucket_bytes), DDP_FIELD_COUNT, "bucket_bytes", "bucket_bytes", .least = 1},
+    {P(overlap), DDP_FIELD_BOOL, "overlap", "overlap"},
     {.kind = DDP_FIELD_LIST, .path = "links"},
 };
 const struct ddp_fields ddp_pays_fields = {pays_fields, DDP_COUNT_OF(pays_fields)};
 
 static const struct ddp_field link_fields[] = {
-    {L(GBps), DDP_FIELD_NUMBER, "GBps"},         {L(latency_ns), DDP_FIELD_TIME, "latency_us"},
-    {L(first), DDP_FIELD_TEXT, "first"},         {L(answer), DDP_FIELD_TEXT, "answer"},
+    {L(GBps), DDP_FIELD_NUMBER, "GBps", "link_GBps"},
+    {L(latency_ns), DDP_FIELD_TIME, "latency_us", "link_latency_us"},
+    {L(first), DDP_FIELD_TEXT, "first", "first"},
+    {L(answer), DDP_FIELD_TEXT, "answer", "answer"},
     {.kind = DDP_FIELD_LIST, .path = "methods"},
 };
 const struct ddp_fields ddp_pays_link_fields = {link_fields, DDP_COUNT_OF(link_fields)};
 
+/* Writes whether the method pays, in the words that CSV has for a strategy, too. */
+static void pays_of(const void *method, char *out)
+{
+    const bool pays = ((const struct ddp_pays_method *)method)->pays;
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", pays ? "yes" : "no");
+}
+
 static const struct ddp_field method_fields[] = {
-    {M(method), DDP_FIELD_TEXT, "method"},
+    {M(method), DDP_FIELD_TEXT, "method", "compress"},
     {M(pays), DDP_FIELD_BOOL, "pays"},
-    {M(step_ns), DDP_FIELD_TIME, "step_us.median"},
-    {M(step_ci95_ns), DDP_FIELD_TIME_RANGE, "step_us.ci95"},
-    {M(arithmetic_ns), DDP_FIELD_TIME, "arithmetic_us"},
-    {M(link_ns), DDP_FIELD_TIME, "link_us"},
-    {M(sent_bytes), DDP_FIELD_NUMBER, "sent_bytes"},
-    {M(speedup), DDP_FIELD_NUMBER, "speedup.median"},
-    {M(speedup_ci95), DDP_FIELD_RANGE, "speedup.ci95"},
-    {M(break_even_GBps), DDP_FIELD_NUMBER, "break_even_GBps"},
-    {M(pays_below_GBps), DDP_FIELD_NUMBER, "pays_below_GBps"},
-    {M(break_even_density), DDP_FIELD_NUMBER, "break_even_density"},
-    {M(accuracy_change), DDP_FIELD_NUMBER, "accuracy_change"},
+    {.kind = DDP_FIELD_TEXT, .column = "pays", .text = pays_of},
+    {M(sends_less), DDP_FIELD_BOOL, "sends_less", "sends_less"},
+    {M(step_ns), DDP_FIELD_TIME, "step_us.median", "step_median_us"},
+    {M(step_ci95_ns), DDP_FIELD_TIME_RANGE, "step_us.ci95", "step_ci95_lo_us,step_ci95_hi_us"},
+    {M(arithmetic_ns), DDP_FIELD_TIME, "arithmetic_us", "arithmetic_us"},
+    {M(link_ns), DDP_FIELD_TIME, "link_us", "link_us"},
+    {M(sent_bytes), DDP_FIELD_NUMBER, "sent_bytes", "sent_bytes"},
+    {M(speedup), DDP_FIELD_NUMBER, "speedup.median", "speedup"},
+    {M(speedup_ci95), DDP_FIELD_RANGE, "speedup.ci95", "speedup_ci95_lo,speedup_ci95_hi"},
+    {M(break_even_GBps), DDP_FIELD_NUMBER, "break_even_GBps", "break_even_GBps"},
+    {M(pays_below_GBps), DDP_FIELD_NUMBER, "pays_below_GBps", "pays_below_GBps"},
+    {M(break_even_density), DDP_FIELD_NUMBER, "break_even_density", "break_even_density"},
+    {M(accuracy_change), DDP_FIELD_NUMBER, "accuracy_change", "accuracy_change"},
 };
 const struct ddp_fields ddp_pays_method_fields = {method_fields, DDP_COUNT_OF(method_fields)};
 

@@ -17,27 +17,29 @@ extern "C" {
 /* A method on a link. An interval of times follows from the 95 % interval of the measured exchange.
  */
 struct ddp_pays_method {
-    char method[32];           /* For example "topk:0.01". "none" is dense f32. */
-    double step_ns;            /* Time of a step. */
-    double step_ci95_ns[2];    /* Its interval. */
-    double arithmetic_ns;      /* Part of the step: encoding, summing and decoding. */
-    double link_ns;            /* Time in which the link transfers, also if the step hides it. */
-    double sent_bytes;         /* Bytes that a rank sends in a step. */
-    double speedup;            /* Step time with bf16 divided by step_ns. */
-    double speedup_ci95[2];    /* From the ends of the two intervals. */
-    double break_even_GBps;    /* Link speed below which a step takes less time than with bf16. */
-    double pays_below_GBps;    /* Link speed below which the method pays. */
+    char method[32];        /* For example "topk:0.01". "none" is dense f32. */
+    double step_ns;         /* Time of a step. */
+    double step_ci95_ns[2]; /* Its interval. */
+    double arithmetic_ns;   /* Part of the step: encoding, summing and decoding. */
+    double link_ns;         /* Time in which the link transfers, also if the step hides it. */
+    double sent_bytes;      /* Bytes that a rank sends in a step. */
+    double speedup;         /* Step time with bf16 divided by step_ns. */
+    double speedup_ci95[2]; /* From the ends of the two intervals. */
+    /* Link speeds below which a step takes less time than with bf16, and below which the method
+     * pays. INFINITY: it does so at all speeds; 0: at no speed; NaN: it does not send less. */
+    double break_even_GBps, pays_below_GBps;
     double break_even_density; /* Density below which a step takes less time than with bf16. */
     double accuracy_change;    /* Measured accuracy minus that of dense training. */
     /* The method sends less than bf16, and its interval is below those of all methods that do not.
      */
     bool pays;
+    bool sends_less; /* The method sends fewer bytes than bf16. */
 };
 
 struct ddp_pays_link {
     double GBps, latency_ns; /* NaN: the exchange was measured between the ranks of this run. */
     char first[32];          /* The paying method with the shortest step. "": nothing pays. */
-    char answer[600];        /* One sentence. */
+    char answer[528];        /* One sentence. */
 };
 
 struct ddp_pays_record {

@@ -1,6 +1,7 @@
 #include "record/stored.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -430,6 +431,18 @@ static int read_health(struct ddp_record *r, const cJSON *doc, const char *file,
     return 0;
 }
 
+/* Reads a method of `pays`. A document has null for "at all speeds". */
+static int read_method(const cJSON *item, const char *file, struct ddp_pays_method *out,
+                       struct ddp_err *err)
+{
+    DDP_TRY(read_fields(&ddp_pays_method_fields, item, "a method", file, out, err));
+    if (out->sends_less && isnan(out->break_even_GBps))
+        out->break_even_GBps = INFINITY;
+    if (out->sends_less && isnan(out->pays_below_GBps))
+        out->pays_below_GBps = INFINITY;
+    return 0;
+}
+
 /* Reads the answer of `pays`. All links must have the same number of methods. */
 static int read_pays(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
 {
@@ -452,8 +465,7 @@ static int read_pays(struct ddp_record *r, const cJSON *doc, const char *file, s
         cJSON_ArrayForEach(item, ddp_field_item(link, "methods"))
         {
             if (m < methods)
-                DDP_TRY(read_fields(&ddp_pays_method_fields, item, "a method", file,
-                                    ddp_pays_at(&r->pays, l, m), err));
+                DDP_TRY(read_method(item, file, ddp_pays_at(&r->pays, l, m), err));
             m++;
         }
         if (m != methods)

@@ -99,6 +99,21 @@ static const struct meaning strategies[] = {
     {NULL, NULL},
 };
 
+static const struct meaning pays[] = {
+    {"step", "time of a step; the interval follows from that of the measured exchange"},
+    {"times bf16", "step time with bf16 divided by that of the row"},
+    {"sent", "bytes that a rank sends per step"},
+    {"Gbit/s below",
+     "the method pays on links that are slower than this; all: at all speeds; none: "
+     "at no speed; -: it does not send less than bf16"},
+    {"density below", "a step takes less time than with bf16 if the density is smaller than this; "
+                      "-: the method has no density, or the link was not given"},
+    {"accuracy", "accuracy minus that of dense training; -: not measured"},
+    {"pays", "the method sends less than bf16, and its interval is more than 1 % below those of "
+             "bf16, fp16 and dense f32"},
+    {NULL, NULL},
+};
+
 static const struct meaning verdict[] = {
     {"base, new", "medians of the two sides"},
     {"ratio", "new / base: a Hodges-Lehmann estimate (gate), or the ratio of the medians "
@@ -119,6 +134,7 @@ static const struct {
     [DDP_LEGEND_OVERLAPPED] = {"Exchanges beside computation (--overlap-compute)", overlapped},
     [DDP_LEGEND_TRAIN] = {"Epochs of training runs", train},
     [DDP_LEGEND_STRATEGIES] = {"Strategies (train --compare)", strategies},
+    [DDP_LEGEND_PAYS] = {"pays", pays},
     [DDP_LEGEND_VERDICT] = {"gate and compare", verdict},
 };
 

@@ -233,12 +233,16 @@ static void add_summary(struct ddp_page *page)
 /* Adds a link to each section whose heading is in the HTML text `sections`. */
 static void add_links(const char *sections, struct ddp_strbuf *out)
 {
-    static const char *const links[][2] = {
-        {"summary", "Summary"},         {"verdicts", "Verdicts"},
-        {"sizes", "Over size"},         {"ranks", "Over ranks"},
-        {"compression", "Compression"}, {"training", "Training"},
-        {"comparison", "Comparison"},   {"matrix", "Between pairs"},
-        {"environment", "Environment"}};
+    static const char *const links[][2] = {{"summary", "Summary"},
+                                           {"verdicts", "Verdicts"},
+                                           {"sizes", "Over size"},
+                                           {"ranks", "Over ranks"},
+                                           {"compression", "Compression"},
+                                           {"training", "Training"},
+                                           {"pays", "Does compression pay?"},
+                                           {"comparison", "Comparison"},
+                                           {"matrix", "Between pairs"},
+                                           {"environment", "Environment"}};
     ddp_strbuf_add(out, "<nav aria-label=\"Sections\"><ul>");
     for (size_t i = 0; i < DDP_COUNT_OF(links); i++) {
         char id[48];
@@ -256,6 +260,7 @@ static int add_sections(struct ddp_page *page)
     DDP_TRY(ddp_page_points(page));
     DDP_TRY(ddp_page_compressed(page));
     DDP_TRY(ddp_page_training(page));
+    ddp_page_pays(page);
     DDP_TRY(ddp_page_comparison(page));
     DDP_TRY(ddp_page_matrix(page));
     return ddp_page_environment(page);

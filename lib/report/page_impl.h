@@ -89,6 +89,7 @@ int ddp_page_points(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_compressed(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_training(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_comparison(struct ddp_page *page) DDP_MUST_CHECK;
+void ddp_page_pays(struct ddp_page *page);
 int ddp_page_matrix(struct ddp_page *page) DDP_MUST_CHECK;
 int ddp_page_environment(struct ddp_page *page) DDP_MUST_CHECK;
 /* Adds the sentences of the summary, each as an element "li" or, in Markdown, after "- ". */

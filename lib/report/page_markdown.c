@@ -63,7 +63,7 @@ static void add_comparison(const struct ddp_page *page)
     ddp_markdown_unfold(out);
 }
 
-/* Adds the points of a document, which are folded, and its strategies. */
+/* Adds the points of a document, which are folded, its strategies, and the answer of `pays`. */
 static void add_details(const struct ddp_page *page, int document)
 {
     const struct ddp_stored *s = page->docs[document];
@@ -76,6 +76,7 @@ static void add_details(const struct ddp_page *page, int document)
         ddp_markdown_unfold(out);
     }
     ddp_markdown_strategies(&s->record, out);
+    ddp_markdown_pays(&s->record.pays, out);
 }
 
 /* Adds the command, the build, the machine and the time of each document. They are folded. */

@@ -266,6 +266,8 @@ void ddp_page_summary(struct ddp_page *page, bool markdown)
         }
         summarize_points(page, markdown, d);
         summarize_training(page, markdown, d);
+        for (int l = 0; l < s->record.pays.link_count && !markdown; l++)
+            sentence(page, markdown, d, s->record.pays.links[l].answer);
         for (int i = 0; ddp_health_line(&s->record, i, text, sizeof text); i++)
             sentence(page, markdown, d, text);
         if (ddp_matrix_sentence(&s->record, text, sizeof text))

@@ -1,6 +1,7 @@
 /* Comma-separated values (RFC 4180) with one header line, one row per point or epoch, and one
  * column per variable. The last column is the label of the run. If strategies are compared, a row
- * of kind "comparison" per strategy comes last. Cells that do not apply or have no value are empty.
+ * of kind "comparison" per strategy comes last. The answer of `pays` has a row of kind "pays" per
+ * link and method. Cells that do not apply or have no value are empty.
  * A text that a spreadsheet would take for a formula gets a leading apostrophe. An interrupted run
  * has fewer rows. */
 #include <inttypes.h>
@@ -45,7 +46,7 @@ struct row {
     struct {
         const struct ddp_fields *fields;
         const void *object;
-    } part[2];
+    } part[3];
 };
 
 static void text_cell(struct ddp_strbuf *out, const char *text)
@@ -159,8 +160,9 @@ static bool is_in_first(const struct ddp_fields *const *tables, size_t count, co
 /* Adds a row, or the head if `row` is NULL. */
 static void add_row(const struct row *row, struct ddp_strbuf *out)
 {
-    const struct ddp_fields *const tables[] = {&ddp_point_fields, &ddp_epoch_fields,
-                                               &ddp_train_fields, &ddp_strategy_fields};
+    const struct ddp_fields *const tables[] = {
+        &ddp_point_fields,       &ddp_epoch_fields,     &ddp_train_fields, &ddp_strategy_fields,
+        &ddp_pays_method_fields, &ddp_pays_link_fields, &ddp_pays_fields};
     char first[64];
     for (const char *at = first_columns; at;) {
         at = next_first(at, first);
@@ -207,6 +209,22 @@ static void epoch(const struct ddp_record *r, int run, int index, struct ddp_str
     add_row(&row, out);
 }
 
+/* Adds a row for each link and method of the answer of `pays`. */
+static void add_pays(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    const struct ddp_pays_record *p = &r->pays;
+    for (int l = 0; l < p->link_count; l++)
+        for (int m = 0; m < p->method_count; m++) {
+            const struct row row = {.kind = "pays",
+                                    .backend = r->world_backend,
+                                    .label = r->label,
+                                    .part = {{&ddp_pays_method_fields, ddp_pays_at(p, l, m)},
+                                             {&ddp_pays_link_fields, &p->links[l]},
+                                             {&ddp_pays_fields, p}}};
+            add_row(&row, out);
+        }
+}
+
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     struct ddp_strategy_row *rows;
@@ -223,12 +241,13 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         add_row(&row, out);
     }
     free(rows);
+    add_pays(r, out);
 }
 
 const struct ddp_reporter ddp_reporter_csv = {
     .name = "csv",
     .summary = "comma-separated values, one row per point or epoch",
-    .shows = DDP_RECORD_POINTS | DDP_RECORD_TRAINING,
+    .shows = DDP_RECORD_POINTS | DDP_RECORD_TRAINING | DDP_RECORD_PAYS,
     .one_head = true,
     .begin = begin,
     .point = point,

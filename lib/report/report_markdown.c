@@ -135,6 +135,7 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     }
     verdicts(r, out);
     ddp_markdown_strategies(r, out);
+    ddp_markdown_pays(&r->pays, out);
     if (r->train_count > 0)
         train(r, out);
     return 0;

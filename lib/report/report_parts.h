@@ -53,10 +53,27 @@ bool ddp_health_line(const struct ddp_record *r, int i, char *out, size_t out_by
 /* Adds what would have been found, and the lines of ddp_health_line. width: as for
  * ddp_table_matrix. Adds nothing if the record has no verdict about the health. */
 void ddp_table_health(const struct ddp_record *r, int width, struct ddp_strbuf *out);
+#define DDP_PAYS_CELL 64 /* Bytes of a cell of the table of `ddpbench pays`. */
+/* Explains the column `below` of this table. */
+#define DDP_PAYS_NOTE                                                                              \
+    "The column `below Gbit/s` is the link speed below which a method pays: `all` if it pays at "  \
+    "all speeds, `none` if at no speed, and `-` if it does not send less than bf16."
+/* Writes the cell of a column for a method, and sets *head to the head of the column. The first
+ * column has the name of the method. Returns false past the last column. */
+bool ddp_pays_cell(const struct ddp_pays_method *m, size_t column, const char **head,
+                   char out[DDP_PAYS_CELL]);
+/* Write the speed and the latency of a link, and the settings of the training. `out` has at least
+ * DDP_PAYS_CELL bytes, or 160 bytes. */
+void ddp_pays_link_name(const struct ddp_pays_link *link, char *out, size_t out_bytes);
+void ddp_pays_training(const struct ddp_pays_record *p, char *out, size_t out_bytes);
 /* Adds the answer of `ddpbench pays`: a table of the methods of each link or, if there are many
- * links, one table of methods and links, and a sentence about each link. `width` is as for
- * ddp_table_matrix. Adds nothing if there is no answer. */
-void ddp_table_pays(const struct ddp_pays_record *p, int width, struct ddp_strbuf *out);
+ * links, one table of methods and links, and a sentence about each link. with_legend: also explain
+ * the columns. `width` is as for ddp_table_matrix. Adds nothing if there is no answer. */
+void ddp_table_pays(const struct ddp_pays_record *p, bool with_legend, int width,
+                    struct ddp_strbuf *out);
+/* Adds the sentences and a table for each link, which is folded if there are many. Adds nothing if
+ * there is no answer. */
+void ddp_markdown_pays(const struct ddp_pays_record *p, struct ddp_strbuf *out);
 /* Adds lines about the build, the ranks, the hosts and the timer. */
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out);
 /* Adds untrusted text. Control characters become '?'. */

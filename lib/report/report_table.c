@@ -537,7 +537,7 @@ static void foot(const struct ddp_record *r, bool legend, struct ddp_strbuf *out
     ddp_table_strategies(r, legend, out);
     ddp_table_matrix(r, 0, out);
     ddp_table_health(r, 0, out);
-    ddp_table_pays(&r->pays, 0, out);
+    ddp_table_pays(&r->pays, legend, 0, out);
     if (r->verdict)
         ddp_table_verdict(r->verdict, out);
     if (r->status != DDP_STATUS_COMPLETE) {

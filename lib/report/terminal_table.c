@@ -618,7 +618,7 @@ void ddp_terminal_table_end(struct ddp_terminal_table *t, const struct ddp_termi
     ddp_terminal_train_end(r, width, &foot);
     ddp_table_matrix(r, width, &foot);
     ddp_table_health(r, width, &foot);
-    ddp_table_pays(&r->pays, width, &foot);
+    ddp_table_pays(&r->pays, t->legend, width, &foot);
     if (r->verdict)
         ddp_terminal_verdict(r->verdict, width, &foot);
     add_attention(r, width, &foot);

@@ -82,9 +82,50 @@ link() {
     ok show r.json
     sed -n '/^#method  /,$p' <<<"$output" | diff - printed
     [ "$(wc -l <printed)" = 7 ]
-    refused 64 csv pays -- "${training[@]}" --link 1Gbit/s --format csv
+    refused 64 osu pays -- "${training[@]}" --link 1Gbit/s --format osu
     "$PYTHON" -c "import json; d = json.load(open('r.json')); d['pays']['links'][0]['methods'].clear(); json.dump(d, open('e.json', 'w'))"
     refused 65 pays -- show --edited e.json
+}
+
+@test "csv, Markdown and the page have the sentence of each link, and its methods" {
+    ok "${training[@]}" --link 1Mbit/s,1us --link 1000Tbit/s,5ns --json r.json --format csv=r.csv,markdown=r.md
+    "$PYTHON" - <<'PY'
+import csv, json
+links = json.load(open("r.json"))["pays"]["links"]
+rows = [r for r in csv.DictReader(open("r.csv", newline=""), strict=True) if r["kind"] == "pays"]
+assert len(rows) == 8
+for row, (link, m) in zip(rows, [(x, m) for x in links for m in x["methods"]]):
+    assert (row["compress"], row["pays"], row["answer"]) == (m["method"], "yes" if m["pays"] else "no", link["answer"])
+    assert (row["ranks"], row["parameters"], float(row["link_GBps"])) == ("8", "20000", link["GBps"])
+    assert float(row["step_median_us"]) == m["step_us"]["median"] and float(row["speedup"]) == m["speedup"]["median"]
+PY
+    [ "$(grep -cE '^\| (dense f32|bf16|q8|topk:0.01) \|( [^|]+ \|){8}$' r.md)" = 8 ]
+    ok report r.json -o page.html
+    "$PYTHON" "$BATS_TEST_DIRNAME/report_page.py" page.html >page.txt
+    file_says page.txt "Does compression pay?" "dense f32" "0.001 Gbit/s, 1 us"
+    ok report r.json -o page.md
+    for i in 0 1; do
+        answer=$(json r.json "d['pays']['links'][$i]['answer']")
+        for file in r.md page.txt page.md; do
+            grep -qF -- "$answer" $file
+        done
+    done
+}
+
+@test "the speed below which a method pays: a number, all, none, or - if it does not send less" {
+    ok "${training[@]}" --link 1Gbit/s --json r.json
+    "$PYTHON" - <<'PY'
+import json
+d = json.load(open("r.json"))
+dense, bf16, q8, topk = d["pays"]["links"][0]["methods"]
+assert [m["sends_less"] for m in (dense, bf16, q8, topk)] == [False, False, True, True]
+assert dense["pays_below_GBps"] is None
+q8["pays_below_GBps"], topk["pays_below_GBps"] = None, 0
+json.dump(d, open("e.json", "w"))
+PY
+    ok show --edited -v e.json
+    [ "$(awk '/^#method/ {on = 1} on && /^(bf16|q8|topk)/ {print $6}' <<<"$output")" = $'-\nall\nnone' ]
+    says "all speeds" "no speed" "does not send less"
 }
 
 @test "--gradients: recorded gradients, whose rows tell the number of parameters" {

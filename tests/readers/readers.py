@@ -28,7 +28,7 @@ TRAIN = ["--ranks", "2", "--dataset", "synthetic", "--images", "128", "--epochs"
 # The columns of csv that hold text. pandas must find numbers in all others.
 TEXT = set("""kind id collective backend algorithm algorithm_used dtype op placement memory compress feedback start stop
 wire_bytes_source dense_algorithm_f32 dense_algorithm_f16 bound check model dataset sync optimizer aggregate
-partition init init_sync strategy reference pays verdict quality""".split())
+partition init init_sync strategy reference pays verdict quality first answer""".split())
 # Text in the documents, where csv has other columns.
 TEXT_PATHS = TEXT | {"compress.method", "compress.feedback", "dense_algorithm.f32", "dense_algorithm.f16", "bound.kind",
                      "check.mode"}

@@ -257,9 +257,9 @@ static void test_read_what_was_shown(void **state)
 static void test_text_sizes(void **state)
 {
     static const struct ddp_fields *const tables[] = {
-        &ddp_point_fields,    &ddp_train_fields, &ddp_epoch_fields,
-        &ddp_control_fields,  &ddp_host_fields,  &ddp_gpu_fields,
-        &ddp_left_out_fields, &ddp_rank_fields,  &ddp_strategy_fields};
+        &ddp_point_fields,    &ddp_train_fields, &ddp_epoch_fields,     &ddp_control_fields,
+        &ddp_host_fields,     &ddp_gpu_fields,   &ddp_left_out_fields,  &ddp_rank_fields,
+        &ddp_strategy_fields, &ddp_pays_fields,  &ddp_pays_link_fields, &ddp_pays_method_fields};
     struct ddp_train_run run = {.epoch_count = 0};
     struct ddp_field_value v;
     (void)state;
