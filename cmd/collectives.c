@@ -249,7 +249,8 @@ static const struct ddp_opt allreduce_rows[] = {
     DDP_OPT(STRING_LIST, "compress", 0, AT(compress), "HOW[,HOW...]", NULL,
             "compression of what ranks send: none, fp16[:CLIP], bf16, q8[:BLOCK] and q4[:BLOCK] "
             "(integers of 8 and 4 bits, with a scale per BLOCK elements), fp8-e4m3[:BLOCK], "
-            "fp8-e5m2[:BLOCK], sign[:BLOCK] (a sign, with a mean per BLOCK elements), "
+            "fp8-e5m2[:BLOCK] (+sr behind these four: stochastic rounding, as in q8+sr), "
+            "sign[:BLOCK] (a sign, with a mean per BLOCK elements), "
             "powersgd:R[:N] (factors of rank R; the first N exchanges are dense), topk:D (the "
             "fraction D of largest magnitude), threshold:T (|x| >= "
             "T), oktopk:D; each is measured in place, with f32",

@@ -121,6 +121,7 @@ static int exchange_open(struct ddp_compressed_bench *b, const struct exchange_s
         .average = how->op == DDP_AVG,
         .timed = true,
         .algorithm = strcmp(how->algorithm, "auto") == 0 ? NULL : how->algorithm,
+        .seed = (uint64_t)b->setup.options->seed,
     };
     *out = (struct exchange){.first = how->first, .n = how->n, .feedback = how->feedback};
     if (how->n == 0)

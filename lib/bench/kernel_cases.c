@@ -251,7 +251,8 @@ static void begin_optimiser(kernel_case *c, kernel_data *d)
 #define QUANT_BLOCK 128
 #define QUANTIZE(what, type, wire, each, function, prepare)                                        \
     {                                                                                              \
-        .name = what, .run = function, .begin = prepare, .quant = {DDP_QUANT_##type, QUANT_BLOCK}, \
+        .name = what, .run = function, .begin = prepare,                                           \
+        .quant = {.code = DDP_QUANT_##type, .block = QUANT_BLOCK},                                 \
         .bytes_each = each + wire + 4.0 / QUANT_BLOCK                                              \
     }
 

@@ -461,7 +461,8 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
         for (int r = 1; r < v->setup.comm->size; r++)
             sum[j] += v->expected_sent[(size_t)r * n + j];
     }
-    spec->compressor->rounded(spec, 1, sum, n, rounded);
+    const uint64_t key = ddp_compress_key(v->setup.seed, v->setup.comm->size, v->calls);
+    spec->compressor->rounded(spec, 1, key, begin, sum, n, rounded);
     for (size_t j = 0; j < n; j++) {
         const size_t i = begin + j;
         if (data[i] != expected[j] && !(isnan(data[i]) && isnan(expected[j])))
@@ -534,11 +535,12 @@ static int check_arrays(struct ddp_verify_exchange *v, const float *data, const 
                         struct ddp_mismatch *f, struct ddp_err *err)
 {
     const struct ddp_compress_spec *spec = &v->setup.spec;
+    const uint64_t key = ddp_compress_key(v->setup.seed, v->setup.comm->rank, v->calls);
     for (size_t done = 0, n; done < v->setup.n; done += n) {
         float sent[BLOCK];
         n = DDP_MIN(v->setup.n - done, (size_t)BLOCK);
         if (v->rounded)
-            spec->compressor->rounded(spec, v->scale, v->acc + done, n, sent);
+            spec->compressor->rounded(spec, v->scale, key, done, v->acc + done, n, sent);
         else
             memcpy(sent, v->acc + done, n * sizeof *sent);
         DDP_TRY(

@@ -25,13 +25,13 @@ void ddp_comp_threshold_reference(const struct ddp_compress_spec *spec, const fl
                                   uint64_t calls, bool *sent);
 
 /* Implements `rounded` of the 16-bit compressors. If there is an argument, it is a clip. */
-void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
-                           size_t n, float *sent);
+void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, uint64_t key,
+                           size_t first, const float *acc, size_t n, float *sent);
 
 /* Implements `rounded` of the compressors that quantise blocks. n is a number of whole blocks,
  * except at the end of the bucket. */
-void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
-                            size_t n, float *sent);
+void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, uint64_t key,
+                            size_t first, const float *acc, size_t n, float *sent);
 
 /* Multiplies the values of e->list by e->scale. */
 void ddp_comp_scale_list(struct ddp_encode *e);

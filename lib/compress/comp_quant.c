@@ -5,6 +5,9 @@
  * error feedback does not return it. The second rounding of signs would lose too much, so sign
  * gathers the signs of all ranks.
  *
+ * With the modifier +sr the codes and the sums are rounded stochastically, so the mean of a sent
+ * value is the value.
+ *
  * Sources: D. Alistarh et al., QSGD, NeurIPS 2017; G. Wang et al., ZeRO++, 2023, which quantises
  * blocks of gradients and exchanges them by an all-to-all; S. Karimireddy et al., Error feedback
  * fixes SignSGD, ICML 2019, algorithm EF-SignSGD, with a mean per block. */
@@ -18,6 +21,7 @@ struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec)
 {
     struct ddp_quant quant = spec->compressor->quant;
     quant.block = isnan(spec->argument) ? BLOCK_DEFAULT : (size_t)spec->argument;
+    quant.stochastic = spec->stochastic;
     return quant;
 }
 
@@ -42,7 +46,10 @@ static int sign_check(double argument, struct ddp_err *err)
 
 static void quant_encode(struct ddp_encode *e)
 {
-    e->device->grad->quantize(e->dense, e->in, e->n, ddp_compress_quant(e->spec), e->scale);
+    struct ddp_quant quant = ddp_compress_quant(e->spec);
+    quant.key = e->key;
+    quant.first = e->first;
+    e->device->grad->quantize(e->dense, e->in, e->n, quant, e->scale);
 }
 
 /* `text` completes "every gradient as ...". */
@@ -62,7 +69,8 @@ static void quant_encode(struct ddp_encode *e)
         .rounded = ddp_comp_quant_rounded,                                                         \
     }
 
-#define SCALED "; each block of BLOCK elements (default 128) shares a scale"
+#define SCALED                                                                                     \
+    "; each block of BLOCK elements (default 128) shares a scale; +sr: stochastic rounding"
 
 QUANT(q8, "q8", DDP_QUANT_I8, quant_check, "8-bit integers" SCALED,
       "an 8-bit integer, with a scale per block: about a quarter of the bytes", false);

@@ -88,9 +88,10 @@ static float round_to(float x, int digits, int least, double largest)
     return (float)rounded;
 }
 
-void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
-                           size_t n, float *sent)
+void ddp_comp_half_rounded(const struct ddp_compress_spec *spec, float scale, uint64_t key,
+                           size_t first, const float *acc, size_t n, float *sent)
 {
+    (void)key, (void)first;
     const bool is_f16 = spec->compressor->wire_dtype == DDP_F16;
     const int digits = ddp_dtypes[spec->compressor->wire_dtype].digits;
     const double largest = is_f16 ? 65504 : 0x1.fep127;
@@ -116,6 +117,37 @@ static float code_of(float y, enum ddp_quant_code code)
     }
 }
 
+/* Returns the random number of an element (device/quant.h). */
+static double random_number(uint64_t key, size_t element)
+{
+    uint32_t h = (uint32_t)(element + key);
+    h ^= h / 65536;
+    h = (uint32_t)(h * UINT64_C(0x7feb352d)) ^ (uint32_t)(key >> 32);
+    h ^= h / 32768;
+    h = (uint32_t)(h * UINT64_C(0x846ca68b));
+    return ldexp((double)((h ^ h / 65536) / 256), -24);
+}
+
+/* Returns the distance of the two codes next to y. */
+static double gap_of(float y, enum ddp_quant_code code)
+{
+    if (code != DDP_QUANT_E4M3 && code != DDP_QUANT_E5M2)
+        return 1;
+    const bool e4m3 = code == DDP_QUANT_E4M3;
+    const int exponent = DDP_MAX((int)(magnitude_of(y) >> 23) - 127, e4m3 ? -6 : -14);
+    return ldexp(1, exponent + 1 - ddp_dtypes[e4m3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2].digits);
+}
+
+/* Returns the code of y with stochastic rounding. u: the random number. */
+static float random_code(float y, enum ddp_quant_code code, double u)
+{
+    const double size = fabs((double)y), gap = gap_of(y, code);
+    const double low = floor(size / gap) * gap, nearest = fabs((double)code_of(y, code));
+    const bool moves = size < (double)ddp_quant_top(code) && u * gap < fabs(size - nearest);
+    const double taken = !moves ? nearest : nearest == low ? low + gap : low;
+    return (float)copysign(taken, (double)y);
+}
+
 /* Computes what a block of signs decodes to. */
 static void sign_block(const float *acc, size_t n, float *sent)
 {
@@ -130,8 +162,11 @@ static void sign_block(const float *acc, size_t n, float *sent)
         sent[i] = isfinite(mean) ? copysignf(mean, acc[i]) : (float)NAN;
 }
 
-static void round_block(enum ddp_quant_code code, const float *acc, size_t n, float *sent)
+/* first: index of acc[0] in its bucket. */
+static void round_block(struct ddp_quant quant, size_t first, const float *acc, size_t n,
+                        float *sent)
 {
+    const enum ddp_quant_code code = quant.code;
     const float top = ddp_quant_top(code);
     float max = 0;
     bool finite = true;
@@ -141,21 +176,26 @@ static void round_block(enum ddp_quant_code code, const float *acc, size_t n, fl
     }
     for (size_t i = 0; i < n; i++) {
         sent[i] = finite ? 0 : NAN;
-        if (finite && max >= DDP_QUANT_LEAST)
-            sent[i] = code_of(acc[i] * (top / max), code) * (max / top);
+        if (!finite || max < DDP_QUANT_LEAST)
+            continue;
+        const float y = acc[i] * (top / max);
+        sent[i] = quant.stochastic ? random_code(y, code, random_number(quant.key, first + i))
+                                   : code_of(y, code);
+        sent[i] *= max / top;
     }
 }
 
-void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, const float *acc,
-                            size_t n, float *sent)
+void ddp_comp_quant_rounded(const struct ddp_compress_spec *spec, float scale, uint64_t key,
+                            size_t first, const float *acc, size_t n, float *sent)
 {
-    const struct ddp_quant quant = ddp_compress_quant(spec);
+    struct ddp_quant quant = ddp_compress_quant(spec);
+    quant.key = key;
     (void)scale;
     for (size_t i = 0; i < n; i += quant.block) {
         const size_t count = DDP_MIN(quant.block, n - i);
         if (quant.code == DDP_QUANT_SIGN)
             sign_block(acc + i, count, sent + i);
         else
-            round_block(quant.code, acc + i, count, sent + i);
+            round_block(quant, first + i, acc + i, count, sent + i);
     }
 }

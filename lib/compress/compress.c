@@ -1,12 +1,14 @@
 /* The table of compressors, the parser for their names and arguments, and error feedback. */
 #include "compress/compress.h"
 
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/unit.h"
 
 static const struct ddp_compressor *const compressors[] = {
@@ -143,16 +145,45 @@ struct ddp_compress_spec ddp_compress_with(const struct ddp_compressor *compress
     return spec;
 }
 
+const char *ddp_compress_modifier(const char *text)
+{
+    while (*text != '\0' && !(text[0] == '+' && isalpha((unsigned char)text[1])))
+        text++;
+    return text;
+}
+
+uint64_t ddp_compress_key(uint64_t seed, int rank, uint64_t calls)
+{
+    return ddp_mix64(ddp_mix64(ddp_mix64(seed) ^ (uint64_t)rank) ^ calls);
+}
+
+/* Reads the modifier at the end of a compressor's text, if there is one. */
+static int parse_modifier(const char *modifier, struct ddp_compress_spec *spec, struct ddp_err *err)
+{
+    if (modifier[0] == '\0')
+        return 0;
+    if (strcmp(modifier, "+sr") != 0 || !spec->compressor->two_phase)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "'%s' is no modifier of '%s'; legal: +sr (stochastic rounding) of q8, q4, "
+                        "fp8-e4m3 and fp8-e5m2",
+                        modifier, spec->compressor->name);
+    spec->stochastic = true;
+    return 0;
+}
+
 int ddp_compress_parse(const char *text, struct ddp_compress_spec *spec, struct ddp_err *err)
 {
     struct ddp_compress_spec made = {.argument = NAN};
-    const char *argument;
+    const char *argument, *modifier = ddp_compress_modifier(text);
+    char plain[sizeof made.text];
     int index;
     if (strlen(text) >= sizeof made.text)
         return ddp_fail(err, DDP_EUSAGE, "compressor '%.40s...' is longer than allowed", text);
     snprintf(made.text, sizeof made.text, "%s", text);
-    DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, text, &index, &argument, err));
+    snprintf(plain, sizeof plain, "%.*s", (int)(modifier - text), text);
+    DDP_TRY(ddp_named_find("compressor", ddp_compressor_at, plain, &index, &argument, err));
     made.compressor = compressors[index];
+    DDP_TRY(parse_modifier(modifier, &made, err));
     if (argument != NULL) {
         const size_t bytes = strcspn(argument, made.compressor->dense_start ? ":" : "");
         char first[sizeof made.text];
@@ -229,6 +260,7 @@ static void encode_block(struct ddp_encode *e, size_t first, size_t count)
     part.n = count;
     part.scale = 1;
     part.scaled = e->scale;
+    part.first = e->first + first;
     part.dense = (unsigned char *)e->dense + encoded_bytes(e->spec, first);
     c->encode(&part);
     e->overflow_count = part.overflow_count;

@@ -43,6 +43,7 @@ struct ddp_compress_spec {
      * matrix. NaN if absent. */
     double argument;
     int64_t dense_runs; /* number of exchanges that are dense before the first compressed one */
+    bool stochastic;    /* +sr: stochastic rounding (device/quant.h) */
     char text[32];      /* the text that the user typed, or that ddp_compress_with made */
 };
 extern const struct ddp_compress_spec ddp_compress_none; /* sends everything unchanged */
@@ -101,6 +102,10 @@ struct ddp_encode {
      * them before the first round and keeps them between calls for the same bucket. */
     void *dense;
     struct ddp_sparse list;
+    /* Stochastic rounding: the key of this encoding (ddp_compress_key), and the index of in[0] in
+     * its bucket, a multiple of the block. */
+    uint64_t key;
+    size_t first;
     uint64_t overflow_count; /* encode() adds the number of finite values that became infinite */
 };
 
@@ -142,10 +147,11 @@ struct ddp_compressor {
     /* SUM and BLOCKS: stores in `sent` [n] the values that a correct encode() sends for `acc` [n],
      * the sums of scaled input and residual. `scale`: the factor by which the input was multiplied.
      * rounded() must multiply a clip by this factor, too. For BLOCKS, `acc` begins at a block.
-     * rounded() must not share code with encode() and the kernels. NULL for GATHER, for ROUNDS, and
-     * for SUM without rounding. bench/verify_factors.c checks ROUNDS. */
-    void (*rounded)(const struct ddp_compress_spec *spec, float scale, const float *acc, size_t n,
-                    float *sent);
+     * `key`, `first`: as in struct ddp_encode. rounded() must not share code with encode() and the
+     * kernels. NULL for GATHER, for ROUNDS, and for SUM without rounding. bench/verify_factors.c
+     * checks ROUNDS. */
+    void (*rounded)(const struct ddp_compress_spec *spec, float scale, uint64_t key, size_t first,
+                    const float *acc, size_t n, float *sent);
 };
 
 #define DDP_COMPRESSOR(symbol) extern const struct ddp_compressor ddp_comp_##symbol;
@@ -171,7 +177,15 @@ const struct ddp_compressor *ddp_compressor_find(const char *name);
  * finite in f16, even if every partial sum is rounded. If `scale` is 1, the limit is the largest
  * finite f16. */
 double ddp_compress_f16_limit(double scale);
-/* Returns the type of the codes and the size of the blocks. For DDP_COMBINE_BLOCKS only. */
+/* Returns the part of `text` that begins with a modifier such as "+sr", or the end of `text`. The
+ * sign of an exponent, as in 1e+3, begins no modifier. */
+const char *ddp_compress_modifier(const char *text);
+/* Returns the key of the random numbers with which `rank` rounds in an exchange. `calls`: number of
+ * earlier exchanges. The sums are rounded with the key of the rank that would follow the last one.
+ */
+uint64_t ddp_compress_key(uint64_t seed, int rank, uint64_t calls);
+/* Returns the type of the codes, the size of the blocks, and whether rounding is stochastic. For
+ * DDP_COMBINE_BLOCKS only. */
 struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec);
 /* Returns true if every element is sent unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);

@@ -10,6 +10,14 @@
  * DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale is NaN and the
  * codes are 0, so all values of the block decode to NaN.
  *
+ * With stochastic rounding, code is one of the two codes next to y = x * (top / max). The code that
+ * is not the nearest is taken if u * gap < |y - nearest|, where gap is the distance of the two
+ * codes and u is the random number of the element. So the mean of the decoded values is x, but for
+ * 2^-24 of a gap and the rounding of scale. A value of at least the largest code is never rounded
+ * up. The random number of element i of an array is (h >> 8) * 2^-24, where h = i + key;  h = (h ^
+ * h >> 16) * 0x7feb352d;  h ^= key >> 32; h = (h ^ h >> 15) * 0x846ca68b;  h ^= h >> 16 (32-bit
+ * arithmetic, after C. Wellons)
+ *
  * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element
  * block / 2 + j in its high 4 bits.
  *
@@ -23,7 +31,9 @@
 #ifndef DDP_DEVICE_QUANT_H
 #define DDP_DEVICE_QUANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,6 +59,11 @@ enum ddp_quant_code {
 struct ddp_quant {
     enum ddp_quant_code code;
     size_t block; /* elements of a block */
+    /* Only for encoding. `first`: index of the first encoded element in its array, a multiple of
+     * the block. Signs are never rounded stochastically. */
+    bool stochastic;
+    uint64_t key;
+    size_t first;
 };
 
 /* Returns the largest code. A sign counts as 1. */

@@ -103,8 +103,9 @@ static void sum_ranks(const struct ddp_block_exchange *x, size_t block, size_t c
 }
 
 /* Sums this rank's chunk over the ranks, block by block, and encodes the sums. */
-static void sum_chunk(const struct ddp_block_exchange *x)
+static void sum_chunk(const struct ddp_block_exchange *x, uint64_t key)
 {
+    struct ddp_quant quant = x->quant;
     const size_t block_bytes = ddp_quant_block_bytes(x->quant);
     const size_t first = (size_t)x->comm->rank * x->chunk_blocks;
     const size_t end = DDP_MIN(first + x->chunk_blocks, ddp_quant_blocks(x->quant, x->n));
@@ -112,16 +113,18 @@ static void sum_chunk(const struct ddp_block_exchange *x)
         const size_t count = DDP_MIN(x->quant.block, x->n - b * x->quant.block);
         float sum[DDP_QUANT_BLOCK_MAX];
         sum_ranks(x, b - first, count, sum);
-        x->comm->device->grad->quantize(x->wire + b * block_bytes, sum, count, x->quant, 1);
+        quant.key = key;
+        quant.first = b * quant.block;
+        x->comm->device->grad->quantize(x->wire + b * block_bytes, sum, count, quant, 1);
     }
 }
 
-int ddp_block_exchange_run(struct ddp_block_exchange *x, struct ddp_err *err)
+int ddp_block_exchange_run(struct ddp_block_exchange *x, uint64_t key, struct ddp_err *err)
 {
     DDP_TRY(ddp_coll_run(x->comm, &x->first, err));
     if (!x->two_phase)
         return 0;
-    sum_chunk(x);
+    sum_chunk(x, key);
     return ddp_coll_run(x->comm, &x->second, err);
 }
 

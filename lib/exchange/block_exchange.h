@@ -47,8 +47,10 @@ int ddp_block_exchange_open(struct ddp_block_exchange *x, struct ddp_comm *comm,
                             struct ddp_err *err) DDP_MUST_CHECK;
 /* Frees the memory. All ranks must call it in the same order. */
 void ddp_block_exchange_close(struct ddp_block_exchange *x);
-/* Exchanges the encoded bucket in x->wire. Collective. */
-int ddp_block_exchange_run(struct ddp_block_exchange *x, struct ddp_err *err) DDP_MUST_CHECK;
+/* Exchanges the encoded bucket in x->wire. Collective. `key`: with stochastic rounding, the key of
+ * the sums (ddp_compress_key), which is the same on all ranks. */
+int ddp_block_exchange_run(struct ddp_block_exchange *x, uint64_t key,
+                           struct ddp_err *err) DDP_MUST_CHECK;
 /* Decodes the sums of elements [first, first + n) of the bucket. `first` begins a block. Call it
  * after a run. */
 void ddp_block_exchange_decode(const struct ddp_block_exchange *x, size_t first, size_t n,

@@ -359,9 +359,16 @@ err_free:
     return rc;
 }
 
+/* Returns the key of the random numbers of a rank in this run. */
+static uint64_t key_of(const struct host *x, int rank)
+{
+    return ddp_compress_key(x->base.setup.seed, rank, (uint64_t)x->base.counters.runs);
+}
+
 static void encode(struct host *x)
 {
     struct ddp_encode *e = &x->encode;
+    e->key = key_of(x, x->base.setup.comm->rank);
     ddp_feedback_encode(e);
     x->base.counters.values_total += (double)e->n;
     x->base.counters.values_sent +=
@@ -376,7 +383,7 @@ static int exchange(struct host *x, struct ddp_err *err)
     if (x->compressor->combine == DDP_COMBINE_SUM) {
         DDP_TRY(ddp_coll_run(comm, &x->plan, err));
     } else if (is_blocks(x->compressor)) {
-        DDP_TRY(ddp_block_exchange_run(&x->blocks, err));
+        DDP_TRY(ddp_block_exchange_run(&x->blocks, key_of(x, comm->size), err));
     } else {
         x->args.mine = x->encode.list;
         DDP_TRY(ddp_sparse_run(comm, x->alg, &x->args, x->scratch.at, err));

@@ -48,6 +48,7 @@ struct ddp_compressed_setup {
     /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. On a device a sparse
      * exchange has only "oktopk" for a global top-K, and otherwise only "allgather". */
     const char *algorithm;
+    uint64_t seed; /* of stochastic rounding; the same on all ranks */
 };
 
 /* Counters since create. */

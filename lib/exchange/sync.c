@@ -1,6 +1,8 @@
 /* The table of sync strategies, and the parser of their names. */
 #include "exchange/sync.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "base/unit.h"
 
@@ -40,10 +42,16 @@ int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *
     struct ddp_sync_spec made = {.text = text};
     struct ddp_err why = DDP_ERR_INIT;
     struct ddp_named entry;
-    const char *argument;
+    const char *argument, *modifier = ddp_compress_modifier(text);
+    char plain[64];
     int index, rc = 0;
-    DDP_TRY(ddp_named_find("sync strategy", ddp_sync_at, text, &index, &argument, err));
+    snprintf(plain, sizeof plain, "%.*s", (int)DDP_MIN((size_t)(modifier - text), sizeof plain - 1),
+             text);
+    DDP_TRY(ddp_named_find("sync strategy", ddp_sync_at, plain, &index, &argument, err));
     strategy_at(index, &made.cls, &entry);
+    if (modifier[0] != '\0' && !made.cls->compresses)
+        return ddp_fail(err, DDP_EUSAGE, "sync strategy '%s' takes no modifier: '%s'", entry.name,
+                        text);
     if (made.cls->compresses)
         rc = ddp_compress_parse(text, &made.compress, &why);
     else if (made.cls->number_max > 0)

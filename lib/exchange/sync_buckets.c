@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "exchange/compressed.h"
 #include "exchange/sync.h"
 
@@ -205,7 +206,8 @@ static int open_compressed(void *arg, struct ddp_comm *comm, struct ddp_stream *
                                                .spec = s->spec,
                                                .feedback = s->feedback,
                                                .average = true,
-                                               .algorithm = s->setup->algorithm};
+                                               .algorithm = s->setup->algorithm,
+                                               .seed = ddp_mix64(s->setup->seed + bucket->offset)};
     const int rc = ddp_compressed_create(&inner, &x, err);
     free(tensors);
     *state = x;

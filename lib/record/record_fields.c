@@ -46,6 +46,7 @@ POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even
 POINT(bool, has_overlap, !isnan(p->overlap.percent))
 POINT(bool, has_bound, p->bound_kind[0] != '\0')
 POINT(bool, has_samples, p->sample_count > 0)
+POINT(double, stochastic_of, strstr(p->spec.compress, "+sr") != NULL)
 POINT(double, quality_of, p->quality)
 POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
 POINT(double, median_of, p->time_ns.median)
@@ -62,11 +63,11 @@ static void id_of(const void *point, char *out)
     ddp_point_id(&((const struct ddp_point *)point)->spec, out, DDP_FIELD_TEXT_BYTES);
 }
 
-/* Writes the name of the compressor without its argument. */
+/* Writes the name of the compressor without its argument and modifiers. */
 static void method_of(const void *point, char *out)
 {
     snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", ((const struct ddp_point *)point)->spec.compress);
-    out[strcspn(out, ":")] = '\0';
+    out[strcspn(out, ":+")] = '\0';
 }
 
 static void verdict_of(const void *point, char *out)
@@ -119,6 +120,7 @@ static const struct ddp_field point_fields[] = {
     {P(threshold), NUMBER, "compress.threshold", "threshold"},
     {P(compress_block), COUNT, "compress.block", "compress_block", .from = 1},
     {P(compress_rank), COUNT, "compress.rank", "compress_rank", .from = 1},
+    {DERIVED, BOOL, "compress.stochastic", "stochastic", .number = stochastic_of},
     {P(feedback), TEXT, "compress.feedback", "feedback"},
     {P(achieved_density), NUMBER, "compress.achieved_density", "achieved_density"},
     {P(spec.graph), BOOL, "graph", "graph"},

@@ -36,6 +36,7 @@ static struct ddp_sync_setup setup_of(const struct ddp_train_options *o, size_t 
         cols[i] = (size_t)o->model->params[i].fan_in;
     }
     return (struct ddp_sync_setup){.total = o->model->parameter_count,
+                                   .seed = o->seed,
                                    .offsets = offsets,
                                    .counts = counts,
                                    .param_count = o->model->param_count,

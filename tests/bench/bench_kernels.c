@@ -193,8 +193,10 @@ static void run_widen_bf16(struct arrays *x, double argument)
  * quantise. ddp_bench_ns() leaves the rows out there. */
 #if __has_include("device/quant.h")
 #define CAN_QUANTIZE true
-static const struct ddp_quant quants[] = {
-    {DDP_QUANT_I8, 128}, {DDP_QUANT_I4, 128}, {DDP_QUANT_E4M3, 128}, {DDP_QUANT_SIGN, 128}};
+static const struct ddp_quant quants[] = {{.code = DDP_QUANT_I8, .block = 128},
+                                          {.code = DDP_QUANT_I4, .block = 128},
+                                          {.code = DDP_QUANT_E4M3, .block = 128},
+                                          {.code = DDP_QUANT_SIGN, .block = 128}};
 
 /* argument: index in `quants`. */
 static void run_quantize(struct arrays *x, double argument)

@@ -35,6 +35,19 @@ setup() {
         "[(None, None), (64, None), (128, None), (256, None), (None, 2), (None, None)]" ]
 }
 
+@test "stochastic rounding: verified in every iteration, and the same seed gives the same training" {
+    ok allreduce --ranks 3 -n 4 -w 1 --size 40004 --compress q8+sr,q4:64+sr,fp8-e4m3+sr,fp8-e5m2:32+sr \
+        --check all --gradient heavy-tail --json r.json
+    valid r.json
+    [ "$(json r.json 'sum(q["check"]["wrong"] for q in p), {q["check"]["operations"] >= 5 for q in p}')" = "(0, {True})" ]
+    [ "$(json r.json '[(q["method"], q["block"], q["stochastic"]) for q in (m(x)["compress"] for x in ("q8+sr", "q4:64+sr"))]')" = "[('q8', 128, True), ('q4', 64, True)]" ]
+    for seed in 1 1 2; do
+        ok train --ranks 2 --dataset synthetic --images 128 --epochs 1 --seed $seed --sync q4+sr -q --json t.json
+        json t.json 't[0]["epochs"][0]["train_loss"]' >>losses
+    done
+    [ "$(uniq losses | wc -l)" = 2 ]
+}
+
 @test "counted bytes: quantised blocks send 2(P-1) chunks" {
     for ranks in 2 3 4; do
         ok allreduce --ranks $ranks "${few[@]}" --size 1M --compress q8,q4:64,fp8-e4m3:32 --feedback on --json r.json
@@ -44,6 +57,10 @@ setup() {
                                (128, 64, 32), (132, 36, 36))]")" = "[0, 0, 0]" ]
     done
     refused 64 block -- allreduce --ranks 2 --size 4 --compress q8:100
+    refused 64 fp16 +sr -- allreduce --ranks 2 --size 4 --compress fp16+sr
+    refused 64 sign +sr -- allreduce --ranks 2 --size 4 --compress sign+sr
+    refused 64 +ef -- allreduce --ranks 2 --size 4 --compress q8:64+ef
+    refused 64 dense+sr -- train --ranks 2 --dataset synthetic --sync dense+sr
     refused 64 block -- allreduce --ranks 2 --size 4 --compress sign:64
     refused 64 ring -- allreduce --ranks 2 --size 4 --compress q8 --algorithm ring
     hint_names two-phase

@@ -473,7 +473,7 @@ static void test_largest_clip(void **state)
         b->e.scale = 1.0f / (float)ranks;
         ddp_feedback_encode(&b->e);
         b->e.device->grad->widen(decoded, b->dense, N, DDP_F16);
-        b->spec.compressor->rounded(&b->spec, b->e.scale, (float[]){b->in[0] * b->e.scale}, 1,
+        b->spec.compressor->rounded(&b->spec, b->e.scale, 0, 0, (float[]){b->in[0] * b->e.scale}, 1,
                                     expected);
         assert_true(decoded[0] == expected[0] && decoded[1] == -expected[0]);
         if (!isfinite(largest_sum(decoded[0], ranks)))

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
+
 #include <cmocka.h>
 
 #include "base/mem.h"
@@ -33,15 +35,21 @@ struct quant_case {
     size_t block, n, offset; /* offset of the arrays in elements */
     enum grad_kind kind;
     float scale;
+    bool stochastic;
 };
+
+#define KEY UINT64_C(0x123456789abcdef0)
 
 /* Encodes and decodes an array with the kernels of a level, and compares the values with the
  * reference. `scalar` [bytes]: receives the encoded blocks of the scalar level, and is compared
  * with those of the other levels. */
 static void check_level(const struct quant_case *c, int level, unsigned char *scalar)
 {
-    const struct ddp_compress_spec spec = spec_of(c->name, c->block);
-    const struct ddp_quant quant = ddp_compress_quant(&spec);
+    struct ddp_compress_spec spec = spec_of(c->name, c->block);
+    spec.stochastic = c->stochastic;
+    struct ddp_quant quant = ddp_compress_quant(&spec);
+    quant.key = KEY;
+    quant.first = 7 * quant.block;
     const size_t bytes = ddp_quant_blocks(quant, c->n) * ddp_quant_block_bytes(quant);
     struct guarded in = guarded_new(c->n * 4, c->offset * 4), wire = guarded_new(bytes, c->offset);
     struct guarded out = guarded_new(c->n * 4, c->offset * 4);
@@ -54,7 +62,7 @@ static void check_level(const struct quant_case *c, int level, unsigned char *sc
     kernels(level)->dequantize(back, guarded_at(&wire), c->n, quant, false);
     for (size_t i = 0; i < c->n; i++)
         scaled[i] = x[i] * c->scale;
-    spec.compressor->rounded(&spec, c->scale, scaled, c->n, want);
+    spec.compressor->rounded(&spec, c->scale, KEY, quant.first, scaled, c->n, want);
     for (size_t i = 0; i < c->n; i++)
         if (back[i] != want[i] && bits_of(back[i]) != bits_of(grad_canonical(want[i])))
             fail_msg("%s, %s, level %d, element %zu of %zu: %g, expected %g", spec.text,
@@ -77,19 +85,65 @@ static void test_reference(void **state)
     (void)state;
     static const size_t blocks[] = {32, 128, 2048}, sizes[] = {1, 31, 32, 33, 129, 4099};
     static unsigned char scalar[1 << 15];
-    for (size_t i = 0; i < NAMES * DDP_COUNT_OF(blocks) * DDP_COUNT_OF(sizes); i++)
+    const size_t cases = NAMES * DDP_COUNT_OF(blocks) * DDP_COUNT_OF(sizes);
+    for (size_t i = 0; i < 2 * cases; i++)
         for (int kind = 0; kind < GRAD_KINDS; kind++)
             for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
                 const struct quant_case c = {
+                    .stochastic = i >= cases && i % NAMES < NAMES - 1,
                     .name = names[i % NAMES],
                     .block = blocks[i / NAMES % 3],
-                    .n = sizes[i / NAMES / 3],
+                    .n = sizes[i / NAMES / 3 % DDP_COUNT_OF(sizes)],
                     .offset = i % 3,
                     .kind = (enum grad_kind)kind,
                     .scale = kind % 2 == 0 ? 1 : 0.25f,
                 };
                 check_level(&c, level, scalar);
             }
+}
+
+/* Over many keys, the mean of the sent values is the value. A nearest value may be off by half the
+ * distance of two codes, which is at most 2^-3 of the magnitude for fp8-e5m2, or a step. */
+static void test_mean(void **state)
+{
+    (void)state;
+    enum { BLOCK = 32, KEYS = 4096 };
+    static const double relative[] = {0, 0, 0.125, 0.25};
+    float x[BLOCK], sent[BLOCK];
+    struct ddp_rng rng;
+    ddp_rng_init(&rng, 9, 0);
+    for (int i = 0; i < BLOCK; i++)
+        x[i] = (float)ddp_rng_normal(&rng);
+    for (size_t k = 0; k < NAMES - 1; k++) {
+        struct ddp_compress_spec spec = spec_of(names[k], BLOCK);
+        double sum[BLOCK] = {0}, max = 0;
+        int biased = 0;
+        for (int i = 0; i < BLOCK; i++)
+            max = fmax(max, fabs((double)x[i]));
+        for (int stochastic = 0; stochastic < 2; stochastic++) {
+            spec.stochastic = stochastic != 0;
+            memset(sum, 0, sizeof sum);
+            for (uint64_t key = 0; key < KEYS; key++) {
+                unsigned char wire[sizeof(float) + BLOCK];
+                struct ddp_quant quant = ddp_compress_quant(&spec);
+                quant.key = ddp_compress_key(1, (int)(key % 8), key / 8);
+                kernels(ddp_cpu_best_simd())->quantize(wire, x, BLOCK, quant, 1);
+                kernels(ddp_cpu_best_simd())->dequantize(sent, wire, BLOCK, quant, false);
+                for (int i = 0; i < BLOCK; i++)
+                    sum[i] += (double)sent[i];
+            }
+            for (int i = 0; i < BLOCK; i++) {
+                const double step = max / (double)ddp_quant_top(ddp_compress_quant(&spec).code);
+                const double gap = relative[k] > 0 ? fabs((double)x[i]) * relative[k] : step;
+                const bool off =
+                    fabs(sum[i] / KEYS - (double)x[i]) > 5 * gap / 2 / sqrt(KEYS) + 1e-6 * max;
+                biased += off && !stochastic;
+                if (off && stochastic)
+                    fail_msg("%s: the mean of %g is %g", names[k], (double)x[i], sum[i] / KEYS);
+            }
+        }
+        assert_true(biased > BLOCK / 4);
+    }
 }
 
 /* Returns the code of element i of a block. */
@@ -200,7 +254,7 @@ static void test_signs(void **state)
     (void)state;
     static const float in[5] = {1, -2, -0.0f, 6, 0}, want[5] = {1.8f, -1.8f, -1.8f, 1.8f, 1.8f};
     for (int level = 0; level <= (int)ddp_cpu_best_simd(); level++) {
-        const struct ddp_quant quant = {DDP_QUANT_SIGN, DDP_QUANT_SIGN_BLOCK_MIN};
+        const struct ddp_quant quant = {.code = DDP_QUANT_SIGN, .block = DDP_QUANT_SIGN_BLOCK_MIN};
         unsigned char wire[4 + DDP_QUANT_SIGN_BLOCK_MIN / 8];
         float got[5];
         kernels(level)->quantize(wire, in, 5, quant, 1);
@@ -213,9 +267,9 @@ static void test_signs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_all_codes),
-        cmocka_unit_test(test_residual),  cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_mean),      cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_all_codes), cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

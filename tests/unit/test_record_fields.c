@@ -139,6 +139,7 @@ static bool added_later(const char *path)
                                         "device_max_us",
                                         "compress.block",
                                         "compress.rank",
+                                        "compress.stochastic",
                                         "sends_less",
                                         "phase_us.encode_ci95",
                                         "phase_us.exchange_ci95",

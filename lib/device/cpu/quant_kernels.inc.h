@@ -47,6 +47,53 @@ INLINE int32_t largest_bits(const float *src, size_t block, float scale)
     return lane[0];
 }
 
+/* Returns the random numbers of the elements from `i` of a block (device/quant.h). */
+INLINE v_f32 random_of(struct ddp_quant q, size_t i)
+{
+    v_u32 h = iota() + (uint32_t)(q.first + i) + (uint32_t)q.key;
+    h = (h ^ h >> 16u) * 0x7feb352du;
+    h ^= (uint32_t)(q.key >> 32);
+    h = (h ^ h >> 15u) * 0x846ca68bu;
+    h ^= h >> 16u;
+    return __builtin_convertvector((v_i32)(h >> 8u), v_f32) * 0x1p-24f;
+}
+
+/* Returns a mask of the lanes of y that do not get the nearest code. `nearest`: this code as a
+ * number. `gap`: distance to the code on the other side of y, or NaN if y has no other side. */
+INLINE v_i32 moves(v_f32 y, v_f32 nearest, v_f32 gap, struct ddp_quant q, size_t i)
+{
+    const v_f32 off = (v_f32)magnitude(y - nearest), size = (v_f32)magnitude(y);
+    return (random_of(q, i) * gap < off) & (size < ddp_quant_top(q.code));
+}
+
+/* Returns the integer codes of y, which are the elements from `i` of a block. */
+INLINE v_i32 integer_codes(v_f32 y, struct ddp_quant q, size_t i)
+{
+    const v_i32 nearest = round_to_i32(y);
+    if (!q.stochastic)
+        return nearest;
+    const v_f32 rounded = __builtin_convertvector(nearest, v_f32);
+    const v_i32 sign = (v_i32)(y - rounded) >> 31 | 1;
+    return nearest + (moves(y, rounded, (v_f32){0} + 1.0f, q, i) & sign);
+}
+
+/* Returns the fp8 codes of y, which are the elements from `i` of a block. Codes of one sign are in
+ * the order of their magnitudes. */
+INLINE raw_quarter fp8_codes(v_f32 y, struct ddp_quant q, size_t i)
+{
+    const enum ddp_dtype type = q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2;
+    const raw_quarter bytes = narrow_fp8(y, type);
+    if (!q.stochastic)
+        return bytes;
+    const v_f32 nearest = widen_fp8(bytes, type);
+    const v_u32 code = lanes_of(bytes);
+    const v_i32 up = magnitude(y) > magnitude(nearest);
+    const v_u32 other = (code + ((v_u32)up & 2u) - 1u) & 255u;
+    const v_f32 gap = (v_f32)magnitude(widen_fp8(bytes_of(other), type) - nearest);
+    const v_u32 mask = (v_u32)moves(y, nearest, gap, q, i);
+    return bytes_of((other & mask) | (code & ~mask));
+}
+
 /* Writes the codes of a block. `factor`: top / max (device/quant.h). */
 INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quant q, float scale,
                          float factor)
@@ -54,8 +101,9 @@ INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quan
     const size_t half = q.block / 2;
     if (q.code == DDP_QUANT_I4) {
         for (size_t i = 0; i < half; i += LANES) {
-            const v_i32 low = round_to_i32(load_f32(src + i, LANES) * scale * factor);
-            const v_i32 high = round_to_i32(load_f32(src + half + i, LANES) * scale * factor);
+            const v_i32 low = integer_codes(load_f32(src + i, LANES) * scale * factor, q, i);
+            const v_i32 high =
+                integer_codes(load_f32(src + half + i, LANES) * scale * factor, q, half + i);
             const v_u32 both = ((v_u32)low & 15u) | ((v_u32)high & 15u) << 4;
             const raw_quarter bytes = bytes_of(both);
             memcpy(codes + i, &bytes, sizeof bytes);
@@ -66,9 +114,9 @@ INLINE void encode_codes(unsigned char *codes, const float *src, struct ddp_quan
         const v_f32 x = load_f32(src + i, LANES) * scale * factor;
         raw_quarter bytes;
         if (q.code == DDP_QUANT_I8)
-            bytes = bytes_of((v_u32)round_to_i32(x) & 255u);
+            bytes = bytes_of((v_u32)integer_codes(x, q, i) & 255u);
         else
-            bytes = narrow_fp8(x, q.code == DDP_QUANT_E4M3 ? DDP_FP8_E4M3 : DDP_FP8_E5M2);
+            bytes = fp8_codes(x, q, i);
         memcpy(codes + i, &bytes, sizeof bytes);
     }
 }
@@ -141,7 +189,7 @@ INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct
                           float scale)
 {
     const size_t bytes = ddp_quant_block_bytes(q);
-    for (; n >= q.block; n -= q.block, src += q.block, dst += bytes)
+    for (; n >= q.block; n -= q.block, src += q.block, q.first += q.block, dst += bytes)
         quantize_one(dst, src, q.block, q, scale);
     if (n > 0) {
         float last[DDP_QUANT_BLOCK_MAX];
@@ -154,22 +202,28 @@ INLINE void quantize_loop(unsigned char *dst, const float *src, size_t n, struct
 static void quantize(void *dst, const float *src, size_t n, struct ddp_quant q, float scale)
 {
     unsigned char *out = (unsigned char *)dst;
+#define QUANTIZE(code)                                                                             \
+    (q.stochastic && (code) != DDP_QUANT_SIGN                                                      \
+         ? quantize_loop(out, src, n, (struct ddp_quant){code, q.block, true, q.key, q.first},     \
+                         scale)                                                                    \
+         : quantize_loop(out, src, n, (struct ddp_quant){code, q.block, false, 0, 0}, scale))
     switch (q.code) {
     case DDP_QUANT_I8:
-        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_I8, q.block}, scale);
+        QUANTIZE(DDP_QUANT_I8);
         break;
     case DDP_QUANT_I4:
-        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_I4, q.block}, scale);
+        QUANTIZE(DDP_QUANT_I4);
         break;
     case DDP_QUANT_E4M3:
-        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E4M3, q.block}, scale);
+        QUANTIZE(DDP_QUANT_E4M3);
         break;
     case DDP_QUANT_SIGN:
-        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_SIGN, q.block}, scale);
+        QUANTIZE(DDP_QUANT_SIGN);
         break;
     default:
-        quantize_loop(out, src, n, (struct ddp_quant){DDP_QUANT_E5M2, q.block}, scale);
+        QUANTIZE(DDP_QUANT_E5M2);
     }
+#undef QUANTIZE
 }
 
 /* Stores a decoded vector, or adds it to dst. */
@@ -247,9 +301,9 @@ INLINE void dequantize_loop(float *dst, const unsigned char *src, size_t n, stru
 static void dequantize(float *dst, const void *src, size_t n, struct ddp_quant q, bool add)
 {
     const unsigned char *in = (const unsigned char *)src;
-#define DEQUANTIZE(code)                                                                           \
-    (add ? dequantize_loop(dst, in, n, (struct ddp_quant){code, q.block}, true)                    \
-         : dequantize_loop(dst, in, n, (struct ddp_quant){code, q.block}, false))
+#define DEQUANTIZE(kind)                                                                           \
+    (add ? dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block}, true)   \
+         : dequantize_loop(dst, in, n, (struct ddp_quant){.code = kind, .block = q.block}, false))
     switch (q.code) {
     case DDP_QUANT_I8:
         DEQUANTIZE(DDP_QUANT_I8);
