@@ -125,7 +125,8 @@ static double random_number(uint64_t key, size_t element)
     h = (uint32_t)(h * UINT64_C(0x7feb352d)) ^ (uint32_t)(key >> 32);
     h ^= h / 32768;
     h = (uint32_t)(h * UINT64_C(0x846ca68b));
-    return ldexp((double)((h ^ h / 65536) / 256), -24);
+    h = (h ^ h / 65536) / 256;
+    return ldexp(h, -24);
 }
 
 /* Returns the distance of the two codes next to y. */

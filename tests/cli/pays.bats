@@ -46,7 +46,7 @@ link() {
 }
 
 @test "a training of many more ranks than this machine can start, on a link without latency" {
-    ok "${model[@]}" --params 70M --ranks 65536 --compress q8,powersgd:2,topk:0.01 --link 10Gbit/s,0us --json r.json
+    ok pays --params 70M --step-time 1ms --max-time 0.02 -q --ranks 65536 --compress q8,powersgd:2,topk:0.01 --link 10Gbit/s,0us --json r.json
     valid r.json
     [ "$(json r.json "d['world']['ranks'], d['pays']['ranks']")" = "(2, 65536)" ]
     [ "$(link 0 "x['latency_us'], round(y['bf16']['sent_bytes'] / 140e6 * 65536 / 2 / 65535, 3)")" = "(0, 1.0)" ]
@@ -125,7 +125,7 @@ json.dump(d, open("e.json", "w"))
 PY
     ok show --edited -v e.json
     [ "$(awk '/^#method/ {on = 1} on && /^(bf16|q8|topk)/ {print $6}' <<<"$output")" = $'-\nall\nnone' ]
-    says "all speeds" "no speed" "does not send less"
+    says "all: at all speeds" "none: at no" "does not send less"
 }
 
 @test "--gradients: recorded gradients, whose rows tell the number of parameters" {
