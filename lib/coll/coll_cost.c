@@ -60,7 +60,7 @@ static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank
 }
 
 /* Counts the calls of all ranks. If there are more than COUNTED ranks, counts only the first and
- * the last ones, because the others send no more than these. */
+ * the last ones. In each algorithm the others send as much, or a few bytes less. */
 static void count(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                   struct ddp_coll_cost *cost)
 {

@@ -10,13 +10,16 @@
  * DDP_QUANT_LEAST, scale and codes are 0. If a value is infinite or NaN, the scale is NaN and the
  * codes are 0, so all values of the block decode to NaN.
  *
- * With stochastic rounding, code is one of the two codes next to y = x * (top / max). The code that
- * is not the nearest is taken if u * gap < |y - nearest|, where gap is the distance of the two
- * codes and u is the random number of the element. So the mean of the decoded values is x, but for
- * 2^-24 of a gap and the rounding of scale. A value of at least the largest code is never rounded
- * up. The random number of element i of an array is (h >> 8) * 2^-24, where h = i + key;  h = (h ^
- * h >> 16) * 0x7feb352d;  h ^= key >> 32; h = (h ^ h >> 15) * 0x846ca68b;  h ^= h >> 16 (32-bit
- * arithmetic, after C. Wellons)
+ * With stochastic rounding, code is one of the two codes next to y = x * (top / max). The nearest
+ * code is not taken if u * gap < |y - nearest| and |y| < top, where gap is the distance of the two
+ * codes and u is the random number of the element. The expected value of the decoded value is then
+ * x, up to 2^-24 of a gap and the rounding of scale. The random number of element i of an array is
+ * (h >> 8) * 2^-24, where h is the hash lowbias32 by C. Wellons (2018) of i + key, with the upper
+ * half of key in its middle. In 32-bit arithmetic:
+ *   h = i + key
+ *   h = (h ^ h >> 16) * 0x7feb352d ^ key >> 32
+ *   h = (h ^ h >> 15) * 0x846ca68b
+ *   h = h ^ h >> 16
  *
  * Codes of DDP_QUANT_I4 lie in pairs: byte j has element j in its low 4 bits, and element
  * block / 2 + j in its high 4 bits.

@@ -59,7 +59,7 @@ INLINE v_f32 random_of(struct ddp_quant q, size_t i)
 }
 
 /* Returns a mask of the lanes of y that do not get the nearest code. `nearest`: this code as a
- * number. `gap`: distance to the code on the other side of y, or NaN if y has no other side. */
+ * number. `gap`: distance to the code on the other side of y, or NaN if there is none. */
 INLINE v_i32 moves(v_f32 y, v_f32 nearest, v_f32 gap, struct ddp_quant q, size_t i)
 {
     const v_f32 off = (v_f32)magnitude(y - nearest), size = (v_f32)magnitude(y);
