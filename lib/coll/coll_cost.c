@@ -59,17 +59,17 @@ static struct ddp_coll_args args_of(const struct ddp_coll_shape *shape, int rank
     };
 }
 
-/* Counts the calls of all ranks. If there are more than COUNTED ranks, counts only the first and
- * the last ones. In each algorithm the others send as much, or a few bytes less. */
+/* Counts the calls of all ranks. With more than ALL ranks, counts only the first and the last ones.
+ * In each algorithm the others send as much, or a few bytes less. */
 static void count(const struct ddp_coll_alg *alg, int ranks, const struct ddp_coll_shape *shape,
                   struct ddp_coll_cost *cost)
 {
-    enum { COUNTED = 256 };
+    enum { ALL = 256, ENDS = 8 };
     void *const scratch = (void *)((uintptr_t)1 << 46);
-    const int left_out = DDP_MAX(ranks - COUNTED, 0);
+    const int left_out = ranks > ALL ? ranks - 2 * ENDS : 0;
 
     for (int i = 0; i < ranks - left_out; i++) {
-        const int rank = i < COUNTED / 2 ? i : i + left_out;
+        const int rank = i < ENDS ? i : i + left_out;
         struct ddp_comm comm = {
             .backend = &ddp_backend_counting,
             .state = &cost->memory_bytes,
