@@ -12,6 +12,11 @@ setup() {
     kills=${KILLS:-8}
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # kill_one MS VICTIM ARGUMENT...: kills a rank MS milliseconds after all ranks have started, or, with MS =
 # row, after a row was printed. Sets rc and took_ms.
 kill_one() {
@@ -62,7 +67,7 @@ judge() {
     [ "$took_ms" -lt $limit_ms ]
     grep -qE "rank $1 \(pid [0-9]+, host [^)]*\).* signal 9" err.txt
     grep -qE "$2" err.txt
-    "$PYTHON" "$root/ci/validate_json.py" out.json
+    keep out.json
     "$PYTHON" -c 'import json; assert json.load(open("out.json"))["status"] == "partial"'
 }
 

@@ -28,7 +28,12 @@ setup() {
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 gate() {
@@ -110,7 +115,7 @@ END
         base="cat $format" new="cp $format {json}"
         gate --runs 1 --read $format --base "$base" --new "$new" --pairs 8
         [ "$status" = 0 ]
-        "$PYTHON" "$root/ci/validate_json.py" gate.json
+        keep gate.json
         "$PYTHON" - $format <<'END'
 import json, sys
 kind = sys.argv[1]

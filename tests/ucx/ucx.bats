@@ -9,10 +9,15 @@ setup() {
     ucx_setup
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # right POINTS FILE: the document has this number of points, all with right results.
 right() {
     holds "$2" "d['status'] == 'complete' and len(p) == $1 and sum(q['check']['wrong'] for q in p) == 0"
-    valid "$2"
+    keep "$2"
 }
 
 @test "our launcher starts the ranks: sizes, types, rank counts and all algorithms" {
