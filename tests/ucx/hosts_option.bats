@@ -75,7 +75,7 @@ begin() {
 }
 
 @test "training" {
-    ok train --hosts 127.1,b --dataset synthetic --max-steps 6 -q --json out.json
+    ok train --hosts 127.1,b --dataset synthetic --images 400 --batch 16 --max-steps 6 -q --json out.json
     holds out.json "d['status'] == 'complete' and len(t) == 1"
 }
 

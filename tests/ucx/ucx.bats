@@ -56,11 +56,11 @@ right() {
 
 @test "training and its overlap with computation" {
     for sync in dense topk:0.01 fp16; do
-        all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 --sync $sync -q --json out.json
+        all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 --sync $sync -q --json out.json
         holds out.json "d['status'] == 'complete' and len(t) == 1"
     done
-    all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 --overlap on -q --json out.json
-    DDPBENCH_SIMULATE_HOSTS=2 all_zero 4 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 -q --json out.json
+    all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 --overlap on -q --json out.json
+    DDPBENCH_SIMULATE_HOSTS=2 all_zero 4 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 -q --json out.json
 }
 
 @test "a sweep" {
