@@ -19,7 +19,7 @@ teardown_file() {
 
 @test "every method on 1 to 4 ranks: verified, valid, no bus bandwidth" {
     for ranks in 1 2 3 4; do
-        ok allreduce --ranks $ranks "${few[@]}" --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
+        ok allreduce --ranks $ranks -n 3 -w 0 --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
         keep r.json
         [ "$(json r.json 'len(p)')" = 78 ]
         [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
