@@ -1,4 +1,4 @@
-/* The section of a page with the matrices of pairs: a heat map for each document. */
+/* Writes the section of a page with the matrices of pairs, one heat map for each document. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ static void add_found(bool percent, const char *what, double value, char *text, 
         ddp_text_append(text, bytes, "%sa %s %.2f times worse would be found", comma, what, value);
 }
 
-/* Adds how bad a figure would have to be to be found. */
+/* Adds a line with the scatter of a figure and the smallest slow-downs that would be found. */
 static void add_power(const struct ddp_health_power *p, int width, struct ddp_strbuf *out)
 {
     const bool percent = p->figure == DDP_HEALTH_RESENT;
