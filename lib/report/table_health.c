@@ -45,7 +45,8 @@ static void add_power(const struct ddp_health_power *p, int width, struct ddp_st
     if (!percent)
         snprintf(text, sizeof text, "scatter %.2g %%", 100 * p->scatter);
     if (isnan(p->host_factor) && isnan(p->link_factor))
-        ddp_text_append(text, sizeof text, "%snothing to compare with", text[0] ? "; " : "");
+        ddp_text_append(text, sizeof text, "%sthere is nothing to compare with",
+                        text[0] ? "; " : "");
     if (!isnan(p->host_factor))
         add_found(percent, "host", p->host_factor, text, sizeof text);
     if (!isnan(p->link_factor) && p->link_factor != p->host_factor)
