@@ -26,6 +26,12 @@
 #define ROUNDS_MIN    4
 #define ROUNDS_MAX    1000
 #define ROUNDS_NS     50000000
+/* If other programs use the cores, the ranks wait long for each other before each round. After
+ * every CHECK_ROUNDS rounds, the rounds end if they have taken more than LATE_FACTOR times as long
+ * as all of their work should take, plus LATE_NS. */
+#define CHECK_ROUNDS 16
+#define LATE_FACTOR  2
+#define LATE_NS      1000000
 /* A round of loops that reads and writes at least 2 * SLICE_BYTES per rank is cut into slices of
  * about SLICE_BYTES or more. Other rounds have one slice. For each slice, the shortest time in any
  * round counts, and the bound is the sum of these times. An interruption therefore spoils one slice
@@ -225,44 +231,73 @@ static int run_round(const struct work *w, int slices, int repeat, int64_t *ns, 
     return 0;
 }
 
+/* The rounds of a measurement. */
+struct rounds {
+    int slices, rounds;
+    int repeat;       /* runs in a round */
+    int64_t limit_ns; /* the rounds end early if they take longer */
+};
+
 /* Chooses the number of rounds, and of repetitions in a round, from the bytes and from the time of
  * one run. If ranks share a core, there are the fewest rounds, because each round takes long. */
-static int choose_rounds(const struct work *w, int slices, int *rounds, int *repeat,
-                         struct ddp_err *err)
+static int choose_rounds(const struct work *w, struct rounds *out, struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
     const size_t total = w->share ? LOOP_BYTES : MESSAGE_BYTES;
     int64_t slices_ns[SLICES_MAX], *all = w->bound->all, mine = 0, once = 1;
-    DDP_TRY(run_round(w, slices, 1, slices_ns, err));
-    for (int i = 0; i < slices; i++)
+    DDP_TRY(run_round(w, out->slices, 1, slices_ns, err));
+    for (int i = 0; i < out->slices; i++)
         mine += slices_ns[i];
     DDP_TRY(ddp_comm_allgather_bytes(comm, &mine, all, sizeof mine, err));
     for (int r = 0; r < comm->size; r++)
         once = DDP_MAX(once, all[r]);
-    *repeat = (int)DDP_MIN(DDP_MAX(REPEAT_BYTES / DDP_MAX(w->bytes, 1), 1), REPEAT_MAX);
-    *repeat = (int)DDP_MIN(DDP_MAX(REPEAT_NS / once, 1), *repeat);
-    *rounds = (int)DDP_MIN(DDP_MAX(total / DDP_MAX(w->bytes, 1), ROUNDS_MIN), ROUNDS_MAX);
-    *rounds = (int)DDP_MIN(DDP_MAX(ROUNDS_NS / (once * *repeat), ROUNDS_MIN), *rounds);
+    int64_t repeat = (int64_t)DDP_MAX(REPEAT_BYTES / DDP_MAX(w->bytes, 1), 1);
+    repeat = DDP_MIN(repeat, REPEAT_MAX);
+    repeat = DDP_MIN(DDP_MAX(REPEAT_NS / once, 1), repeat);
+    int64_t rounds = (int64_t)DDP_MAX(total / DDP_MAX(w->bytes, 1), ROUNDS_MIN);
+    rounds = DDP_MIN(rounds, ROUNDS_MAX);
+    if (w->bound->setup.iters > 0)
+        rounds = DDP_MIN(DDP_MAX(DDP_BOUND_ROUNDS * w->bound->setup.iters, ROUNDS_MIN), rounds);
+    rounds = DDP_MIN(DDP_MAX(ROUNDS_NS / (once * repeat), ROUNDS_MIN), rounds);
     if (w->bound->shares_cores)
-        *rounds = ROUNDS_MIN;
+        rounds = ROUNDS_MIN;
+    out->rounds = (int)rounds;
+    out->repeat = (int)repeat;
+    out->limit_ns = LATE_FACTOR * rounds * repeat * once + LATE_NS;
+    return 0;
+}
+
+/* Sets *stop on all ranks to whether the rounds have taken too long on any of them. */
+static int agree_to_stop(const struct work *w, bool late, bool *stop, struct ddp_err *err)
+{
+    const struct ddp_comm *comm = w->bound->setup.comm;
+    char *all = (char *)w->bound->all; /* [size] */
+    DDP_TRY(ddp_comm_allgather_bytes(w->bound->setup.comm, &late, all, 1, err));
+    for (int r = 0; r < comm->size; r++)
+        *stop |= all[r];
     return 0;
 }
 
 /* Lowers *ns to the time of one run if this time is shorter. The time of a slice is its duration on
  * the slowest rank. */
-static int time_rounds(const struct work *w, int slices, int rounds, int repeat, double *ns,
+static int time_rounds(const struct work *w, const struct rounds *of, double *ns,
                        struct ddp_err *err)
 {
     struct ddp_comm *comm = w->bound->setup.comm;
-    const int times = rounds * slices;
+    const int64_t begin = ddp_now_ns();
     int64_t mine[TIMES_MAX], *all = w->bound->all;
+    int times = 0;
     double sum = 0;
-    for (int i = 0; i < rounds; i++)
-        DDP_TRY(run_round(w, slices, repeat, mine + i * slices, err));
+    bool stop = false;
+    for (int i = 0; i < of->rounds && !stop; i++, times += of->slices) {
+        if (i > 0 && i % CHECK_ROUNDS == 0)
+            DDP_TRY(agree_to_stop(w, ddp_now_ns() - begin > of->limit_ns, &stop, err));
+        DDP_TRY(run_round(w, of->slices, of->repeat, mine + times, err));
+    }
     DDP_TRY(ddp_comm_allgather_bytes(comm, mine, all, (size_t)times * sizeof *mine, err));
-    for (int slice = 0; slice < slices; slice++) {
+    for (int slice = 0; slice < of->slices; slice++) {
         int64_t fastest = INT64_MAX;
-        for (int i = slice; i < times; i += slices) {
+        for (int i = slice; i < times; i += of->slices) {
             int64_t slowest = 1;
             for (int r = 0; r < comm->size; r++)
                 slowest = DDP_MAX(slowest, all[r * times + i]);
@@ -270,21 +305,20 @@ static int time_rounds(const struct work *w, int slices, int rounds, int repeat,
         }
         sum += (double)fastest;
     }
-    *ns = fmin(*ns, sum / repeat); /* fmin also replaces a NaN */
+    *ns = fmin(*ns, sum / of->repeat); /* fmin also replaces a NaN */
     return 0;
 }
 
 /* Lowers *ns to the shortest time of one run in any batch, if this time is shorter. */
 static int time_of(const struct work *w, double *ns, struct ddp_err *err)
 {
-    const int slices = w->share ? (int)DDP_MAX(w->bytes / SLICE_BYTES, 1) : 1;
-    int rounds, repeat;
+    struct rounds rounds = {.slices = w->share ? (int)DDP_MAX(w->bytes / SLICE_BYTES, 1) : 1};
     double best = NAN;
-    DDP_TRY(choose_rounds(w, slices, &rounds, &repeat, err));
+    DDP_TRY(choose_rounds(w, &rounds, err));
     for (int batch = 0; batch < BATCHES_MAX; batch++) {
         const double before = best;
-        DDP_TRY(time_rounds(w, slices, rounds, repeat, &best, err));
-        if (slices == 1 || w->bound->shares_cores || best > (1 - SETTLED) * before)
+        DDP_TRY(time_rounds(w, &rounds, &best, err));
+        if (rounds.slices == 1 || w->bound->shares_cores || best > (1 - SETTLED) * before)
             break;
     }
     *ns = fmin(*ns, best);

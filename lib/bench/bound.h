@@ -42,6 +42,8 @@ extern "C" {
 
 /* Below this size in bytes the bound is computed from latency, otherwise from throughput. */
 #define DDP_BOUND_BYTES 65536
+/* See ddp_bound_setup. */
+#define DDP_BOUND_ROUNDS 16
 
 struct ddp_bound;
 
@@ -51,6 +53,9 @@ struct ddp_bound_setup {
     struct ddp_comm *group; /* the ranks that run one operation */
     void *a, *b;            /* [bytes]: the buffers of the points; measuring overwrites them */
     size_t bytes;
+    /* Number of iterations of a point, if the user chose it, else 0. A loop then runs at most
+     * DDP_BOUND_ROUNDS times as many rounds, so that a point of few iterations stays short. */
+    int64_t iters;
 };
 /* Succeeds on all ranks or on none. Collective. */
 int ddp_bound_create(const struct ddp_bound_setup *setup, struct ddp_bound **out,

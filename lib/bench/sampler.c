@@ -265,8 +265,15 @@ static int make_reduced(struct ddp_sampler *s, struct ddp_err *err)
 
 static int make_bound(struct ddp_sampler *s, struct ddp_err *err)
 {
+    const struct ddp_bench_options *o = s->options;
     const struct ddp_bound_setup setup = {
-        .comm = s->comm, .group = s->group, .a = s->a, .b = s->b, .bytes = s->buffer_bytes};
+        .comm = s->comm,
+        .group = s->group,
+        .a = s->a,
+        .b = s->b,
+        .bytes = s->buffer_bytes,
+        .iters = o->precision > 0 || o->max_time_s > 0 ? 0 : o->iters,
+    };
     return ddp_bound_create(&setup, &s->bound, err);
 }
 

@@ -34,13 +34,17 @@ static _Thread_local struct {
     const struct ddp_device *device; /* does the work after the stall */
     uint64_t calls;
     int64_t ready_ns; /* no stall before this time */
+    bool yields;
 } stalls;
 
-static void delay(void)
+/* yields: other ranks need this core to run ahead. Without this need the thread keeps its core,
+ * because another program could hold it for milliseconds. */
+static void delay(bool yields)
 {
     const int64_t until = ddp_now_ns() + DELAY_NS;
     while (ddp_now_ns() < until)
-        sched_yield();
+        if (yields)
+            sched_yield();
 }
 
 /* Stalls in about every second call, but not within PAUSE_NS of the last stall. */
@@ -48,7 +52,7 @@ static void stall(void)
 {
     if (ddp_mix64(stalls.calls++) % 2 != 0 || ddp_now_ns() < stalls.ready_ns)
         return;
-    delay();
+    delay(stalls.yields);
     stalls.ready_ns = ddp_now_ns() + PAUSE_NS;
 }
 
@@ -96,6 +100,7 @@ void ddp_burst_open(struct ddp_burst *b, struct ddp_comm *comm)
     /* Start from another number on each rank, so that the ranks stall in different calls. */
     stalls.calls = (uint64_t)comm->rank << 32;
     stalls.ready_ns = 0;
+    stalls.yields = comm->rank_info.oversubscribed;
     stalls.device = comm->device;
     b->stalling = *comm->device;
     b->stalling.copy = stalling_copy;
@@ -127,7 +132,7 @@ void ddp_burst_wait(const struct ddp_comm *comm, int index)
     /* In every third operation no rank is late. */
     if (comm->size > 1 && index % 3 != 2 &&
         ddp_mix64((uint64_t)index) % (uint64_t)comm->size == (uint64_t)comm->rank)
-        delay();
+        delay(comm->rank_info.oversubscribed);
 }
 
 int ddp_exchange_burst_count(size_t n)

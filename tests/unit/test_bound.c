@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -162,6 +163,46 @@ static int check_messages(struct ddp_comm *comm, struct ddp_bound *b, struct ddp
     return 0;
 }
 
+/* The backend of this rank, its barriers, and the delay before each of them. */
+static _Thread_local const struct ddp_backend *real;
+static _Thread_local int barriers;
+static _Thread_local int64_t delay_ns;
+
+static int slow_barrier(struct ddp_comm *comm, struct ddp_err *err)
+{
+    barriers++;
+    nanosleep(&(struct timespec){.tv_nsec = delay_ns}, NULL);
+    return real->barrier(comm, err);
+}
+
+/* A loop of 64 KiB has one barrier per round, and up to 1,000 rounds. It has few if the user asked
+ * for few iterations, and if other programs delay the barriers. */
+static int check_rounds(struct ddp_comm *comm, struct ddp_bound_setup setup, struct ddp_err *err)
+{
+    const struct ddp_coll_alg *direct = ddp_coll_find(DDP_ALLREDUCE, "direct");
+    struct ddp_backend slow = *comm->backend;
+    struct ddp_point p;
+    real = comm->backend;
+    slow.barrier = slow_barrier;
+    point_of(comm, "shm", DDP_BOUND_BYTES, &p);
+    const struct ddp_coll_shape shape = shape_of(&p);
+    for (int i = 0; i < 2; i++) {
+        struct ddp_bound *b;
+        setup.iters = i == 0 ? 3 : 0;
+        delay_ns = i == 0 ? 0 : 4000000;
+        barriers = 0;
+        DDP_TRY(ddp_bound_create(&setup, &b, err));
+        comm->backend = &slow;
+        const int rc = ddp_bound_before(b, direct, &shape, &p, err);
+        comm->backend = real;
+        ddp_bound_destroy(b);
+        DDP_TRY(rc);
+        /* three loops, each with one round more to choose the number of rounds */
+        CHECK(p.bound_before_ns > 0 && barriers <= 3 * (i == 0 ? 2 + 3 * DDP_BOUND_ROUNDS : 40));
+    }
+    return 0;
+}
+
 static int body_bounds(struct ddp_comm *comm, struct ddp_launch_rank *rank, void *arg,
                        struct ddp_err *err)
 {
@@ -170,7 +211,7 @@ static int body_bounds(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
     comm->device = ddp_device_cpu(DDP_SIMD_SCALAR);
     DDP_TRY(ddp_comm_alloc(comm, BYTES, &x, err));
     DDP_TRY(ddp_comm_alloc(comm, BYTES, &y, err));
-    const struct ddp_bound_setup setup = {comm, comm, x, y, BYTES};
+    const struct ddp_bound_setup setup = {comm, comm, x, y, BYTES, 0};
     DDP_TRY(ddp_bound_create(&setup, &b, err));
     int rc = comm->size > 1 ? check_memory(comm, b, err) : 0;
     if (rc == 0 && comm->size > 1)
@@ -179,6 +220,8 @@ static int body_bounds(struct ddp_comm *comm, struct ddp_launch_rank *rank, void
         rc = check_latency(comm, b, err);
     if (rc == 0 && comm->size > 1)
         rc = check_messages(comm, b, err);
+    if (rc == 0 && comm->size > 1)
+        rc = check_rounds(comm, setup, err);
     struct ddp_point p;
     point_of(comm, "shm", 0, &p);
     const struct ddp_coll_shape none = shape_of(&p);

@@ -347,19 +347,21 @@ INLINE void reduce_tile(const struct ddp_reduce *r, size_t at, int vectors, stru
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         a[v] = load_acc((const unsigned char *)r->src[0] + at + v * step, r->dtype, r->op);
-    for (int k = 1; k < r->src_count; k++)
+    for (int k = 1; k < r->src_count; k++) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             const unsigned char *from = (const unsigned char *)r->src[k] + at + v * step;
             a[v] = combine(a[v], load_acc(from, r->dtype, r->op), r->dtype, r->op);
         }
+    }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
         a[v] = finish(a[v], r->dtype, r->op, f);
-    for (int d = 0; d < r->dst_count; d++)
+    for (int d = 0; d < r->dst_count; d++) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             store_acc((unsigned char *)r->dst[d] + at + v * step, a[v], r->dtype, r->op);
+    }
 }
 
 /* Divides the bytes from `at` to `bytes` into two ranges and reduces the ranges side by side. Up to
