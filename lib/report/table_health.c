@@ -31,7 +31,7 @@ static void add_found(bool percent, const char *what, double value, char *text, 
         ddp_text_append(text, bytes, "%sa %s %.2f times worse would be found", comma, what, value);
 }
 
-/* Adds how bad a figure would have to be to be found. */
+/* Adds a line with the scatter of a figure and the smallest slow-downs that would be found. */
 static void add_power(const struct ddp_health_power *p, int width, struct ddp_strbuf *out)
 {
     const bool percent = p->figure == DDP_HEALTH_RESENT;
@@ -45,7 +45,8 @@ static void add_power(const struct ddp_health_power *p, int width, struct ddp_st
     if (!percent)
         snprintf(text, sizeof text, "scatter %.2g %%", 100 * p->scatter);
     if (isnan(p->host_factor) && isnan(p->link_factor))
-        ddp_text_append(text, sizeof text, "%snothing to compare with", text[0] ? "; " : "");
+        ddp_text_append(text, sizeof text, "%sthere is nothing to compare with",
+                        text[0] ? "; " : "");
     if (!isnan(p->host_factor))
         add_found(percent, "host", p->host_factor, text, sizeof text);
     if (!isnan(p->link_factor) && p->link_factor != p->host_factor)
