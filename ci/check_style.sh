@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the style rules that a search can check: unique file names, lengths, no absolute paths of
-# one machine. Runs shellcheck if it is installed. Usage: ci/check_style.sh
+# one machine. Runs shellcheck if it is installed. Usage: ci/check_style.sh; JOBS as for make.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -29,7 +29,8 @@ found=$(grep -nE '/(work|root|home/[a-z]+)/' "${code[@]}" "${scripts[@]}" Makefi
 
 if command -v shellcheck >/dev/null; then
     mapfile -t shell < <(printf '%s\n' "${scripts[@]}" | grep -v '\.py$')
-    shellcheck -x -S warning "${shell[@]}" || fail "shellcheck: see above"
+    printf '%s\0' "${shell[@]}" | xargs -0 -n 16 -P "${JOBS:-2}" shellcheck -x -S warning ||
+        fail "shellcheck: see above"
 else
     echo "check_style.sh: SKIPPED: no shellcheck here" >&2
 fi

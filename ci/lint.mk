@@ -5,7 +5,7 @@ lint: $(O)/build_facts.h ## check layers, headers, lengths, language, formatting
 	$(Q)ci/check_layers.sh
 	$(Q)ci/schema_dtypes.sh
 	$(Q)CC='$(CC)' JOBS='$(JOBS)' ci/check_headers.sh
-	$(Q)ci/check_style.sh
+	$(Q)JOBS='$(JOBS)' ci/check_style.sh
 	+$(Q)$(SUBMAKE) compile_commands.json
 	$(Q)JOBS='$(JOBS)' ci/check_tools.sh
 	$(Q)ci/check_language.sh

@@ -7,7 +7,7 @@ case $test in
 *.bats)
     # Tests of a file that mostly wait run at the same time: its line "# jobs: N" says how many.
     jobs=$(sed -n 's/^# jobs: //p' "$test")
-    parallel --version 2>/dev/null | grep -q '^GNU' || jobs=
+    [ -z "$jobs" ] || parallel --version 2>/dev/null | grep -q '^GNU' || jobs=
     command=(bats --tap ${jobs:+--jobs "$jobs"} "$test")
     ;;
 *.py) command=("${PYTHON:-/usr/bin/python3}" "$test") ;;

@@ -1,4 +1,4 @@
-/* The command `health`: a verdict about the hosts of a job, with names. */
+/* The command `health`: finds the hosts, ranks and links of a job that are slow. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,8 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "health takes one number of ranks");
-    /* The agents of --hosts run this command line, too. They report one code of all hosts. */
+    /* A run with --hosts has one exit code for all hosts, and so has a run without a launcher. The
+     * agents of --hosts run this command line, too. */
     if (v->exit_code == DDP_HEALTH_EXIT_HOST && app->launcher.kind == DDP_LAUNCHER_NONE) {
         ddp_fail(err, DDP_EUSAGE, "--exit-code host needs a launcher; %s one exit code",
                  v->world.hosts      ? "--hosts has"
@@ -69,10 +70,11 @@ const struct ddp_cmd ddp_cmd_health = {
     .job = &ddp_health_job,
     .details = "Measures every pair of hosts (of ranks, if there is one host) several times:\n"
                "the bandwidth of each direction, the latency, and the TCP segments that were\n"
-               "sent again. Each rank also times a fixed computation and a memory copy. Every\n"
-               "figure is compared with its peers in the job, and with --reference. Facts about\n"
-               "the hosts are compared. The speed of the interfaces is reported but does not\n"
-               "decide.\n"
+               "sent again. Each rank also times a fixed computation and a memory copy. Figures\n"
+               "are compared with those of peers in the job, and with --reference. Pairs of\n"
+               "ranks on one host are compared only with --reference. The output also names\n"
+               "facts in which a host differs from the others. The speed of the interfaces is\n"
+               "reported but does not affect the verdict.\n"
                "  HEALTHY (0)        there is no finding, and a computation or (between hosts) a\n"
                "                     bandwidth that is worse by --must-find would have been\n"
                "                     found\n"

@@ -84,11 +84,17 @@ refused() {
 
 # json FILE EXPRESSION: prints a Python expression over the document d, its points p, its training
 # runs t, its comparison c and its verdict v; m(METHOD) is its last point with that compression.
+# Tests call this function a thousand times. It does not import json, which takes as long as Python's start.
 json() {
     "$PYTHON" -I -S - "$@" <<'PY'
-import json, sys
+import _json, sys
+class context:
+    strict, memo, object_hook, object_pairs_hook = True, {}, None, None
+    parse_int, parse_float, parse_constant = int, float, float
 with open(sys.argv[1]) as file:
-    d = json.load(file)
+    text = file.read()
+d, end = _json.make_scanner(context)(text, 0)
+assert not text[end:].strip(), "text follows the document"
 p, t, c, v = (d.get(key) for key in ("points", "train", "comparison", "verdict"))
 def m(method):
     return [q for q in p if q["id"].split("/")[10] == method][-1]
@@ -111,4 +117,19 @@ holds() {
 # valid FILE...: the documents agree with the schema, digest included.
 valid() {
     "$PYTHON" "$root/ci/validate_json.py" "$@"
+}
+
+# keep FILE...: keeps copies of documents. validate_kept, which the file's teardown_file calls, checks that they are
+# valid. The start of the validator takes longer than the validation of a document, so a file starts it once.
+keep() {
+    local file
+    for file; do
+        cp "$file" "$(mktemp "$BATS_FILE_TMPDIR/kept-$BATS_TEST_NUMBER-XXXXXX.json")" || return
+    done
+}
+
+validate_kept() {
+    local kept=("$BATS_FILE_TMPDIR"/kept-*.json)
+    [ ! -e "${kept[0]}" ] ||
+        "${PYTHON:-/usr/bin/python3}" "${BASH_SOURCE[0]%/*}/../ci/validate_json.py" "${kept[@]}"
 }

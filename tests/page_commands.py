@@ -5,9 +5,9 @@ FOLDER is prepared for them: build/ddpbench, old.json, new.json and so on lie th
 line of an indented or `sh` block, or code in a sentence, that begins with ddpbench, build/ddpbench,
 mpiexec or make. Commands with a placeholder (a word in capitals, or "...") are not run. Measurements
 are shortened: they get `-n 1` or `--max-steps`, 64K is the largest size, training data are small,
-mpiexec starts 2 ranks, a sweep is a dry run, and a self-test has one gate. If only a command of ddpbench is
-named, its help is printed. Of make only the target is checked. Prints the commands that fail, and their
-number.
+mpiexec starts 2 ranks, a sweep is a dry run, a pair of a gate is one run of each command, and a self-test has
+one gate. If only a command of ddpbench is named, its help is printed. Of make only the target is checked.
+Prints the commands that fail, and their number.
 """
 import os
 import re
@@ -61,7 +61,7 @@ def shorten(text):
         return words + ["-h"], good
     if "--selftest" in words:
         base = shlex.join(words[:at + 1] + ["allreduce", "--ranks", "1", "--backend", "self", "--size", "64K", "-n", "9", "-q"])
-        return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "6", "--base", base], [0, 10, 12]
+        return words[:at + 2] + ["--selftest", "--gates", "1,0", "--pairs", "6", "--runs", "1", "--base", base], [0, 10, 12]
     if command in COLLECTIVES:
         words = [re.sub(r"^[0-9]+[MG]$", "64K", word) for word in words]
         more = ["-n", "1", "-w", "0"] if "-n" not in words[at:] else []
@@ -81,6 +81,7 @@ def shorten(text):
         more = ["--dry-run"]
     if command == "gate":
         words = [re.sub(r" -n [0-9]+\b", " -n 6", re.sub(r"\b[0-9]+[MG]\b", "64K", word)) for word in words]
+        more = ["--runs", "1"] if "--runs" not in words else []
     if command in ("gate", "compare"):
         good = [0, 10, 12]
     if command == "doctor" or "nccl" in words or "cuda" in words:
@@ -96,7 +97,9 @@ def main():
         if PLACEHOLDER.search(text) or "<" in text:
             continue
         if text.split()[0] == "make":
-            words, good = ["make", "-n", "-C", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))] + shlex.split(text)[1:], [0]
+            # CUDA=0: the target is the same, and make looks for no toolkit.
+            root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+            words, good = ["env", "CUDA=0", "make", "-n", "-C", root] + shlex.split(text)[1:], [0]
         else:
             words, good = shorten(text)
         count += 1

@@ -92,6 +92,10 @@ count() {
         'lib/base/dtype_list.h lib/device/cpu/kernels_cpu.inc.h lib/device/cuda/kernels_reduce.cu ' ]
 }
 
+@test "the edit of each mutant fits the tree" {
+    "$PYTHON" tests/mutants/mutants.py --check
+}
+
 @test "a compressor is parsed once, and is one file and one line for allreduce and train" {
     mapfile -t others < <(find lib cmd -name '*.[ch]' ! -path 'lib/compress/*')
     [ "$(count 'ddp_compress_parse\(' "${others[@]}")" -eq 1 ]

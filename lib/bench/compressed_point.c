@@ -21,7 +21,7 @@
 #define WARMUP        2 /* untimed rounds of exchange_median */
 
 #define DENSE_ITERS   20
-#define TRIAL_ITERS   5 /* for each of the two candidates for a baseline */
+#define TRIAL_ITERS   5 /* iterations of each of the two candidates for a baseline */
 #define DENSITY_ITERS 10
 #define REFINE_STEPS  3 /* bisections between the two densities around a break-even */
 
@@ -149,7 +149,7 @@ static void exchange_counters(const struct exchange *e, struct ddp_compressed_co
         ddp_compressed_counters(e->x, out);
 }
 
-/* Returns NULL if n is 0. */
+/* Returns the name of the algorithm, or NULL if n is 0. */
 static const char *exchange_algorithm(const struct exchange *e)
 {
     return e->x ? ddp_compressed_algorithm(e->x) : NULL;
@@ -353,7 +353,8 @@ static int open_faster(struct ddp_compressed_bench *b, const struct ddp_point *p
 }
 
 /* Measures the f32 and the f16 baseline in turn, so that noise affects both alike. An exchange is
- * not compared with itself: method `fp16` without --partial gets no f16 baseline. */
+ * not compared with itself. Without --partial, method `none` therefore gets no f32 baseline, and
+ * method `fp16` gets no f16 baseline. */
 static int measure_dense(struct ddp_compressed_bench *b, struct ddp_point *p, struct ddp_err *err)
 {
     struct exchange e[DDP_BASELINE_COUNT] = {0};
@@ -397,9 +398,9 @@ static int time_at(struct ddp_compressed_bench *b, const struct ddp_point *p,
     return rc;
 }
 
-/* Times the exchange at a coarse grid of densities. Then, for each baseline, times the exchange at
- * a few more densities between the two that enclose the break-even density, if there are such
- * two. */
+/* Times the exchange at a coarse grid of densities. Two measured densities may enclose the
+ * break-even density of a baseline. The function then times the exchange at a few more densities
+ * between these two. */
 static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p,
                              const struct ddp_compressor *compressor, struct ddp_err *err)
 {
@@ -418,8 +419,8 @@ static int measure_densities(struct ddp_compressed_bench *b, struct ddp_point *p
     return 0;
 }
 
-/* Returns the algorithm whose cost() predicts the bytes sent. If ranks read each other's memory,
- * the point's algorithm sends nothing. The cost of the all-gather is then used instead. */
+/* Returns the algorithm whose cost() predicts the bytes that a rank sends. If ranks read each
+ * other's memory, the point's algorithm sends nothing. The function then returns the all-gather. */
 static const struct ddp_sparse_alg *sender(const struct ddp_point *p)
 {
     const struct ddp_sparse_alg *alg = ddp_sparse_find(p->algorithm_used);
@@ -547,8 +548,8 @@ static void start_counting(struct measurement *m)
         exchange_counters(&m->part[i], &m->part[i].start);
 }
 
-/* Called before an exchange that may be the last timed one. Notes what check_last needs to verify
- * this exchange. */
+/* Stores the state from which check_last can verify the next exchange. The caller calls this
+ * function before each exchange that may be the last timed one. */
 static void note_last(struct measurement *m, int part)
 {
     struct ddp_compressed_counters now;

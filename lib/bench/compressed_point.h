@@ -7,8 +7,9 @@
  * exchange the K chunks in turn. With --check once, the last timed exchange is verified. With
  * --check all, every exchange is verified. A burst follows (verify_burst.h), unless --check is off,
  * the gradients are on a device, or the first chunk is too large (ddp_exchange_burst_count). At the
- * end, if several ranks exchange data and do not share a GPU, the *baselines* are measured for
- * comparison. They are dense exchanges of the whole buffer in f32 and in f16.
+ * end, if several ranks exchange data and their timings mean something (comm->correctness_only),
+ * the *baselines* are measured for comparison, unless options->no_baselines is set. They are dense
+ * exchanges of the whole buffer in f32 and in f16.
  *
  * Gradients on a device are exchanged in device memory. They are drawn and checked in copies in
  * host memory. */

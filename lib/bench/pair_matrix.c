@@ -15,10 +15,11 @@
 /* No algorithm uses these tags. MPI guarantees tags up to 32767. */
 #define TAG_CONTROL 29990
 #define TAG_DATA    29991
-/* Number of round trips for the latency. The first ones wake both ends, and are not used. */
+/* Number of round trips for the latency. The first TRIPS_UNUSED ones wake both ends, and do not
+ * count. */
 #define TRIPS_UNUSED 8
 #define TRIPS        64
-/* Messages that are under way at the same time, so that the link is busy during a repetition. */
+/* Messages of a repetition. They are under way at the same time, so that the link stays busy. */
 #define WINDOW          4
 #define LEAST           3
 #define REPETITIONS_MAX 1000
@@ -28,7 +29,7 @@ struct pair {
     struct ddp_comm *comm;
     const struct ddp_pair_options *options;
     int peer;          /* rank of the partner */
-    bool leads;        /* this end has the lower number, and decides when a phase ends */
+    bool leads;        /* this end has the lower number */
     char *send, *recv; /* [options->bytes] */
     double latency_ns;
 };
@@ -59,7 +60,7 @@ static int measure_latency(struct pair *p, struct ddp_err *err)
     if (ddp_summarize(trip, TRIPS, &s) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory for a latency");
     memcpy(&word, &s.median, sizeof word);
-    DDP_TRY(control(p, p->leads, &word, err)); /* the round trips that began on the leader count */
+    DDP_TRY(control(p, p->leads, &word, err)); /* both ends use the median of the end that leads */
     memcpy(&s.median, &word, sizeof word);
     p->latency_ns = s.median / 2;
     return 0;
@@ -79,7 +80,7 @@ static bool pattern(char *buffer, size_t bytes, int from, bool fill)
     return true;
 }
 
-/* Moves WINDOW messages. Each message arrives in its own part of p->recv. */
+/* Sends or receives WINDOW messages, or both. Each message arrives in its own part of p->recv. */
 static int move(const struct pair *p, bool sends, bool receives, struct ddp_err *err)
 {
     struct ddp_request request[2 * WINDOW];
@@ -94,8 +95,8 @@ static int move(const struct pair *p, bool sends, bool receives, struct ddp_err 
 }
 
 /* Runs one repetition. If `both` is true, both ends send. Otherwise only the end with `sends`
- * sends. When the last message has arrived, the receiver answers. *ns becomes the time from the
- * first message to this answer, minus the latency of the answer. */
+ * sends. When the last message has arrived, the receiver answers. On an end that sends, *ns becomes
+ * the time from the first message to this answer, minus the latency of the answer. */
 static int repeat(const struct pair *p, bool sends, bool both, double *ns, struct ddp_err *err)
 {
     uint64_t word = 0;
@@ -131,11 +132,13 @@ static int verify(const struct pair *p, bool sends, bool both, struct ddp_err *e
                     from, to);
 }
 
-/* No TCP segment carries more bytes. If fewer segments were sent, the messages did not use TCP. */
+/* No TCP segment carries more bytes than this. If the host has sent fewer segments than the
+ * messages need, the messages did not use TCP. */
 #define SEGMENT_MOST 65536
 
-/* Returns the fraction of TCP segments that this host has sent again since `before`, in which this
- * rank has sent `bytes` bytes, or NaN. */
+/* Returns the fraction of TCP segments that this host has sent again since `before`. bytes: number
+ * of bytes that this rank has sent since `before`. NaN: unknown, or the messages did not use TCP.
+ */
 static double resent_since(const int64_t *before, double bytes)
 {
     int64_t now[DDP_NET_COUNTERS];
@@ -148,9 +151,10 @@ static double resent_since(const int64_t *before, double bytes)
 }
 
 /* Measures both directions at the same time if `both` is true. Otherwise measures one direction,
- * which is from this end if `sends` is true. Before each repetition the sender (if both send: the
- * leader) says whether the repetition takes place. Sets GBps and ci95_fraction of *out and, for one
- * direction, resent_fraction. They are right only on an end that sends. */
+ * which begins at this end if `sends` is true. Before each repetition, the sender (if both send:
+ * the end that leads) sends its decision whether to run the repetition. Sets GBps and ci95_fraction
+ * of *out and, for one direction between hosts, resent_fraction. The values are correct only on an
+ * end that sends. */
 static int measure_bandwidth(const struct pair *p, bool sends, bool both,
                              struct ddp_matrix_cell *out, struct ddp_err *err)
 {
@@ -208,7 +212,7 @@ int ddp_pair_rounds(int ends)
     return ends < 2 ? 0 : ends % 2 == 0 ? ends - 1 : ends;
 }
 
-/* Computes the tournament by the circle method. An odd number of ends is completed by an end that
+/* Computes the tournament by the circle method. If the number of ends is odd, it adds an end that
  * does not exist. */
 int ddp_pair_partner(int ends, int round, int end)
 {

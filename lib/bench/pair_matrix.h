@@ -3,9 +3,9 @@
  * The ends (ranks, or the lowest rank of each host) meet in the rounds of a round-robin tournament.
  * In a round each end has at most one partner, so the pairs do not disturb each other if the
  * network between them has no bottleneck. n ends need n - 1 rounds, or n if n is odd. A pair is
- * measured in this order: latency, one direction, the other direction, both directions at the same
- * time. After each of the three bandwidth phases its messages are sent once more, untimed, and the
- * last message is verified. */
+ * measured in four phases: latency, one direction, the other direction, both directions at the same
+ * time. The last three phases measure the bandwidth. After each of them, the ends send its messages
+ * once more, untimed, and verify the last message. */
 #ifndef DDP_BENCH_PAIR_MATRIX_H
 #define DDP_BENCH_PAIR_MATRIX_H
 
@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* From this number of ends on, only DDP_PAIR_SAMPLE rounds are measured unless the caller asks for
- * a number. The seed decides which rounds these are. Each end then has at most DDP_PAIR_SAMPLE
+/* With DDP_PAIR_ENDS_ALL or more ends, only DDP_PAIR_SAMPLE rounds are measured unless the caller
+ * asks for a number. The seed selects these rounds. Each end then has at most DDP_PAIR_SAMPLE
  * partners. */
 #define DDP_PAIR_ENDS_ALL 64
 #define DDP_PAIR_SAMPLE   16
@@ -29,12 +29,12 @@ struct ddp_pair_options {
     /* A bandwidth phase ends after this time if it has at least 3 repetitions, and after three
      * times this time if it has at least one. */
     double max_time_s;
-    bool one_way;   /* leave out the measurement of both directions at the same time */
-    int64_t rounds; /* 0: all, or DDP_PAIR_SAMPLE from DDP_PAIR_ENDS_ALL ends on */
+    bool one_way;   /* leave out the phase of both directions at the same time */
+    int64_t rounds; /* 0: all, or DDP_PAIR_SAMPLE with DDP_PAIR_ENDS_ALL or more ends */
     uint64_t seed;
 };
 
-/* Returns the partner of end `end` in round `round`, or -1 if the end rests. */
+/* Returns the partner of end `end` in round `round`, or -1 if it has no partner. */
 int ddp_pair_partner(int ends, int round, int end);
 /* Returns the number of rounds in which all pairs of `ends` ends meet. */
 int ddp_pair_rounds(int ends);

@@ -18,7 +18,10 @@
 /* No algorithm uses this tag. MPI guarantees tags up to 32767. */
 #define TAG         29999
 #define TRIPS       8
-#define BATCHES_MAX 256
+#define BATCHES_MAX 128
+/* Oversubscribed ranks take turns on a core. Their ping-pong then depends on the scheduler and not
+ * on the distance of the cores, so a few batches are enough. */
+#define OVERSUBSCRIBED_NS 200000
 /* Number of polls without a pause instruction. On some processors a pause takes as long as the
  * round trip. */
 #define POLLS 4096
@@ -96,6 +99,8 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     DDP_TRY(ddp_comm_barrier(comm, err));
     for (int i = 0; plays && i < 2; i++)
         DDP_TRY(batch(comm, &ns[0], err));
+    if (comm->rank_info.oversubscribed)
+        budget_ns = DDP_MIN(budget_ns, OVERSUBSCRIBED_NS);
     if (ns[0] > 0)
         batches = (double)budget_ns / (ns[0] * TRIPS);
     DDP_TRY(from_rank_0(comm, &batches, err));

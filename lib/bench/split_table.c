@@ -209,7 +209,7 @@ int ddp_split_check_ranks(const struct ddp_split *split, int ranks, struct ddp_e
                     split->path, split->columns, split->columns == 1 ? "" : "s", ranks);
 }
 
-/* Returns the weight of the part from rank `from` to rank `to`. preference: the place of `to` in
+/* Returns the weight of the part from rank `from` to rank `to`. preference: the position of `to` in
  * the random order of the receivers of `from` (shuffle), counted from 0. */
 static double weight_of(const struct ddp_split *split, int ranks, int from, int to,
                         size_t preference)
@@ -250,8 +250,8 @@ static void fill_row(const struct ddp_split *split, int ranks, int from, size_t 
     }
 }
 
-/* Puts a random permutation of 0..ranks-1 into order [ranks], which is a row of the table itself,
- * so that no memory is needed. */
+/* Puts a random permutation of 0..ranks-1 into order [ranks]. This is a row of the table itself, so
+ * that no other memory is needed. */
 static void shuffle(uint64_t seed, int from, int ranks, size_t *order)
 {
     struct ddp_rng rng;

@@ -1,5 +1,5 @@
-/* The split of an all-to-all-v (--split): the shares of the data that each rank sends to each rank.
- * The split of an all-gather-v or a reduce-scatter-v is one row: the shares of the ranks' parts
+/* The split (--split) of an all-to-all-v says how much data each rank sends to each rank. The split
+ * of an all-gather-v or a reduce-scatter-v is one row. It says how large the part of each rank is
  * (ddp_coll_split_is_row).
  *
  * A split gives every pair of ranks a weight. ddp_split_fill turns the weights into a table of
@@ -29,7 +29,7 @@ extern "C" {
 
 enum ddp_split_kind { DDP_SPLIT_EVEN, DDP_SPLIT_ZIPF, DDP_SPLIT_FILE };
 
-/* A row of a file has at most this number of weights. A file has at most this number of bytes. */
+/* The largest number of weights in a row of a file, and the largest number of bytes of a file. */
 #define DDP_SPLIT_ROWS_MAX  4096
 #define DDP_SPLIT_FILE_MOST ((size_t)64 << 20)
 /* Largest number in a file. */

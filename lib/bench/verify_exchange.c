@@ -63,8 +63,8 @@ void ddp_verify_found(struct ddp_mismatch *f, const char *what, size_t element, 
 }
 
 /* Chooses a unit so small that no integer times this unit exceeds `clip`, and limits the integers
- * if no unit is small enough. A clipped value may have so many bits that its sums must be rounded,
- * so they could not be checked bit for bit. */
+ * if no unit is small enough. A clipped value may have so many bits that its sums must be rounded.
+ * Such sums could not be checked bit for bit. */
 static void fit_clip(struct ddp_verify_exchange *v, double clip)
 {
     int exponent = 0;
@@ -79,7 +79,7 @@ static void fit_clip(struct ddp_verify_exchange *v, double clip)
 }
 
 /* If `rounded`, every second element of the input is an integer with this number of bits, times
- * fine_unit. What is sent has fewer bits, so a rest of the integer stays in the residual. */
+ * fine_unit. The sent value has fewer bits, so a part of the integer stays in the residual. */
 #define FINE_BITS 20
 
 /* Chooses fine_unit such that many values exceed the clip, if there is one, but the sum over all
@@ -327,12 +327,11 @@ static bool sums_exactly(const float *values, int size, size_t stride, double ma
 }
 
 /* True if `got` is the sum of all ranks' values. The sum must be exact if no partial sum needs
- * rounding in the type in which values are sent. Otherwise it may be off by ranks + 1 roundings.
- * If the number of ranks is not a power of two, averages may have the same error in two cases: with
- * oktopk, which divides after the sum, and with f32 arrays, which a library may divide before the
- * sum. If a value is infinite
- * or NaN, `got` must be infinite or NaN. `got` may also be infinite or NaN if the sum of the
- * magnitudes exceeds the type. */
+ * rounding in the type in which values are sent. Otherwise it may have an error of ranks + 1
+ * roundings. Averages may have the same error if the number of ranks is not a power of two, in two
+ * cases: with oktopk, which divides after the sum, and with f32 arrays, which a library may divide
+ * before the sum. If a value is infinite or NaN, `got` must be infinite or NaN. `got` may also be
+ * infinite or NaN if the sum of the magnitudes exceeds the largest number of the type. */
 static bool is_sum(const struct ddp_verify_exchange *v, const float *values, size_t stride,
                    struct sum sum, float got)
 {
@@ -365,9 +364,9 @@ struct reselection {
         largest_left; /* magnitudes of the smallest selected sum and of the largest other sum */
 };
 
-/* Counts `sum` in *reselection. Returns whether the second selection took it, that is, whether the
- * result `got` must equal it. The result does not show whether a sum of 0 was taken. Such a sum is
- * only counted in `zeros`, and the function returns whether the result is 0. */
+/* Counts `sum` in *reselection. Returns whether the second selection took the sum. The result `got`
+ * must then equal it. The result does not show whether a sum of 0 was taken. The function counts
+ * such a sum only in `zeros`, and returns whether the result is 0. */
 static bool is_reselected(struct reselection *reselection, float sum, float got)
 {
     if (sum == 0) {
@@ -409,8 +408,8 @@ static void check_block(struct ddp_verify_exchange *v, size_t begin, size_t n,
         const bool taken = !global || is_reselected(reselection, (float)sum.value, data[i]);
         if (taken ? !is_sum(v, v->expected_sent + j, n, sum, data[i]) : data[i] != 0)
             ddp_verify_found(f, "sum", v->first + i, (float)sum.value, data[i]);
-        /* The ranks' values cancelled, so the result does not show whether the sum was taken, and
-         * any residual is accepted. */
+        /* The values of the ranks have the sum 0. The result does not show whether the sum was
+         * taken, so any residual is accepted. */
         bool unknown = global && v->sent[i] && sum.value == 0;
         if (unknown && residual)
             v->acc[i] = residual[i];
@@ -447,9 +446,9 @@ static void check_array(struct ddp_verify_exchange *v, size_t begin, size_t n, c
     }
 }
 
-/* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. Ranks
- * add the sent values in the order of the ranks, and round the sums in an all-reduce of two phases,
- * so the result is known exactly. */
+/* Checks elements [begin, begin + n) of an exchange of quantised blocks, like check_array. The
+ * result is known bit for bit, because the sent values are added in the order of the ranks. In an
+ * all-reduce of two phases, the sums are then rounded. */
 static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, const float *sent,
                          const float *data, const float *residual, struct ddp_mismatch *f)
 {
@@ -471,10 +470,11 @@ static void check_blocks(struct ddp_verify_exchange *v, size_t begin, size_t n, 
     }
 }
 
-/* Checks how many sums oktopk's selection among the sums took. In a call that need not be exact, a
- * CPU uses the last threshold again (sparse_oktopk.c), which selects at most 2k sums. At least two
- * thirds of the k sums, or of those that are not 0, must be selected. No selected sum may be
- * smaller in magnitude than a sum that was left out. */
+/* Checks how many sums oktopk selected. In a call that need not be exact, a CPU uses the last
+ * threshold again (sparse_oktopk.c). It may then select at most 2k sums, and must select at least
+ * two thirds of the smaller one of k and the number of sums that are not 0. Sums of 0 count as
+ * selected for this lower limit. No selected sum may be smaller in magnitude than a sum that was
+ * left out. */
 static void check_reselection(const struct ddp_verify_exchange *v,
                               const struct reselection *reselection, size_t k,
                               struct ddp_mismatch *f)
@@ -575,7 +575,7 @@ static int check_factors(struct ddp_verify_exchange *v, const float *data, const
     return 0;
 }
 
-/* Forgets the input of an exchange of f32 arrays, which have no residual. */
+/* Sets acc to 0 after an exchange of f32 arrays, because such an exchange has no residual. */
 static void forget(struct ddp_verify_exchange *v)
 {
     memset(v->acc, 0, v->setup.n * sizeof *v->acc);
@@ -627,9 +627,9 @@ static uint64_t hash_of(const float *data, size_t n)
     return lane[0];
 }
 
-/* Finds an element that differs from rank 0's, in the first range of EXCHANGED elements that has
- * one. Fails on all ranks with a message that names this element. all [size][EXCHANGED]: scratch.
- * Collective. */
+/* Finds an element that differs from rank 0's. Compares EXCHANGED elements at a time, and stops at
+ * the first difference. Fails on all ranks with a message that names this element. all
+ * [size][EXCHANGED]: scratch. Collective. */
 static int find_difference(struct ddp_comm *comm, const float *data, size_t n, float *all,
                            const char *what, struct ddp_err *err)
 {

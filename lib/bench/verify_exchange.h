@@ -4,16 +4,18 @@
  * none: inputs are the small integers of verify.h. Their sums are exact in any order, so every rank
  * can compute the right result alone.
  *
- * fp16, bf16, and compressors that send lists: each rank computes the values that it must send
- * (`rounded` and `reference` in compress.h) and the residual that it must then have. The ranks
- * exchange the values that they must have sent. The result must be the sum of these values, and may
- * be rounded only if the sum cannot be exact. The residual must have the computed bits. For fp16
- * and bf16, every second element of the input is a small integer, so that its sums are exact. The
- * other elements have more bits than the 16-bit format, and many exceed the clip, if there is one.
- * For lists, the inputs are gradients rounded to few bits (ddp_gradient_round).
+ * fp16, bf16, compressors that quantise blocks, and compressors that send lists: each rank computes
+ * the values that it must send (`rounded` and `reference` in compress.h) and the residual that it
+ * must then have. The ranks exchange the values that they must have sent. The result must be the
+ * sum of these values. It may be rounded only if the sum cannot be exact. A sum of quantised blocks
+ * is known bit for bit, because the ranks add in a fixed order. The residual must have the computed
+ * bits. For lists, the inputs are gradients rounded to few bits (ddp_gradient_round). For the
+ * others, every second element of the input is a small integer, so that its sums in 16 bits are
+ * exact. The other elements have more bits than 16-bit formats have, and many exceed the clip, if
+ * there is one.
  *
- * An exchange of a gradient that was not rounded can be verified as well
- * (ddp_verify_exchange_expect_gradient). Its sums may have rounding errors.
+ * With ddp_verify_exchange_expect_gradient, an exchange of a gradient that was not rounded can be
+ * verified, too. Its sums may have rounding errors.
  *
  * oktopk selects a second time, among the sums. Each element of the result must be its sum or zero.
  * No selected sum may be smaller in magnitude than a sum that was left out. Exactly k sums (or all
@@ -22,7 +24,7 @@
  * whose sum was left out must be back in the residual of the rank that sent it.
  *
  * powersgd: verify_factors.c checks the factors and the result. The residual must have the bits of
- * the rank's gradient plus residual minus its share of the result.
+ * the rank's gradient, plus its old residual, minus its share of the result.
  *
  * The results of all ranks must have the same bits. The caller runs the exchange itself, and calls
  * these functions outside the timed region. */
@@ -58,7 +60,7 @@ void ddp_verify_exchange_expect(struct ddp_verify_exchange *v, const float *data
 int ddp_verify_exchange_input(struct ddp_verify_exchange *v, uint64_t step, float *data,
                               struct ddp_err *err) DDP_MUST_CHECK;
 /* Assumes that the residual now is residual [n] (NULL: 0), and that `calls` exchanges have been
- * run. Used after exchanges that were not checked. */
+ * run. Call it after exchanges that were not checked. */
 void ddp_verify_exchange_adopt(struct ddp_verify_exchange *v, const float *residual,
                                uint64_t calls);
 /* Announces that the next exchange to check has the gradient of `step` as its input, as

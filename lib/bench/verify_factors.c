@@ -1,17 +1,18 @@
 /* Verifies an exchange of factors (compress/comp_powersgd.c) in double, from the equations that its
  * factors must satisfy.
  *
- * Let S be the sum of M over the ranks, which the ranks gather. Every check compares each element:
+ * M is the gradient plus the residual of a rank, as a matrix. The ranks gather M of all ranks. S is
+ * the sum of M over the ranks. Every check compares each element:
  *   Q and P have orthonormal columns;
  *   the columns of S Q are combinations of the columns of P;
  *   Q' = S^T P, divided by the number of ranks for an average;
  *   the result is P Q'^T.
- * The checks do not depend on how P was made orthonormal, so a small error of P stays small. A
- * comparison of the result with one that is computed from the start would have to allow for the
- * condition of P.
+ * The checks do not depend on how P was made orthonormal, so a small error of P stays small. If a
+ * check computed its own P from S, its tolerance would depend on the condition number of P before
+ * P was made orthonormal.
  *
- * The difference may be as large as the rounding errors of a sum of n products in f32: FACTOR *
- * sqrt(n) * 2^-24 times the sum of their magnitudes. Source: N. Higham and T. Mary, A New Approach
+ * The tolerance is a bound of the rounding errors of a sum of n products in f32: FACTOR * sqrt(n) *
+ * 2^-24 times the sum of their magnitudes. Source: N. Higham and T. Mary, A New Approach
  * to Probabilistic Rounding Error Analysis, 2019, with FACTOR as lambda. */
 #include <float.h>
 #include <math.h>
@@ -22,7 +23,7 @@
 
 #define FACTOR 8
 #define UNIT   0x1p-24
-/* The columns of P and Q are rounded to f32, so their products are not exactly 0 or 1. */
+/* Tolerance of a dot product of two columns of P or Q, which are rounded to f32. */
 #define ORTHONORMAL 0x1p-20
 
 struct factors {
@@ -40,7 +41,7 @@ static double tolerance(size_t terms, double magnitudes)
     return FACTOR * sqrt((double)terms) * UNIT * magnitudes + FLT_TRUE_MIN;
 }
 
-/* Sets the number of rows and columns of the squarest matrix of n elements. */
+/* Computes the shape of the matrix of n elements that is nearest to a square. */
 static void shape_of(size_t n, size_t *rows, size_t *cols)
 {
     size_t side = 0;
@@ -100,8 +101,8 @@ static void check_orthonormal(const struct factors *x, const float *v, size_t n,
         }
 }
 
-/* Checks that column r of S Q is a combination of the columns of P. An error of any element of
- * column r also enters the coefficients of the combination. */
+/* Checks that column r of S Q is a combination of the columns of P. The tolerance of an element
+ * includes the errors of all elements, because they change the coefficients of the combination. */
 static void check_span(const struct factors *x, size_t r, struct ddp_mismatch *f)
 {
     const size_t terms = x->cols + (size_t)x->check->setup->comm->size;
@@ -127,7 +128,7 @@ static void check_span(const struct factors *x, size_t r, struct ddp_mismatch *f
     }
 }
 
-/* Checks Q'. */
+/* Checks that Q' is S^T P, divided by the number of ranks for an average. */
 static void check_next(const struct factors *x, struct ddp_mismatch *f)
 {
     const int ranks = x->check->setup->comm->size;

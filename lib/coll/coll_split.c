@@ -14,8 +14,8 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
         *recv += ddp_split_part(args, ranks, r, rank) * elem;
 }
 
-/* Sets *most to the sum of table[0], table[stride], ... (n entries) if it is larger. Returns false
- * if the sum exceeds SIZE_MAX. */
+/* Adds table[0], table[stride], ... (n entries), and sets *most to the sum if the sum is larger.
+ * Returns false if the sum exceeds SIZE_MAX. */
 static bool most_of(const size_t *table, size_t n, size_t stride, size_t *most)
 {
     size_t sum = 0;

@@ -18,14 +18,14 @@ void ddp_split_array_bytes(const struct ddp_coll_args *args, int ranks, int rank
 bool ddp_split_chunk(const struct ddp_coll_args *args, int ranks, size_t *out) DDP_MUST_CHECK;
 /* Returns a hash of the table, or 0 if there is none. */
 uint64_t ddp_split_hash(const struct ddp_coll_args *args, int ranks);
-/* Sets *all to the sum over all pairs of ranks of the part that one sends to the other, and *own to
- * the sum of the parts that ranks have for themselves, in elements. */
+/* Sets *all to the number of elements of all parts together, and *own to the number of elements of
+ * the parts that ranks have for themselves. *all includes *own. */
 void ddp_split_sum(const struct ddp_coll_shape *shape, int ranks, double *all, double *own);
 /* Returns the arguments of a call of this shape, without arrays. */
 struct ddp_coll_args ddp_split_args(const struct ddp_coll_shape *shape);
 /* Returns the index of the first element of the part for rank `to` in the send array of rank
- * `from`. For to == ranks it is the number of elements of the array. In an all-gather-v, the array
- * is the part for all ranks. */
+ * `from`. For to == ranks it is the number of elements of the array. In an all-gather-v, the whole
+ * array is the part for each rank. */
 size_t ddp_split_send_at(const struct ddp_coll_args *args, int ranks, int from, int to);
 
 /* The parts of one rank, in bytes. An algorithm makes the map in its scratch in the first call of a
@@ -44,7 +44,7 @@ struct ddp_split_map {
         size_t remote_at; /* the part from the peer, in the peer's send array */
     } peer[];
 };
-/* For the member scratch_bytes of struct ddp_coll_alg. */
+/* Implements the member scratch_bytes of struct ddp_coll_alg. */
 size_t ddp_split_map_bytes(const struct ddp_comm *comm, const struct ddp_coll_shape *shape);
 /* Returns the map in `scratch`. Makes it in the first call. */
 const struct ddp_split_map *ddp_split_map_in(const struct ddp_comm *comm,

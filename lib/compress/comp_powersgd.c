@@ -8,8 +8,9 @@
  *   result    P Q'^T, divided by the number of ranks for an average
  *   residual  M minus this rank's share of the result
  *
- * A vector, and a matrix whose factors have at least as many elements, is sent as it is, in round
- * 0. All ranks compute the orthonormal columns from the same bits, so they get the same bits.
+ * A vector is sent as it is, in round 0. So is a matrix whose factors have at least as many
+ * elements as the matrix. All ranks compute the orthonormal columns from the same bits, so they get
+ * the same bits.
  *
  * Source: T. Vogels et al., PowerSGD: Practical Low-Rank Gradient Compression for Distributed
  * Optimization, NeurIPS 2019, algorithms 1 and 2. PyTorch's powerSGD_hook also makes the columns of
@@ -38,7 +39,7 @@ static size_t rank_of(const struct ddp_compress_spec *spec)
     return (size_t)spec->argument;
 }
 
-/* Describes a tensor. The positions in *x are already those of this tensor. */
+/* Stores the shape of a tensor in *x. The positions in *x are already those of this tensor. */
 static void enter(const struct ddp_compress_spec *spec, const struct ddp_tensor *tensor,
                   struct place *x)
 {

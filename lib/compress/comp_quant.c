@@ -1,9 +1,9 @@
 /* Compressors "q8", "q4", "fp8-e4m3", "fp8-e5m2" and "sign": block quantisation (device/quant.h).
  * The argument is the number of elements of a block.
  *
- * The sums of q8 to fp8-e5m2 are quantised, too. The error of this second rounding is small, but
- * error feedback does not return it. The second rounding of signs would lose too much, so sign
- * gathers the signs of all ranks.
+ * All of them except sign also quantise the sums. The error of this second rounding is small, but
+ * error feedback does not keep it for the next gradient. A second rounding to signs would lose too
+ * much. With sign, each rank therefore gets the signs of all ranks and adds the decoded values.
  *
  * With the modifier +sr the codes and the sums are rounded stochastically, so the mean of a sent
  * value is the value.

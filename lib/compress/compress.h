@@ -39,8 +39,8 @@ struct ddp_compressor;
 /* A compressor with its argument, parsed from text such as "topk:0.01". */
 struct ddp_compress_spec {
     const struct ddp_compressor *compressor;
-    /* A density in (0, 1], a threshold > 0, a clip > 0, a number of elements, or the rank of a
-     * matrix. NaN if absent. */
+    /* A density in (0, 1], a threshold > 0, a clip > 0, the number of elements of a block, or the
+     * rank of the factors. NaN if absent. */
     double argument;
     int64_t dense_runs; /* number of exchanges that are dense before the first compressed one */
     bool stochastic;    /* +sr: stochastic rounding (device/quant.h) */
@@ -53,7 +53,7 @@ struct ddp_compress_list {
     struct ddp_compress_spec v[DDP_OPT_LIST_MAX];
 };
 
-/* A tensor of a bucket as a matrix with `cols` columns. The last row may be incomplete. cols is 0
+/* The shape of a tensor: a matrix with `cols` columns. The last row may be incomplete. cols is 0
  * for a vector. */
 struct ddp_tensor {
     size_t count, cols;
@@ -98,8 +98,9 @@ struct ddp_encode {
     bool average;
     float *out;
     /* The output. SUM: the array `dense` [n]. BLOCKS: the blocks, at `dense`. GATHER: `list`, which
-     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`). The caller zeroes
-     * them before the first round and keeps them between calls for the same bucket. */
+     * has memory for `bound` entries. ROUNDS: the arrays of the rounds (`span`), at `dense`. For
+     * ROUNDS, the caller zeroes `dense` before the first call and keeps it between calls for the
+     * same bucket. */
     void *dense;
     struct ddp_sparse list;
     /* Stochastic rounding: the key of this encoding (ddp_compress_key), and the index of in[0] in
@@ -187,13 +188,13 @@ uint64_t ddp_compress_key(uint64_t seed, int rank, uint64_t calls);
 /* Returns the type of the codes, the size of the blocks, and whether rounding is stochastic. For
  * DDP_COMBINE_BLOCKS only. */
 struct ddp_quant ddp_compress_quant(const struct ddp_compress_spec *spec);
-/* Returns true if every element is sent unchanged, as f32. */
+/* Returns true if the compressor sends every element unchanged, as f32. */
 bool ddp_compressor_is_lossless(const struct ddp_compressor *c);
-/* Returns true if the compressor is used with error feedback. A lossless compressor never uses
- * error feedback. */
+/* Returns true if `feedback` switches error feedback on for this compressor. A lossless compressor
+ * never uses error feedback. */
 bool ddp_compress_keeps(const struct ddp_compress_spec *spec, enum ddp_feedback feedback);
 
-/* Returns a bucket of n elements as the matrix that is nearest to a square. */
+/* Returns the shape of a bucket of n elements as the matrix that is nearest to a square. */
 struct ddp_tensor ddp_compress_flat(size_t n);
 
 /* Encodes e->in with the compressor of e->spec, which must not have rounds. Uses error feedback if

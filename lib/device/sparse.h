@@ -1,5 +1,5 @@
 /* Sparse vectors as index-sorted lists, the kernels that produce and consume such lists, and the
- * other element-wise kernels of gradient exchange: conversion to 16 bits and optimiser steps.
+ * other kernels of gradient exchange: conversion to 16 bits, quantisation and optimiser steps.
  *
  * Callers reach the kernels through struct ddp_device (member `grad`). Device cpu has one table of
  * kernels per SIMD level. Every level gives the same bits as the scalar level. The compressors, the

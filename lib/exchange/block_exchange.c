@@ -1,4 +1,4 @@
-/* The two forms of the all-reduce of quantised blocks. */
+/* Implements the two forms of the all-reduce of quantised blocks. */
 #include "exchange/block_exchange.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static size_t chunk_blocks(const struct ddp_compress_spec *spec, size_t n, int r
     return DDP_MAX(blocks / chunks + (blocks % chunks != 0), (size_t)1);
 }
 
-/* Stores the bytes of the two arrays, multiples of a cache line. */
+/* Stores the bytes of the arrays `wire` and `received`, rounded up to whole cache lines. */
 static void array_bytes(const struct ddp_compress_spec *spec, size_t n, int ranks, size_t *wire,
                         size_t *received)
 {
@@ -92,8 +92,8 @@ void ddp_block_exchange_close(struct ddp_block_exchange *x)
     x->wire = NULL;
 }
 
-/* Decodes and adds `count` elements over the ranks, in the order of the ranks. `block`: number of
- * the first block in a chunk. */
+/* Decodes and adds `count` elements over the ranks, in the order of the ranks. `block`: index of
+ * the first block within the chunk. */
 static void sum_ranks(const struct ddp_block_exchange *x, size_t block, size_t count, float *sum)
 {
     const unsigned char *from = x->received + block * ddp_quant_block_bytes(x->quant);

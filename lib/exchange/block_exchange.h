@@ -1,10 +1,10 @@
 /* The all-reduce of quantised blocks (device/quant.h), in one of two forms.
  *
- * TWO-PHASE. The blocks of a bucket are divided into one *chunk* per rank: the same number of
- * consecutive blocks. The last chunks may have fewer blocks, or none. First, an all-to-all gives
- * each rank its chunk as every rank has encoded it. The rank decodes these chunks, adds them in f32
- * in the order of the ranks, and encodes the sums. Second, an all-gather gives the encoded sums to
- * all ranks. A rank sends 2 * (ranks - 1) chunks.
+ * TWO-PHASE. The consecutive blocks of a bucket are divided into one *chunk* per rank. All chunks
+ * have the same number of blocks, but the last ones may have fewer, or none. In the first phase, an
+ * all-to-all sends each rank its chunk from every rank. The rank decodes these chunks, adds them in
+ * f32 in the order of the ranks, and encodes the sums. In the second phase, an all-gather sends the
+ * encoded sums to all ranks. A rank sends 2 * (ranks - 1) chunks.
  *
  * ALL-GATHER. All ranks get the encoded buckets of all ranks. Each rank decodes them and adds them
  * in f32 in the order of the ranks. The sums are not encoded again. A rank sends its bucket
@@ -19,15 +19,16 @@
 extern "C" {
 #endif
 
-/* A struct that was never opened, and has only zeros, can be closed, too. */
+/* ddp_block_exchange_close also accepts a struct of zeros that was never opened. */
 struct ddp_block_exchange {
     struct ddp_comm *comm;
     struct ddp_quant quant;
     bool two_phase;
     size_t n;                         /* elements of the bucket */
     size_t chunk_blocks, chunk_bytes; /* of one chunk; ALL-GATHER: of the bucket */
-    /* Registered memory. `wire`: the encoded bucket of this rank, whole chunks; TWO-PHASE: after a
-     * run the encoded sums. `received` [ranks * chunk_bytes]: the chunks from all ranks. */
+    /* Registered memory. `wire`: the encoded bucket of this rank, rounded up to whole chunks. After
+     * a run of TWO-PHASE it holds the encoded sums. `received` [ranks * chunk_bytes]: the chunks
+     * from all ranks. */
     unsigned char *wire, *received;
     /* TWO-PHASE: the all-to-all. ALL-GATHER: the all-gather. */
     struct ddp_coll_plan first;
@@ -55,7 +56,8 @@ int ddp_block_exchange_run(struct ddp_block_exchange *x, uint64_t key,
  * after a run. */
 void ddp_block_exchange_decode(const struct ddp_block_exchange *x, size_t first, size_t n,
                                float *sums);
-/* Returns whether a sum of the elements [first, first + n) may be infinite or NaN. */
+/* Returns whether a sum of the elements [first, first + n) may be infinite or NaN. `first` begins a
+ * block. Call it after a run. */
 bool ddp_block_exchange_may_overflow(const struct ddp_block_exchange *x, size_t first, size_t n);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ struct block {
 struct host {
     struct ddp_compressed base;
     const struct ddp_compressor *compressor;
-    /* encode.dense (SUM, BLOCKS) or encode.list (GATHER) is the encoded form. */
+    /* encode.dense (SUM, BLOCKS, ROUNDS) or encode.list (GATHER) is the encoded form. */
     struct ddp_encode encode;
     struct block state, residual, scratch;
     /* SUM, GATHER, ROUNDS: registered memory of the encoded form. NULL if data is sent as it is. */
@@ -41,8 +41,8 @@ struct host {
     /* GATHER: the algorithm and its arguments. Its scratch memory is `scratch`. */
     const struct ddp_sparse_alg *alg;
     struct ddp_sparse_args args;
-    /* Bytes that other ranks read from this rank without a message: per run (SUM, BLOCKS) or per
-     * entry (GATHER). NaN if all data travels in messages, which are counted. */
+    /* Bytes that other ranks receive from this rank without a message: per run (SUM, BLOCKS) or per
+     * entry (GATHER). NaN if the algorithm sends messages, because their bytes are counted. */
     double mapped_bytes;
 };
 
@@ -134,7 +134,7 @@ static int choose_sparse(struct host *x, struct ddp_err *err)
     return ddp_sparse_supports(x->alg, s->comm, s->n, err);
 }
 
-/* Each compressor that quantises blocks has one algorithm. */
+/* Checks the name of the algorithm. Each compressor that quantises blocks has exactly one. */
 static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *err)
 {
     const char *name = ddp_block_exchange_name(s->spec.compressor);
@@ -189,10 +189,9 @@ static int prepare(struct host *x, struct ddp_err *err)
     return 0;
 }
 
-/* Sets mapped_bytes, the bytes that other ranks receive from this rank without a message. `needs`:
- * those of the algorithms. Calls of the backend's library, and algorithms that send no messages,
- * are assumed to move `ring_bytes`, the bytes that a ring sends. If the algorithms send messages,
- * mapped_bytes is NaN. */
+/* Sets wire_counted and mapped_bytes. `needs`: enum ddp_coll_needs of the algorithms. If they send
+ * messages, mapped_bytes is NaN. Otherwise it is `ring_bytes`, the bytes that a ring of messages
+ * would send. */
 static void model_bytes(struct host *x, unsigned needs, double ring_bytes)
 {
     x->base.counters.wire_counted = !(needs & DDP_NEEDS_LIBRARY);
@@ -270,7 +269,7 @@ static int open_blocks(struct host *x, struct ddp_err *err)
     DDP_TRY(ddp_block_exchange_open(b, s->comm, &s->spec, s->n, err));
     const unsigned first = b->first.alg->needs;
     const unsigned second = b->two_phase ? b->second.alg->needs : first;
-    /* If only one of the two sends messages, its bytes alone would be counted. */
+    /* Bytes are counted only if both collectives send messages. */
     const unsigned both = first & second & DDP_NEEDS_MESSAGES;
     const unsigned any = (first | second) & DDP_NEEDS_LIBRARY;
     x->encode.dense = b->wire;
@@ -397,8 +396,8 @@ static int exchange(struct host *x, struct ddp_err *err)
     return 0;
 }
 
-/* Elements per block. Decoding reads each block twice, to check for overflow and to convert. A
- * block is so small that the second pass reads from the cache. */
+/* Number of elements that are decoded at a time, a multiple of every quantised block. Decoding
+ * reads them twice: to check for overflow, and to convert. The second read is from the cache. */
 #define BLOCK ((size_t)4096)
 
 /* Returns the mask of the exponent bits. In an infinity or a NaN all of these bits are 1. */
@@ -415,8 +414,8 @@ static bool any_not_finite(const uint16_t *wire, size_t count, uint16_t exponent
     return found != 0;
 }
 
-/* Counts the elements that are infinite or NaN in the result but finite in data, the input of this
- * rank. */
+/* Returns the number of elements that are infinite or NaN in the result but finite in data, the
+ * input of this rank. */
 static uint64_t count_overflows(const uint16_t *wire, const float *data, size_t count,
                                 uint16_t exponent)
 {
@@ -462,7 +461,7 @@ static void decode(struct host *x)
     }
 }
 
-/* Runs one all-reduce of ROUNDS, and counts its bytes as model_bytes does. */
+/* Runs one all-reduce of ROUNDS. Counts its bytes by the same rule as model_bytes. */
 static int reduce(struct host *x, struct ddp_coll_plan *plan, struct ddp_err *err)
 {
     struct ddp_comm *comm = x->base.setup.comm;

@@ -10,8 +10,8 @@
  * approximates the sums. The result is bit-identical on all ranks. The three phases are timed
  * separately. Encode is the compressor with error feedback. Exchange is everything that needs the
  * other ranks. Decode is the conversion back from 16 bits, blocks or factors. The summation belongs
- * to exchange, with two exceptions: the blocks of sign are summed in decode, and on a device the
- * last part of the summation of sparse lists belongs to decode. */
+ * to exchange, with two exceptions. The blocks of sign are summed in decode. On a device the last
+ * part of the summation of sparse lists belongs to decode. */
 #ifndef DDP_EXCHANGE_COMPRESSED_H
 #define DDP_EXCHANGE_COMPRESSED_H
 
@@ -33,14 +33,14 @@ struct ddp_compressed_setup {
     struct ddp_stream *stream;
     float *data; /* The bucket, [n], borrowed until destroy. Registered memory if possible. */
     size_t n;
-    /* The tensors of the bucket, n elements together. Needed only during create. No tensors: one
-     * matrix (ddp_compress_flat). */
+    /* The tensors of the bucket, n elements together. Borrowed only during create. If tensors.n is
+     * 0, the bucket is one matrix (ddp_compress_flat). */
     struct ddp_tensors tensors;
     struct ddp_compress_spec spec;
     /* feedback: keep the values that were not sent and add them in the next run. The compressor
      * `none` sends everything, so it ignores `feedback`. average: divide by the number of ranks.
-     * Compressors that send every element divide before the sum. Sparse compressors divide the sent
-     * values (oktopk: the selected sums), but not the residual. */
+     * 16-bit and quantising compressors divide before the sum. powersgd divides the result. Sparse
+     * compressors divide the sent values (oktopk: the selected sums), but not the residual. */
     bool feedback, average;
     /* Only on a device: each run also waits for its decoding, and the host's clock measures each
      * phase. Set `timed` only if nothing else uses the stream. */
@@ -59,8 +59,9 @@ struct ddp_compressed_counters {
     double wire_bytes, values_sent, values_total;
     /* In host memory: false if the exchange calls the backend's library. On a device: true only for
      * a threshold, and for oktopk on three or more ranks. If wire_counted is false, wire_bytes is
-     * the number of bytes that a ring would send. Dense algorithms in host memory that send no
-     * messages have the same number, although wire_counted is true for them. */
+     * modelled: the bytes that an exchange by messages (a ring for dense arrays) would send. For
+     * algorithms in host memory that send no messages, wire_bytes is modelled, too, although
+     * wire_counted is true. */
     bool wire_counted;
     /* 16-bit and quantising compressors: elements that were finite on this rank and came back
      * infinite or NaN. */
@@ -81,10 +82,10 @@ int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_C
 /* Reads the counters. On a device this waits for the stream. On a device without `timed`,
  * exchange_ns is the time that the host spent in all runs, and encode_ns and decode_ns are 0. */
 void ddp_compressed_counters(const struct ddp_compressed *x, struct ddp_compressed_counters *out);
-/* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit
- * compressor is already divided by the number of ranks, as are the values that it sends. The
- * residual of a sparse compressor, and of one with rounds, is not divided. On a device the residual
- * is device memory. */
+/* Returns the residual [n], or NULL without feedback. With `average`, the residual of a 16-bit or
+ * quantising compressor is already divided by the number of ranks, as are the values that it sends.
+ * The residual of a sparse compressor, and of one with rounds, is not divided. On a device the
+ * residual is device memory. */
 const float *ddp_compressed_residual(const struct ddp_compressed *x);
 /* Returns the arrays of all rounds (compress.h), [*count], for a compressor that has rounds.
  * Returns NULL and sets *count to 0 for the others. */

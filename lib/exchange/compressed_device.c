@@ -1,8 +1,8 @@
 /* Compressed all-reduces of buckets in device memory (compressed.h).
  *
  * 16-bit compressors convert the bucket, all-reduce it and convert it back. `none` all-reduces in
- * place. Sparse compressors send lists of indices and values, 8 bytes per entry. Every element is
- * summed in rank order. Lists are exchanged in one of three ways:
+ * place. Sparse compressors send lists of indices and values, 8 bytes per entry. The entries of
+ * lists are summed in rank order. Lists are exchanged in one of three ways:
  *
  * 1. top-K: all lists have the same length, so one all-gather exchanges them. A global top-K
  * (oktopk) on at most two ranks uses the same all-gather. Each rank then selects the k largest sums
@@ -62,7 +62,7 @@ static size_t gathered_bytes(size_t room, int ranks)
     return ddp_round_to_line(DDP_MAX(room, (size_t)1) * (size_t)ranks * DDP_LIST_ENTRY_BYTES);
 }
 
-/* Returns the bytes of `out`, and of `in`. */
+/* Returns the bytes of each of the arrays `out` and `in`. */
 static size_t words_bytes(int ranks)
 {
     return (size_t)ranks * DDP_LIST_WORDS * sizeof(uint32_t);
@@ -289,7 +289,7 @@ err_free:
     return rc;
 }
 
-/* Scales data and converts it to 16 bits. With feedback, adds the residual in between. */
+/* Scales data, adds the residual if there is one, and converts the sums to 16 bits. */
 static void encode_narrow(struct ddp_device_exchange *x)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;

@@ -17,13 +17,13 @@ extern "C" {
 /* Bytes of the index and the value of an entry. */
 #define DDP_LIST_ENTRY_BYTES (sizeof(uint32_t) + sizeof(float))
 
-/* Number of blocks of the index range for a threshold. */
+/* The exchange of a threshold divides the index range into this number of blocks. */
 #define DDP_LIST_BLOCKS 8
 /* Largest number of words that a rank sends to another rank in exchange_words: the counts of all
  * digits, and the number of words that the rank has sent so far. */
 #define DDP_LIST_WORDS (DDP_DIGITS + 1)
 
-/* Counters in device memory. */
+/* Counters in device memory: elements that overflowed, and entries that this rank sent. */
 struct ddp_device_tally {
     uint64_t overflows, sent;
 };
@@ -65,7 +65,7 @@ struct ddp_device_exchange {
     size_t *region;                   /* [P + 1]: region r is [region[r], region[r + 1]) */
     uint32_t *selection;              /* [3 P]: memory of struct selection */
     int first_block;                  /* the first block of the current round */
-    int64_t step;                     /* number of exchanges so far, for oktopk with regions */
+    int64_t step;                     /* number of exchanges so far; only if `regions` is set */
     float *residual;
     void *scratch;
     size_t scratch_bytes;
@@ -128,7 +128,7 @@ static inline void ddp_device_divide(const struct ddp_device_exchange *x, float 
         s->device->stream_kernels->scale(s->stream, values, n, ddp_device_share(x));
 }
 
-/* compressed_device_lists.c. */
+/* compressed_device_lists.c implements the functions below. */
 
 /* Exchanges the lists of a threshold. On return the lists of the last round have not been added to
  * data yet. Collective. */

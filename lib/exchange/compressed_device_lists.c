@@ -39,7 +39,7 @@ static int exchange_words(struct ddp_device_exchange *x, size_t words, bool same
     return streams->wait(s->stream, err);
 }
 
-/* Copies host->given [P] to x->out. */
+/* Copies x->host->given [P] to x->out. */
 static void put_given(struct ddp_device_exchange *x)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
@@ -197,7 +197,8 @@ static int estimate_regions(struct ddp_device_exchange *x, struct ddp_err *err)
 }
 
 /* Sends this rank's entries of each region to the region's owner. Sets data to the sums of the
- * entries of this rank's region, and to 0 elsewhere. Sets *sent_words. Collective. */
+ * entries of this rank's region, and to 0 elsewhere. Sets *sent_words to the number of words of the
+ * entries that this rank sends. Collective. */
 static int reduce_region(struct ddp_device_exchange *x, uint32_t *sent_words, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
@@ -309,7 +310,7 @@ static int select_sums(struct ddp_device_exchange *x, uint32_t sent_words,
     return 0;
 }
 
-/* True if each rank may send its selected sums to all other ranks directly. A rank may send
+/* Returns whether each rank may send its selected sums to all other ranks directly. A rank may send
  * 6k(P - 1)/P words in total. */
 static bool may_send_to_all(const struct ddp_device_exchange *x, const struct selection *select)
 {
@@ -320,7 +321,7 @@ static bool may_send_to_all(const struct ddp_device_exchange *x, const struct se
     return true;
 }
 
-/* Returns the bytes of the selected sums of a rank, which are one message. */
+/* Returns the bytes of the selected sums of a rank. One message carries them. */
 static size_t sums_bytes(const struct ddp_device_exchange *x, int rank)
 {
     return x->host->current[rank] * (sizeof(uint32_t) + sizeof(float));

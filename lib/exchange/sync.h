@@ -8,7 +8,7 @@
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first
  *   finish_backward   then grads holds the gradients for the optimiser, which runs next
- *   end_step          parameter strategies average here
+ *   end_step          parameter strategies average parameters
  *
  * The trainer calls end_epoch before an evaluation and at the end of the run, and on a device it
  * calls settle before it waits for its stream. Strategies communicate only through lib/coll and
@@ -99,7 +99,7 @@ struct ddp_sync_counters {
     /* values_sent / values_total is the achieved density. values_total is 0 if the exchange is not
      * sparse. */
     double values_sent, values_total;
-    int64_t overflow_count; /* -1 unless the exchange is 16-bit. */
+    int64_t overflow_count; /* -1 unless the exchange is 16-bit or quantised. */
 };
 
 struct ddp_sync_class {
@@ -116,7 +116,7 @@ struct ddp_sync_class {
      * ranks. Does not read setup->comm. NULL: negligible. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes);
-    /* Collective. A rank that fails frees everything that it created. Other ranks may have
+    /* Collective. If it fails, it frees everything that this rank created. Other ranks may have
      * succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);
     void (*destroy)(struct ddp_sync *s);
@@ -128,9 +128,9 @@ struct ddp_sync_class {
     int (*finish_backward)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_step)(struct ddp_sync *s, struct ddp_err *err);
     int (*end_epoch)(struct ddp_sync *s, struct ddp_err *err);
-    /* Waits up to the deadline until no exchange of this strategy is on a stream. The trainer calls
-     * it before it waits for its own stream or reads the counters. NULL: no exchange is on a stream
-     * between the calls. */
+    /* Waits, at most until the deadline, until no exchange of this strategy is on a stream. The
+     * trainer calls settle before it waits for its own stream or reads the counters. NULL: no
+     * exchange is on a stream between the calls. */
     int (*settle)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
     /* Returns "on" or "off". NULL: the strategy has no compressor. */

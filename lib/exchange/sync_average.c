@@ -2,9 +2,10 @@
  * rank takes its own optimiser steps.
  *
  * The parameters are cut into K *chunks*, whose sizes differ by at most one cache line. Every H
- * steps the next chunk, in rotation, is averaged over the ranks in place. Momentum is not averaged.
- * The weight of a rank in the average is m/n, where m is the number of images on which this rank
- * has trained after the last average of the chunk, and n is the sum of m over all ranks.
+ * steps, the ranks average the next chunk in place. After the last chunk follows the first.
+ * Momentum is not averaged. The weight of a rank in the average is m/n. m is the number of images
+ * on which this rank has trained since the last average of the chunk. n is the sum of m over all
+ * ranks.
  *
  * partial:K (SINGA's partial synchronisation) averages a chunk after each step. The models of the
  * ranks differ slightly. Each rank evaluates its own model on its part of the images, so the result
@@ -40,7 +41,7 @@
 /* One chunk of the parameters. */
 struct chunk {
     size_t first, n;
-    /* Images seen by this rank and by all ranks when the chunk was last averaged. */
+    /* The members of struct ddp_sync at the time when the chunk was last averaged. */
     uint64_t images, global;
     struct ddp_aggregation *sum;
 };
@@ -54,7 +55,8 @@ struct ddp_sync {
     /* next: chunk to average next. last: chunk that the last step averaged, or -1. */
     int count, next, last;
     int64_t every, steps;
-    /* diloco: x and v of the outer steps, [total]. NULL for the others. */
+    /* diloco: x and v of the outer steps (see above), [total]. NULL for the other strategies. The
+     * first begin_step sets `outer` to the initial parameters. */
     float *outer, *velocity;
     size_t total;
     /* Images seen so far by this rank and by all ranks. */
@@ -133,7 +135,8 @@ static void outer_step(struct ddp_sync *s)
     }
 }
 
-/* Averages one chunk: scales it by this rank's weight, then sums over the ranks. */
+/* Averages one chunk: scales it by this rank's weight, then sums it over the ranks. With diloco,
+ * also takes an outer step. */
 static int average(struct ddp_sync *s, struct chunk *c, struct ddp_err *err)
 {
     const int64_t begin = ddp_now_ns();

@@ -8,8 +8,8 @@
  * error feedback on or off. The default of the option depends on the compressor. The gradients are
  * scaled by DDP_SCALE_MEAN (sync.h), and the exchange averages them. A threshold or a clip is
  * therefore compared with the mean gradient over a rank's own images, as in Apache SINGA, if all
- * ranks have equally many images. 16-bit values are divided before the sum. topk and oktopk select
- * within a bucket. */
+ * ranks have equally many images. 16-bit and quantised values are divided before the sum. topk and
+ * oktopk select within a bucket. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -55,8 +55,8 @@ static void destroy(struct ddp_sync *s)
 }
 
 /* Returns whether the exchange of a bucket can be put on a stream without a wait. This is not
- * possible in two cases: the host must wait for the lengths of sparse lists, and groups of ranks
- * per host have streams of their own. */
+ * possible for sparse lists, because the host must wait for their lengths. It is not possible for
+ * groups of ranks per host either, because they have streams of their own. */
 static bool puts_only(const struct ddp_sync *s)
 {
     return s->how != NULL ? !s->how->needs_hosts : s->spec.compressor->combine == DDP_COMBINE_SUM;
@@ -115,7 +115,7 @@ static int settle(struct ddp_sync *s, struct ddp_err *err)
     return ddp_buckets_settle(s->buckets, err);
 }
 
-/* Sets *out to the times of all buckets. The callers then add the counters of each bucket. */
+/* Sets *out to the times of all buckets. The caller then adds the counters of each bucket. */
 static void start_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
     *out = (struct ddp_sync_counters){.wire_counted = true, .overflow_count = -1};

@@ -1,4 +1,4 @@
-/* No exchange: every rank trains alone on its own part of the data. A run with this strategy
+/* The strategy `none`: each rank trains alone on its own part of the data. A run with this strategy
  * measures training without communication. In an evaluation each rank evaluates its own model on
  * its own part of the images. */
 #include "exchange/sync.h"

@@ -8,14 +8,14 @@
 #include "base/strbuf.h"
 #include "stats/summary.h"
 
-/* The fraction of TCP segments sent again that counts. The throughput of TCP suffers from it. */
+/* The smallest fraction of resent TCP segments that counts. It already lowers the throughput. */
 #define RESENT_LEAST 0.001
-/* A rate of segments sent again comes from a count, so a pass scatters by at least one segment. In
- * a pass, a direction usually sends at least this many messages, in segments of this many bytes. */
+/* The number of resent segments in a pass scatters by at least one segment. In a pass, a direction
+ * usually sends at least RESENT_MESSAGES messages. A segment usually has SEGMENT_BYTES bytes. */
 #define RESENT_MESSAGES 12
 #define SEGMENT_BYTES   1448
 
-/* A rank that had a smaller part of a core than this waits for the scheduler, so its latencies are
+/* A rank that had less than this percentage of a core waits for the scheduler, so its latencies are
  * not those of the network. */
 #define CORE_PERCENT 90
 
@@ -27,7 +27,7 @@ struct values {
     size_t count;
     int units;
     struct ddp_peer_value *value; /* [count] */
-    double *pass, *minus;         /* [count * passes]; minus: without the reference */
+    double *pass, *minus;         /* [count * passes]; minus: pass minus the reference */
     int *rank, *to;               /* [count] world ranks; to is -1 for a figure of a rank */
 };
 
@@ -51,7 +51,7 @@ static double scaled(enum ddp_health_figure figure, double value)
     }
 }
 
-/* Returns the figure for people: the inverse of scaled(), and percent instead of a fraction. */
+/* Returns the figure in its unit, from the scale of the search. `resent` is in percent. */
 static double unscaled(enum ddp_health_figure figure, double y)
 {
     switch (figure) {
@@ -89,7 +89,8 @@ static bool has_core(const struct values *v, int end)
     return v->median[v->in->pass[0].rank[end]].core_percent >= CORE_PERCENT;
 }
 
-/* Adds a value if all its passes are known. a, b: ends, or a rank and -1. */
+/* Adds a value if all its passes are known. Leaves out a latency if one of the ends had no core of
+ * its own. a, b: ends, or a rank and -1. */
 static void add_value(struct values *v, int a, int b)
 {
     const struct ddp_health_input *in = v->in;
@@ -123,7 +124,7 @@ static int collect(struct values *v, struct ddp_err *err)
     for (int i = 0; i < n; i++) {
         if (!is_of_pairs(v->figure))
             add_value(v, i, -1);
-        /* A latency belongs to both directions. */
+        /* Both directions of a pair have the same latency, so it is added once. */
         else if (i / ends != i % ends && (v->figure != DDP_HEALTH_LATENCY || i / ends < i % ends))
             add_value(v, i / ends, i % ends);
     }
@@ -164,7 +165,7 @@ static int reference_median(enum ddp_health_figure figure, const struct ddp_heal
     return 0;
 }
 
-/* Subtracts the reference from all values. Sets *known to whether it has the figure. */
+/* Subtracts the reference from all values. Sets *known to whether the reference has the figure. */
 static int subtract(struct values *v, bool *known, struct ddp_err *err)
 {
     const struct ddp_health_reference *ref = v->in->reference;
@@ -190,9 +191,10 @@ static int subtract(struct values *v, bool *known, struct ddp_err *err)
     return 0;
 }
 
-/* With two ends, the place of an effect is the link or one of its directions. The end with the
- * slower network interface is at fault if the interfaces differ. A change since the reference has
- * another cause, because the interfaces have differed since then, too. */
+/* Sets the place of a finding if there are only two ends. If the finding is among peers and the
+ * network interfaces differ in speed, the place is the end with the slower interface. Otherwise it
+ * is the link or one of its directions. A finding by the reference ignores the speeds, because this
+ * function does not know whether they differed at the time of the reference. */
 static void place_of_two(const struct values *v, struct ddp_health_finding *f)
 {
     const int64_t *nic = v->in->nic_Mbps;
@@ -255,8 +257,8 @@ static void describe(const struct values *v, const struct ddp_peers *p,
         place_of_two(v, f);
 }
 
-/* Returns whether the list has a finding on this figure at the same place. A fault that the peers
- * have shown need not be shown by the reference again. */
+/* Returns whether the list already has a finding on this figure at the same place. The comparison
+ * with the peers may have found the fault before the comparison with the reference. */
 static bool is_known(const struct ddp_health *h, const struct ddp_health_finding *f)
 {
     for (int i = 0; i < h->finding_count; i++) {
@@ -277,8 +279,8 @@ static void add_findings(const struct values *v, const struct ddp_peers *p, bool
     }
 }
 
-/* Keeps the better of the known and the new power of a figure. host_shows, link_shows: the search
- * can find a slow host, and a slow link or rank. */
+/* Lowers the members of *power to those of the new search *p, where these are smaller. host_shows:
+ * the search can find a slow host. link_shows: it can find a slow link or rank. */
 static void keep_power(struct ddp_health_power *power, const struct ddp_peers *p, bool host_shows,
                        bool link_shows)
 {
@@ -310,7 +312,7 @@ static int judge_peers(const struct values *v, struct ddp_peer_rule *rule, struc
     const struct ddp_matrix *m = &v->in->pass[0];
     /* Between ranks of one host, a speed depends on their cores, so these pairs are no peers. */
     const bool are_peers = !is_of_pairs(v->figure) || m->by_host;
-    /* Two ends show only a difference between their directions. */
+    /* With two ends, the search can find only a difference between the two directions. */
     const bool host_shows = are_peers && !(is_of_pairs(v->figure) && m->ends == 2);
     struct ddp_peers peers;
     DDP_TRY(search(v, rule, &peers, err));
@@ -362,7 +364,8 @@ static int judge_values(struct values *v, struct ddp_health *h, struct ddp_err *
     return v->in->reference ? judge_reference(v, &rule, h, err) : 0;
 }
 
-/* A lossy place that also has less bandwidth has one fault, and so one finding. */
+/* Merges a finding on `resent` into the finding on bandwidth at the same place, because they
+ * probably have the same cause. */
 static void merge_resent(struct ddp_health *h)
 {
     int kept = 0;

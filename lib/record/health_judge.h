@@ -1,4 +1,4 @@
-/* The decision of `ddpbench health`, computed from the measured figures without any I/O. */
+/* Computes the verdict of `ddpbench health` from the measured figures. */
 #ifndef DDP_RECORD_HEALTH_JUDGE_H
 #define DDP_RECORD_HEALTH_JUDGE_H
 
@@ -13,8 +13,8 @@ extern "C" {
 struct ddp_health_reference {
     const struct ddp_matrix *matrix;
     const struct ddp_health *health;
-    /* [ends] and [ranks]: the end and the rank of the reference with the same place. NULL: the
-     * hosts differ, so each figure is compared with the median of the reference. */
+    /* end [ends], rank [ranks]: the end and the rank of the reference on the host of the same name.
+     * NULL: the hosts differ, so each figure is compared with the median of the reference. */
     const int *end, *rank;
 };
 
@@ -26,26 +26,27 @@ struct ddp_health_input {
     const struct ddp_health_rank *rank; /* [passes * ranks], ordered by pass */
     const int *host;                    /* [ranks] the host of each rank, from 0 */
     int hosts;
-    /* [ends] speed of the network interface in Mbit/s; -1: unknown. NULL: all are unknown. If two
-     * hosts differ in it, it says which of them a finding among peers names. */
+    /* [ends] speed of the network interface in Mbit/s; -1: unknown. NULL: all are unknown. If there
+     * are two ends, a finding of the comparison with peers names the end with the lower speed. */
     const int64_t *nic_Mbps;
     const struct ddp_health_reference *reference; /* NULL: none */
 };
 
 /* Judges the figures. The caller has set level, min_effect, min_latency_us and must_find of *h. The
- * function sets the other members except `reference`. Each figure gets a fifth of the level.
- * With a reference, the comparison with the peers and that with the reference get half of it each.
+ * function sets the other members except `reference`. `level` is divided equally among the figures.
+ * With a reference, it is also divided between the comparison with the peers and the comparison
+ * with the reference.
  *
- * Latencies are judged only between ranks that had a core of their own (core_percent).
- * Pairs of ranks of one host are compared only with the reference, because their speed depends on
- * the cores.
+ * Latencies are judged only between ranks that had a core of their own (core_percent). Pairs of
+ * ranks of one host are compared only with the reference, because their speed depends on the cores.
  *
  * DEGRADED: there is a finding. HEALTHY: there is none, and a host whose bandwidth or computation
- * is slower by the fraction must_find would have been found, among its peers or by the reference.
- * The speeds of the network interfaces do not decide. Returns 0 or DDP_ENOMEM. */
+ * is slower by the fraction must_find would have been found. On one host without a reference, this
+ * applies only to the computation. CANNOT TELL: all other cases. The speeds of the network
+ * interfaces do not affect the verdict. Returns 0 or DDP_ENOMEM. */
 int ddp_health_judge(const struct ddp_health_input *in, struct ddp_health *h,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Sets out [m->ends * m->ends] to the median over the passes. */
+/* Makes *out the matrix of the medians over the passes. The caller releases it. */
 int ddp_health_median(const struct ddp_matrix *pass, int passes, struct ddp_matrix *out,
                       struct ddp_err *err) DDP_MUST_CHECK;
 

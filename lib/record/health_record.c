@@ -116,7 +116,7 @@ int ddp_health_code(const struct ddp_health *h)
                                                   : 0;
 }
 
-/* The sentences. */
+/* The functions below write the sentence of a finding. */
 
 /* Returns the entry of the record for the host of a rank, or NULL. */
 static const struct ddp_host *host_of(const struct ddp_record *r, int rank)
@@ -128,8 +128,8 @@ static const struct ddp_host *host_of(const struct ddp_record *r, int rank)
     return NULL;
 }
 
-/* Appends "host c", or "rank 3 (host c)". Simulated hosts have one name, so that their ranks are
- * named. */
+/* Appends "host c", "rank 3 (host c)" or "the host of rank 3 (host c)". The last form is for
+ * simulated hosts, because they all have the same name. */
 static void add_name(const struct ddp_record *r, const struct ddp_health_finding *f, int rank,
                      char *out, size_t out_bytes)
 {
@@ -165,7 +165,7 @@ static void add_place(const struct ddp_record *r, const struct ddp_health_findin
         ddp_text_append(out, out_bytes, ", sending and receiving");
 }
 
-/* Appends the factor, its interval and the figures. */
+/* Appends the interval of the factor, and the figures. */
 static void add_factor(const struct ddp_health_finding *f, char *out, size_t out_bytes)
 {
     const char *than = f->from_reference                 ? "than in the reference"
@@ -201,8 +201,8 @@ static void add_factor(const struct ddp_health_finding *f, char *out, size_t out
         ddp_text_append(out, out_bytes, "; %.2g %% of its TCP segments are sent again", f->resent);
 }
 
-/* Appends the speed of the NIC if it differs from the fastest one of the job. Returns whether it
- * does. */
+/* Appends the speed of the NIC if it is below that of the fastest NIC of the job. Returns whether
+ * this is the case. */
 static bool add_nic(const struct ddp_record *r, const struct ddp_health_finding *f, char *out,
                     size_t out_bytes)
 {
@@ -271,7 +271,7 @@ void ddp_health_sentence(const struct ddp_record *r, int i, char *out, size_t ou
     add_step(r, f, out, out_bytes);
 }
 
-/* The facts of the hosts. */
+/* The functions below compare facts about the hosts. */
 
 static const struct {
     const char *path, *name;
@@ -310,7 +310,7 @@ static void fact_of(const struct ddp_host *host, size_t subject, char *out, size
 }
 
 /* Writes the fact that more than half of the hosts share (Boyer & Moore's majority vote). If there
- * is none, writes the fact of some host; of two hosts, that of the first one. */
+ * is no majority, writes the fact of some host. If there are two hosts, it is the first one. */
 static void usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
 {
     char fact[128];

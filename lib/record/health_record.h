@@ -1,4 +1,5 @@
-/* The result of `ddpbench health`: a verdict about the hosts of a job, with names. */
+/* The result of `ddpbench health`: a verdict about the hosts of a job, and findings that name the
+ * hosts, ranks and links that are slow. */
 #ifndef DDP_RECORD_HEALTH_RECORD_H
 #define DDP_RECORD_HEALTH_RECORD_H
 
@@ -33,17 +34,18 @@ enum ddp_health_figure {
     DDP_HEALTH_COPY,      /* speed of a memory copy, in GB/s */
     DDP_HEALTH_FIGURES
 };
-/* A slow-down by a larger factor, or by more percent, would not be found. Texts then say so. */
+/* The largest detectable factor, or percentage for the figure `resent`, that texts show. If it is
+ * larger, they say that no slow host, link or rank would be found. */
 #define DDP_HEALTH_SHOWN_MOST 100
-/* The names of the enums, which end with NULL: "HEALTHY", "bandwidth", "unit". The name of
- * DDP_HEALTH_NONE is "none". */
+/* The names of the values of the enums, such as "HEALTHY", "bandwidth" and "unit". Each array ends
+ * with NULL. The name of DDP_HEALTH_NONE is "none". */
 extern const char *const ddp_health_verdict_names[], *const ddp_health_figure_names[],
                                                          *const ddp_peer_place_names[];
 
 /* The figures of a rank. In the record they are medians over the passes. */
 struct ddp_health_rank {
     double compute_ms, copy_GBps;
-    double core_percent; /* processor time of the computation, as a fraction of its time */
+    double core_percent; /* processor time of the computation, in percent of its duration */
 };
 
 /* A figure that is worse than it should be. */
@@ -52,17 +54,19 @@ struct ddp_health_finding {
     /* The units are hosts, or the ranks of one host. */
     enum ddp_peer_place place;
     bool of_host; /* the place is a host, and not only the rank `rank` */
-    /* World ranks: the rank or the lowest rank of the host, and the other end of a link. -1:
-     * none. */
+    /* World ranks. rank: the rank, or the lowest rank of the host. to: the other end of a link or
+     * direction. -1: none. */
     int32_t rank, to;
     bool from_reference; /* compared with the reference and not with the peers */
     /* There are only two ends, so the run cannot tell which of them is at fault. */
     bool either;
-    /* How many times slower: the estimate and its interval. For the figure `resent`, these are the
-     * fraction in percent and its interval. */
+    /* The slow-down factor and its interval. For the figure `resent`, these are the fraction in
+     * percent and its interval. */
     double factor, lower, upper;
     double value, usual; /* the figure, and the figure that was expected */
-    double resent;       /* the figure `resent` at a place that has less bandwidth; NaN: usual */
+    /* For a finding on bandwidth: the figure `resent` if it is a finding at the same place, too.
+     * Otherwise NaN. */
+    double resent;
 };
 #define DDP_HEALTH_FINDINGS 16
 
@@ -70,19 +74,19 @@ struct ddp_health_finding {
 struct ddp_health_power {
     enum ddp_health_figure figure;
     double scatter; /* standard deviation of a value, as a fraction; NaN: the figure is unknown */
-    /* The smallest slow-down factor of a host, and of one link or rank, that would be found with a
-     * probability of 90 %. For the figure `resent`, these are fractions in percent. NaN: there is
+    /* The smallest slow-down factors that would be found with a probability of 90 %: of a host, and
+     * of one link or rank. For the figure `resent`, these are fractions in percent. NaN: there is
      * nothing to compare with. */
     double host_factor, link_factor;
 };
 
 struct ddp_health {
     enum ddp_health_verdict verdict;
-    char reason[400];      /* for people */
+    char reason[400];      /* the reason for the verdict, as a text for the user */
     double level;          /* probability that a healthy run is DEGRADED */
     double min_effect;     /* the smallest slow-down that counts, as a fraction */
     double min_latency_us; /* the smallest extra latency that counts */
-    double must_find;      /* HEALTHY: a slow-down of this fraction would have been found */
+    double must_find;      /* HEALTHY means that a slow-down by this fraction would be found */
     int32_t passes;
     char reference[256]; /* file of the reference, or "" */
     struct ddp_health_power power[DDP_HEALTH_FIGURES];
@@ -99,7 +103,7 @@ extern const struct ddp_fields ddp_health_fields, ddp_health_finding_fields, ddp
 /* Sets every value to unknown. */
 void ddp_health_init(struct ddp_health *h);
 void ddp_health_release(struct ddp_health *h);
-/* The result as one message: ddp_health_pack allocates it, and the caller frees *out. */
+/* Packs the result into one message. The caller frees *out. */
 int ddp_health_pack(const struct ddp_health *h, void **out, size_t *bytes,
                     struct ddp_err *err) DDP_MUST_CHECK;
 /* Makes *h from a message. Returns DDP_EINTERNAL if it has another length than its content says,
@@ -109,8 +113,8 @@ int ddp_health_unpack(const void *message, size_t bytes, struct ddp_health *h,
 
 /* Returns DDP_EREGRESSION for DEGRADED, DDP_EINCONCLUSIVE for CANNOT TELL, and otherwise 0. */
 int ddp_health_code(const struct ddp_health *h);
-/* Writes the i-th finding as a sentence without a full stop. It names the place, the factor with
- * its interval, and the next step. */
+/* Writes the i-th finding as a sentence without a full stop. The sentence has the place, the
+ * interval of the factor, the figures and the next step. */
 void ddp_health_sentence(const struct ddp_record *r, int i, char *out, size_t out_bytes);
 /* Writes the i-th fact in which a host differs from most hosts of the record. Returns false past
  * the last one. */

@@ -1,4 +1,4 @@
-/* The section of a page with the matrices of pairs: a heat map for each document. */
+/* Writes the section of a page with the matrices of pairs, one heat map for each document. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +75,9 @@ int ddp_page_matrix(struct ddp_page *page)
             ddp_page_heading(page, 2, "matrix", "Between pairs");
             ddp_page_element(
                 page, "p class=\"note\"",
-                "The bandwidth in GB/s of one direction alone, from the rank or host of the "
-                "row to that of the column. The stronger the colour, the faster.");
+                "A cell has the bandwidth in GB/s from the rank or host of the row to that of the "
+                "column, while the other direction is idle. A stronger colour means a higher "
+                "bandwidth.");
             open = true;
         }
         if (page->count > 1)

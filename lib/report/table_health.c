@@ -31,7 +31,8 @@ static void add_found(bool percent, const char *what, double value, char *text, 
         ddp_text_append(text, bytes, "%sa %s %.2f times worse would be found", comma, what, value);
 }
 
-/* Adds how bad a figure would have to be to be found. `large` is "host", or "rank" on one host. */
+/* Adds a line with the scatter of a figure and the smallest slow-downs that would be found. `large`
+ * is "host", or "rank" on one host. */
 static void add_power(const struct ddp_health_power *p, const char *large, int width,
                       struct ddp_strbuf *out)
 {
@@ -46,7 +47,8 @@ static void add_power(const struct ddp_health_power *p, const char *large, int w
     if (!percent)
         snprintf(text, sizeof text, "scatter %.2g %%", 100 * p->scatter);
     if (isnan(p->host_factor) && isnan(p->link_factor))
-        ddp_text_append(text, sizeof text, "%snothing to compare with", text[0] ? "; " : "");
+        ddp_text_append(text, sizeof text, "%sthere is nothing to compare with",
+                        text[0] ? "; " : "");
     if (!isnan(p->host_factor))
         add_found(percent, large, p->host_factor, text, sizeof text);
     if (!isnan(p->link_factor) && p->link_factor != p->host_factor)

@@ -15,18 +15,20 @@
 
 /* Probability that a healthy run is DEGRADED, if the scatter is normal. */
 #define LEVEL 0.01
-/* Number of passes. There are at least PASSES_LEAST. Another one is measured if it would end before
- * --max-time or, with fewer than PASSES_USUAL, before OVERTIME times --max-time. */
+/* Limits of the number of passes. After PASSES_LEAST passes, another one is measured if it would
+ * probably end before --max-time. Up to PASSES_USUAL passes, it may end before OVERTIME times
+ * --max-time. */
 #define PASSES_LEAST 3
 #define PASSES_USUAL 5
 #define PASSES_MOST  9
 #define OVERTIME     1.75
-/* A direction of a pair ends after this many repetitions or this time (bench/pair_matrix.h). */
+/* The measurement of a direction ends after this many repetitions or this time
+ * (bench/pair_matrix.h). */
 #define REPETITIONS 20
 #define DIRECTION_S 0.03
 /* Steps of the computation, each of which takes a few nanoseconds. A control group with a quota of
  * processor time stops a process for a part of each 100 ms, so the computation must not be much
- * shorter. */
+ * shorter than 100 ms. */
 #define COMPUTE_STEPS (1 << 25)
 /* Bytes of a memory copy, which is more than the private caches of a core hold. */
 #define COPY_BYTES  ((size_t)16 << 20)
@@ -126,7 +128,8 @@ static void compute(struct ddp_health_rank *out)
     out->core_percent = 100 * (double)(thread_ns() - used) / ns;
 }
 
-/* Sets the speed of the fastest round, or NaN if there is no memory. */
+/* Sets out->copy_GBps to the speed of the fastest round, or to NaN if there is no memory. Each byte
+ * counts twice, because it is read and written. */
 static void copy(char *from, char *to, struct ddp_health_rank *out)
 {
     int64_t least = INT64_MAX;
@@ -146,7 +149,7 @@ static void progress(void *arg, int round, int rounds)
     ddp_emit_progress(arg, "health: round %d of %d", round, rounds);
 }
 
-/* The state of the measurement. Only rank 0 has `pass`. */
+/* The state of the measurement. Only rank 0 has figures in `pass`. */
 struct health {
     struct ddp_rank *rank;
     struct ddp_pair_options options;
@@ -194,12 +197,13 @@ static int measure(struct health *m, double max_time_s, struct ddp_err *err)
     return rc;
 }
 
-/* Maps each of n places of this job to a place of the reference on a host of the same name. Returns
- * false if the names differ. name, other [n]: the names of the hosts. */
+/* Maps each of n ends (or ranks) of this job to an end (or rank) of the reference on a host of the
+ * same name. Returns false if the names differ. name, other [n]: the hosts in this job and in the
+ * reference. */
 static bool match(const char *const *name, const char *const *other, int n, int *out)
 {
     for (int i = 0; i < n; i++) {
-        int before = 0; /* places of this host before this one */
+        int before = 0; /* number of earlier ends (or ranks) on the same host */
         for (int j = 0; j < i; j++)
             before += strcmp(name[i], name[j]) == 0;
         out[i] = 0;
@@ -215,7 +219,7 @@ static bool match(const char *const *name, const char *const *other, int n, int 
 struct facts {
     int *host;                    /* [size] */
     int64_t *nic;                 /* [ends] */
-    int *end, *rank;              /* [ends], [size] places of the reference */
+    int *end, *rank;              /* [ends], [size]: see struct ddp_health_reference */
     const char **names, **others; /* [size] */
 };
 
@@ -239,7 +243,8 @@ static void free_facts(struct facts *f)
     free(f->others);
 }
 
-/* Matches the places with those of the reference. devices [size]: the hosts of the ranks. */
+/* Fills *out. Maps the ends and ranks to those of the reference. devices [size]: the hosts of the
+ * ranks. */
 static void match_reference(const struct ddp_stored *stored, const struct ddp_matrix *m, int size,
                             const struct ddp_rank_device *devices, struct facts *f,
                             struct ddp_health_reference *out)
@@ -262,8 +267,8 @@ static void match_reference(const struct ddp_stored *stored, const struct ddp_ma
     }
 }
 
-/* Returns the speed of the network interface of the host of a rank, or -1. The collector knows it
- * only under an outside launcher. */
+/* Returns the speed of the network interface of `host` in Mbit/s, or -1. Rank 0 knows it only under
+ * an outside launcher, because only then rank 0 is the collector. */
 static int64_t nic_speed(const struct ddp_rank *rank, const char *host)
 {
     const struct ddp_record *r = rank->collector ? &rank->collector->record : NULL;
@@ -321,8 +326,8 @@ static int judge(struct health *m, const struct ddp_health_values *v,
 
 #define ALL_HOSTS (-2)
 
-/* Returns the rank whose host a finding blames. -1: the finding blames a link, or one of two hosts.
- */
+/* Returns the rank whose host a finding blames, or ALL_HOSTS. -1: the finding blames a link, or one
+ * of two hosts. */
 static int32_t blamed_rank(const struct ddp_health_finding *f)
 {
     if (f->place == DDP_PEER_ALL)
@@ -330,7 +335,8 @@ static int32_t blamed_rank(const struct ddp_health_finding *f)
     return f->either || f->to >= 0 ? -1 : f->rank;
 }
 
-/* Tells all ranks which hosts the findings blame, and sets the code of this process. Collective. */
+/* Sends the hosts that the findings blame to all ranks, and sets the exit code of this process.
+ * Collective. */
 static int share_verdict(const struct ddp_rank *rank, const struct ddp_health *h,
                          struct ddp_err *err)
 {

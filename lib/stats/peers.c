@@ -36,7 +36,7 @@ struct search {
     double *fit;       /* [count] the largest effect on each value */
     size_t *reverse;   /* [count] index of the value in the other direction; count: there is none */
     size_t choices;    /* number of places that the search can choose from */
-    double resolution; /* residuals of this size need no explanation */
+    double resolution; /* a residual of this size may be noise */
     int places;
     struct place place[DDP_PEER_FINDINGS];
     double effect[DDP_PEER_FINDINGS];
@@ -82,8 +82,9 @@ static int covering(const struct search *s, size_t i, int *one)
     return n;
 }
 
-/* Returns the median difference to the level of the values that only effect p covers or, if there
- * is none, of all values that it covers. `pass` is a pass, or -1 for the medians over passes. */
+/* Returns effect p: the median difference between the level and the values that only p covers. If
+ * there are no such values, takes all values that p covers. `pass` is a pass, or -1 for the medians
+ * over the passes. */
 static double effect_of(const struct search *s, int p, int pass, double level)
 {
     for (int shared = 0; shared < 2; shared++) {
@@ -99,7 +100,8 @@ static double effect_of(const struct search *s, int p, int pass, double level)
     return NAN;
 }
 
-/* Returns the median of the values that no effect covers. NaN: there are none. */
+/* Returns 0 with a reference, and otherwise the median of the values that no effect covers. NaN:
+ * effects cover all values. */
 static double level_of(const struct search *s, int pass)
 {
     size_t n = 0;
@@ -160,14 +162,14 @@ static bool nth_place(const struct search *s, size_t i, struct place *out)
     out->from = s->value[i].from;
     out->to = s->value[i].from == s->value[i].to ? -1 : s->value[i].to;
     out->value = (int)i;
-    /* Each link is a choice once. */
+    /* A link has two values. It is a choice only at the index of the first one. */
     if (out->kind == DDP_PEER_LINK && (s->reverse[i] == s->count || s->reverse[i] < i))
         out->kind = DDP_PEER_PLACES;
     return true;
 }
 
-/* Returns whether the place is between two units that both have an effect. Two effects may add up
- * there, which is no third fault. */
+/* Returns whether the place is between two units that both have an effect. The two effects may add
+ * up in such a place. Their sum is not a third fault. */
 static bool is_between_found(const struct search *s, const struct place *place)
 {
     bool from = false, to = false;
@@ -181,7 +183,7 @@ static bool is_between_found(const struct search *s, const struct place *place)
     return from && to;
 }
 
-/* Returns the reduction of the residual of value i by an effect. */
+/* Returns by how much an effect reduces the absolute residual of value i. */
 static double gain_of(const struct search *s, size_t i, double effect)
 {
     const double above = s->y[i] - s->level;
@@ -189,7 +191,7 @@ static double gain_of(const struct search *s, size_t i, double effect)
 }
 
 /* Returns how much an effect at this place reduces the sum of the absolute residuals if the level
- * and the other effects stay. */
+ * and the other effects stay the same. */
 static double quick_gain(const struct search *s, const struct place *place)
 {
     const size_t i = (size_t)place->value;
@@ -227,7 +229,7 @@ static double add_best(struct search *s)
             s->place[s->places++] = place;
             cost = fit(s);
             s->places--;
-        } else { /* fit() has not changed the level yet, because DDP_PEER_ALL is the last place */
+        } else { /* s->fit is without a new place, because DDP_PEER_ALL is tried last */
             cost = s->cost - quick_gain(s, &place);
         }
         if (cost < least) {
@@ -268,13 +270,14 @@ static double best_pair(struct search *s)
     return fit(s);
 }
 
-/* An effect must reduce the cost by this much, so that chance rarely adds one. */
+/* Returns the least reduction of the cost for which an effect is added, so that noise rarely adds
+ * one. */
 static double price(const struct search *s)
 {
     return (log((double)s->choices) + 2) * s->resolution;
 }
 
-/* Adds effects as long as each pays its price. Returns the cost. */
+/* Adds effects as long as each one reduces the cost by more than its price. Returns the cost. */
 static double grow(struct search *s, double cost)
 {
     for (;;) {
@@ -288,7 +291,7 @@ static double grow(struct search *s, double cost)
     }
 }
 
-/* Returns whether a value lies far below the level, so the level may be that of faulty values. */
+/* Returns whether a value lies far below the level. The level may then be that of faulty values. */
 static bool is_level_high(const struct search *s)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -352,16 +355,16 @@ static double error_of(const struct search *s, double scatter, double in, double
                           (s->rule->has_reference ? 0 : MEDIAN_SD * MEDIAN_SD / out));
 }
 
-/* Returns the smaller difference of the two directions of a link to the level. */
+/* Returns the smaller one of the differences between the two directions of a link and the level. */
 static double least_of_link(const struct search *s, int p, int pass, double level)
 {
     const size_t i = (size_t)s->place[p].value, other = s->reverse[i];
     return fmin(s->value[i].pass[pass], s->value[other].pass[pass]) - level;
 }
 
-/* Fills in the interval of effect p. It contains the effects of most passes, so that a disturbance
- * of half of the passes is no finding. If the place has one or two values, it contains those of all
- * passes, because there may be thousands of such places. */
+/* Fills in *out for effect p. The interval contains the effects of most passes, so that a
+ * disturbance in half of the passes is no finding. If the place has one or two values, the interval
+ * contains the effects of all passes, because there may be thousands of such places. */
 static void bound(struct search *s, int p, double scatter, struct ddp_peer_finding *out)
 {
     const size_t n = (size_t)s->passes;
@@ -395,7 +398,7 @@ static double detectable(const struct search *s, double scatter, double in)
     return s->rule->least + (quantile(s) + POWER_Z) * error_of(s, scatter, in, out);
 }
 
-/* Returns the largest other effect that covers all values of effect p. */
+/* Returns the largest other effect that covers all values that effect p covers. */
 static double effect_around(const struct search *s, int p)
 {
     double most = 0;
@@ -418,7 +421,8 @@ static double values_of(const struct search *s, enum ddp_peer_place kind, int u)
     return in;
 }
 
-/* Returns the smallest effect in a unit that would be found. of_value: that in one value. */
+/* Returns the smallest effect on a unit that would be found. of_value: the smallest effect on one
+ * value that would be found. */
 static double detectable_unit(const struct search *s, double scatter, double of_value)
 {
     const bool directed = s->rule->directed;
@@ -451,7 +455,7 @@ static void conclude(struct search *s, struct ddp_peers *out)
     out->detectable_unit = detectable_unit(s, out->scatter, out->detectable_value);
 }
 
-/* Fills y, reverse and choices. */
+/* Fills y, reverse and choices. Returns 0, or -1 if memory is exhausted. */
 static int prepare(struct search *s)
 {
     struct place place;

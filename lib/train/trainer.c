@@ -122,13 +122,26 @@ bool ddp_trainer_compares_steps(const struct ddp_trainer *t)
     return t->o->check_replicas && (t->o->sync.cls->replicas_equal || t->o->sync.cls->equal_part);
 }
 
+/* Hashes floats word by word, which is faster than ddp_fnv1a. Two arrays that differ in one word
+ * have different hashes. */
+static uint64_t hash_words(const float *x, size_t n)
+{
+    uint64_t hash = n;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, x + i, sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 uint64_t ddp_trainer_step_hash(const struct ddp_trainer *t)
 {
     size_t first = 0, n = t->total;
     if (!t->o->sync.cls->replicas_equal)
         t->o->sync.cls->equal_part(t->sync, &first, &n);
-    return ddp_fnv1a(DDP_FNV_INIT, ddp_trainer_read(t, t->params + first, n),
-                     n * sizeof *t->params);
+    return hash_words(ddp_trainer_read(t, t->params + first, n), n);
 }
 
 int64_t ddp_train_global_batch(const struct ddp_train_options *options, int ranks)

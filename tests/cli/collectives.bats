@@ -10,6 +10,11 @@ setup() {
     moving="reduce-scatter all-gather broadcast reduce all-to-all all-to-all-v all-gather-v reduce-scatter-v gather scatter send-recv"
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 @test "every collective, algorithm, placement and memory, verified in every iteration, valid JSON" {
     for c in $moving; do
         for memory in registered private; do
@@ -21,7 +26,7 @@ setup() {
             [ "$(json "$c-$memory.json" '{q["collective"] for q in p}')" = "{'$c'}" ]
         done
     done
-    valid ./*.json
+    keep ./*.json
 }
 
 @test "all types, and operations where there are any; one and two ranks" {
@@ -76,7 +81,7 @@ setup() {
 
 @test "a barrier has a time and nothing else" {
     ok barrier --ranks 2,3 -n 20 --algorithm all --json r.json
-    valid r.json
+    keep r.json
     [ "$(json r.json 'all(q["time_us"]["median"] > 0 for q in p), len(p) >= 4')" = "(True, True)" ]
     [ "$(json r.json 'p[0]["algbw_GBps"], p[0]["busbw_GBps"], p[0]["dtype"], p[0]["size_bytes"]')" = "(None, None, None, 0)" ]
     refused 64 "'--size'" -- barrier --size 4
@@ -85,7 +90,7 @@ setup() {
 @test "all-to-all-v: uneven splits are verified, and the record has the load of the busiest rank" {
     printf '1 0 0 # tokens\n2 1 3\n0 0 5\n' >tokens.txt
     ok all-to-all-v --ranks 3 -n 2 -w 0 --size 144,300K --split tokens.txt --algorithm all --check all --json r.json
-    valid r.json
+    keep r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
     # Rank 1 sends 18 + 27 elements to others. The others send none.
     [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(180, 3)}" ]
@@ -104,7 +109,7 @@ setup() {
 @test "all-gather-v: uneven parts are verified, and the record has the load of the busiest rank" {
     echo 1 0 2 >parts.txt
     ok all-gather-v --ranks 3 -n 2 -w 0 --size 144,300K --split parts.txt --algorithm all --check all --json r.json
-    valid r.json
+    keep r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
     # Rank 1 receives all 36 elements, and on average a rank receives 24 from others.
     [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(144, 1.5)}" ]
@@ -116,7 +121,7 @@ setup() {
 @test "reduce-scatter-v: uneven parts are verified, and the record has the bytes that the busiest rank sends" {
     echo 1 0 2 >parts.txt
     ok reduce-scatter-v --ranks 3 -n 2 -w 0 --size 144,300K -o sum,avg,max --split parts.txt --algorithm all --check all --json r.json
-    valid r.json
+    keep r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p}) >= 4, sum(q["check"]["wrong"] for q in p)')" = "(True, 0)" ]
     # Rank 1 has no part and sends all 36 elements. On average a rank must send 24.
     [ "$(json r.json '{(q["busiest_bytes"], q["imbalance"]) for q in p if q["size_bytes"] == 144}')" = "{(144, 1.5)}" ]
@@ -142,13 +147,13 @@ setup() {
     echo '{"runs": [{"command": "all-to-all-v", "ranks": 2, "size": "8K", "iters": 3, "split": ["even", "zipf:1", "zipf:2"]}]}' >s.json
     ok sweep s.json --json r.json -q
     [ "$(json r.json '[q["split"] for q in p]')" = "['even', 'zipf:1', 'zipf:2']" ]
-    valid r.json
+    keep r.json
 }
 
 @test "groups run at the same time, each verified; the record says how many" {
     for c in allreduce all-gather reduce; do
         ok "$c" --ranks 4 --groups 2 -n 2 -w 0 --size 8,60000 --check all --json r.json
-        valid r.json
+        keep r.json
         [ "$(json r.json '{(q["groups"], q["ranks"]) for q in p}, sum(q["check"]["wrong"] for q in p)')" = "({(2, 2)}, 0)" ]
         [ "$(json r.json 'all(q["id"].endswith("/g2") for q in p), d["world"]["ranks"]')" = "(True, 4)" ]
     done
@@ -163,7 +168,7 @@ setup() {
     for c in 'allreduce --size 8,64K,4M' 'reduce-scatter --algorithm all --size 8,1M' 'broadcast --groups 2 --size 8,1M' barrier; do
         # shellcheck disable=SC2086 # a name and options
         ok $c --ranks 2 -n 7 -w 2 --overlap-compute --json r.json
-        valid r.json
+        keep r.json
         [ "$(json r.json 'all(q["id"].endswith("/overlap") for q in p) and len(p) > 0')" = True ]
         [ "$(json r.json 'all(q["overlap"]["pure_us"] == q["time_us"]["median"] for q in p)')" = True ]
         [ "$(json r.json 'all(0 <= q["overlap"]["percent"] <= 100 for q in p)')" = True ]

@@ -12,10 +12,15 @@ setup() {
     all=none,fp16,bf16,q8,q4,fp8-e4m3:32,fp8-e5m2,sign,powersgd:1,powersgd:4:2,topk:0.01,threshold:2.5,oktopk:0.01
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 @test "every method on 1 to 4 ranks: verified, valid, no bus bandwidth" {
     for ranks in 1 2 3 4; do
-        ok allreduce --ranks $ranks "${few[@]}" --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
-        "$PYTHON" "$root/ci/validate_json.py" r.json
+        ok allreduce --ranks $ranks -n 3 -w 0 --size 0,4,100004 --compress "$all" -o sum,avg --json r.json
+        keep r.json
         [ "$(json r.json 'len(p)')" = 78 ]
         [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
         [ "$(json r.json 'all(q["busbw_GBps"] is None for q in p if q["compress"]["method"] != "none")')" = True ]
@@ -27,7 +32,7 @@ setup() {
 @test "8 ranks, every algorithm, verified in every iteration" {
     ok allreduce --ranks 8 -n 3 -w 0 --size 40004 --compress fp16,q8:64,q4,sign:256,powersgd:2,topk:0.01,threshold:2.5,oktopk:0.01 \
         --algorithm all --check all --gradient heavy-tail --json r.json
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json 'len({q["algorithm_used"] for q in p if q["compress"]["method"] == "topk"}) >= 3')" = True ]
     [ "$(json r.json 'sum(q["check"]["wrong"] for q in p)')" = 0 ]
     # block and rank distinguish the points of a method
@@ -115,14 +120,14 @@ setup() {
 
 @test "partial sends one of K chunks, a K-th of the bytes, dense and sparse" {
     ok allreduce --ranks 2 -n 8 --size 64K --partial 4 --compress none,topk:0.01 --check all --json r.json
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json '[(q["partial"], q["busbw_GBps"], q["break_even"]) for q in p]')" = \
         "[(4, None, None), (4, None, None)]" ]
     [ "$(json r.json 'm("none")["compress"]["achieved_density"], m("none")["wire_bytes_per_rank"]')" = \
         "(0.25, 16384)" ]
     # with fewer elements than chunks every iteration still exchanges data
     ok allreduce --ranks 2 -n 3 --size 0,4,8 --partial 16 --json r.json
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json '[(q["wire_bytes_per_rank"], q["compress"]["achieved_density"]) for q in p[1:]]')" = "[(4, 1), (4, 0.5)]" ]
 }
 
@@ -141,7 +146,7 @@ setup() {
 
 @test "the document, CSV and Markdown have the link speed and the sentence of the table" {
     ok allreduce --ranks 2 -n 7 --size 0,64K,4M --compress none,topk:0.01 --json r.json --format csv=r.csv,markdown=r.md,table
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     printf '%s\n' "$output" >table
     "$PYTHON" - <<'END'
 import csv, json
@@ -172,14 +177,14 @@ END
     [ "$(json r.json 'abs(m("topk:0.01")["break_even"]["f16"]["predicted"] - 15/32) < 1e-3')" = True ]
     [ "$(json r.json '0 <= m("topk:0.01")["break_even"]["f32"]["estimated"] <= 1')" = True ]
     ok allreduce --ranks 2 -n 3 --size 256K --compress topk:0.01 --break-even --json r.json
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json 'all(0 <= p[0]["break_even"][b]["measured"] <= 1 for b in ("f32", "f16"))')" = True ]
 }
 
 @test "groups, private memory, samples" {
     ok allreduce --ranks 4 --groups 2 "${few[@]}" --size 64K --compress fp16,topk:0.01,oktopk:0.01 --check all
     ok allreduce --ranks 2 "${few[@]}" --size 64K --compress fp16,topk:0.01 --memory private --samples --json r.json
-    "$PYTHON" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json 'p[0]["memory"], len(p[0]["samples_us"])')" = "('private', 6)" ]
 }
 

@@ -38,7 +38,7 @@ compares() {
     "$PYTHON" - "$root" <<'END'
 import json, math, random, struct, sys
 sys.path.insert(0, sys.argv[1] + "/ci")
-from validate_json import canonical_digest
+from canonical_json import canonical_digest
 rng = random.Random(1)
 values = [struct.unpack("<d", rng.randbytes(8))[0] for _ in range(20000)]
 values = [v for v in values if math.isfinite(v)]

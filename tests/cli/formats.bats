@@ -48,7 +48,8 @@ assert [r[0] for r in rows] == [4, 65536, 1048576], rows
 for bytes_, *figures in rows:
     for placement, (time, algbw, busbw) in ("out", figures[:3]), ("in", figures[3:]):
         p = points[bytes_, placement]
-        assert abs(time - p["time_us"]["median"]) <= 0.051, (time, p["time_us"])
+        digit = .1 if time < 1e4 else 1  # the last digit of a time
+        assert abs(time - p["time_us"]["median"]) <= .51 * digit, (time, p["time_us"])
         assert abs(algbw - p["algbw_GBps"]) <= 0.0051 and abs(busbw - p["busbw_GBps"]) <= 0.0051
 END
 }

@@ -9,10 +9,15 @@ setup() {
     short=(--ranks 2 --max-time 0.5)
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # health ARGUMENT...: runs health, whose exit code is that of the verdict in the document h.json.
 health() {
     run --separate-stderr timeout 100 "$ddpbench" health "${short[@]}" "$@" --json h.json
-    valid h.json
+    keep h.json
     local code
     code=$(json h.json "{'HEALTHY': 0, 'DEGRADED': 10, 'CANNOT TELL': 12}[d['health']['verdict']]")
     [ "$status" = "$code" ] || { echo "exit $status, expected $code: $output $stderr"; return 1; }

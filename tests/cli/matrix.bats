@@ -9,6 +9,11 @@ setup() {
     short=(-n 6 --max-time 0.05 --size 64K)
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # square KEY: all values of the matrix off the diagonal are positive, and those on it are null.
 square() {
     [ "$(json m.json "all((v is None) == (i == j) and (i == j or v > 0) for i, row in enumerate(d['matrix']['$1']) for j, v in enumerate(row))")" = True ]
@@ -17,7 +22,7 @@ square() {
 @test "every pair has a latency and three bandwidths, and the document is valid" {
     for ranks in 2 3 4; do
         ok matrix --ranks $ranks "${short[@]}" --json m.json
-        valid m.json
+        keep m.json
         for key in latency_us GBps both_GBps; do square $key; done # with few repetitions there is no interval
         [ "$(json m.json "len(d['matrix']['ends']), d['matrix']['by'], d['matrix']['message_bytes'], d['matrix']['rounds'] == d['matrix']['all_rounds']")" = \
             "($ranks, 'rank', 65536, True)" ]
@@ -74,6 +79,6 @@ square() {
 @test "Ctrl-C: the document is partial and has no matrix" {
     run -130 timeout --preserve-status -s INT 1 "$ddpbench" matrix --ranks 3 --max-time 5 -n 1000 --size 16M --json m.json
     says interrupted m.json
-    valid m.json
+    keep m.json
     [ "$(json m.json "d['status'], d['matrix']")" = "('partial', None)" ]
 }

@@ -17,17 +17,45 @@ invalid() {
 
 # edit FILE EXPRESSION: changes the parsed document d and prints it with a correct digest.
 edit() {
+    edits "$1" edited <<<"$2" && cat edited-00.json
+}
+
+# edits FILE NAME: reads lines "EXPRESSION" or "EXPRESSION|TEXT" from stdin. For each line it changes the parsed
+# document d and writes it with a correct digest to NAME-00.json, NAME-01.json, and so on.
+edits() {
+    cat >"$2.lines"
+    rm -f "$2"-*.json
     "$PYTHON" - "$root" "$@" <<'PY'
 import json, sys
 sys.path.insert(0, sys.argv[1] + "/ci")
-from validate_json import fnv1a64
-d = json.load(open(sys.argv[2]))
-p, t = d["points"], d["train"]
-exec(sys.argv[3])
-del d["digest"]
-body = json.dumps(d)[:-1]
-print(body + f', "digest": "fnv1a64:{fnv1a64(body.encode()):016x}"' + "}")
+from canonical_json import fnv1a64
+document = open(sys.argv[2]).read()
+for i, line in enumerate(open(sys.argv[3] + ".lines")):
+    d = json.loads(document)
+    p, t = d["points"], d["train"]
+    exec(line.split("|")[0])
+    del d["digest"]
+    body = json.dumps(d)[:-1]
+    with open(f"{sys.argv[3]}-{i:02}.json", "w") as out:
+        out.write(body + f', "digest": "fnv1a64:{fnv1a64(body.encode()):016x}"' + "}\n")
 PY
+}
+
+# refuted FILE: reads lines "EXPRESSION|TEXT" from stdin. The validator refuses the document that each expression
+# makes of FILE, with a message that contains TEXT.
+refuted() {
+    local i=0 text
+    edits "$1" wrong
+    run valid wrong-*.json
+    [ "$status" = 1 ]
+    while IFS='|' read -r _ text; do
+        grep "^wrong-$(printf %02d $i)\.json: " <<<"$output" | grep -qF -- "$text" || {
+            echo "$1, line $((i + 1)), $text: $output"
+            return 1
+        }
+        i=$((i + 1))
+    done <wrong.lines
+    [ "$i" -gt 0 ]
 }
 
 # described FILE: every property of a schema has a description of one sentence, which names the unit
@@ -95,11 +123,11 @@ measure() {
 @test "all-reduce: one and two ranks, any number of iterations" {
     for n in 1 6 20 100; do
         measure "$n"
-        valid r.json
+        mv r.json "r$n.json"
     done
     "$ddpbench" allreduce --ranks 3 -n 2 --check off --samples --algorithm all -d f32,u8 -o avg,max \
         --size 1001 --json r.json >table 2>err
-    valid r.json
+    valid r.json r1.json r6.json r20.json r100.json
 }
 
 @test "the document holds the environment without secrets" {
@@ -193,91 +221,74 @@ PY
     measure
     edit r.json 'pass' >same.json
     valid same.json
-    edit r.json 'd["extra"] = 1' >e.json
-    invalid e.json "'extra' was unexpected"
-    edit r.json 'del p[0]["bound"]' >e.json
-    invalid e.json "'bound' is a required property"
-    edit r.json 'p[0]["iterations"] = "6"' >e.json
-    invalid e.json "'6'"
-    edit r.json 'd["reason"] = "why"' >e.json
-    invalid e.json reason
-    edit r.json 'd["status"] = "partial"' >e.json
-    invalid e.json reason
-    edit r.json 'd["environment"]["MY_TOKEN"] = "x"' >e.json
-    invalid e.json MY_TOKEN
-    # with one rank nothing is sent or checked, so the values are null, never 0
-    edit r.json '[q for q in p if q["ranks"] == 1][0]["busbw_GBps"] = 0' >e.json
-    invalid e.json busbw_GBps
-    edit r.json '[q for q in p if q["size_bytes"] == 0][0]["algbw_GBps"] = 0' >e.json
-    invalid e.json algbw_GBps
-    edit r.json '[q for q in p if q["ranks"] == 2 and q["count"]][0]["busbw_GBps"] = None' >e.json
-    invalid e.json busbw_GBps
-    edit r.json 'p[0]["check"]["wrong"] = 3' >e.json
-    invalid e.json wrong
-    edit r.json 'p[0]["time_us"]["p99"] = 1' >e.json
-    invalid e.json p99
+    # With one rank nothing is sent or checked, so the values are null and not 0.
+    refuted r.json <<'END'
+d["extra"] = 1|'extra' was unexpected
+del p[0]["bound"]|'bound' is a required property
+p[0]["iterations"] = "6"|'6'
+d["reason"] = "why"|reason
+d["status"] = "partial"|reason
+d["environment"]["MY_TOKEN"] = "x"|MY_TOKEN
+[q for q in p if q["ranks"] == 1][0]["busbw_GBps"] = 0|busbw_GBps
+[q for q in p if q["size_bytes"] == 0][0]["algbw_GBps"] = 0|algbw_GBps
+[q for q in p if q["ranks"] == 2 and q["count"]][0]["busbw_GBps"] = None|busbw_GBps
+p[0]["check"]["wrong"] = 3|wrong
+p[0]["time_us"]["p99"] = 1|p99
+END
 }
 
 @test "the schema is strict about compressed points, too" {
     "$ddpbench" allreduce --ranks 2 -n 6 --size 4K --compress none,fp16,topk:0.1 --json r.json >table 2>err
     valid r.json
-    edit r.json 'p[1]["busbw_GBps"] = 1' >e.json
-    invalid e.json busbw_GBps
-    edit r.json 'p[1]["effective_GBps"] = None' >e.json
-    invalid e.json effective_GBps
-    edit r.json 'p[0]["effective_GBps"] = 1' >e.json
-    invalid e.json effective_GBps
-    edit r.json 'p[0]["pays_below_GBps"] = 1' >e.json
-    invalid e.json pays_below_GBps
-    edit r.json 'p[0]["verdict"] = "it pays here"' >e.json
-    invalid e.json verdict
-    edit r.json 'p[2]["pays_below_GBps"] = -1' >e.json
-    invalid e.json pays_below_GBps
-    edit r.json 'p[0]["phase_us"]["encode"] = 1' >e.json
-    invalid e.json encode
-    edit r.json 'p[2]["compress"]["feedback"] = None' >e.json
-    invalid e.json feedback
-    edit r.json 'p[2]["break_even"]["f32"]["predicted"] = 1.5' >e.json
-    invalid e.json predicted
-    edit r.json 'del p[2]["break_even"]["f16"]["measured"]' >e.json
-    invalid e.json break_even
-    edit r.json 'p[1]["effective_GBps"] *= 1.01' >e.json
-    invalid e.json "size/time x factor"
+    refuted r.json <<'END'
+p[1]["busbw_GBps"] = 1|busbw_GBps
+p[1]["effective_GBps"] = None|effective_GBps
+p[0]["effective_GBps"] = 1|effective_GBps
+p[0]["pays_below_GBps"] = 1|pays_below_GBps
+p[0]["verdict"] = "it pays here"|verdict
+p[2]["pays_below_GBps"] = -1|pays_below_GBps
+p[0]["phase_us"]["encode"] = 1|encode
+p[2]["compress"]["feedback"] = None|feedback
+p[2]["break_even"]["f32"]["predicted"] = 1.5|predicted
+del p[2]["break_even"]["f16"]["measured"]|break_even
+p[1]["effective_GBps"] *= 1.01|size/time x factor
+END
 }
 
 @test "the validator checks relations that a schema cannot express" {
     measure
-    edit r.json 'p[-1]["busbw_GBps"] *= 1.01' >e.json
-    invalid e.json "algbw x factor"
-    edit r.json 'p[-1]["time_us"]["min"] = p[-1]["time_us"]["max"] + 1' >e.json
-    invalid e.json "not in order"
-    edit r.json 'p.append(p[0])' >e.json
-    invalid e.json "id twice"
+    refuted r.json <<'END'
+p[-1]["busbw_GBps"] *= 1.01|algbw x factor
+p[-1]["time_us"]["min"] = p[-1]["time_us"]["max"] + 1|not in order
+p.append(p[0])|id twice
+END
 }
 
 @test "documents of older versions are valid: pays as a boolean, without link speeds" {
     "$ddpbench" train --ranks 2 --dataset synthetic --images 64 --epochs 1 --compare dense,fp16 --json t.json >table 2>err
     valid t.json
     for pays in True False None '"unclear"'; do
-        edit t.json "[q.pop('pays_below_GBps') for q in d['comparison']]; d['comparison'][1]['pays'] = $pays" >e.json
-        valid e.json
-        run -12 "$ddpbench" compare e.json e.json # reads both documents; training runs are not judged
+        echo "[q.pop('pays_below_GBps') for q in d['comparison']]; d['comparison'][1]['pays'] = $pays"
+    done | edits t.json older
+    valid older-0{0,1,2,3}.json
+    for n in 0 1 2 3; do
+        run -12 "$ddpbench" compare older-0$n.json older-0$n.json # reads both documents; training runs are not judged
     done
-    for pays in '"maybe"' 1 '"true"'; do
-        edit t.json "d['comparison'][1]['pays'] = $pays" >e.json
-        invalid e.json "${pays//\"/}"
-    done
+    refuted t.json <<'END'
+d['comparison'][1]['pays'] = "maybe"|maybe
+d['comparison'][1]['pays'] = 1|1
+d['comparison'][1]['pays'] = "true"|true
+END
     measure
-    edit r.json "[(q.pop('pays_below_GBps'), q.pop('verdict')) for q in p]" >e.json
-    valid e.json
     # The label of older documents was the note. Now it is the user's, who may write anything.
     none="[q.update(dict.fromkeys(('algbw_GBps', 'busbw_GBps', 'effective_GBps', 'busbw_ci95_GBps'))) for q in p]"
-    edit r.json "del d['note']; d['label'] = 'correctness-only'; $none" >e.json
-    valid e.json
-    edit r.json "d['label'] = 'correctness-only'" >e.json
-    valid e.json
-    edit r.json "d['label'] = 'correctness-only'; $none" >e.json
-    invalid e.json GBps
+    edits r.json older <<END
+[(q.pop('pays_below_GBps'), q.pop('verdict')) for q in p]
+del d['note']; d['label'] = 'correctness-only'; $none
+d['label'] = 'correctness-only'
+END
+    valid older-0{0,1,2}.json
+    refuted r.json <<<"d['label'] = 'correctness-only'; $none|GBps"
 }
 
 @test "every property of every schema has a description of one sentence with its unit" {

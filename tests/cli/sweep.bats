@@ -14,11 +14,16 @@ setup() {
 END
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 ids='[(p["launch"], p["id"]) for p in d["points"]]'
 
 @test "every combination, in the order of the file, valid, and no journal left" {
     "$ddpbench" sweep c.json --json r.json >table
-    valid r.json
+    keep r.json
     [ "$(json r.json 'len(d["points"]), len(d["train"]), d["status"], d["command"]["name"]')" = "(10, 2, 'complete', 'sweep')" ]
     [ "$(json r.json '[(p["collective"], p["ranks"], p["dtype"], p["size_bytes"]) for p in d["points"]][:5]')" = \
         "[('allreduce', 1, 'f32', 8), ('allreduce', 1, 'f32', 4096), ('allreduce', 1, 'f16', 8), ('allreduce', 1, 'f16', 4096), ('allreduce', 2, 'f32', 8)]" ]
@@ -50,7 +55,7 @@ ids='[(p["launch"], p["id"]) for p in d["points"]]'
 
 @test "launches: every point is measured once per launch and marked with its number" {
     "$ddpbench" sweep c.json --launches 3 --json r.json --format csv=r.csv -q
-    valid r.json
+    keep r.json
     [ "$(json r.json 'len(d["points"]), [p["launch"] for p in d["points"]] == [1] * 10 + [2] * 10 + [3] * 10')" = "(30, True)" ]
     [ "$(json r.json '[t["launch"] for t in d["train"]]')" = "[1, 1, 2, 2, 3, 3]" ]
     [ "$(grep -v ^comparison, r.csv | cut -d, -f2 | sort | uniq -c | tr -s ' \n' ' ')" = " 14 1 14 2 14 3 1 launch " ]
@@ -81,7 +86,7 @@ END
         cp j before
         run -0 --separate-stderr "$ddpbench" sweep c.json --json r.json --journal j
         grep -q "'j'.* $point points" <<<"$stderr" || { echo "$stderr"; false; }
-        valid r.json
+        keep r.json
         [ "$(json r.json "$ids")" = "$(cat whole)" ]
         head -c "$(stat -c %s before)" j | cmp - before
         # the journal holds each point once
@@ -97,7 +102,7 @@ END
     json r.json '[[e["train_loss"] for e in t["epochs"]] for t in d["train"]]' >losses
     cut_journal epoch 3
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
-    valid r.json
+    keep r.json
     [ "$(json r.json '[[e["train_loss"] for e in t["epochs"]] for t in d["train"]]')" = "$(cat losses)" ]
     [ "$(grep -c '"kind": "epoch"' j)" = 5 ] # 3 before the cut, and 2 of the second run
     [ "$(grep -c '"kind": "trained"' j)" = 2 ]
@@ -121,7 +126,7 @@ END
     json r.json '[t["data"]["path"] for t in d["train"]]' >paths
     cut_journal end 1
     "$ddpbench" sweep c.json --json r.json --journal j -q >/dev/null
-    valid r.json
+    keep r.json
     grep -q yours paths
     [ "$(json r.json '[t["data"]["path"] for t in d["train"]]')" = "$(cat paths)" ]
     [ "$(grep -c '"kind": "trained"' j)" = 2 ]
@@ -169,7 +174,7 @@ END
     cmp r.json before.json
     head -c -3 good >j
     run -0 "$ddpbench" sweep c.json --json r.json --journal j -q
-    valid r.json
+    keep r.json
     printf 'notes\n' >notes
     run -65 "$ddpbench" sweep c.json --json r.json --journal notes --restart
     [ "$(cat notes)" = notes ]
@@ -224,7 +229,7 @@ rejected() {
     "$ddpbench" sweep b.json --ranks 1,2,3 --json r.json -q >/dev/null
     [ "$(json r.json '[p["ranks"] for p in d["points"]]')" = "[1, 2, 3]" ]
     "$ddpbench" sweep b.json --ranks 2 --launch threads --json r.json -q >/dev/null
-    valid r.json
+    keep r.json
 }
 
 @test "a second run on the same journal is refused" {

@@ -177,7 +177,7 @@ if seen.count("KiB") > 3 and not state:
     resize(60, 24)
 '
     terminal_options=(--act "$act")
-    on 120 "${two[@]}" --size 4K,8K,16K,32K,64K,128K,256K --placement in --max-time 0.2 --precision 0.01
+    on 120 "${two[@]}" --size 4K,8K,16K,32K,64K,128K,256K --placement in --max-time 0.1 --precision 0.01
     [ "$(grep -E '^ *(size|[0-9.]+ KiB) ' <<<"$output" | tail -n 4 | awk 'length > 60')" = "" ]
     [[ $(sizes) == *"64 KiB, 128 KiB, 256 KiB" ]]
 }
@@ -247,7 +247,7 @@ if "verified" in seen and "end" not in state:
     state["end"] = time.monotonic()
     screen.feed(f"EARLY {state.get(chr(114) + chr(111) + chr(119), 0) + 0.5 < state[chr(101) + chr(110) + chr(100)]}\n")
 '
-    slow=(allreduce --ranks 1 --backend self --size "1M,2M,4M" --placement out --max-time 0.6 --precision 0.01)
+    slow=(allreduce --ranks 1 --backend self --size "1M,2M,4M" --placement out --max-time 0.4 --precision 0.01)
     terminal_options=(--act "$act")
     on 80 "${slow[@]}"
     says "EARLY True"

@@ -10,18 +10,15 @@ setup() {
     printf '%s' '{"runs": [{"command": "allreduce", "ranks": 1, "backend": "self", "size": [4, 8, 16], "placement": "in", "iters": 6}]}' >c.json
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 teardown() {
-    local documents=(kept/*.json)
     if mountpoint -q "$BATS_TEST_TMPDIR/disk" 2>/dev/null; then
         umount "$BATS_TEST_TMPDIR/disk"
     fi
-    [ ! -e "${documents[0]}" ] || valid "${documents[@]}"
-}
-
-# keep FILE NAME: teardown() validates a copy of the file. One call validates all copies, which is faster.
-keep() {
-    mkdir -p kept
-    cp "$1" "kept/$2.json"
 }
 
 ids() { "$PYTHON" -c 'import json, sys; print(*(p["id"] + str(p["time_us"]["median"]) for p in json.load(open(sys.argv[1]))["points"]), sep="\n")' "$1"; }
@@ -52,7 +49,7 @@ every_nth() {
         [[ $output == *"No space left"* ]] || { echo "$1 $n: $output"; return 1; }
         : >shown
         if [ -e r.json ]; then
-            keep r.json "$1-$n"
+            keep r.json
             ids r.json >shown
         fi
         [ -z "$(find . -name '*.tmp')" ] || return 1
@@ -93,7 +90,7 @@ every_nth() {
             failing "$call" "$n" 0 "$ddpbench" allreduce --ranks 1 --backend self --size 4,8 --placement in -n 1 -w 0 --json r.json --format csv=r.csv -q
             [ "$fired" -gt 0 ] || break
             [ "$status" = 74 ] || { echo "$call $n: $status $output"; false; }
-            [ ! -e r.json ] || keep r.json "$call-$n"
+            [ ! -e r.json ] || keep r.json
         done
         [ "$status" = 0 ]
         [ "$n" -gt 3 ]
@@ -117,7 +114,7 @@ every_nth_of_selftest() {
         [ "$fired" -gt 0 ] || break
         # the gate's child processes have the shim, too, so the failing write may be theirs
         [[ "$status" = 74 || "$status" = 73 || "$status" = 65 || "$status" = 69 ]] || { echo "$2 $n: $status $output"; return 1; }
-        [ ! -e g.json ] || keep g.json "$1-$2-$n"
+        [ ! -e g.json ] || keep g.json
         [ ! -e floor.json ] || "$ddpbench" gate --base "$fake" --new "$fake" --pairs 5 --runs 1 --noise-floor floor.json -q >/dev/null || [ $? = 12 ] || return 1
         [ -z "$(find . -name 'floor*.tmp')" ] || return 1
     done
@@ -161,10 +158,10 @@ every_nth_of_selftest() {
 @test "/dev/full is reported as full, and is still a device afterwards" {
     run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --json /dev/full
     run -74 "$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 1 --format csv=/dev/full --json r.json
-    valid r.json
+    keep r.json
     run bash -c "\"$ddpbench\" sweep c.json --json r2.json >/dev/full"
     [ "$status" = 74 ]
-    valid r2.json
+    keep r2.json
     [ -s r2.json.journal ]
     run -73 "$ddpbench" sweep c.json --journal /dev/full
     run -74 "$ddpbench" sweep c.json --json /dev/full
@@ -175,7 +172,7 @@ every_nth_of_selftest() {
     done
     [ -c /dev/full ]
     "$ddpbench" sweep c.json --json r2.json -q >/dev/null
-    valid r2.json
+    keep r2.json
 }
 
 @test "a gate on a file system without locks runs and leaves nothing behind" {
@@ -196,7 +193,7 @@ every_nth_of_selftest() {
     run "$ddpbench" sweep big.json --json disk/r.json -q
     [ "$status" = 74 ] || { echo "$status: $output"; false; }
     [[ $output == *"No space left"* ]]
-    valid disk/r.json
+    keep disk/r.json
     ids disk/r.json >shown
     [ "$(wc -l <shown)" -ge 1 ]
     [ -z "$(find disk -name "*tmp*")" ]
@@ -205,7 +202,7 @@ every_nth_of_selftest() {
     mount -o remount,size=4m disk
     run -0 --separate-stderr "$ddpbench" sweep big.json --json disk/r.json
     says "'disk/r.json.journal'"
-    valid disk/r.json
+    keep disk/r.json
     [ "$(ids disk/r.json | wc -l)" = 6 ]
     [ -z "$(ids disk/r.json | sort | comm -13 - <(sort shown))" ]
     [ "$(ls -A disk)" = r.json ]

@@ -11,9 +11,9 @@ setup_file() {
     export XDG_STATE_HOME=$BATS_FILE_TMPDIR/state
     local slow="sh -c '[ -e \$0 ] || { touch \$0; sleep 31; }'" ddpbench=${DDPBENCH:-$BATS_TEST_DIRNAME/../../build/ddpbench}
     {
-        "$ddpbench" gate --metric wall --base "$slow a" --new true --pairs 5 2>gate.log &
-        "$ddpbench" gate --selftest --metric wall --base "$slow b" --gates 1,0 --pairs 5 2>selftest.log &
-        "$ddpbench" gate -q --metric wall --base "$slow c" --new true --pairs 5 2>quiet.log &
+        "$ddpbench" gate --metric wall --base "$slow a" --new true --pairs 5 --runs 1 2>gate.log &
+        "$ddpbench" gate --selftest --metric wall --base "$slow b" --gates 1,0 --pairs 5 --runs 1 2>selftest.log &
+        "$ddpbench" gate -q --metric wall --base "$slow c" --new true --pairs 5 --runs 1 2>quiet.log &
         wait
         touch ended
     } >/dev/null 3>&- &
@@ -28,7 +28,12 @@ setup() {
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 gate() {
@@ -110,7 +115,7 @@ END
         base="cat $format" new="cp $format {json}"
         gate --runs 1 --read $format --base "$base" --new "$new" --pairs 8
         [ "$status" = 0 ]
-        "$PYTHON" "$root/ci/validate_json.py" gate.json
+        keep gate.json
         "$PYTHON" - $format <<'END'
 import json, sys
 kind = sys.argv[1]

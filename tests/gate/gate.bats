@@ -13,7 +13,12 @@ setup() {
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 # gate OPTION...: a pair has one run of each command, or as many as `runs` says.
@@ -430,7 +435,7 @@ END
     grep -q '^# .*part.json (partial)' <<<"$output"
     grep -q '^# .*whole.json (the new build)' <<<"$output"
     grep -q '^INCONCLUSIVE: .*1 cell' <<<"$output"
-    "$PYTHON" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     [ "$(json gate.json 'v["outcome"]')" = INCONCLUSIVE ]
     run "$ddpbench" compare part.json slow.json
     [ "$status" = 10 ]

@@ -21,7 +21,12 @@ setup() {
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$PYTHON" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 gate() {
@@ -42,7 +47,7 @@ edit() {
     "$PYTHON" - "$root" "$(stored)" "$1" <<'END'
 import json, sys
 sys.path.insert(0, sys.argv[1] + "/ci")
-from validate_json import fnv1a64
+from canonical_json import fnv1a64
 d = json.load(open(sys.argv[2]))
 exec(sys.argv[3])
 del d["digest"]
@@ -55,7 +60,7 @@ END
     cp -r "$BATS_FILE_TMPDIR"/* .
     [ "$(cat status)" = 0 ]
     output=$(cat output)
-    "$PYTHON" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     [ "$(json gate.json 'v["kind"], v["outcome"], v["pairs"]')" = "('selftest', 'PASS', 6)" ]
     [ "$(json gate.json '[v["selftest"][k] for k in ("same_gates", "false_alarms", "injected_gates", "found", "elsewhere", "cells")]')" = "[29, 0, 2, 2, 0, 2]" ]
     [ "$(json gate.json '0.005 < v["noise_floor"] < 0.05 < v["selftest"]["detectable"] < 0.1')" = True ]

@@ -4,13 +4,11 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
     unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
-    launch="'$python' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
+    launch="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
     fake="$launch --state count"
     five=1=0.90,2=0.91,3=0.92,4=0.90,5=0.91
     near=1=0.901,2=0.909,3=0.921,4=0.899,5=0.911
@@ -20,7 +18,12 @@ setup() {
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$python" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 # gate OPTION...: runs 8 pairs, or as many as `pairs` says.
@@ -39,13 +42,7 @@ document() {
     eval "$launch --noise 0 --json '$1' ${*:2}"
 }
 
-verdict() {
-    "$python" - "$1" <<'END'
-import json, sys
-v = json.load(open("gate.json"))["verdict"]
-print(eval(sys.argv[1]))
-END
-}
+verdict() { json gate.json "$1"; }
 
 @test "gate: the step time of a training run is a cell, with and without points in the document" {
     for points in "" --no-points; do
@@ -55,7 +52,7 @@ END
         [ "$(verdict 'sorted(c["id"] for c in v["cells"] if c["id"] != "a")[0]')" = "m dense ranks 2 lr 0.05 seed 1 epochs 7 step" ]
         [ "$(verdict 'sum(c["id"].endswith(" step") and abs(c["base_us"] - 1000) < 30 for c in v["cells"])')" = 5 ]
         [ "$(verdict 'v["unjudged"]')" = "[]" ]
-        "$python" "$root/ci/validate_json.py" gate.json
+        keep gate.json
         gate --base "$fake --seeds $five $points" --new "$fake --seeds $near --step 1200 $points"
         [ "$status" = 10 ]
         [ "$(verdict 'sum(c["state"] == "slower" and c["id"].endswith(" step") for c in v["cells"])')" = 5 ]
@@ -71,10 +68,10 @@ END
     [ "$(verdict '[(a["name"], a["seeds"], round(a["difference"], 6), round(a["lower"], 6), round(a["upper"], 6), a["margin"],
         a["seeds_needed"], a["state"]) for a in v["accuracy"]]')" = \
         "[('m dense ranks 2 lr 0.05 epochs 7', 5, -0.052, -0.059977, -0.044023, 0.01, None, 'worse')]" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     grep -q '^::error .*1 of 1 accuracies worse: m dense ranks 2 lr 0.05 epochs 7 -0.0520' g.txt
     grep -Eq '^\| `m dense ranks 2 lr 0.05 epochs 7` \| 5 \| 0.9080 \| 0.8560 \| -0.0520 .*\*\*worse\*\* \|$' m.md
-    "$python" - <<'END'
+    "$PYTHON" - <<'END'
 import json
 import xml.etree.ElementTree as ET
 failed = [c.get("name") for c in ET.parse("j.xml").getroot().iter("testcase") if c.find("failure") is not None]
@@ -98,7 +95,7 @@ END
     # differences -0.02 0.02 -0.01 0.02 -0.01: deviation 0.0187, t(n-1) * 0.0187 / sqrt(n) < 0.01 from n = 12 on
     [ "$needed" = 12 ]
     [[ "$output" == *"accuracy: 5 seeds, about 12 are needed: m dense"* ]]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     grep -q '^::warning .*accuracies uncertain' g.txt
     grep -q 'skipped message="5 seeds, about 12 are needed' j.xml
     rm count
@@ -124,7 +121,7 @@ END
     [ "$status" = 10 ]
     [[ "$output" == *"FAIL: "*"new diverged with seed 3"* ]]
     [ "$(verdict 'v["accuracy"][0]["diverged_seed"]')" = 3 ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     document base.json --seeds "${five/3=0.92/3=nan}"
     document new.json --seeds "${near/3=0.921/3=nan}"
     compare base.json new.json
@@ -197,7 +194,7 @@ END
     echo "$status: $output $stderr"
     [ "$status" = 10 ]
     [[ "$output" == *"accuracy is worse"* ]]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     [ "$(verdict '[(a["seeds"], a["state"], a["difference"] < -0.1) for a in v["accuracy"]]')" = "[(3, 'worse', True)]" ]
     [ "$(verdict 'len(v["cells"]), v["unjudged"]')" = "(3, [])" ]
 }

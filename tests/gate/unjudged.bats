@@ -5,19 +5,22 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-    root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-    ddpbench=${DDPBENCH:-$root/build/ddpbench}
-    python=${PYTHON:-/usr/bin/python3}
-    cd "$BATS_TEST_TMPDIR" || return
+    load ../helpers.bash
+    bench_setup
     export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
     unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
-    launch="'$python' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
+    launch="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
     fake="$launch --state count"
 }
 
 # The document of a verdict, which a test leaves behind, is valid.
 teardown() {
-    [ ! -e gate.json ] || "$python" "$root/ci/validate_json.py" gate.json
+    [ ! -e gate.json ] || keep gate.json
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 gate() {
@@ -35,13 +38,7 @@ document() {
     eval "$launch --noise 0 --json '$1' ${*:2}"
 }
 
-verdict() {
-    "$python" - "$1" <<'END'
-import json, sys
-v = json.load(open("gate.json"))["verdict"]
-print(eval(sys.argv[1]))
-END
-}
+verdict() { json gate.json "$1"; }
 
 # sweep LR FILE: runs a real sweep with a point and a training run.
 sweep() {
@@ -66,7 +63,7 @@ sweep() {
     gate --base "$fake $wrong" --new "$fake $wrong"
     [ "$status" = 11 ]
     [[ "$stderr" == *"wrong data: rank 1, element 8192"* ]]
-    [ "$("$python" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
+    [ "$("$PYTHON" -c 'import json; print(json.load(open("gate.json"))["status"])')" = partial ]
     gate --base "$fake" --new "$fake $wrong"
     [ "$status" = 11 ]
     gate --base "$fake --wrong 7" --new "$fake --wrong 7"
@@ -102,7 +99,7 @@ sweep() {
     gate --base "$fake --inject-delay 50@a" --new "$fake --inject-delay 50@a"
     [ "$status" = 0 ]
     local real="'$ddpbench' allreduce --ranks 1 --backend self --size 4 -n 6 --placement in -q"
-    id=$("$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 6 --placement in --json - | "$python" -c \
+    id=$("$ddpbench" allreduce --ranks 1 --backend self --size 4 -n 6 --placement in --json - | "$PYTHON" -c \
         'import json, sys; print(json.load(sys.stdin)["points"][0]["id"])')
     gate --base "$real --inject-delay 100@$id" --new "$real"
     [ "$status" = 69 ]
@@ -134,10 +131,10 @@ sweep() {
     grep -Eq '^singa-cnn dense .* lr 0.05 seed 1 .* not judged: training run of base$' <<<"$output"
     [ "$(verdict '[(u["kind"], u["side"], u["name"].split()[5]) for u in v["unjudged"]]')" = \
         "[('train', 'base', '0.05'), ('train', 'new', '1e-07')]" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     grep -q '^::warning .*singa-cnn dense ranks 2 lr 0.05 seed 1' g.txt
     grep -q 'singa-cnn dense ranks 2 lr 0.05 seed 1.* not judged: training run of base |$' m.md
-    "$python" - <<'END'
+    "$PYTHON" - <<'END'
 import json
 import xml.etree.ElementTree as ET
 suite = ET.parse("j.xml").getroot().find("testsuite")
@@ -162,7 +159,7 @@ END
     ! grep -q '^::warning' g.txt || false
     grep -q '^| `more` .* not judged: cell only in new |$' m.md
     [ "$(verdict '[(u["kind"], u["side"]) for u in v["unjudged"]]')" = "[('cell', 'new'), ('train', 'new')]" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
     gate --base "$fake" --new "$fake --points a=13,more=20"
     [ "$status" = 10 ]
     document base.json
@@ -180,7 +177,7 @@ END
     [ "$status" = 12 ]
     [[ "$output" == *"INCONCLUSIVE: "*"1 of 2 cells of base are missing in new: singa-cnn dense ranks 2 lr 0.05 "* ]]
     [ "$(verdict '[(u["kind"], u["side"]) for u in v["unjudged"]]')" = "[('cell', 'new')]" ]
-    "$python" "$root/ci/validate_json.py" gate.json
+    keep gate.json
 }
 
 @test "compare: runs that differ in their batch are two training runs" {

@@ -23,8 +23,13 @@ compare() {
 
 # verdict EXPRESSION: a value of the verdict v in out.json, which is valid.
 verdict() {
-    valid out.json
-    "$PYTHON" -c "import json; v = json.load(open('out.json'))['verdict']; print(($1))"
+    keep out.json
+    json out.json "($1)"
+}
+
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
 }
 
 @test "gate --vary matches cells that differ in a key, and records the key" {

@@ -73,7 +73,7 @@ static void nets_by_cudnn(void **state)
 
 static struct run on_gpu(const char *model, enum ddp_optimizer optimizer)
 {
-    struct run r = defaults(1, 64);
+    struct run r = defaults(1, 32);
     r.o.model = ddp_model_find(model);
     r.o.optimizer = optimizer;
     r.o.lr = optimizer == DDP_OPTIM_ADAM ? 1e-3 : 0.005;
@@ -126,7 +126,10 @@ static void runs_agree(void **state)
 static int prepare(void **state)
 {
     struct ddp_err err = DDP_ERR_INIT;
-    return make_data(state) || ddp_blas_load(NULL, &err);
+    if (make_data(state) || ddp_blas_load(NULL, &err))
+        return -1;
+    data.train.count /= 2; /* two epochs are 32 steps of 32 images */
+    return 0;
 }
 
 /* --small: only our own kernels, for compute-sanitizer. */

@@ -11,20 +11,33 @@
 #define GUARD       0xa5
 #define GUARD_BYTES 64
 
+/* The arrays of a row, each of GRID_ARRAY_BYTES. INPUT and WANT: the elements that this rank sends,
+ * and the result that it receives. The images are the expected contents of whole buffers, GUARD
+ * included: of the send buffer, of the receive buffer, and of the buffer of an operation in place.
+ */
+enum { INPUT, WANT, SEND_IMAGE, RECV_IMAGE, IN_PLACE_IMAGE, ROW_ARRAYS };
+
 /* One row of the grid: the settings that are the same for all algorithms, placements and memories.
- * input, want [GRID_ARRAY_BYTES]: this rank's send buffer and, if it receives, its expected recv
- * buffer. */
+ * The send buffers of both memories hold SEND_IMAGE, which no operation may change. */
 struct row {
     const struct grid *grid;
     struct ddp_coll_shape shape;
     size_t elem, send_bytes, recv_bytes;
-    unsigned char *input, *want, *image;
+    size_t send_at, recv_at; /* offsets in the buffer of an operation in place */
+    unsigned char *array[ROW_ARRAYS];
 };
 
 static size_t full_bytes(const struct row *row)
 {
     return ddp_coll_message_bytes(row->shape.coll, row->grid->comm->size, row->shape.count,
                                   row->shape.dtype);
+}
+
+/* Writes an image: GUARD everywhere but in the elements. */
+static void draw(const struct row *row, int image, size_t at, int elements, size_t bytes)
+{
+    memset(row->array[image], GUARD, full_bytes(row) + GUARD_BYTES);
+    memcpy(row->array[image] + at, row->array[elements], bytes);
 }
 
 static int row_init(struct row *row, const struct grid *grid, const struct ddp_coll_shape *shape,
@@ -43,12 +56,22 @@ static int row_init(struct row *row, const struct grid *grid, const struct ddp_c
     if (full_bytes(row) + GUARD_BYTES > GRID_ARRAY_BYTES)
         return ddp_fail(err, DDP_EINTERNAL, "the grid's buffers are too small");
     for (size_t i = 0; i < sends; i++)
-        grid_store(row->input + i * elem, shape->dtype,
+        grid_store(row->array[INPUT] + i * elem, shape->dtype,
                    (double)grid_input(shape->dtype, shape->op, me, n, i));
     for (size_t i = 0; i < gets; i++)
-        grid_store(row->want + i * elem, shape->dtype,
+        grid_store(row->array[WANT] + i * elem, shape->dtype,
                    grid_expected(shape->coll, shape->dtype, shape->op, shape->count, me, n,
                                  shape->root, i));
+    const size_t own = (size_t)me * shape->count * elem;
+    const enum ddp_coll coll = shape->coll;
+    row->send_at = coll == DDP_ALL_GATHER || coll == DDP_GATHER ? own : 0;
+    row->recv_at = coll == DDP_REDUCE_SCATTER || coll == DDP_SCATTER ? own : 0;
+    draw(row, SEND_IMAGE, 0, INPUT, row->send_bytes);
+    draw(row, RECV_IMAGE, 0, WANT, row->recv_bytes);
+    draw(row, IN_PLACE_IMAGE, row->send_at, INPUT, row->send_bytes);
+    memcpy(row->array[IN_PLACE_IMAGE] + row->recv_at, row->array[WANT], row->recv_bytes);
+    for (int registered = 0; registered < 2; registered++)
+        memcpy(grid->memory[registered][0], row->array[SEND_IMAGE], full_bytes(row) + GUARD_BYTES);
     return 0;
 }
 
@@ -81,15 +104,11 @@ static int check_same(const struct row *row, const struct ddp_coll_alg *alg, con
 static int check_point(const struct row *row, const struct ddp_coll_alg *alg, struct ddp_err *err)
 {
     const struct ddp_coll_shape *s = &row->shape;
-    const struct ddp_comm *comm = row->grid->comm;
-    const size_t part = s->count * row->elem, own = (size_t)comm->rank * part;
     const size_t whole = full_bytes(row) + GUARD_BYTES;
-    const bool send_inside = s->coll == DDP_ALL_GATHER || s->coll == DDP_GATHER;
-    const bool recv_inside = s->coll == DDP_REDUCE_SCATTER || s->coll == DDP_SCATTER;
     unsigned char *out = row->grid->memory[s->registered][1];
     unsigned char *in = row->grid->memory[s->registered][0];
-    unsigned char *send = !s->in_place ? in : send_inside ? out + own : out;
-    unsigned char *recv = s->in_place && recv_inside ? out + own : out;
+    unsigned char *send = s->in_place ? out + row->send_at : in;
+    unsigned char *recv = s->in_place ? out + row->recv_at : out;
     const struct ddp_coll_args args = {.coll = s->coll,
                                        .send = send,
                                        .recv = recv,
@@ -98,19 +117,15 @@ static int check_point(const struct row *row, const struct ddp_coll_alg *alg, st
                                        .op = s->op,
                                        .root = s->root};
 
-    if (!s->in_place)
-        memset(in, GUARD, whole);
     memset(out, GUARD, whole);
-    memcpy(send, row->input, row->send_bytes);
-    memcpy(row->image, out, whole);
-    memcpy(row->image + (recv - out), row->want, row->recv_bytes);
-    DDP_TRY(grid_run(row->grid, alg, &args, err));
-    DDP_TRY(check_same(row, alg, "result or its surroundings", out, row->image, whole, err));
     if (s->in_place)
-        return 0;
-    memset(row->image, GUARD, whole);
-    memcpy(row->image, row->input, row->send_bytes);
-    return check_same(row, alg, "send was written to", in, row->image, whole, err);
+        memcpy(send, row->array[INPUT], row->send_bytes);
+    DDP_TRY(grid_run(row->grid, alg, &args, err));
+    DDP_TRY(check_same(row, alg, "result or its surroundings", out,
+                       row->array[s->in_place ? IN_PLACE_IMAGE : RECV_IMAGE], whole, err));
+    return s->in_place ? 0
+                       : check_same(row, alg, "send was written to", in, row->array[SEND_IMAGE],
+                                    whole, err);
 }
 
 /* Checks one algorithm (NULL: auto) in all placements and memories. */
@@ -199,21 +214,27 @@ static int walk_collective(struct row *row, const struct grid *grid, enum ddp_co
     return check_row(row, grid, &large, err);
 }
 
-static int walk_grid(const struct grid *grid, struct ddp_err *err)
+/* Walks the collectives [first, end). */
+static int walk(const struct grid *grid, int first, int end, struct ddp_err *err)
 {
-    struct row row = {.input = malloc(GRID_ARRAY_BYTES),
-                      .want = malloc(GRID_ARRAY_BYTES),
-                      .image = malloc(GRID_ARRAY_BYTES)};
+    struct row row = {.grid = grid};
     int rc = 0;
 
-    if (row.input == NULL || row.want == NULL || row.image == NULL)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
-    for (int coll = 0; rc == 0 && coll < DDP_BARRIER; coll++)
+    for (int i = 0; i < ROW_ARRAYS; i++) {
+        row.array[i] = malloc(GRID_ARRAY_BYTES);
+        if (row.array[i] == NULL)
+            rc = ddp_fail(err, DDP_ENOMEM, "no memory for the grid");
+    }
+    for (int coll = first; rc == 0 && coll < end; coll++)
         rc = walk_collective(&row, grid, (enum ddp_coll)coll, err);
-    free(row.input);
-    free(row.want);
-    free(row.image);
+    for (int i = 0; i < ROW_ARRAYS; i++)
+        free(row.array[i]);
     return rc;
+}
+
+static int walk_grid(const struct grid *grid, struct ddp_err *err)
+{
+    return walk(grid, 0, DDP_BARRIER, err);
 }
 
 static void test_processes(void **state)
@@ -230,16 +251,7 @@ static void test_threads(void **state)
 /* Only all-reduce has an algorithm for several hosts. */
 static int walk_hosts(const struct grid *grid, struct ddp_err *err)
 {
-    struct row row = {.input = malloc(GRID_ARRAY_BYTES),
-                      .want = malloc(GRID_ARRAY_BYTES),
-                      .image = malloc(GRID_ARRAY_BYTES)};
-    int rc = row.input == NULL || row.want == NULL || row.image == NULL
-                 ? ddp_fail(err, DDP_ENOMEM, "no memory for the grid")
-                 : walk_collective(&row, grid, DDP_ALLREDUCE, err);
-    free(row.input);
-    free(row.want);
-    free(row.image);
-    return rc;
+    return walk(grid, DDP_ALLREDUCE, DDP_ALLREDUCE + 1, err);
 }
 
 static void test_hosts_processes(void **state)

@@ -8,12 +8,17 @@ setup() {
     mpi_setup
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # compressed FLAVOUR RANKS OP: every method is verified under this MPI.
 compressed() {
     needs "$1"
     mpi "$1" "$2" "$ddpbench" allreduce --size 4,100004 -n 2 -w 1 --check all -o "$3" \
         --compress none,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:2.5,oktopk:0.01 --json out.json
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
+    keep out.json
     [ "$(json out.json 'd["status"], d["world"]["ranks"], len(d["points"])')" = "('complete', $2, 20)" ]
     [ "$(json out.json 'sum(p["check"]["wrong"] for p in d["points"])')" = 0 ]
     # Quantised blocks: each phase sends a chunk of ceil(196 / ranks) blocks of 132 bytes to each other rank.
@@ -57,7 +62,7 @@ reference() {
     needs "$1"
     DDPBENCH_SIMULATE_HOSTS=2 mpi "$1" 2 "$ddpbench" allreduce --size 64K,1M -n 2 -w 0 --compress none,fp16,topk:0.01 \
         --json out.json
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" out.json
+    keep out.json
     [ "$(json out.json 'all(p["dense_algorithm"][k] in ("native", "rhd", "ring") if p["dense_us"][k] else p["dense_algorithm"][k] is None for p in d["points"] for k in ("f32", "f16"))')" = True ]
     [ "$(json out.json 'sum(p["dense_algorithm"]["f32"] is not None for p in d["points"])')" = 4 ]
 }

@@ -14,12 +14,17 @@ setup() {
 END
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # goes_on FLAVOUR: runs a complete sweep, and resumes one that was cut off.
 goes_on() {
     needs "$1"
     run mpi "$1" 3 "$ddpbench" sweep c.json --json r.json --journal j -q
     [ "$status" = 0 ] || { echo "$output"; false; }
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json '[p["ranks"] for p in d["points"]]')" = "[1, 1, 2, 2, 3, 3, 2]" ]
     [ "$(json r.json '[t["ranks"] for t in d["train"]]')" = "[2, 3]" ]
     [ "$(json r.json 'd["world"]["ranks"], d["world"]["backend"]')" = "(3, 'mpi')" ]
@@ -49,7 +54,7 @@ launches() {
         [ "$n" = 3 ] || says " $n of 3"
         [ "$(json r.json 'sorted({p["launch"] for p in d["points"]}) == list(range(1, '$((n + 1))'))')" = True ]
         [ "$(json r.json 'd["status"]')" = "$([ "$n" = 3 ] && echo complete || echo partial)" ]
-        "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
+        keep r.json
     done
     [ ! -e r.json.journal ]
     [ "$(json r.json 'len(d["points"]), len(d["train"])')" = "(21, 6)" ]
@@ -71,7 +76,7 @@ left_out() {
         [ "$(json r.json 'd["status"], len(d["points"])')" = "('partial', 2)" ]
         [ "$n" = 1 ] || says "2 of 3 runs"
     done
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
+    keep r.json
 }
 
 @test "points that cannot be measured here are left out and reported, Open MPI" { left_out openmpi; }
@@ -105,7 +110,7 @@ all_ranks() {
 END
     run mpi "$1" 3 "$ddpbench" sweep all.json --json r.json
     [ "$status" = 0 ] || { echo "$output"; false; }
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" r.json
+    keep r.json
     [ "$(json r.json '[(q["collective"], q["ranks"]) for q in p]')" = "[('allreduce', 1), ('allreduce', 3), ('broadcast', 3)]" ]
     [ "$(json r.json 'len(t), [(l["ranks"], l["points"]) for l in d["left_out"]]')" = "(1, [(4, None), (9, None)])" ]
     [ "$(grep -c '^# left out: .* 4 ranks' <<<"$output")" = 1 ]
@@ -132,7 +137,7 @@ subsets() {
     [ "$status" = 0 ] || { echo "$output"; false; }
     run mpi "$1" 4 "$ddpbench" allreduce --ranks 2 --size 64K --algorithm all --placement in -n 3 --subset pack --json pack.json -q
     [ "$status" = 0 ] || { echo "$output"; false; }
-    "${PYTHON:-python3}" "$root/ci/validate_json.py" spread.json pack.json
+    keep spread.json pack.json
     [ "$(json spread.json 'd["world"]["subset"]')" = spread ]
     [ "$(json pack.json 'd["world"]["subset"]')" = pack ]
     # `hier` needs two ranks on a host.

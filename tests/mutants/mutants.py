@@ -2,6 +2,7 @@
 """Mutation tests: does a wrong edit of an algorithm or a kernel make a test fail?
 
     tests/mutants/mutants.py [WORD...]    run the mutants whose name contains a WORD, or all of them
+    tests/mutants/mutants.py --check      only check that every edit of the list fits the tree
 
 list.txt describes the mutants. The script copies the source tree to a temporary folder and builds
 it once, without MPI and CUDA. For each mutant it applies the edit there, builds what has changed,
@@ -170,6 +171,8 @@ def main():
     words = sys.argv[1:]
     mutants = read_list(os.path.join(HERE, "list.txt"))
     check(mutants)
+    if words == ["--check"]:
+        return
     equivalent = [m for m in mutants if m.values["equivalent"]]
     chosen = [m for m in mutants if m not in equivalent
               and (not words or any(w in m.name for w in words))]

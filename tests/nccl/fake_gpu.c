@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -21,6 +22,8 @@
 #define SPAN   ((size_t)16 << 30)
 #define PAGE   ((size_t)4096)
 #define BLOCKS 65536
+
+#define QUERY_NS 100000 /* longest duration of a query */
 
 /* An allocated block of the GPU's memory. */
 struct block {
@@ -321,12 +324,28 @@ static int stream_select(struct ddp_stream *s, struct ddp_err *err)
     return select_gpu(s->gpu, err);
 }
 
+/* Waits until the stream has done a piece of work, at most QUERY_NS. A rank that polls a real GPU
+ * has a core of its own. Here, it would keep the core from the streams of the other ranks. */
+static void wait_briefly(struct ddp_stream *s)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += QUERY_NS;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        end.tv_sec++;
+    }
+    pthread_cond_timedwait(&s->changed, &s->lock, &end);
+}
+
 static int query(struct ddp_stream *s, struct ddp_err *err)
 {
     (void)err;
     if (s->capturing)
         reject("a query of a stream that captures");
     pthread_mutex_lock(&s->lock);
+    if (s->first)
+        wait_briefly(s);
     const int done = s->first == NULL;
     pthread_mutex_unlock(&s->lock);
     return done;

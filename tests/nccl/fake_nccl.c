@@ -327,6 +327,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
 {
     if (!c || !state)
         return ncclInvalidArgument;
+    if (atomic_load(&c->state) == (int)ncclInProgress)
+        pause_ns(POLL_NS); /* leaves the core to the threads that do the work */
     *state = (ncclResult_t)atomic_load(&c->state);
     return ncclSuccess;
 }

@@ -56,7 +56,7 @@ print(repr(run["epochs"][0]["train_loss"]), run["compute"]["library"])')
     FAKE_CUDNN=none train --conv auto
     [ "$loss" = "$unfolded" ]
     [[ $library == *"some convolutions unfolded: CUDNN_STATUS_NOT_SUPPORTED" ]]
-    FAKE_CUDNN=none run fake train --device cuda --ranks 1 --model lenet --dataset synthetic --max-steps 1 --conv cudnn
+    FAKE_CUDNN=none run fake train --device cuda --ranks 1 --model lenet --dataset synthetic --images 100 --max-steps 1 --conv cudnn
     [ "$status" = 69 ]
     [[ $output == *NOT_SUPPORTED* ]]
 }
@@ -67,7 +67,7 @@ print(repr(run["epochs"][0]["train_loss"]), run["compute"]["library"])')
     FAKE_CUDNN=cuda12 train --conv auto
     [[ $library == *"no cuDNN: cuDNN is for CUDA 12, this build for CUDA 1"[3-9] ]]
     for mode in create cuda12; do
-        FAKE_CUDNN=$mode run fake train --device cuda --ranks 1 --model lenet --dataset synthetic --max-steps 1 \
+        FAKE_CUDNN=$mode run fake train --device cuda --ranks 1 --model lenet --dataset synthetic --images 100 --max-steps 1 \
             --conv cudnn
         [ "$status" = 69 ]
     done

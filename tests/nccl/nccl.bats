@@ -10,6 +10,11 @@ setup() {
     nccl_setup
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # correct COLLECTIVE OPTION...: gives correct results in and out of place.
 correct() {
     fake "$@" --backend nccl --size 12K -n 2 -w 1 -c all -q --json out.json >/dev/null
@@ -40,7 +45,7 @@ correct() {
 @test "without symmetric memory the windows work, and the record says so" {
     NCCL_P2P_DISABLE=1 correct allreduce --ranks 2 --memory window
     [ "$(json out.json '{q["symmetric"] for q in p}')" = "{'no'}" ]
-    valid out.json
+    keep out.json
     correct allreduce --ranks 2
     [ "$(json out.json '{q["symmetric"] for q in p}')" = "{None}" ]
 }
@@ -130,7 +135,7 @@ logged() {
     correct allreduce --ranks 2
     logged blocking
     [ "$(json out.json 'd["world"]["nccl_blocking"]')" = on ]
-    valid out.json
+    keep out.json
     rm log
     for c in allreduce send-recv all-to-all; do
         correct $c --ranks 3 --nccl-blocking off --memory window
@@ -161,7 +166,7 @@ logged() {
     [ "$(json out.json '0 < p[0]["device_us"] <= p[0]["device_max_us"]')" = True ]
     FAKE_NCCL_GPU_US=20000 fake allreduce --backend nccl --ranks 2 --size 4K -n 6 -w 1 --placement out -q --json out.json
     [ "$(json out.json 'p[0]["device_us"] > 20000')" = True ]
-    valid out.json
+    keep out.json
 }
 
 @test "a graph is captured before the timed iterations, also without a warm-up" {
@@ -273,7 +278,7 @@ logged() {
     [ "$(json out.json 'all(0 < q["device_us"] < 1e6 for q in p)')" = True ]
     [ "$(json out.json 'p[0]["id"]')" = allreduce/nccl/auto/f32/sum/r0/in/window/n2/4096/none/0/graph ]
     [ "$(json out.json 'p[0]["graph"], p[0]["memory"], p[0]["page_bytes"]')" = "(True, 'window', None)" ]
-    valid out.json
+    keep out.json
 }
 
 @test "fewer GPUs than ranks are an error; --share-gpu shares them and shows no bandwidth" {
@@ -284,7 +289,7 @@ logged() {
     [ "$status" = 0 ]
     [ "$(json out.json 'd["note"]')" = correctness-only ]
     [ "$(json out.json '{q[k] for q in p for k in ("algbw_GBps", "busbw_GBps", "effective_GBps")}')" = "{None}" ]
-    valid out.json
+    keep out.json
     [ "$(json out.json 'd["environment"]["NCCL_P2P_DISABLE"], d["environment"]["NCCL_ALGO"]')" = "('1', 'Ring')" ]
     NCCL_ALGO=Tree FAKE_GPUS=1 fake allreduce --share-gpu --ranks 2 --size 4 -n 3 -q --json out.json
     [ "$(json out.json 'd["environment"]["NCCL_ALGO"]')" = Tree ]

@@ -9,10 +9,15 @@ setup() {
     ucx_setup
 }
 
+teardown_file() {
+    load ../helpers.bash
+    validate_kept
+}
+
 # right POINTS FILE: the document has this number of points, all with right results.
 right() {
     holds "$2" "d['status'] == 'complete' and len(p) == $1 and sum(q['check']['wrong'] for q in p) == 0"
-    valid "$2"
+    keep "$2"
 }
 
 @test "our launcher starts the ranks: sizes, types, rank counts and all algorithms" {
@@ -51,11 +56,11 @@ right() {
 
 @test "training and its overlap with computation" {
     for sync in dense topk:0.01 fp16; do
-        all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 --sync $sync -q --json out.json
+        all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 --sync $sync -q --json out.json
         holds out.json "d['status'] == 'complete' and len(t) == 1"
     done
-    all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 --overlap on -q --json out.json
-    DDPBENCH_SIMULATE_HOSTS=2 all_zero 4 "$ddpbench" train --backend ucx --dataset synthetic --max-steps 6 -q --json out.json
+    all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 --overlap on -q --json out.json
+    DDPBENCH_SIMULATE_HOSTS=2 all_zero 4 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 -q --json out.json
 }
 
 @test "a sweep" {
@@ -75,19 +80,19 @@ END
     right 4 out.json
 }
 
-# begin RANKS [DEADLINE]: starts the long job on this host, with `iterations` for each size (2000).
+# begin RANKS [DEADLINE]: starts the long job on this host, with `iterations` for each size (500).
 begin() {
     local r
     pids=()
     for ((r = 0; r < $1; r++)); do
-        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n "${iterations:-2000}" -T "${2:-20}"
+        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n "${iterations:-500}" -T "${2:-20}"
     done
 }
 
 @test "a killed rank is named within 2 s: shared memory and TCP, rank 0 and another" {
     for tls in all tcp,self; do
         # TCP needs milliseconds for an operation if the ranks share a busy core.
-        [ $tls = all ] && iterations=2000 || iterations=400
+        [ $tls = all ] && iterations=500 || iterations=200
         for victim in 0 2; do
             UCX_TLS=$tls begin 3
             lose $victim KILL

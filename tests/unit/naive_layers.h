@@ -23,17 +23,18 @@ static inline void naive_conv2(const struct naive_conv2 *s, int n, const double 
         for (int oc = 0; oc < s->out_c; oc++)
             for (int r = 0; r < o; r++)
                 for (int c = 0; c < o; c++) {
+                    /* Only the taps inside the image count. */
+                    const int top = r * s->stride - s->pad, left = c * s->stride - s->pad;
                     double sum = b[oc];
                     for (int ic = 0; ic < s->in_c; ic++)
-                        for (int kr = 0; kr < s->k; kr++)
-                            for (int kc = 0; kc < s->k; kc++) {
-                                int row = r * s->stride + kr - s->pad;
-                                int col = c * s->stride + kc - s->pad;
-                                if (row < 0 || col < 0 || row >= s->side || col >= s->side)
-                                    continue;
-                                sum += x[((i * s->in_c + ic) * s->side + row) * s->side + col] *
-                                       w[((oc * s->in_c + ic) * s->k + kr) * s->k + kc];
-                            }
+                        for (int kr = top < 0 ? -top : 0; kr < s->k && top + kr < s->side; kr++) {
+                            const double *in =
+                                x + ((i * s->in_c + ic) * s->side + top + kr) * s->side;
+                            const double *tap = w + ((oc * s->in_c + ic) * s->k + kr) * s->k;
+                            for (int kc = left < 0 ? -left : 0; kc < s->k && left + kc < s->side;
+                                 kc++)
+                                sum += in[left + kc] * tap[kc];
+                        }
                     y[((i * s->out_c + oc) * o + r) * o + c] = sum;
                 }
 }

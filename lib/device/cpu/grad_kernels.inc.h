@@ -11,8 +11,8 @@
  *                            then undefined lanes, up to the size of a vector
  *   count_bits(bits)         the number of bits set in `bits`; only the lowest LANES may be set
  *
- * The results do not depend on the level, because lanes are never combined with each other and no
- * operation is contracted. */
+ * The results do not depend on the level, because no operation is contracted and only one kernel
+ * adds f32 lanes to each other: the mean of quantised signs, whose order quant.h defines. */
 #ifndef VB
 #error "grad_kernels.inc.h is a template: include kernels_cpu.h"
 #endif
@@ -275,8 +275,8 @@ static void adam(float *p, float *m, float *v, const float *grad, size_t n,
  * For each block of vectors, a pass adds the residual, selects lanes, stores the new residual and
  * packs the selected entries. A block without selected lanes skips the packing with one branch. A
  * block with selected lanes is packed without branches on the lanes. Packing writes whole vectors.
- * The output arrays have room for n entries, and a store never ends beyond them, because the kernel
- * has never packed more entries than it has read elements. */
+ * The output arrays have room for n entries. A store never ends beyond them, because the kernel
+ * never packs more entries than it has read elements. */
 
 /* A floor above every magnitude, which selects nothing. */
 #define ABOVE_ALL INT32_MAX

@@ -1,16 +1,16 @@
 /* The kernels of block quantisation (device/quant.h) for one SIMD level. grad_kernels.inc.h
  * includes this template.
  *
- * Half a block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. For
- * signs, an eighth of a block is. The last block of an array may have fewer elements; it is copied
- * to an array with zeros behind it. */
+ * Half a block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. An
+ * eighth of a block of signs is a whole number of vectors, too. The last block of an array may have
+ * fewer elements. It is copied to an array and filled up with zeros. */
 #ifndef VB
 #error "quant_kernels.inc.h is a template: include kernels_cpu.h"
 #endif
 
 #define QUANT_LANES_MAX (DDP_QUANT_BLOCK_MIN / 2)
 _Static_assert(LANES <= QUANT_LANES_MAX, "half a block is at least one vector");
-_Static_assert(LANES <= DDP_QUANT_SIGN_BLOCK_MIN / 8, "a bit of all bytes is at least one vector");
+_Static_assert(LANES <= DDP_QUANT_SIGN_BLOCK_MIN / 8, "an eighth of a block is at least a vector");
 _Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of signs are whole vectors");
 
 /* Adding this number to x, |x| < 2^22, rounds x to an integer in the low bits of the sum. */
@@ -21,8 +21,9 @@ INLINE v_i32 round_to_i32(v_f32 x)
     return (v_i32)(x + ROUNDER) - (v_i32)((v_f32){0} + ROUNDER);
 }
 
-/* Conversions between 32-bit and 8-bit lanes. The lanes of `v` are below 256. The detour over
- * 16-bit lanes makes GCC 12 use vector instructions (results/notes/kernels.md). */
+/* bytes_of and lanes_of convert between 32-bit and 8-bit lanes. The lanes of `v` are below 256. GCC
+ * 12 uses vector instructions only if the conversion goes through 16-bit lanes
+ * (results/notes/kernels.md). */
 INLINE raw_quarter bytes_of(v_u32 v)
 {
     return __builtin_convertvector(__builtin_convertvector(v, v_u16h), raw_quarter);
@@ -175,7 +176,7 @@ INLINE void quantize_signs(unsigned char *dst, const float *src, size_t block, s
     }
 }
 
-/* Encodes one block, of which src [n] are elements of the array, with zeros behind them. */
+/* Encodes one block. src has n elements of the array, and zeros behind them. */
 INLINE void quantize_one(unsigned char *dst, const float *src, size_t n, struct ddp_quant q,
                          float scale)
 {
