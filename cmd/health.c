@@ -44,8 +44,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no arguments", err));
     if (v->world.ranks.n > 1)
         return ddp_fail(err, DDP_EUSAGE, "health takes one number of ranks");
-    /* A run with --hosts has one exit code for all hosts, and so has a run without a launcher. The
-     * agents of --hosts run this command line, too. */
+    /* The agents of --hosts run this command line, too. They have a launcher. */
     if (v->exit_code == DDP_HEALTH_EXIT_HOST && app->launcher.kind == DDP_LAUNCHER_NONE) {
         ddp_fail(err, DDP_EUSAGE, "--exit-code host needs a launcher; %s one exit code",
                  v->world.hosts      ? "--hosts has"
