@@ -24,7 +24,8 @@ link() {
     # 14/8 of 2 bytes for each value, at 125,000 bytes/s.
     [ "$(link 0 "y['bf16']['sent_bytes'], y['none']['sent_bytes'], round(y['bf16']['link_us'], -3)")" = "(70000, 140000, 560000)" ]
     [ "$(link 0 "x['first'], [q for q in y if y[q]['pays']]")" = "('topk:0.01', ['q8', 'topk:0.01'])" ]
-    [ "$(link 0 "1.88 < y['q8']['speedup']['median'] < 1.9 and 0 < y['topk:0.01']['break_even_density'] < 0.5")" = True ]
+    [ "$(link 0 "1.88 < y['bf16']['link_us'] / y['q8']['link_us'] < 1.9 and 1 < y['q8']['speedup']['median'] < 1.9")" = True ]
+    [ "$(link 0 "0 < y['topk:0.01']['break_even_density'] < 0.5")" = True ]
     [ "$(link 1 "round(x['GBps']), x['latency_us'], any(y[q]['link_us'] > 1 for q in y)")" = "(125000, 0.005, False)" ]
     [ "$(grep -c "^# On " <<<"$output")" = 2 ]
     says "On 0.001 Gbit/s, 1 us, topk:0.01 is first"
