@@ -84,7 +84,7 @@ struct ddp_sync_setup {
     const char *algorithm;             /* Algorithm of all-reduces. NULL: auto. */
     struct ddp_compress_spec compress; /* See struct ddp_sync_spec. */
     int64_t number;                    /* See struct ddp_sync_spec. */
-    uint64_t seed;                     /* Of stochastic rounding. */
+    uint64_t seed;                     /* Seed of stochastic rounding. */
 };
 
 /* Counters of this rank since the start of the run. */
