@@ -439,18 +439,15 @@ static void explain_sync(FILE *out)
     print_wrapped(
         "`train --sync` chooses how the ranks keep their models alike; `ddpbench list sync` shows "
         "every strategy. dense averages all gradients over the global batch in each step, so the "
-        "ranks train like one rank with the whole batch, except for rounding and batch "
-        "normalisation. fp16 and bf16 send 16-bit floats, which are half the bytes. q8, "
-        "fp8-e4m3 and fp8-e5m2 send about a quarter of the bytes, q4 about an eighth, and sign one "
-        "bit per gradient. q8+sr rounds stochastically, so the mean of what is sent is the "
-        "gradient; "
-        "+sr also follows q4 and fp8. powersgd:R sends two factors of each weight. topk, threshold "
-        "and oktopk "
-        "send only large gradients and keep the rest for later steps (--feedback). With partial:K, "
-        "local:H and diloco:H each rank takes its own steps, and parameters are averaged: one of K "
-        "chunks after each step, or all of them every H steps. diloco then adds momentum. none "
-        "exchanges nothing. All of these but dense change what is learned, so compare accuracies "
-        "over several seeds: train --compare dense,topk:0.01 --seeds 1,2.",
+        "ranks train like one rank with the whole batch, except for rounding. fp16 and bf16 send "
+        "half the bytes, q8 and fp8 about a quarter, q4 an eighth, and sign one bit per gradient. "
+        "+sr, as in q8+sr, rounds stochastically. powersgd:R sends two factors of each weight. "
+        "topk, threshold and oktopk send only large gradients and keep the rest for later steps "
+        "(--feedback). With partial:K, local:H and diloco:H each rank takes its own steps, and "
+        "parameters are averaged: one of K chunks after each step, or all of them every H steps. "
+        "diloco then adds momentum. none exchanges nothing. All of these but dense change what is "
+        "learned, so compare accuracies over several seeds: train --compare dense,topk:0.01 "
+        "--seeds 1,2.",
         0, out);
 }
 
