@@ -284,16 +284,18 @@ static const struct ddp_opt barrier_rows[] = {
 /* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
 {
-    char *end;
-    o->inject_percent = strtod(text, &end);
-    const bool number =
-        end != text && *end == '@' && o->inject_percent > 0 && o->inject_percent <= 1000;
-    if (!number || end[1] == '\0' || strlen(end + 1) >= sizeof o->inject_id) {
+    char number[32];
+    struct ddp_err ignored = DDP_ERR_INIT;
+    const size_t digits = strcspn(text, "@");
+    const char *id = text[digits] == '@' ? text + digits + 1 : "";
+    snprintf(number, sizeof number, "%.*s", (int)DDP_MIN(digits, sizeof number), text);
+    if (ddp_parse_double(number, 0, 1000, &o->inject_percent, &ignored) != 0 ||
+        o->inject_percent == 0 || id[0] == '\0' || strlen(id) >= sizeof o->inject_id) {
         ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is not of the form PCT@ID", text);
         return ddp_hint(err,
                         "for example 10@ID for 10 %% (at most 1000); --dry-run prints the ids");
     }
-    snprintf(o->inject_id, sizeof o->inject_id, "%s", end + 1);
+    snprintf(o->inject_id, sizeof o->inject_id, "%s", id);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/npy.h"
+#include "base/unit.h"
 #include "bench/pays_model.h"
 #include "cmd.h"
 #include "record/stored.h"
@@ -119,9 +120,14 @@ static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
  * a byte. Returns false if the text is not a number with a unit, or if the number is negative. */
 static bool parse(const char *text, const struct unit *units, double *out)
 {
-    char *end, name[16] = "";
-    const double number = strtod(text, &end);
-    if (end == text || !isdigit((unsigned char)text[0]) || strlen(end) >= sizeof name)
+    char *end, digits[32], name[16] = "";
+    double number = strtod(text, &end);
+    struct ddp_err ignored = DDP_ERR_INIT;
+    const size_t length = (size_t)(end - text);
+    if (!isdigit((unsigned char)text[0]) || length >= sizeof digits || strlen(end) >= sizeof name)
+        return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)length, text);
+    if (ddp_parse_double(digits, 0, INFINITY, &number, &ignored) != 0) /* for example 0x10 */
         return false;
     for (size_t i = 0; i < sizeof name - 1 && end[i] != '\0'; i++)
         name[i] = end[i] == 'B' ? 'B' : (char)tolower((unsigned char)end[i]);

@@ -13,6 +13,7 @@
 #include "base/json_canonical.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/unit.h"
 
 #define DIGEST_PREFIX      "jcs-fnv1a64:"
 #define BYTE_DIGEST_PREFIX "fnv1a64:" /* digests of earlier versions */
@@ -140,11 +141,7 @@ static void print_number(double v, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "%.0f", v + 0.0); /* + 0.0 turns -0 into 0 */
         return;
     }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
+    ddp_format_double(v, text, sizeof text);
     ddp_strbuf_add(out, text);
 }
 

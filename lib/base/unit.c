@@ -172,6 +172,15 @@ int ddp_parse_double(const char *text, double min, double max, double *value, st
     return DDP_OK;
 }
 
+void ddp_format_double(double value, char *out, size_t out_bytes)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, out_bytes, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+}
+
 void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

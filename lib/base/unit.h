@@ -25,6 +25,9 @@ int ddp_parse_int(const char *text, int64_t min, int64_t max, int64_t *value,
 int ddp_parse_double(const char *text, double min, double max, double *value,
                      struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Writes the shortest decimal text of 15 to 17 digits that strtod() reads as the same value. value:
+ * finite. */
+void ddp_format_double(double value, char *out, size_t out_bytes);
 /* Writes a size, for example "4 B", "64 KiB" or "1.5 GiB". A size that is not a whole multiple of
  * its unit is rounded to 4 significant digits. `out` must have at least 24 bytes. */
 void ddp_format_size(uint64_t bytes, char *out, size_t out_bytes);

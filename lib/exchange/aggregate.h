@@ -73,7 +73,8 @@ const struct ddp_aggregate *const *ddp_aggregates(void);
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
                            struct ddp_aggregation **out, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_aggregation_destroy(struct ddp_aggregation *a);
-/* Runs the planned collectives. Collective. Does not allocate. */
+/* Runs the planned collectives. Collective. Does not allocate, except in backend shm for a message
+ * that arrives before its receive is posted. */
 int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns the bytes that other ranks received from this rank since create. The bytes of algorithms
  * that send messages are counted. *counted becomes true if all algorithms of the plan send

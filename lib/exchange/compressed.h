@@ -76,8 +76,9 @@ int ddp_compressed_create(const struct ddp_compressed_setup *setup, struct ddp_c
 /* Frees x, which may be NULL. All ranks must make the call in the same order, because it frees
  * registered memory. */
 void ddp_compressed_destroy(struct ddp_compressed *x);
-/* Runs one exchange. Collective. Does not allocate. On a device its work on the stream may be
- * unfinished on return, unless `timed` is set. */
+/* Runs one exchange. Collective. Does not allocate, except in backend shm for a message that
+ * arrives before its receive is posted. On a device its work on the stream may be unfinished on
+ * return, unless `timed` is set. */
 int ddp_compressed_run(struct ddp_compressed *x, struct ddp_err *err) DDP_MUST_CHECK;
 /* Reads the counters. On a device this waits for the stream. On a device without `timed`,
  * exchange_ns is the time that the host spent in all runs, and encode_ns and decode_ns are 0. */

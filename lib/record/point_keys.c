@@ -244,7 +244,7 @@ static bool name_part(const char **id, const char *const *list, int *out)
 /* Reads the optional parts at the end of an id. */
 static bool suffixes(const char *id, struct ddp_point_spec *s)
 {
-    char part[sizeof s->group_list + 1];
+    char part[sizeof s->group_list + 1], *end;
     while (*id) {
         if (!next_part(&id, part, sizeof part))
             return false;
@@ -256,9 +256,9 @@ static bool suffixes(const char *id, struct ddp_point_spec *s)
             memcpy(s->split, part + 6, strlen(part + 6) + 1);
         else if (part[0] == 'g' && strpbrk(part, ",:"))
             memcpy(s->group_list, part + 1, strlen(part));
-        else if (part[0] == 'g' && part[1] > '0' && part[1] <= '9')
-            s->groups = (int)strtol(part + 1, NULL, 10);
-        else
+        else if (part[0] != 'g' || part[1] < '1' || part[1] > '9')
+            return false;
+        else if ((s->groups = (int)strtol(part + 1, &end, 10)) == 0 || *end != '\0')
             return false;
     }
     return true;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/unit.h"
 #include "record/field.h"
 #include "record/strategy_table.h"
 #include "report/report.h"
@@ -67,13 +68,10 @@ static void text_cell(struct ddp_strbuf *out, const char *text)
 
 static void number(struct ddp_strbuf *out, double value)
 {
-    char text[32];
-    for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    ddp_strbuf_addf(out, "%s,", isfinite(value) ? text : "");
+    char text[32] = "";
+    if (isfinite(value))
+        ddp_format_double(value, text, sizeof text);
+    ddp_strbuf_addf(out, "%s,", text);
 }
 
 static void count(struct ddp_strbuf *out, int64_t value)

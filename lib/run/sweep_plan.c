@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "base/rng.h"
+#include "base/unit.h"
 
 /* The state of the parser. Messages name the document and the run. */
 struct reader {
@@ -51,11 +52,7 @@ static bool scalar_text(const cJSON *item, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%.0f", v + 0.0);
         return true;
     }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(out, out_bytes, "%.*g", digits, v);
-        if (strtod(out, NULL) == v)
-            break;
-    }
+    ddp_format_double(v, out, out_bytes);
     return true;
 }
 

@@ -141,6 +141,7 @@ PY
     refused 64 --params -- pays --params 20k --gradients g --step-time 1ms
     refused 64 --params 20x -- pays --params 20x --step-time 1ms
     refused 64 --step-time -- pays --params 20k
+    refused 64 0x10ms -- pays --params 20k --step-time 0x10ms --link 1Gbit/s
     refused 64 --step-time 1m -- pays --params 20k --step-time 1m
     refused 64 --link 20us speed -- "${training[@]}" --link 20us
     refused 64 --link "'20'" latency -- "${training[@]}" --link 10Gbit/s,20

@@ -101,7 +101,7 @@ measured() {
     [ "$found" = True ]
     refused 64 --inject-delay "'nothing'" -- "${one[@]}" --size 16M --inject-delay "10@nothing"
     hint_names --dry-run
-    for wrong in 10 "@$id" "x@$id" "-5@$id" "10@" "0@$id"; do
+    for wrong in 10 "@$id" "x@$id" "0x10@$id" "-5@$id" "10@" "0@$id"; do
         refused 64 --inject-delay -- allreduce --ranks 1 --backend self --size 16M,32M --placement out "--inject-delay=$wrong"
     done
 }

@@ -383,6 +383,7 @@ static void test_ids_are_read(void **state)
         "allreduce/shm/auto/f32/sum/r0/in/registered/n2/8/none",
         "allreduce/shm/auto/f99/sum/r0/in/registered/n2/8/none/0",
         "allreduce/shm/auto/f32/sum/r0/in/registered/n2/8/none/0/other",
+        "allreduce/shm/auto/f32/sum/r0/in/registered/n2/8/none/0/g2x",
         "BM_Reduce/float/1024"};
     struct ddp_point_spec spec = spec_of(4095), read;
     char id[192], again[192];

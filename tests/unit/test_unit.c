@@ -163,6 +163,19 @@ static void test_doubles(void **state)
     }
 }
 
+static void test_format_double(void **state)
+{
+    const double values[] = {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -2.5, 0};
+    char out[32];
+    (void)state;
+    for (size_t i = 0; i < DDP_COUNT_OF(values); i++) {
+        ddp_format_double(values[i], out, sizeof out);
+        assert_true(strtod(out, NULL) == values[i]);
+    }
+    ddp_format_double(0.1, out, sizeof out);
+    assert_string_equal(out, "0.1");
+}
+
 static void test_format_size(void **state)
 {
     static const struct {
@@ -224,10 +237,10 @@ static void test_format_GBps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_bad_sizes),
-        cmocka_unit_test(test_ints),        cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_format_size), cmocka_unit_test(test_format_ns),
-        cmocka_unit_test(test_format_GBps),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_ints),          cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_format_double), cmocka_unit_test(test_format_size),
+        cmocka_unit_test(test_format_ns),     cmocka_unit_test(test_format_GBps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
