@@ -42,8 +42,8 @@ rank_variable() {
 }
 
 # lose FLAVOUR RANKS SIGNAL: starts a long run, waits for its second point, and sends the signal to each
-# of the ranks ("0 1"). Sets status and ended_ms. Reads iterations (for each size, 1000 by default), world
-# (the number of ranks that are started) and working (the number of ranks that the run uses, 2 by default).
+# of the ranks ("0 1"). Sets status and ended_ms. Reads iterations (for each size), world (the number of
+# ranks that are started) and working (the number of ranks that the run uses, 2 by default).
 lose() {
     needs "$1"
     local job began
@@ -53,7 +53,7 @@ lose() {
         case " $2 " in *" $rank "*) echo $$ >>victim ;; esac
         exec "$3" allreduce --ranks "$5" --algorithm native --size 4,64K,16M --order given \
             -n "$4" -w 1 -T 1 --json out.json' \
-        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-1000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
+        sh "$(rank_variable "$1")" "$2" "$ddpbench" "${iterations:-5000}" "${working:-2}" >out.txt 2>err.txt 3>&- &
     job=$!
     for _ in {1..450}; do
         ! grep -q ' 65536 ' out.txt || break

@@ -51,7 +51,7 @@ gone() {
 begin() {
     label=job$$-$BATS_TEST_NUMBER
     : >0.out
-    "$ddpbench" "${long[@]}" --hosts 127.1,b -n 1000 --label "$label" -T 20 >0.out 2>&1 3>&- &
+    "$ddpbench" "${long[@]}" --hosts 127.1,b -n 3000 --label "$label" -T 20 >0.out 2>&1 3>&- &
     job=$!
     await_second_point
 }

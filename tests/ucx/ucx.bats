@@ -80,19 +80,19 @@ END
     right 4 out.json
 }
 
-# begin RANKS [DEADLINE]: starts the long job on this host, with `iterations` for each size (500).
+# begin RANKS [DEADLINE]: starts the long job on this host, with `iterations` for each size (2000).
 begin() {
     local r
     pids=()
     for ((r = 0; r < $1; r++)); do
-        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n "${iterations:-500}" -T "${2:-20}"
+        start "$r" "$1" "$r" "$1" "${noted[@]}" "$ddpbench" "${long[@]}" -n "${iterations:-2000}" -T "${2:-20}"
     done
 }
 
 @test "a killed rank is named within 2 s: shared memory and TCP, rank 0 and another" {
     for tls in all tcp,self; do
         # TCP needs milliseconds for an operation if the ranks share a busy core.
-        [ $tls = all ] && iterations=500 || iterations=200
+        [ $tls = all ] && iterations=2000 || iterations=400
         for victim in 0 2; do
             UCX_TLS=$tls begin 3
             lose $victim KILL

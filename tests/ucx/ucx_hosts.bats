@@ -46,7 +46,7 @@ correct() {
 # loses VICTIM SIGNAL DEADLINE: the other ranks of the long job end with 13.
 loses() {
     hosts_up 4
-    on_hosts 1 "$ddpbench" "${long[@]}" -n 50 -T "$3"
+    on_hosts 1 "$ddpbench" "${long[@]}" -n 100 -T "$3"
     lose "$1" "$2"
     [ "$codes" = "13 13 13 " ]
 }
