@@ -1,4 +1,5 @@
-/* Writes messages to the user on stderr. No other part of lib/ writes to stderr. Each call writes
+/* Writes messages to the user on stderr. Apart from reporters whose output is
+ * /dev/stderr, no other part of lib/ writes to stderr. Each call writes
  * one message with a single write, so that messages of several ranks do not mix. The caller decides
  * which ranks write, and sets `color` only if stderr is a terminal that shows colours
  * (terminal.h). */
@@ -20,7 +21,7 @@ enum ddp_log_level { DDP_LOG_ERROR, DDP_LOG_WARN, DDP_LOG_NOTE, DDP_LOG_DEBUG };
 /* Destination and format of the messages. */
 struct ddp_log {
     FILE *stream;             /* usually stderr */
-    enum ddp_log_level level; /* messages of higher levels are not written */
+    enum ddp_log_level level; /* less important messages are not written */
     bool color;               /* escape codes are allowed */
     bool progress_shown;      /* the last line is progress, without a newline */
     /* If this interval is 0, a line of progress replaces the previous one on the terminal.

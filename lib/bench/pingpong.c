@@ -2,8 +2,8 @@
  *
  * Round trips are timed in *batches*, because a single round trip takes little longer than reading
  * the clock. The first batch wakes both ranks, and its time is not used. Rank 0 divides the budget
- * by the time of the second batch, which gives the number of batches. Ranks above 1 only receive
- * this number and the result. */
+ * by the time of the second batch, which gives the number of batches. Ranks above 1 play no
+ * batch. They receive this number and the result. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -92,7 +92,9 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     bool plays = comm->rank < 2;
     struct ddp_summary summary;
     *round_trip_ns = NAN;
-    if (comm->control) /* the side channel connects the CPUs of the ranks */
+    /* The ping-pong measures the path between the CPUs of the ranks. If the backend connects GPUs,
+     * only the side channel takes this path (comm.h). */
+    if (comm->control)
         return ddp_pingpong(comm->control, budget_ns, round_trip_ns, err);
     if (comm->size < 2 || (!comm->shm && !(comm->backend->caps & DDP_CAP_P2P)))
         return 0;

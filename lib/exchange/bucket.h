@@ -81,7 +81,7 @@ struct ddp_buckets_setup {
 struct ddp_buckets;
 
 /* Cuts the sequence and opens all buckets. Collective if method->open is collective, or if there is
- * a progress thread and also a device. */
+ * a device and also a progress thread or `ordered`. */
 int ddp_buckets_create(const struct ddp_buckets_setup *setup, struct ddp_buckets **out,
                        struct ddp_err *err) DDP_MUST_CHECK;
 /* Waits for pending buckets and frees b, which may be NULL. */
@@ -93,7 +93,8 @@ int ddp_buckets_ready(struct ddp_buckets *b, int tensor, struct ddp_err *err) DD
  * wait for the exchanges counts as exposed. With `ordered`, the compute stream waits instead of the
  * caller. */
 int ddp_buckets_finish(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHECK;
-/* With `ordered`, waits up to the deadline until the exchanges of the last step are complete. The
+/* With `ordered`, waits until the exchanges of the last step are complete. Fails at the deadline of
+ * the communicator. The
  * start of the first bucket of a step does the same. Without `ordered` there is nothing to wait
  * for. Call this function before a wait for the compute stream, because that wait has no
  * deadline. */

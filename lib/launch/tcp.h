@@ -31,7 +31,8 @@ struct ddp_tcp_address {
  * name server does not answer in time. */
 int ddp_tcp_resolve(const char *host, int64_t deadline_ns, struct ddp_tcp_address *out, int *count,
                     struct ddp_err *err) DDP_MUST_CHECK;
-/* Returns whether the name always means this host: "localhost", 127.x.y.z or ::1. */
+/* Returns whether the name always means this host: "localhost", 127.x.y.z, ::1 or
+ * ::ffff:127.x.y.z. */
 bool ddp_tcp_is_loopback(const char *host);
 bool ddp_tcp_address_is_loopback(const struct sockaddr_storage *at);
 

@@ -165,7 +165,8 @@ static void add_place(const struct ddp_record *r, const struct ddp_health_findin
         ddp_text_append(out, out_bytes, ", sending and receiving");
 }
 
-/* Appends the interval of the factor, and the figures. */
+/* Appends the interval of the slow-down factor. Then appends the measured and the expected value.
+ */
 static void add_factor(const struct ddp_health_finding *f, char *out, size_t out_bytes)
 {
     const char *than = f->from_reference                 ? "than in the reference"

@@ -52,7 +52,8 @@ struct ddp_report_set {
      * point begins a table, so a head is written before it. */
     int last_kind;
     struct ddp_table_options table;
-    bool begun; /* ddp_report_begin or ddp_report_show was called, so targets may have changed. */
+    /* ddp_report_begin or ddp_report_show was called, so output files may have been written. */
+    bool begun;
     struct ddp_write_deadline deadline_policy;
 };
 

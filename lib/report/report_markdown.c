@@ -76,7 +76,8 @@ void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, "%s (`ddpbench explain quality`).\n\n", summary);
 }
 
-/* Adds a list of the verdicts on compressed and partial exchanges, if there are any. */
+/* Adds a list of the verdicts on exchanges with compression or with --partial. Adds nothing if
+ * there are none. */
 static void verdicts(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     bool any = false;
