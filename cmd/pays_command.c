@@ -34,9 +34,10 @@ struct pays_values {
 
 #define AT(member) offsetof(struct pays_values, member)
 
-/* The methods without --compress. One drawn value in a hundred has a magnitude of 2.576 or more.
- * With error feedback, about ten values in a hundred are sent. Recorded gradients have another
- * scale, so `threshold` is left out. */
+/* The methods that are measured without --compress. THRESHOLD is left out with --gradients, because
+ * recorded gradients have another scale. Otherwise the values are drawn from a normal distribution:
+ * one in a hundred has a magnitude of at least 2.576. With error feedback, about ten values in a
+ * hundred are sent. */
 #define METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define THRESHOLD "threshold:2.576"
 
@@ -287,8 +288,9 @@ static int set_points(struct pays_values *v, struct ddp_err *err)
     return ddp_plan_check(o, err);
 }
 
-/* Reads the changes of accuracy from a document. out [methods->n]: already has that of dense f32,
- * whose name `none` is another strategy in training. */
+/* Reads the changes of accuracy from a document. out [methods->n]: the caller has already set the
+ * change of dense f32. It is not looked up by its name, because in training the name `none` means a
+ * strategy that exchanges no gradients. */
 static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
                          struct ddp_err *err)
 {
@@ -307,8 +309,9 @@ static int read_accuracy(const char *path, const struct ddp_compress_list *metho
     return rc;
 }
 
-/* Reads --accuracy or, if the file exists, the results that belong to ddpbench: in the
- * repository of the build (build/HASH/ddpbench), or where `make install` has put them. */
+/* Reads --accuracy if it is given. Otherwise reads convergence.json, which comes with ddpbench, if
+ * it exists. If the binary is build/HASH/ddpbench, the file lies in results/ of the repository,
+ * else where `make install` has put it. */
 static int find_accuracy(const struct ddp_app *app, struct pays_values *v, struct ddp_err *err)
 {
     static const char *const places[] = {"../../results", "../share/ddpbench"};

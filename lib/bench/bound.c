@@ -17,10 +17,11 @@
 #define REPEAT_BYTES ((size_t)512 << 10)
 #define REPEAT_NS    100000
 #define REPEAT_MAX   16
-/* The number of rounds is LOOP_BYTES (MESSAGE_BYTES for messages) divided by the bytes of one run
- * per rank. It is limited to the number that fits into ROUNDS_NS, and lies between ROUNDS_MIN and
- * ROUNDS_MAX. If ranks share a core, it is ROUNDS_MIN. Messages move fewer bytes, because networks
- * are slower than memory. */
+/* A run does the work once. The number of rounds is LOOP_BYTES divided by the bytes that one rank
+ * moves in one run. For messages it is MESSAGE_BYTES divided by these bytes, because networks are
+ * slower than memory. It is limited to the number that fits into ROUNDS_NS and by the iterations of
+ * the point (ddp_bound_setup), and lies between ROUNDS_MIN and ROUNDS_MAX. If ranks share a core,
+ * it is ROUNDS_MIN. */
 #define LOOP_BYTES    ((size_t)1 << 30)
 #define MESSAGE_BYTES ((size_t)64 << 20)
 #define ROUNDS_MIN    4
@@ -69,8 +70,8 @@ struct share {
     bool overwrites; /* the destinations are the first `writes` sources */
     bool inside;     /* sources and destinations lie in buffer `a`, and `b` keeps the input */
     size_t input;    /* bytes that are restored from `b` before a round; 0: none */
-    /* Size of a chunk in the collective divided by `chunk`, which is limited by MOST_BYTES and
-     * rounded down to cache lines. */
+    /* The bytes of the array in the collective, divided by `chunk`. `chunk` is smaller if
+     * MOST_BYTES limits it, or if it was rounded down to cache lines. */
     double scale;
 };
 

@@ -7,8 +7,9 @@
  *
  * 1. A sample gives a *floor*, a magnitude that probably slightly more than k elements reach.
  *
- * 2. One pass copies the *candidates*, the elements that reach the floor, in order. If there are a
- * residual and an `in`, the pass also adds `in` to the residual.
+ * 2. One pass copies the *candidates*, the elements that reach the floor, in order. The
+ * input is the array `in`, the residual, or their sum. If both are given, the pass also adds `in`
+ * to the residual.
  *
  * 3. Radix passes over the candidates find the *cut*, the k-th largest magnitude. A last pass
  * writes the k candidates that the cut selects (struct ddp_cut) to the output list. If there is a
