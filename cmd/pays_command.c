@@ -319,12 +319,12 @@ static int find_accuracy(const struct ddp_app *app, struct pays_values *v, struc
     double *out = v->accuracy_change;
     for (int i = 0; i < methods->n; i++)
         out[i] = ddp_compressor_is_lossless(methods->v[i].compressor) ? 0 : NAN;
-    if (v->c.bench.feedback != DDP_FEEDBACK_AUTO)
-        return 0; /* the stored accuracies were measured with the default feedback */
     if (v->accuracy) {
         v->c.world.protected_path[v->c.world.protected_count++] = v->accuracy;
         return read_accuracy(v->accuracy, methods, out, err);
     }
+    if (v->c.bench.feedback != DDP_FEEDBACK_AUTO)
+        return 0; /* the stored accuracies were measured with the default feedback */
     for (size_t i = 0; i < DDP_COUNT_OF(places); i++) {
         char path[sizeof app->binary_dir + 64];
         snprintf(path, sizeof path, "%s/%s/convergence.json", app->binary_dir, places[i]);

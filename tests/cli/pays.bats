@@ -40,6 +40,8 @@ link() {
     [ "$(link 0 "y['topk:0.01']['accuracy_change'], y['q8']['accuracy_change'] is None")" = "(None, False)" ]
     refused 66 none.json -- "${training[@]}" --link 1Gbit/s --accuracy none.json
     refused 64 t.json -- "${training[@]}" --link 1Gbit/s --accuracy t.json --json t.json
+    ok "${training[@]}" --feedback off --link 1Gbit/s --accuracy t.json --json r.json
+    [ "$(link 0 "y['q8']['accuracy_change'] is None")" = False ]
     # The stored accuracies were measured with error feedback. b is a bit, B a byte.
     ok "${training[@]}" --feedback off --link 8Gb/s --link 1GB/s --link 8Gbps --json r.json
     [ "$(link 0 "y['topk:0.01']['accuracy_change']")" = None ]
