@@ -70,7 +70,7 @@ struct share {
     bool overwrites; /* the destinations are the first `writes` sources */
     bool inside;     /* sources and destinations lie in buffer `a`, and `b` keeps the input */
     size_t input;    /* bytes that are restored from `b` before a round; 0: none */
-    /* The bytes of the array in the collective, divided by `chunk`. `chunk` is smaller if
+    /* The bytes of a rank's chunk in the collective, divided by `chunk`. `chunk` is smaller if
      * MOST_BYTES limits it, or if it was rounded down to cache lines. */
     double scale;
 };
@@ -271,9 +271,9 @@ static int choose_rounds(const struct work *w, struct rounds *out, struct ddp_er
 /* Sets *stop on all ranks to whether the rounds have taken too long on any of them. */
 static int agree_to_stop(const struct work *w, bool late, bool *stop, struct ddp_err *err)
 {
-    const struct ddp_comm *comm = w->bound->setup.comm;
+    struct ddp_comm *comm = w->bound->setup.comm;
     char *all = (char *)w->bound->all; /* [size] */
-    DDP_TRY(ddp_comm_allgather_bytes(w->bound->setup.comm, &late, all, 1, err));
+    DDP_TRY(ddp_comm_allgather_bytes(comm, &late, all, 1, err));
     for (int r = 0; r < comm->size; r++)
         *stop |= all[r];
     return 0;

@@ -54,9 +54,8 @@ struct ddp_bound_setup {
     struct ddp_comm *group; /* the ranks that run one operation */
     void *a, *b;            /* [bytes]: the buffers of the points; measuring overwrites them */
     size_t bytes;
-    /* Number of iterations of a point, if the user chose it, else 0. If it is not 0, a measurement
-     * has at most iters * DDP_BOUND_ROUNDS rounds, so that a point of few iterations stays short.
-     */
+    /* Number of iterations of a point if the user chose it, else 0. If it is not 0, a measurement
+     * has at most iters * DDP_BOUND_ROUNDS rounds. A point of few iterations then stays short. */
     int64_t iters;
 };
 /* Succeeds on all ranks or on none. Collective. */

@@ -29,7 +29,7 @@
 /* If a host cannot be reached, the ranks of the other hosts have this time to end by themselves. */
 #define ALONE_NS   INT64_C(1000000000)
 #define NO_PROGRAM 127 /* the exit code of a shell that does not find a program */
-#define CANNOT_RUN 126 /* the exit code of a shell that finds it but cannot run it */
+#define CANNOT_RUN 126 /* a shell exits with this code if it finds a program but cannot run it */
 
 struct head {
     struct ddp_app *app;
