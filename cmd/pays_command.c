@@ -34,9 +34,9 @@ struct pays_values {
 
 #define AT(member) offsetof(struct pays_values, member)
 
-/* The methods that are measured without --compress. THRESHOLD is left out with --gradients, because
- * recorded gradients have another scale. Otherwise the values are drawn from a normal distribution:
- * one in a hundred has a magnitude of at least 2.576. With error feedback, about ten values in a
+/* The methods that are measured without --compress. THRESHOLD is added unless --gradients is
+ * given, because its value fits the scale of the drawn values only: they are normally distributed,
+ * and one in a hundred has a magnitude of at least 2.576. With error feedback, about ten in a
  * hundred are sent. */
 #define METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define THRESHOLD "threshold:2.576"
@@ -64,15 +64,15 @@ static const struct ddp_opt rows[] = {
             "compute time of a step without the exchange, such as 120ms",
             .brief = "compute time of a step, such as 120ms"),
     DDP_OPT(INT_LIST, "ranks", 0, AT(c.world.ranks), "N", NULL,
-            "with --link: number of ranks of the training, of which 2 are started here; without "
-            "it: number of ranks that are started here and measure",
+            "number of ranks of the training; with --link only two ranks are started, without it all "
+            "of them are started and measure",
             .min = 1, .max = RANKS_MOST, .brief = "number of ranks of the training"),
     DDP_OPT(STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
             "link of each rank, such as 10Gbit/s,20us (default latency: 20us); may be repeated; "
             "without it the exchange is measured between the ranks of this run",
             .brief = "link of each rank, such as 10Gbit/s,20us"),
     DDP_OPT(SIZE, "bucket-bytes", 0, AT(bucket_bytes), "S", "25M",
-            "gradients are exchanged in buckets of S bytes (of f32)", .min = 1024,
+            "size of a bucket: S bytes of f32 gradients are exchanged at a time", .min = 1024,
             .max = (double)(1 << 30)),
     DDP_OPT(FLAG, "overlap", 0, AT(overlap), NULL, NULL,
             "the link transfers during the backward pass, two thirds of --step-time; without it, "

@@ -50,8 +50,8 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     char summary[320];
-    ddp_strbuf_add(out, "Time: of the slowest rank, median over the iterations. 1 GB = 1e9 "
-                        "bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
+    ddp_strbuf_add(out, "The time of an iteration is that of its slowest rank. The table has the "
+                        "median. 1 GB is 1e9 bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
                         "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
                         "pays below (GB/s) | quality |\n"
                         "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
@@ -94,8 +94,8 @@ static void verdicts(const struct ddp_record *r, struct ddp_strbuf *out)
 
 static void train(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s count training only. The run on one "
-                        "rank, if there is one, is a few steps to compute the speed-up.\n\n"
+    ddp_strbuf_add(out, "## Runs\n\nSeconds and images/s leave out the evaluation. A run on one "
+                        "rank takes only a few steps, from which the speed-up is computed.\n\n"
                         "| sync | ranks | seed | model | data | epochs | accuracy | seconds | "
                         "images/s | sent per rank (MB) |\n"
                         "|:--|--:|--:|:--|:--|--:|--:|--:|--:|--:|\n");

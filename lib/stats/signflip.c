@@ -28,15 +28,20 @@ static double scores(const double *d, size_t n, double centre, double *score)
 
 /* Computes the sums of all subsets of score [n] in ascending order. For each score, it merges the
  * list of sums with a copy of the list to which the score is added. `sums` and `other` have room
- * for 2^n values each. Returns `sums` or `other`, whichever holds the result. */
+ * for 2^n + 1 values each. Returns `sums` or `other`, whichever holds the result. */
 static double *subset_sums(const double *score, size_t n, double *sums, double *other)
 {
     sums[0] = 0;
     for (size_t i = 0, count = 1; i < n; i++, count *= 2) {
-        size_t plain = 0, shifted = 0;
+        const double *plain = sums, *shifted = sums, *end = sums + count;
+        sums[count] = INFINITY; /* is read when the plain list has ended */
+        /* The order of the sums cannot be predicted, so the loop has no branch on it. */
         for (size_t at = 0; at < 2 * count; at++) {
-            bool take = plain < count && sums[plain] <= sums[shifted] + score[i];
-            other[at] = take ? sums[plain++] : sums[shifted++] + score[i];
+            const double next = *shifted + score[i];
+            const bool take = (plain < end) & (*plain <= next);
+            other[at] = take ? *plain : next;
+            plain += take;
+            shifted += !take;
         }
         double *swap = sums;
         sums = other;
@@ -47,7 +52,7 @@ static double *subset_sums(const double *score, size_t n, double *sums, double *
 
 /* Returns the p value for `centre`. This is the fraction of all sign patterns of the differences
  * d[i] - centre whose statistic is at least the observed statistic. `memory` is scratch space for
- * 4 * 2^ceil(n/2) values. */
+ * 4 * (2^ceil(n/2) + 1) values. */
 static double tail(const double *d, size_t n, double centre, double *memory)
 {
     double score[DDP_SIGNFLIP_MAX], total = 0;
@@ -57,8 +62,8 @@ static double tail(const double *d, size_t n, double centre, double *memory)
     /* Allow for rounding, because the sums below are added in another order. */
     observed -= 1e-12 * total;
     size_t left = n / 2, right = n - left, room = (size_t)1 << right;
-    double *low = subset_sums(score, left, memory, memory + room);
-    double *high = subset_sums(score + left, right, memory + 2 * room, memory + 3 * room);
+    double *low = subset_sums(score, left, memory, memory + room + 1);
+    double *high = subset_sums(score + left, right, memory + 2 * room + 2, memory + 3 * room + 3);
     /* As low[i] grows, smaller elements of high[] are enough to reach `observed`. */
     double count = 0;
     size_t from = room;
@@ -73,7 +78,7 @@ static double tail(const double *d, size_t n, double centre, double *memory)
 static double *tail_memory(size_t n)
 {
     assert(n <= DDP_SIGNFLIP_MAX);
-    return malloc(4 * sizeof(double) << (n - n / 2));
+    return malloc(4 * sizeof(double) * (((size_t)1 << (n - n / 2)) + 1));
 }
 
 int ddp_signflip_p(const double *d, size_t n, double *p)

@@ -101,7 +101,7 @@ plots() { grep -c ': \(bus bandwidth\|time\) over size$' <<<"$1"; }
     LC_ALL=C.UTF-8 ok show points.json --plot busbw
     diff <(sed '/^$/,$d' <<<"$output") points.table
     [ "$(plots "$output")" = 2 ] # in place and out of place; one rank has no bus bandwidth
-    grep -qP '[\x{2801}-\x{28ff}]' <<<"$output"
+    LC_ALL=C.UTF-8 grep -qP '[\x{2801}-\x{28ff}]' <<<"$output"
     run ! grep -qP '\x1b' <<<"$output"
     for locale in C en_US.ISO-8859-1 ''; do
         LC_ALL=$locale LANG=C ok show points.json --plot time
@@ -110,7 +110,7 @@ plots() { grep -c ': \(bus bandwidth\|time\) over size$' <<<"$1"; }
         run ! env LC_ALL=C grep -q '[^ -~]' <<<"$output"
     done
     LC_ALL='' LC_CTYPE=C.utf8 LANG=C ok show points.json --plot time -o shown
-    grep -qP '[\x{2801}-\x{28ff}]' shown
+    LC_ALL=C.UTF-8 grep -qP '[\x{2801}-\x{28ff}]' shown
     ok allreduce --ranks 2 --size 8,1K,64K --max-time 0.01 -q --plot busbw
     [ "$(plots "$output")" = 1 ]
 }

@@ -455,11 +455,11 @@ static void test_sentence(void **state)
     ddp_health_sentence(&r, 0, text, sizeof text);
     assert_int_equal(strncmp(text, "host c, sending: ", 17), 0);
     assert_non_null(strstr(text, "times slower"));
-    assert_non_null(strstr(text, "at 1000 Mbit/s, others are at 10000"));
+    assert_non_null(strstr(text, "at 1000 Mbit/s, and the fastest at 10000"));
     assert_non_null(strstr(text, "next: "));
     assert_true(ddp_health_difference(&r, 0, text, sizeof text));
-    assert_string_equal(text, "host c differs from most hosts in NIC speed in Mbit/s: 1000, and "
-                              "not 10000");
+    assert_string_equal(text, "host c differs from most hosts in NIC speed in Mbit/s: it has 1000, "
+                              "most have 10000");
     assert_false(ddp_health_difference(&r, 1, text, sizeof text));
     struct ddp_health copy;
     assert_int_equal(ddp_health_pack(&r.health, &message, &bytes, &err), 0);

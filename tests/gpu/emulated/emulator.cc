@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csetjmp>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <ucontext.h>
 #include <vector>
@@ -100,6 +101,30 @@ __attribute__((noinline)) void run_block(block *b)
         go_on(0);
 }
 
+/* The stacks that no fiber uses. A new stack costs page faults, so launches share them. */
+std::vector<std::unique_ptr<char[]>> spare_stacks;
+std::mutex spare_mutex;
+
+void take_stacks(block *b)
+{
+    const std::lock_guard<std::mutex> guard(spare_mutex);
+    for (fiber &f : b->fibers) {
+        if (spare_stacks.empty()) {
+            f.stack.reset(new char[STACK_BYTES]);
+        } else {
+            f.stack = std::move(spare_stacks.back());
+            spare_stacks.pop_back();
+        }
+    }
+}
+
+void return_stacks(block *b)
+{
+    const std::lock_guard<std::mutex> guard(spare_mutex);
+    for (fiber &f : b->fibers)
+        spare_stacks.push_back(std::move(f.stack));
+}
+
 void work(unsigned grid, unsigned threads, const std::function<void(void)> *kernel,
           std::atomic<unsigned> *next)
 {
@@ -107,11 +132,11 @@ void work(unsigned grid, unsigned threads, const std::function<void(void)> *kern
     b.fibers.resize(threads);
     b.warps.resize((threads + 31) / 32);
     b.kernel = kernel;
-    for (fiber &f : b.fibers)
-        f.stack.reset(new char[STACK_BYTES]);
+    take_stacks(&b);
     grid_size.x = grid;
     while ((block_index.x = next->fetch_add(1)) < grid)
         run_block(&b);
+    return_stacks(&b);
 }
 } // namespace
 
