@@ -1,6 +1,6 @@
-/* Functions that no C file of lib/ and cmd/ may call, because they cannot be used safely. The build
- * includes this header before each of these files, so a use of such a function is a compile-time
- * error. unit.h, strbuf.h and rng.h have functions to use instead. */
+/* Functions that no file of lib/ and cmd/ may call, because they cannot be used safely. The build
+ * includes this header before each C, C++ and CUDA file, so a use of such a function is a
+ * compile-time error. unit.h, strbuf.h and rng.h have functions to use instead. */
 #ifndef DDP_BASE_BANNED_H
 #define DDP_BASE_BANNED_H
 
@@ -11,6 +11,13 @@
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
+#ifdef __cplusplus
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#endif
 
 #undef alloca
 #pragma GCC poison strcpy strcat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof alloca   \
