@@ -19,11 +19,6 @@ count() {
     cat "${@:2}" | grep -cE -- "$1" || true
 }
 
-@test "all headers of lib and cmd compile together" {
-    find lib cmd -name '*.h' ! -name '*_list.h' ! -name '*.inc.h' | sort | sed 's/.*/#include "&"/' |
-        "${CC:-cc}" -x c -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -I. -DDDP_FAULTS=0 -DDDP_GBENCH=0 -
-}
-
 @test "the compiler rejects functions that cannot be used safely" {
     echo 'int f(void);' | "${CC:-cc}" -x c -fsyntax-only -Ilib -include base/banned.h -
     for name in strcpy strcat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof alloca rand srand; do
@@ -41,6 +36,19 @@ count() {
     grep -q check_tools.sh ci/lint.mk
     grep -q '^[^#]*clang-tidy' ci/check_tools.sh
     grep -q '^[^#]*cppcheck' ci/check_tools.sh
+}
+
+@test "one check counts the lines of functions, and one compiles all headers together" {
+    none 'function-size' .clang-tidy
+    grep -q 'functions that are too long' ci/check_style.sh
+    none 'find lib cmd -name .\*\.h. .*-fsyntax-only' tests/structure.bats
+    grep -q 'do not compile together' ci/check_headers.sh
+}
+
+@test "a subfolder has few public headers, and subfolders do not include one another" {
+    [ ! -e lib/comm/tcp ]
+    [ "$(sed -n "/^subfolders='/,/^'/p" ci/check_layers.sh | grep -c '\.h: ')" -le 6 ]
+    none 'cuda_module' lib/device/cpu
 }
 
 @test "option tables are arrays of rows, not macros, and choices are arrays of names" {

@@ -6,11 +6,10 @@
 #include "bench/pays_model.h"
 #include "run/points.h"
 
-/* The methods that are measured without --compress. DDP_PAYS_THRESHOLD is left
- * out with --gradients, because
- * recorded gradients have another scale. Otherwise the values are drawn from a normal distribution:
- * one in a hundred has a magnitude of at least 2.576. With error feedback, about ten values in a
- * hundred are sent. */
+/* The methods that are measured without --compress. DDP_PAYS_THRESHOLD is left out with
+ * --gradients, because recorded gradients have another scale. Otherwise the values are drawn from a
+ * normal distribution: one in a hundred has a magnitude of at least 2.576. With error feedback,
+ * about ten values in a hundred are sent. */
 #define DDP_PAYS_METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define DDP_PAYS_THRESHOLD "threshold:2.576"
 
