@@ -4,8 +4,9 @@
 #ifndef DDP_BASE_BANNED_H
 #define DDP_BASE_BANNED_H
 
-/* The headers that declare these functions come first, because after the pragma each use of these
- * names is an error. */
+/* The headers that contain these names come first, because after the pragma each use of the names
+ * is an error, also in a header of the C++ library. The preprocessor of nvcc's host compiler obeys
+ * the pragma, and the headers of CUDA and Google Benchmark do not use the names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
