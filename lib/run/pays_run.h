@@ -1,5 +1,5 @@
-/* What `ddpbench pays` does beside the job of the collectives (run/points.h): it chooses the points
- * to measure, and predicts the steps of a training from them (bench/pays_model.h). */
+/* `ddpbench pays` uses the job of the collectives (run/points.h). These functions choose the points
+ * to measure, and predict the steps of a training from them (bench/pays_model.h). */
 #ifndef DDP_RUN_PAYS_RUN_H
 #define DDP_RUN_PAYS_RUN_H
 
