@@ -97,7 +97,8 @@ CXXWARN := -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror)
 $(O)/cmd/gbench.o: cmd/gbench.cc | $(O)/ready
 	@mkdir -p $(@D)
 	@echo "  CXX   $<"
-	$(Q)$(CXX) -std=gnu++17 $(OPT) -pthread $(CXXWARN) $(SAN_FLAGS) $(CFLAGS) -Icmd -MMD -MP -c -o $@ $<
+	$(Q)$(CXX) -std=gnu++17 $(OPT) -pthread $(CXXWARN) $(SAN_FLAGS) $(CFLAGS) -Ilib \
+	  -include base/banned.h -MMD -MP -c -o $@ $<
 $(O)/ddpbench-kernels: $(KERNELS_OBJ) $(O)/libddpcore.a
 	@echo "  LD    $@"
 	$(Q)$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -o $@ $(KERNELS_OBJ) $(O)/libddpcore.a -lbenchmark $(BASE_LIBS)

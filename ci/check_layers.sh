@@ -24,7 +24,19 @@ report: base stats record
 bench: base stats device record diag launch comm coll compress exchange
 train: base stats device record diag launch comm coll compress exchange model
 run: base stats device record diag launch comm compress model coll exchange report bench train
-cmd: base stats device record comm compress model coll exchange report bench run
+cmd: base record report run
+'
+
+# Each line: a header in a subfolder, then the layers and subfolders besides its own that may include
+# it. A layer stands for the files that lie directly in its folder. The table lists the public headers
+# of subfolders: files outside a subfolder may include no other header of it.
+subfolders='
+coll/sparse/sparse_coll.h: coll exchange bench run
+comm/shm/comm_shm.h: comm coll exchange bench
+device/cuda/cuda_module.h: device model
+device/cuda/dev_cuda.h: model
+device/cuda/find_cuda_library.h: model comm/nccl
+device/cuda/nvml.h: run
 '
 
 # Code that only some files may use: name | Perl pattern of the code | Perl pattern of these files.
@@ -37,9 +49,9 @@ CUDA          | #\s*include\s*[<"](cuda|cudnn|cublas|nvml|nvrtc) | \.cu$|/(dev_c
 Google Benchmark | #\s*include\s*[<"]benchmark/ | ^cmd/gbench\.cc$
 CBLAS         | \bcblas_\w+ | ^lib/model/blas\.c$
 printing      | (?<![\w.>])(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b | ^cmd/|^lib/report/|^lib/base/log\.[ch]$
-exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$
+exit          | (?<![\w.>])(exit|quick_exit|abort)\s*\( | ^cmd/|^lib/report/|^lib/base/log\.c$|^lib/run/doctor_child\.c$
 _exit         | (?<![\w.>])_(exit|Exit)\s*\( | ^lib/launch/(launch(_\w+)?|watchdog)\.[ch]$
-getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo|terminal)\.c$|^lib/launch/launcher\.c$|^lib/comm/ucx/ucx_module\.c$|^lib/run/(gate_run|noise_floor)\.c$
+getenv        | (?<![\w.>])(secure_)?getenv\s*\(|\benviron\b | ^cmd/|^lib/base/(conf|sysinfo|terminal)\.c$|^lib/launch/launcher\.c$|^lib/comm/ucx/ucx_module\.c$|^lib/run/(gate_run|noise_floor|doctor_checks)\.c$
 '
 
 # Prints each violation in the repository $1, and fails when there is one.
@@ -47,12 +59,16 @@ check() {
     cd "$1"
     local files
     mapfile -t files < <(find lib cmd -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' | sort)
-    LAYERS=$layers USES=$uses perl -e '
+    LAYERS=$layers SUBFOLDERS=$subfolders USES=$uses perl -e '
         use strict; use warnings;
-        my (%may, @uses, $bad);
+        my (%may, %public, @uses, $bad);
         for (grep /\S/, split /\n/, $ENV{LAYERS}) {
             my ($layer, $rest) = /^(\w+):(.*)/ or die;
             $may{$layer} = { map { $_ => 1 } $layer, split " ", $rest };
+        }
+        for (grep /\S/, split /\n/, $ENV{SUBFOLDERS}) {
+            my ($header, $rest) = m{^(\w+/\w+/[\w.]+):(.*)} or die;
+            $public{$header} = { map { $_ => 1 } split " ", $rest };
         }
         for (grep /\S/, split /\n/, $ENV{USES}) {
             my ($name, $code, $files) = /^(\S.*?)\s+\| (.+) \| (\S+)$/ or die "rule: $_\n";
@@ -67,6 +83,10 @@ check() {
                 my ($dir) = $name =~ m{^(\w+)/(?:\w+/)?[\w.]+$};
                 if (defined $dir) {
                     $may{$layer}{$dir} or $say->("$layer must not include \"$name\"");
+                    my ($of) = $file =~ m{^(?:lib/)?(.*)/};
+                    my ($sub) = $name =~ m{^(\w+/\w+)/};
+                    !defined $sub or $sub eq $of or $public{$name}{$of} or
+                        $say->("$of must not include \"$name\" of the subfolder $sub");
                     my ($folder) = $name =~ m{^(.*)/\w+_impl(?:\.inc)?\.h$};
                     !defined $folder or $file =~ m{^lib/\Q$folder\E/[^/]+$} or
                         $say->("\"$name\" is private to lib/$folder");
@@ -114,6 +134,8 @@ bad|lib/report/a.c|#include "cmd.h"
 bad|lib/base/a.c|#include "err.h"
 good|cmd/a.c|#include "cmd.h"\n#include "run/training.h"
 bad|cmd/a.c|#include "train/trainer.h"
+bad|cmd/a.c|#include "coll/coll.h"
+bad|cmd/a.c|#include "bench/plan.h"
 good|lib/train/a.c|#include "model/model.h"
 bad|lib/novel/a.c|int x;
 bad|lib/coll/a.c|# include <mpi.h>
@@ -129,6 +151,23 @@ bad|lib/launch/a.c|#include "comm/comm.h"
 good|lib/comm/shm/a.c|#include "comm/shm/shm_impl.h"
 bad|lib/comm/a.c|#include "comm/shm/shm_impl.h"
 bad|cmd/a.c|#include "train/trainer_impl.h"
+good|lib/comm/a.c|#include "comm/shm/comm_shm.h"
+good|lib/coll/a.c|#include "comm/shm/comm_shm.h"
+bad|lib/train/a.c|#include "comm/shm/comm_shm.h"
+bad|lib/comm/mpi/a.c|#include "comm/shm/comm_shm.h"
+bad|lib/comm/a.c|#include "comm/shm/other.h"
+bad|lib/comm/a.c|#include "comm/nccl/backend_nccl.h"
+good|lib/comm/nccl/a.c|#include "comm/nccl/backend_nccl.h"
+good|lib/comm/nccl/a.c|#include "device/cuda/find_cuda_library.h"
+bad|lib/comm/ucx/a.c|#include "device/cuda/find_cuda_library.h"
+good|lib/device/cpu/a.c|#include "device/device.h"
+bad|lib/device/cpu/a.c|#include "device/cuda/cuda_module.h"
+good|lib/device/a.c|#include "device/cuda/cuda_module.h"
+bad|lib/device/a.c|#include "device/cpu/kernels_cpu.h"
+good|lib/coll/sparse/a.c|#include "coll/sparse/sparse_p2p.h"
+bad|lib/coll/a.c|#include "coll/sparse/sparse_p2p.h"
+bad|lib/coll/allreduce/a.c|#include "coll/sparse/sparse_coll.h"
+good|lib/run/a.c|#include "coll/sparse/sparse_coll.h"
 bad|lib/model/a.c|#include <cuda_runtime.h>
 good|lib/device/cuda/dev_cuda.c|#include <cuda_runtime_api.h>
 good|lib/device/kernels.cu|#include <cuda_runtime.h>

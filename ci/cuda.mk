@@ -62,7 +62,7 @@ ifeq ($(HAVE_CUDA),1)
     -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
   # --fmad=false, with the default IEEE division and square root, gives the same bits as the processor.
   # Without exceptions and guards of static objects the host code needs no C++ library.
-  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --fmad=false -ccbin $(CXX) -Ilib $(CUDA_GENCODE) \
+  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --fmad=false -ccbin $(CXX) -Ilib -include base/banned.h $(CUDA_GENCODE) \
     $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xcompiler -Werror) \
     -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-fPIC,-fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
   # The folders of NCCL and cuDNN come first, because the toolkit's folder may hold other versions.

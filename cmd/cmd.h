@@ -4,7 +4,6 @@
 #ifndef DDP_CMD_CMD_H
 #define DDP_CMD_CMD_H
 
-#include "compress/compress.h"
 #include "run/command.h"
 
 extern const struct ddp_opt ddp_help_rows[]; /* --help; sets a bool */
@@ -16,25 +15,14 @@ extern const struct ddp_opt ddp_noise_floor_rows[]; /* --noise-floor; sets a con
 /* outputs of gate and compare; sets a struct ddp_verdict_outputs */
 extern const struct ddp_opt ddp_verdict_rows[];
 
-/* Helps to implement the function `offer` of an option (base/opt.h) that takes NAME or NAME:ARG.
- * `at` returns the i-th name that is allowed. The written value ends in a colon if the name needs
- * an argument. */
-bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes);
+/* The function `offer` of --compress: offers the compressors. A written name ends in a colon if it
+ * needs an argument. */
+bool ddp_offer_compressor(const char *command, int i, char *out, size_t out_bytes);
 /* The function `offer` of --format: offers the output formats. */
 bool ddp_offer_format(const char *command, int i, char *out, size_t out_bytes);
 /* The function `offer` of --algorithm. For a collective, offers auto, all and the algorithms of
  * this collective. For train, offers auto and the algorithms of allreduce. */
 bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes);
-
-/* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
- * "COMMAND takes ...". */
-int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
-                       const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
-
-/* Returns DDP_EUSAGE if one of the formats NAME[=FILE] cannot show the figures `kind` (enum
- * ddp_record_kind). `what` names the figures in the message. */
-int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
-                      struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Prints "# " and a text of at most 599 bytes as a line, which is broken at the width of a
  * terminal. */

@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/conf.h"
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
 #include "cmd.h"
-#include "coll/coll_auto.h"
-#include "coll/sparse/sparse_coll.h"
-#include "comm/hosts.h"
+#include "run/catalog.h"
 #include "run/outputs.h"
 #include "run/points.h"
 
@@ -34,36 +31,16 @@ static int check_number(const char *text)
 static const char *const order_names[] = {
     [DDP_ORDER_RANDOM] = "random", [DDP_ORDER_GIVEN] = "given", [DDP_ORDER_COUNT] = NULL};
 
-/* Returns the i-th algorithm of a collective, or NULL past the last. The sparse algorithms are for
- * allreduce with --compress. */
-static const char *algorithm_of(enum ddp_coll coll, int i)
-{
-    for (const struct ddp_coll_alg *const *a = ddp_coll_algorithms(); *a; a++)
-        if ((*a)->coll == coll && i-- == 0)
-            return (*a)->name;
-    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms();
-         coll == DDP_ALLREDUCE && *a; a++)
-        if (!ddp_coll_find(coll, (*a)->name) && i-- == 0)
-            return (*a)->name;
-    return NULL;
-}
-
 bool ddp_offer_algorithm(const char *command, int i, char *out, size_t out_bytes)
 {
     const int coll = ddp_coll_parse(command);
     const char *name;
     if (coll < 0) /* train takes one algorithm, not all of them */
-        name = i == 0 ? "auto" : algorithm_of(DDP_ALLREDUCE, i - 1);
+        name = i == 0 ? "auto" : ddp_catalog_algorithm(DDP_ALLREDUCE, i - 1);
     else
-        name = i == 0 ? "auto" : i == 1 ? "all" : algorithm_of((enum ddp_coll)coll, i - 2);
+        name = i == 0 ? "auto" : i == 1 ? "all" : ddp_catalog_algorithm((enum ddp_coll)coll, i - 2);
     snprintf(out, out_bytes, "%s", name ? name : "");
     return name != NULL;
-}
-
-static bool offer_compressor(const char *command, int i, char *out, size_t out_bytes)
-{
-    (void)command;
-    return ddp_offer_named(ddp_compressor_at, i, out, out_bytes);
 }
 
 static const struct ddp_opt algorithm_rows[] = {
@@ -254,7 +231,7 @@ static const struct ddp_opt allreduce_rows[] = {
             "powersgd:R[:N] (factors of rank R; the first N exchanges are dense), topk:D (the "
             "fraction D of largest magnitude), threshold:T (|x| >= "
             "T), oktopk:D; each is measured in place, with f32",
-            .offer = offer_compressor, .brief = "fp16, q8, q4, topk:D, ...; `list` shows all"),
+            .offer = ddp_offer_compressor, .brief = "fp16, q8, q4, topk:D, ...; `list` shows all"),
     DDP_OPT_INCLUDE(ddp_feedback_rows, AT(bench.feedback)),
     DDP_OPT(INT_LIST, "partial", 0, AT(bench.partial), "K[,K...]", NULL,
             "exchange one of K equal chunks per iteration, in turn", .min = 1,
@@ -277,68 +254,6 @@ static const struct ddp_opt barrier_rows[] = {
     DDP_OPT_END,
 };
 
-#define PRECISION_PERCENT 2
-#define MAX_TIME_S        5
-#define BLOCKS            20 /* number of blocks (--block) without -n */
-
-/* Parses PCT@ID into o->inject_percent and o->inject_id. */
-static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)
-{
-    char number[32];
-    struct ddp_err ignored = DDP_ERR_INIT;
-    const size_t digits = strcspn(text, "@");
-    const char *id = text[digits] == '@' ? text + digits + 1 : "";
-    snprintf(number, sizeof number, "%.*s", (int)DDP_MIN(digits, sizeof number), text);
-    if (ddp_parse_double(number, 0, 1000, &o->inject_percent, &ignored) != 0 ||
-        o->inject_percent == 0 || id[0] == '\0' || strlen(id) >= sizeof o->inject_id) {
-        ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is not of the form PCT@ID", text);
-        return ddp_hint(err,
-                        "for example 10@ID for 10 %% (at most 1000); --dry-run prints the ids");
-    }
-    snprintf(o->inject_id, sizeof o->inject_id, "%s", id);
-    return 0;
-}
-
-/* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
- * not the normal times of single calls. */
-static void add_note(struct ddp_collective_values *v)
-{
-    const struct ddp_bench_options *o = &v->bench;
-    char *out = v->world.note;
-    const size_t bytes = sizeof v->world.note;
-    if (o->inject_id[0])
-        snprintf(out, bytes, "injected delay of %g %%", o->inject_percent);
-    if (o->block > 1) {
-        const size_t n = strlen(out);
-        snprintf(out + n, bytes - n, "%sblocks of %lld calls", n ? "; " : "", (long long)o->block);
-    }
-}
-
-/* Turns the parsed options into bench options. With -n or --block the number of iterations is
- * exact, unless --precision or --max-time is also given. Without -n and --block, --precision and
- * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
- * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
-static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
-                      const struct ddp_opt_result *parsed, struct ddp_err *err)
-{
-    struct ddp_bench_options *o = &v->bench;
-    const bool exactly = ddp_opt_given(rows, parsed, "iters") || o->block > 1;
-    if (!exactly || ddp_opt_given(rows, parsed, "precision"))
-        o->precision = v->precision_percent / 100;
-    if (exactly && !ddp_opt_given(rows, parsed, "max-time"))
-        o->max_time_s = 0;
-    if (!ddp_opt_given(rows, parsed, "iters"))
-        o->iters = o->block > 1 ? BLOCKS : DDP_PLAN_ITERS_ADAPTIVE;
-    if (o->block > 1 && ddp_opt_given(rows, parsed, "precision"))
-        return ddp_fail(err, DDP_EUSAGE,
-                        "--precision has no effect with --block %lld: blocks have no interval",
-                        (long long)o->block);
-    if (v->inject)
-        DDP_TRY(parse_inject(v->inject, o, err));
-    add_note(v);
-    return 0;
-}
-
 /* Writes a description for people, such as "20 iterations" or "until 2 % precise, at most 5 s and
  * 10000 iterations". */
 static void describe_timing(const struct ddp_bench_options *o, char *out, size_t out_bytes)
@@ -354,76 +269,6 @@ static void describe_timing(const struct ddp_bench_options *o, char *out, size_t
                  o->precision * 100, limit, limit[0] ? " and " : "", (long long)o->iters, block);
     else
         snprintf(out, out_bytes, "%lld iterations%s%s", (long long)o->iters, block, limit);
-}
-
-/* Fails if two options define the sizes in different ways, because neither of the two may be
- * ignored. */
-static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt_result *parsed,
-                                struct ddp_err *err)
-{
-    static const char *const range[] = {"min-bytes", "max-bytes", "step-factor", "step-bytes"};
-    for (size_t i = 0; i < DDP_COUNT_OF(range) && ddp_opt_given(rows, parsed, "size"); i++) {
-        if (ddp_opt_given(rows, parsed, range[i])) {
-            ddp_fail(err, DDP_EUSAGE, "--size and --%s contradict each other", range[i]);
-            return ddp_hint(err, "--size lists sizes, --%s belongs to a range: use one of them",
-                            range[i]);
-        }
-    }
-    if (ddp_opt_given(rows, parsed, "step-factor") && ddp_opt_given(rows, parsed, "step-bytes"))
-        return ddp_fail(err, DDP_EUSAGE, "--step-factor and --step-bytes contradict each other");
-    return 0;
-}
-
-/* A barrier moves no data. Its plan is therefore one point of size 0 without verification. */
-static void choose_no_data(struct ddp_bench_options *o)
-{
-    o->sizes.n = 1;
-    o->sizes.v[0] = 0;
-    o->placement = DDP_OUT_OF_PLACE;
-    o->check = DDP_CHECK_OFF;
-}
-
-static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
-                        const struct ddp_opt_result *parsed, struct ddp_err *err)
-{
-    struct ddp_collective_values *v = values;
-    const struct ddp_opt *rows = app->cmd->rows;
-    if (ddp_check_operands(app, parsed, 0, "no operands", err) != 0) {
-        uint64_t bytes;
-        struct ddp_err no_size = DDP_ERR_INIT;
-        if (ddp_parse_size(parsed->operands[0], &bytes, &no_size) == 0)
-            return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
-        return ddp_hint(err, "`ddpbench %s --help` lists the options", app->cmd->name);
-    }
-    if (coll != DDP_BARRIER) /* a barrier does not have these options */
-        DDP_TRY(check_contradictions(rows, parsed, err));
-    v->bench.coll = coll;
-    DDP_TRY(ddp_plan_parse_groups(v->groups, &v->bench, err));
-    v->bench.seed = v->world.seed;
-    if (v->split != NULL)
-        DDP_TRY(ddp_split_parse(v->split, &v->bench.split, err));
-    if (v->bench.split.path != NULL)
-        v->world.protected_path[v->world.protected_count++] = v->bench.split.path;
-    for (int i = 0; i < v->world.ranks.n; i++) {
-        int of_a_group;
-        DDP_TRY(ddp_plan_group_ranks(&v->bench, (int)v->world.ranks.v[i], &of_a_group, err));
-    }
-    if (coll == DDP_BARRIER)
-        choose_no_data(&v->bench);
-    DDP_TRY(set_timing(v, rows, parsed, err));
-    for (int i = 0; i < v->bench.gradient.n; i++)
-        v->world.protected_path[v->world.protected_count++] = v->bench.gradient.v[i];
-    if (v->bench.step_bytes > 0)
-        v->bench.step_factor = 0;
-    if (coll == DDP_BARRIER || !ddp_opt_given(rows, parsed, "memory"))
-        v->bench.memory = -1;
-    const bool one_size = v->bench.sizes.n == 1 ||
-                          (v->bench.sizes.n == 0 && v->bench.min_bytes == v->bench.max_bytes);
-    if (v->world.plot > 0 && one_size) {
-        ddp_fail(err, DDP_EUSAGE, "--plot needs several sizes");
-        return ddp_hint(err, "for example -b 8 -e 64M -f 4");
-    }
-    return ddp_plan_check(&v->bench, err);
 }
 
 static void print_plan(const struct ddp_app *app, const struct ddp_collective_values *v,
@@ -459,96 +304,6 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
     }
 }
 
-/* Sets `of` [all] to the expected host of each rank. If DDPBENCH_SIMULATE_HOSTS simulates several
- * hosts, its value decides. Otherwise an outside launcher's number of ranks per host decides.
- * Without an outside launcher there is one host. */
-static int expect_hosts(const struct ddp_app *app, int all, uint64_t *of, struct ddp_err *err)
-{
-    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    const int local = own ? all : app->launcher.rank_info.local_size;
-    const char *simulated = ddp_conf_get(DDP_CONF_SIMULATE_HOSTS);
-    if (simulated != NULL && all > 1)
-        return ddp_hosts_parse(simulated, all, of, err);
-    for (int r = 0; r < all; r++)
-        of[r] = (uint64_t)(local > 0 ? r / local : 0);
-    return 0;
-}
-
-/* --subset chooses `used` ranks from `all` ranks. Sets *hosts to the number of hosts on which the
- * first `ranks` of these `used` ranks are. */
-static int count_hosts(const struct ddp_app *app, const struct ddp_collective_values *v, int ranks,
-                       int used, int all, int *hosts, struct ddp_err *err)
-{
-    uint64_t *of;
-    int *members = NULL;
-    *hosts = 0;
-    DDP_TRY(DDP_NEW(&of, (size_t)all, err));
-    int rc = DDP_NEW(&members, (size_t)used, err);
-    if (rc == 0)
-        rc = expect_hosts(app, all, of, err);
-    if (rc == 0)
-        rc = ddp_hosts_subset((enum ddp_subset)v->world.subset, of, all, used, members, err);
-    for (int i = 0; rc == 0 && i < ranks; i++) {
-        int k = 0;
-        while (of[members[k]] != of[members[i]])
-            k++;
-        *hosts += k == i;
-    }
-    free(members);
-    free(of);
-    return rc;
-}
-
-/* Predicts the member `oversubscribed` of struct ddp_comm_shm: whether there will be more threads
- * than cores. With --overlap-compute it is always true, because coll/async.c sets it for the
- * progress thread. */
-static bool is_oversubscribed(const struct ddp_app *app, const struct ddp_collective_values *v,
-                              int all)
-{
-    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    return v->bench.overlap ||
-           (own ? all > ddp_cpu_usable_cores() : app->launcher.rank_info.oversubscribed);
-}
-
-/* Appends the table of the choices of `auto` with `count` ranks to `text`. */
-static int explain_count(const struct ddp_app *app, const struct ddp_collective_values *v,
-                         const char *backend, int count, struct ddp_strbuf *text,
-                         struct ddp_err *err)
-{
-    const bool own = app->launcher.kind == DDP_LAUNCHER_NONE;
-    const int all = own ? count : app->launcher.rank_info.size;
-    const char *flavour = app->launcher.flavour;
-    struct ddp_auto_query query = {
-        .coll = v->bench.coll,
-        .backend = ddp_backend_find(backend),
-        .registered = ddp_points_plan(v, count)->memory == DDP_MEMORY_REGISTERED,
-        .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
-    };
-    DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
-    DDP_TRY(count_hosts(app, v, query.ranks, count, all, &query.hosts, err));
-    DDP_TRY(count_hosts(app, v, all, all, all, &query.world_hosts, err));
-    query.oversubscribed = is_oversubscribed(app, v, all);
-    ddp_coll_auto_explain(&query, text);
-    return 0;
-}
-
-/* Prints the tables for each rank count of --ranks, or for `ranks` if the option was not given. */
-static int explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
-                        const char *backend, int ranks, struct ddp_err *err)
-{
-    const struct ddp_int_list *asked = &v->world.ranks;
-    struct ddp_strbuf text = DDP_STRBUF_INIT;
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < DDP_MAX(asked->n, 1); i++)
-        rc = explain_count(app, v, backend, asked->n > 0 ? (int)asked->v[i] : ranks, &text, err);
-    if (rc == 0 && text.failed)
-        rc = ddp_fail(err, DDP_ENOMEM, "no memory to explain 'auto'");
-    else if (rc == 0)
-        fputs(text.text, app->out);
-    ddp_strbuf_release(&text);
-    return rc;
-}
-
 /* Prints the plan (--dry-run) or the choices of `auto` (--explain-auto). */
 static int show(struct ddp_app *app, const void *values, const char *backend, int ranks,
                 struct ddp_err *err)
@@ -557,24 +312,11 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
     if (!v->explain_auto && !v->bench.dry_run)
         return 0;
     if (ddp_app_is_root(app) && v->explain_auto)
-        DDP_TRY(explain_auto(app, v, backend, ranks, err));
+        DDP_TRY(ddp_points_explain_auto(app, v, backend, ranks, err));
     else if (ddp_app_is_root(app))
         for (int i = 0; i < v->plan_count; i++)
             print_plan(app, v, backend, v->world.ranks.n > 0 ? (int)v->world.ranks.v[i] : ranks);
     return DDP_PREPARE_DONE;
-}
-
-static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
-                 struct ddp_err *err)
-{
-    struct ddp_collective_values *v = values;
-    struct ddp_bench_options *o = &v->bench;
-    DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
-    /* Compressed and partial exchanges work in place. The dense points of the same plan then work
-     * in place, too, so that they can be compared. */
-    if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
-        o->placement = DDP_IN_PLACE;
-    return check_values((enum ddp_coll)ddp_coll_parse(app->cmd->name), app, values, parsed, err);
 }
 
 #define ITERATION                                                                                  \
@@ -597,7 +339,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
                                              .operands = "",                                       \
                                              .values_bytes = sizeof(struct ddp_collective_values), \
                                              .help_offset = AT(world.help),                        \
-                                             .check = check,                                       \
+                                             .check = ddp_points_check,                            \
                                              .show = show,                                         \
                                              .job = &ddp_points_job,                               \
                                              .rows = __VA_ARGS__}

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/break_even.h"
 #include "plain.h"
 #include "record/quality.h"
 #include "report/legend.h"
+#include "run/catalog.h"
 
 #define EXPLAIN_COLUMNS 80 /* length of the lines */
 
@@ -288,27 +288,19 @@ static void explain_effective(FILE *out)
 static void print_densities(FILE *out)
 {
     static const int ranks[] = {2, 4, 8, 16};
-    const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms();
+    double f32, f16;
     struct ddp_point p;
     example_point(&p);
     fprintf(out, "%-12s", "by bytes");
     for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++)
         fprintf(out, " %8s%2d", "n = ", ranks[i]);
     fputc('\n', out);
-    for (; *a; a++) {
-        struct ddp_coll_cost cost = {0};
-        bool exact;
-        (*a)->cost(2, p.spec.count, 1, &cost, &exact);
-        if (cost.sent_bytes <= 0)
-            continue; /* without messages, ranks read each other's memory */
-        fprintf(out, "%-12s", (*a)->name);
-        for (size_t i = 0; i < DDP_COUNT_OF(ranks); i++) {
-            p.spec.ranks = ranks[i];
-            fprintf(out, "  %.2f/%.2f",
-                    ddp_break_even_predicted(*a, ranks[i], p.spec.count,
-                                             ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F32)),
-                    ddp_break_even_predicted(*a, ranks[i], p.spec.count,
-                                             ddp_point_dense_bytes(&p.spec, DDP_BASELINE_F16)));
+    for (int i = 0; ddp_catalog_break_even(i, &p.spec, &f32, &f16); i++) {
+        fprintf(out, "%-12s", ddp_catalog_break_even(i, &p.spec, &f32, &f16));
+        for (size_t r = 0; r < DDP_COUNT_OF(ranks); r++) {
+            p.spec.ranks = ranks[r];
+            (void)ddp_catalog_break_even(i, &p.spec, &f32, &f16);
+            fprintf(out, "  %.2f/%.2f", f32, f16);
         }
         fputc('\n', out);
     }

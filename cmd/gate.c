@@ -3,7 +3,6 @@
 #include "run/gate_run.h"
 #include "run/noise_floor.h"
 #include "run/selftest.h"
-#include "stats/signflip.h"
 
 static const char *const metrics[] = {"result", "wall", NULL};
 
@@ -36,10 +35,10 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(INT, "max-pairs", 0, AT(max_pairs), "N", "32",
             "largest number of pairs, each of one or more runs of both commands in random ABBA "
             "order; the gate stops earlier when it is sure",
-            .min = 1, .max = DDP_SIGNFLIP_MAX, .brief = "largest number of pairs of runs"),
+            .min = 1, .max = DDP_GATE_PAIRS_MAX, .brief = "largest number of pairs of runs"),
     DDP_OPT(INT, "pairs", 0, AT(pairs), "N", NULL,
             "run exactly N pairs and decide once; at least log2(cells/0.05)", .min = 1,
-            .max = DDP_SIGNFLIP_MAX, .brief = "run exactly N pairs"),
+            .max = DDP_GATE_PAIRS_MAX, .brief = "run exactly N pairs"),
     DDP_OPT(INT, "runs", 0, AT(runs), "N", NULL,
             "runs of each command in a pair, of which the median counts (default: an odd number "
             "that takes about half a second, by the times of the first run of each)",

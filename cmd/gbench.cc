@@ -1,5 +1,5 @@
 /* The only file that includes Google Benchmark (1.7 or later). */
-#include "gbench.h"
+#include "run/gbench.h"
 
 #include <benchmark/benchmark.h>
 

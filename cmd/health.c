@@ -5,6 +5,7 @@
 #include "cmd.h"
 #include "report/report.h"
 #include "run/health_run.h"
+#include "run/outputs.h"
 
 #define AT(member) offsetof(struct ddp_health_values, member)
 

@@ -10,11 +10,9 @@
 #include <unistd.h>
 
 #include "base/conf.h"
-#include "base/mem.h"
-#include "bench/kernel_cases.h"
-#include "comm/handshake.h"
-#include "gbench.h"
 #include "plain.h"
+#include "record/provenance.h"
+#include "run/kernel_benchmarks.h"
 
 struct helper_values {
     struct ddp_size_list size;
@@ -28,57 +26,6 @@ static const struct ddp_opt rows[] = {
             "commit of the binary that started this one"),
     DDP_OPT_END,
 };
-
-/* The arrays that all benchmarks share. They are created when the first benchmark runs, because
- * listing the benchmarks needs no arrays. */
-struct arrays {
-    struct ddp_kernel_data *data;
-    uint64_t largest_bytes;
-    enum ddp_simd level;
-};
-
-/* One kernel at one array size. */
-struct bound_case {
-    const struct ddp_kernel_case *kernel;
-    struct arrays *arrays;
-    size_t bytes;
-    char name[96];
-};
-
-static int begin_case(void *arg)
-{
-    struct bound_case *b = arg;
-    struct ddp_err err = DDP_ERR_INIT;
-    struct arrays *a = b->arrays;
-    if (!a->data && ddp_kernel_data_create(a->largest_bytes, a->level, &a->data, &err) != 0)
-        return -1;
-    ddp_kernel_begin(b->kernel, a->data, b->bytes);
-    return 0;
-}
-
-static void restore_case(void *arg)
-{
-    const struct bound_case *b = arg;
-    ddp_kernel_restore(b->kernel, b->arrays->data);
-}
-
-static void run_case(void *arg)
-{
-    const struct bound_case *b = arg;
-    ddp_kernel_run(b->kernel, b->arrays->data);
-}
-
-static double bytes_of(void *arg)
-{
-    const struct bound_case *b = arg;
-    return ddp_kernel_bytes(b->kernel, b->arrays->data);
-}
-
-static double items_of(void *arg)
-{
-    const struct bound_case *b = arg;
-    return (double)b->arrays->data->n;
-}
 
 /* Ends the process with an error. If this function returned, the library would print its usage and
  * exit with 0. */
@@ -130,29 +77,6 @@ static int check_written(const char *file, const char *end, struct ddp_err *err)
     return whole ? 0 : ddp_fail(err, DDP_EIO, "'%s' was cut short: is the disk full?", file);
 }
 
-static int check_options(const struct helper_values *v, struct ddp_err *err)
-{
-    if (v->build && strcmp(v->build, ddp_build_commit()) != 0) {
-        ddp_fail(err, DDP_EMISMATCH,
-                 "'" DDP_KERNELS_HELPER "' is from build '%.60s', ddpbench from '%.60s'",
-                 ddp_build_commit(), v->build);
-        return ddp_hint(err, "build both together: `make`");
-    }
-    for (int i = 0; i < v->size.n; i++)
-        if (v->size.v[i] % 8 != 0)
-            return ddp_fail(err, DDP_EUSAGE, "--size %llu is not a multiple of 8 bytes",
-                            (unsigned long long)v->size.v[i]);
-    return 0;
-}
-
-static int count_kernels(void)
-{
-    int count = 0;
-    while (ddp_kernel_cases()[count].name)
-        count++;
-    return count;
-}
-
 static int run_all(const struct helper_values *v, struct ddp_err *err)
 {
     static const int codes[] = {[DDP_GBENCH_DONE] = 0,
@@ -162,43 +86,14 @@ static int run_all(const struct helper_values *v, struct ddp_err *err)
     static const char *const texts[] = {"", "no kernel matches the filter",
                                         "not enough memory for the kernels' arrays",
                                         "cannot write to stdout"};
-    struct arrays arrays = {.level = ddp_conf_simd()};
-    const int kernels = count_kernels(), count = kernels * v->size.n;
-    struct bound_case *bound = NULL;
-    struct ddp_gbench_case *cases = NULL;
-    int rc;
-    DDP_TRY_GOTO(DDP_NEW(&bound, (size_t)count, err), out);
-    DDP_TRY_GOTO(DDP_NEW(&cases, (size_t)count, err), out);
-    for (int i = 0; i < count; i++) {
-        const struct ddp_kernel_case *kernel = &ddp_kernel_cases()[i / v->size.n];
-        const uint64_t bytes = v->size.v[i % v->size.n];
-        bound[i] = (struct bound_case){.kernel = kernel, .arrays = &arrays, .bytes = bytes};
-        snprintf(bound[i].name, sizeof bound[i].name, "%s/%llu", kernel->name,
-                 (unsigned long long)bytes);
-        cases[i] = (struct ddp_gbench_case){
-            .name = bound[i].name,
-            .label = ddp_simd_name(arrays.level),
-            .arg = &bound[i],
-            .begin = begin_case,
-            .restore = kernel->feedback ? restore_case : NULL,
-            .run = run_case,
-            .bytes = bytes_of,
-            .items = items_of,
-        };
-        arrays.largest_bytes = DDP_MAX(arrays.largest_bytes, bytes);
-    }
-    ddp_gbench_context("ddpbench_version", ddp_build_version());
-    ddp_gbench_context("ddpbench_commit", ddp_build_commit());
-    ddp_gbench_context("ddpbench_simd", ddp_simd_name(arrays.level));
-    enum ddp_gbench_end end = ddp_gbench_run(cases, (size_t)count);
-    rc = codes[end];
-    if (rc != 0)
-        ddp_fail(err, rc, "%s", texts[end]);
-out:
-    ddp_kernel_data_destroy(arrays.data);
-    free(bound);
-    free(cases);
-    return rc;
+    struct ddp_kernel_benchmarks b;
+    DDP_TRY(ddp_kernel_benchmarks_create(&v->size, &b, err));
+    ddp_gbench_context("ddpbench_version", ddp_build_info()->version);
+    ddp_gbench_context("ddpbench_commit", ddp_build_info()->commit);
+    ddp_gbench_context("ddpbench_simd", b.simd);
+    const enum ddp_gbench_end end = ddp_gbench_run(b.cases, b.count);
+    ddp_kernel_benchmarks_release(&b);
+    return codes[end] == 0 ? 0 : ddp_fail(err, codes[end], "%s", texts[end]);
 }
 
 static int run(int argc, char **argv, struct ddp_err *err)
@@ -218,7 +113,7 @@ static int run(int argc, char **argv, struct ddp_err *err)
                                  "the common ones");
         }
     DDP_TRY(ddp_opt_parse(rows, argc, argv, &values, &parsed, err));
-    DDP_TRY(check_options(&values, err));
+    DDP_TRY(ddp_kernel_benchmarks_check(values.build, &values.size, err));
     DDP_TRY(check_writable(file, err));
     DDP_TRY(run_all(&values, err));
     return check_written(file, end, err);

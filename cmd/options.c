@@ -8,29 +8,23 @@
 #include "base/terminal.h"
 #include "base/unit.h"
 #include "cmd.h"
-#include "comm/hosts.h"
 #include "report/report.h"
+#include "run/catalog.h"
 #include "run/outputs.h"
 
 static const char *const progress_names[] = {"auto", "always", "never", NULL};
 static const char *const feedback_names[] = {"auto", "on", "off", NULL};
 
-bool ddp_offer_named(bool (*at)(int i, struct ddp_named *out), int i, char *out, size_t out_bytes)
+bool ddp_offer_compressor(const char *command, int i, char *out, size_t out_bytes)
 {
-    struct ddp_named entry;
-    if (!at(i, &entry))
-        return false;
-    const bool needs_argument = entry.argument_help && entry.argument_help[0] != '[';
-    snprintf(out, out_bytes, "%s%s", entry.name, needs_argument ? ":" : "");
-    return true;
+    (void)command;
+    return ddp_catalog_compressor(i, out, out_bytes);
 }
 
 static bool offer_backend(const char *command, int i, char *out, size_t out_bytes)
 {
     (void)command;
-    const char *name = i == 0                     ? "auto"
-                       : ddp_backend_all()[i - 1] ? ddp_backend_all()[i - 1]->name
-                                                  : NULL;
+    const char *name = i == 0 ? "auto" : ddp_catalog_backend(i - 1);
     snprintf(out, out_bytes, "%s", name ? name : "");
     return name != NULL;
 }
@@ -153,15 +147,6 @@ const struct ddp_opt ddp_noise_floor_rows[] = {
     DDP_OPT_END,
 };
 
-int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
-                       const char *takes, struct ddp_err *err)
-{
-    if (parsed->operand_count <= most)
-        return 0;
-    return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
-                    takes, parsed->operands[most]);
-}
-
 void ddp_print_note(FILE *out, const char *fmt, ...)
 {
     struct ddp_terminal terminal;
@@ -186,19 +171,4 @@ void ddp_print_time(const struct ddp_estimate *estimate, FILE *out)
         snprintf(limit, sizeof limit, "; about %s if every point takes all of --max-time", most);
     ddp_print_note(out, "time: about %s, roughly estimated from the sizes for an average CPU%s",
                    about, limit);
-}
-
-int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
-                      struct ddp_err *err)
-{
-    for (int i = 0; i < formats->n; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
-        const struct ddp_reporter *reporter = ddp_reporter_find(name);
-        if (reporter != NULL && !(reporter->shows & kind)) {
-            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show %s", name, what);
-            return ddp_hint(err, "use table, json or jsonl");
-        }
-    }
-    return 0;
 }

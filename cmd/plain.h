@@ -34,7 +34,6 @@ const char *ddp_list_kind(const void *ctx, int i);
 const char *ddp_recipe_name(const void *ctx, int i);
 const char *ddp_kernels_flag(const void *ctx, int i);
 
-#define DDP_KERNELS_HELPER "ddpbench-kernels"
 /* The option --size of `ddpbench kernels` and of its helper program. `at` is the offset of a struct
  * ddp_size_list. */
 #define DDP_KERNELS_SIZE(at)                                                                       \
@@ -42,10 +41,6 @@ const char *ddp_kernels_flag(const void *ctx, int i);
             "size of each array, a multiple of 8 bytes; arrays of the first default fit most "     \
             "caches",                                                                              \
             .min = 4096, .max = 17179869184.0, .brief = "size of each array")
-/* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
- * DDP_EUNAVAIL with the reason if the helper is missing. */
-int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
-                     struct ddp_err *err) DDP_MUST_CHECK;
 
 /* The exit codes and their meanings, in ascending order. The last row's meaning is NULL. */
 struct ddp_exit_row {

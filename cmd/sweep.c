@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
-#include "bench/plan.h"
 #include "cmd.h"
+#include "run/points.h"
 #include "run/sweep.h"
 
 /* Chooses the default journal: FILE.journal for --json FILE. There is no journal for stdout, for a

@@ -1,30 +1,17 @@
 /* `ddpbench train` trains a real model data-parallel, and measures its accuracy and speed with a
  * chosen gradient exchange. */
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/unit.h"
 #include "cmd.h"
+#include "run/catalog.h"
 #include "run/training.h"
 
-static const char *model_choice(int i)
-{
-    return ddp_models()[i] ? ddp_models()[i]->name : NULL;
-}
-static const char *dataset_choice(int i)
-{
-    return ddp_dataset_readers()[i] ? ddp_dataset_readers()[i]->name : NULL;
-}
-static const char *aggregate_choice(int i)
-{
-    return ddp_aggregates()[i] ? ddp_aggregates()[i]->name : NULL;
-}
 static bool offer_sync(const char *command, int i, char *out, size_t out_bytes)
 {
     (void)command;
-    return ddp_offer_named(ddp_sync_at, i, out, out_bytes);
+    return ddp_catalog_sync(i, out, out_bytes);
 }
 
 static const char *const off_on[] = {"off", "on", NULL};
@@ -35,10 +22,10 @@ static const char *const device_names[] = {"auto", "cpu", "cuda", NULL};
 
 static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Training"),
-    DDP_OPT(ENUM, "model", 0, AT(model), "NAME", "singa-cnn", "the network", .choice = model_choice,
-            .brief = ""),
+    DDP_OPT(ENUM, "model", 0, AT(model), "NAME", "singa-cnn", "the network",
+            .choice = ddp_catalog_model, .brief = ""),
     DDP_OPT(ENUM, "dataset", 0, AT(dataset), "NAME", NULL,
-            "data set to train on (default: the model's)", .choice = dataset_choice,
+            "data set to train on (default: the model's)", .choice = ddp_catalog_dataset,
             .brief = "the data set (default: the model's)"),
     DDP_OPT(STRING, "data", 0, AT(dir), "DIR", NULL,
             "folder with the data set's files, plain or .gz (default: DDPBENCH_DATA_DIR, else the "
@@ -89,7 +76,7 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(ENUM, "aggregate", 0, AT(aggregate), "WHERE", "allreduce",
             "where dense gradients are summed: on all ranks, on rank 0, on each tensor's owner, or "
             "within hosts first",
-            .choice = aggregate_choice),
+            .choice = ddp_catalog_aggregate),
     DDP_OPT(STRING, "algorithm", 0, AT(algorithm), "NAME", "auto",
             "algorithm of the exchange; see `ddpbench list`", .offer = ddp_offer_algorithm),
     DDP_OPT(ENUM, "overlap", 0, AT(overlap), "on|off", "off",
@@ -141,217 +128,6 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_END,
 };
 
-static bool given(const struct ddp_opt_result *parsed, const char *name)
-{
-    return ddp_opt_given(rows, parsed, name);
-}
-
-static const struct ddp_model_class *model_of(const struct ddp_train_values *v)
-{
-    return ddp_models()[v->model];
-}
-
-static void complete_data(struct ddp_train_values *v, const struct ddp_opt_result *parsed)
-{
-    const char *name = model_of(v)->defaults.dataset;
-    v->named = given(parsed, "dataset");
-    for (int i = 0; ddp_dataset_readers()[i] && !v->named; i++)
-        if (strcmp(ddp_dataset_readers()[i]->name, name) == 0)
-            v->dataset = i;
-}
-
-/* Writes the names of the data sets that fit the model, separated by commas. */
-static void fitting(const struct ddp_dataset_request *request, char *out, size_t out_bytes)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (const struct ddp_dataset_reader *const *r = ddp_dataset_readers(); *r; r++)
-        if (ddp_dataset_fits(*r, request) && used < out_bytes)
-            used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
-                                     (*r)->name);
-}
-
-static int check_data(const struct ddp_train_values *v, const struct ddp_opt_result *parsed,
-                      struct ddp_err *err)
-{
-    struct ddp_dataset_request request;
-    const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);
-    if (!ddp_dataset_fits(reader, &request)) {
-        char names[160];
-        fitting(&request, names, sizeof names);
-        ddp_fail(err, DDP_EUSAGE,
-                 "model '%s' needs %d x %d x %d images of at most %d classes; data set '%s' does "
-                 "not have them",
-                 model_of(v)->name, request.channels, request.height, request.width,
-                 request.classes, reader->name);
-        return ddp_hint(err, "data sets for '%s': %s", model_of(v)->name, names);
-    }
-    if (!reader->dirs && given(parsed, "data"))
-        return ddp_fail(err, DDP_EUSAGE, "data set '%s' is generated: --data has no meaning",
-                        reader->name);
-    if (reader->dirs && given(parsed, "images"))
-        return ddp_fail(err, DDP_EUSAGE, "--images is for the data set 'synthetic', not '%s'",
-                        reader->name);
-    return 0;
-}
-
-static int complete_batch(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
-                          struct ddp_err *err)
-{
-    if (given(parsed, "batch") && given(parsed, "global-batch"))
-        return ddp_fail(err, DDP_EUSAGE, "give --batch (per rank) or --global-batch, not both");
-    if (given(parsed, "batch") || given(parsed, "global-batch"))
-        return 0;
-    v->batch = model_of(v)->defaults.batch;
-    v->global_batch = model_of(v)->defaults.global_batch;
-    return 0;
-}
-
-static int complete_optimizer(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
-                              struct ddp_err *err)
-{
-    const struct ddp_model_defaults *d = &model_of(v)->defaults;
-    if (!given(parsed, "optimizer"))
-        v->optimizer = ddp_optimizer_find(d->optimizer);
-    const char *name = ddp_optimizer_names[v->optimizer];
-    if (v->optimizer == DDP_OPTIM_ADAM && given(parsed, "momentum"))
-        return ddp_fail(err, DDP_EUSAGE, "--momentum is for the optimizer 'sgd', not 'adam'");
-    if (strcmp(name, d->optimizer) != 0 && !given(parsed, "lr")) {
-        ddp_fail(err, DDP_EUSAGE,
-                 "the optimizer '%s' needs --lr: the default %g of '%s' is for '%s'", name, d->lr,
-                 model_of(v)->name, d->optimizer);
-        return ddp_hint(err, "common values: 0.001 for adam, 0.01 for sgd");
-    }
-    if (!given(parsed, "lr"))
-        v->lr = d->lr;
-    if (!given(parsed, "momentum"))
-        v->momentum = d->momentum;
-    if (!given(parsed, "weight-decay"))
-        v->weight_decay = d->weight_decay;
-    if (!given(parsed, "init"))
-        v->init = (int)d->init;
-    return 0;
-}
-
-/* Options that only a GPU uses. */
-static const char *const gpu_options[] = {"cuda-graph", "tf32", "conv"};
-
-/* Fills the options that the user left out with the model's defaults. Returns DDP_EUSAGE if options
- * contradict each other. */
-static int complete(struct ddp_train_values *v, const struct ddp_opt_result *parsed,
-                    struct ddp_err *err)
-{
-    complete_data(v, parsed);
-    v->gpu_option = NULL;
-    for (size_t i = 0; i < DDP_COUNT_OF(gpu_options); i++)
-        if (given(parsed, gpu_options[i]))
-            v->gpu_option = gpu_options[i];
-    DDP_TRY(complete_batch(v, parsed, err));
-    DDP_TRY(complete_optimizer(v, parsed, err));
-    return check_data(v, parsed, err);
-}
-
-/* Fails with DDP_EUSAGE if no strategy has the property `has`, because the option then has no
- * effect. */
-static int needs_one(const struct ddp_train_values *v, const char *option,
-                     bool (*has)(const struct ddp_sync_class *cls), const char *what,
-                     struct ddp_err *err)
-{
-    for (int i = 0; i < v->job_count; i++)
-        if (has(v->jobs[i].cls))
-            return 0;
-    return ddp_fail(err, DDP_EUSAGE, "--%s has no effect with '%s', which %s", option,
-                    v->jobs[0].text, what);
-}
-
-static bool has_buckets(const struct ddp_sync_class *cls)
-{
-    return cls->buckets;
-}
-static bool has_aggregates(const struct ddp_sync_class *cls)
-{
-    return cls->aggregates;
-}
-static bool has_compressor(const struct ddp_sync_class *cls)
-{
-    return cls->compresses;
-}
-
-/* Returns true if the strategy exchanges data. */
-static bool has_exchange(const struct ddp_sync_class *cls)
-{
-    return cls->replicas_equal || cls->equal_part != NULL;
-}
-
-/* Checks the options of gradient dumps. Dump files are named after ranks, so a second run would
- * overwrite the files of the first. */
-static int check_dump(const struct ddp_cmd *cmd, const struct ddp_train_values *v,
-                      const struct ddp_opt_result *parsed, struct ddp_err *err)
-{
-    const int runs = v->job_count * v->seeds.n * DDP_MAX(v->world.ranks.n, 1);
-    if (v->dump_dir && runs > 1)
-        return ddp_fail(err, DDP_EUSAGE, "--dump-gradients records one run, not %d", runs);
-    if (!v->dump_dir && ddp_opt_given(cmd->rows, parsed, "dump-every"))
-        return ddp_fail(err, DDP_EUSAGE, "--dump-every has no effect without --dump-gradients");
-    return 0;
-}
-
-static int check_meaning(const struct ddp_train_values *v, struct ddp_err *err)
-{
-    if (strcmp(v->algorithm, "auto") != 0)
-        DDP_TRY(needs_one(v, "algorithm", has_exchange, "exchanges nothing", err));
-    if (v->overlap)
-        DDP_TRY(needs_one(v, "overlap on", has_buckets, "exchanges no gradients", err));
-    if (v->bucket_bytes > 0)
-        DDP_TRY(needs_one(v, "bucket-bytes", has_buckets, "exchanges no gradients", err));
-    if (v->aggregate > 0)
-        DDP_TRY(needs_one(v, "aggregate", has_aggregates, "sums no dense gradients", err));
-    if (v->feedback != DDP_FEEDBACK_AUTO)
-        DDP_TRY(needs_one(v, "feedback", has_compressor, "compresses nothing", err));
-    return 0;
-}
-
-/* Fills v->jobs and v->seeds. Returns DDP_EUSAGE if options contradict each other. */
-static int choose_jobs(const struct ddp_cmd *cmd, struct ddp_train_values *v,
-                       const struct ddp_opt_result *parsed, struct ddp_err *err)
-{
-    if (v->compare.n > 0 && ddp_opt_given(cmd->rows, parsed, "sync"))
-        return ddp_fail(err, DDP_EUSAGE, "--sync and --compare are mutually exclusive");
-    if (v->seeds.n > 0 && ddp_opt_given(cmd->rows, parsed, "seed"))
-        return ddp_fail(err, DDP_EUSAGE, "--seed and --seeds are mutually exclusive");
-    v->job_count = v->compare.n > 0 ? v->compare.n : 1;
-    for (int i = 0; i < v->job_count; i++) {
-        const char *text = v->compare.n > 0 ? v->compare.v[i] : v->sync;
-        DDP_TRY(ddp_sync_parse(text, &v->jobs[i], err));
-        for (int other = 0; other < i; other++)
-            if (strcmp(v->jobs[other].text, text) == 0)
-                return ddp_fail(err, DDP_EUSAGE, "--compare has '%s' twice", text);
-    }
-    if (v->seeds.n == 0) {
-        v->seeds.n = 1;
-        v->seeds.v[0] = v->world.seed;
-    }
-    for (int i = 0; i < v->seeds.n; i++)
-        for (int other = 0; other < i; other++)
-            if (v->seeds.v[other] == v->seeds.v[i])
-                return ddp_fail(err, DDP_EUSAGE, "--seeds has %lld twice",
-                                (long long)v->seeds.v[i]);
-    DDP_TRY(check_dump(cmd, v, parsed, err));
-    return check_meaning(v, err);
-}
-
-static int check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
-                 struct ddp_err *err)
-{
-    struct ddp_train_values *v = values;
-    DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
-    DDP_TRY(choose_jobs(app->cmd, v, parsed, err));
-    DDP_TRY(ddp_partition_parse(v->partition, &v->partition_spec, err));
-    if (!ddp_opt_given(app->cmd->rows, parsed, "target-accuracy"))
-        v->target_accuracy = NAN;
-    return complete(v, parsed, err);
-}
-
 /* Prints the runs with one rank count. */
 static void print_runs(const struct ddp_app *app, const struct ddp_train_values *v,
                        const char *backend, int ranks)
@@ -371,8 +147,8 @@ static void print_runs(const struct ddp_app *app, const struct ddp_train_values 
     ddp_print_note(app->out, "the time of the exchange is not counted");
     for (int seed = 0; seed < v->seeds.n; seed++)
         for (int job = 0; job < v->job_count; job++)
-            fprintf(app->out, "train %s on %s, sync %s, seed %lld, %d rank%s\n", model_of(v)->name,
-                    ddp_dataset_readers()[v->dataset]->name, v->jobs[job].text,
+            fprintf(app->out, "train %s on %s, sync %s, seed %lld, %d rank%s\n",
+                    ddp_catalog_model(v->model), ddp_catalog_dataset(v->dataset), v->jobs[job].text,
                     (long long)v->seeds.v[seed], ranks, ranks == 1 ? "" : "s");
 }
 
@@ -417,7 +193,7 @@ const struct ddp_cmd ddp_cmd_train = {
     .rows = rows,
     .values_bytes = sizeof(struct ddp_train_values),
     .help_offset = offsetof(struct ddp_train_values, world.help),
-    .check = check,
+    .check = ddp_training_check,
     .show = show,
     .job = &ddp_training_job,
 };

@@ -19,17 +19,15 @@ count() {
     cat "${@:2}" | grep -cE -- "$1" || true
 }
 
-@test "all headers of lib and cmd compile together" {
-    find lib cmd -name '*.h' ! -name '*_list.h' ! -name '*.inc.h' | sort | sed 's/.*/#include "&"/' |
-        "${CC:-cc}" -x c -std=gnu11 -fsyntax-only -D_GNU_SOURCE -Ilib -Icmd -I. -DDDP_FAULTS=0 -DDDP_GBENCH=0 -
-}
-
 @test "the compiler rejects functions that cannot be used safely" {
     echo 'int f(void);' | "${CC:-cc}" -x c -fsyntax-only -Ilib -include base/banned.h -
     for name in strcpy strcat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof alloca rand srand; do
         ! echo "void *f(void) { return (void *)$name; }" |
             "${CC:-cc}" -x c -fsyntax-only -Ilib -include base/banned.h - 2>/dev/null || return
     done
+    # The build compiles C++ and CUDA files with the same header.
+    [ "$(grep -cE -- '-include base/banned.h' ci/build.mk)" -ge 4 ]
+    grep -q -- '-include base/banned.h' ci/cuda.mk
 }
 
 @test "clang-tidy and cppcheck are part of lint" {
@@ -40,12 +38,24 @@ count() {
     grep -q '^[^#]*cppcheck' ci/check_tools.sh
 }
 
+@test "one check counts the lines of functions, and one compiles all headers together" {
+    none 'function-size' .clang-tidy
+    grep -q 'functions that are too long' ci/check_style.sh
+    none '^@test "all headers' tests/structure.bats
+    grep -q 'do not compile together' ci/check_headers.sh
+}
+
+@test "a subfolder has few public headers, and subfolders do not include one another" {
+    [ ! -e lib/comm/tcp ]
+    [ "$(sed -n "/^subfolders='/,/^'/p" ci/check_layers.sh | grep -c '\.h: ')" -le 6 ]
+    none 'cuda_module' lib/device/cpu
+}
+
 @test "option tables are arrays of rows, not macros, and choices are arrays of names" {
     none '#define \w+_ROWS?\b' cmd/*.h
     none 'struct ddp_opt_choices' cmd/*.[ch] lib/base/opt.h
     none '\.kind = DDP_OPT_|\{"[a-z-]+", (0|.[a-z].), DDP_OPT_' cmd/*.[ch]
-    # Only the names of models, data sets and aggregations come from a registry.
-    [ "$(cat cmd/*.c | grep -cE '^static const char \*\w+_(word|choice)\(int')" -le 3 ]
+    none '^static const char \*\w+_(word|choice)\(int' cmd/*.c
 }
 
 @test "the collectives are one table" {
@@ -70,7 +80,7 @@ count() {
 }
 
 @test "an allocation that fails is reported by DDP_NEW" {
-    none 'ENOMEM, "no memory' lib/comm lib/model/layers*.c cmd/kernels*.c cmd/nccl_flags.c cmd/doctor*.c
+    none 'ENOMEM, "no memory' lib/comm lib/model/layers*.c lib/run/kernel*.c cmd/nccl_flags.c lib/run/doctor*.c
     grep -q '#define DDP_NEW' lib/base/mem.h
 }
 
@@ -135,11 +145,17 @@ count() {
     [ -z "$(find lib/bench -name 'gate*' -o -name 'selftest*' -o -name 'child*' -o -name 'sweep_plan*')" ]
     none 'ddp_(launch|comm_create|journal_open|sampler_create|train|gate_measure)\(' cmd/*.c
     grep -q '^run: ' ci/check_layers.sh
-    none '^cmd: .*\b(train|launch|diag)\b' ci/check_layers.sh
+}
+
+@test "cmd includes only base, record, report and run, and has no job and no check of a machine" {
+    [ "$(grep '^cmd:' ci/check_layers.sh)" = 'cmd: base record report run' ]
+    none '\brank_main\b|struct ddp_job \w|\bfork\(|memfd_create|ddp_sysinfo_read\(&d' cmd
+    none 'ddp_(models|dataset_readers|aggregates|coll_algorithms|sparse_algorithms|compressor_at|sync_at|backend_all|device_all)\(' \
+        cmd
 }
 
 @test "a run is a job: a sweep knows no command, and a command has no function for a single user" {
-    [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 4 ]
+    [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 5 ]
     none 'ddp_cmd_train|ddp_cmd_launch_groups|DDP_CMD_(NEEDS_WORLD|COLLECTIVE)\b|ddp_(train|collective)_values' \
         lib/run/sweep*.[ch] lib/run/world*.[ch] lib/run/collector.c cmd/main.c cmd/cmd.h
     # `struct ddp_cmd` has run, check, show, is_foreign of kernels, and conclude of pays.
@@ -197,7 +213,7 @@ count() {
 
 @test "coll: the table of auto has only rows that can be taken" {
     none 'DDP_DISTANCE|ddp_distance' lib cmd
-    [ "$(grep -c 'ddp_coll_auto_explain(' cmd/collectives.c)" = 1 ]
+    [ "$(grep -c 'ddp_coll_auto_explain(' lib/run/points_explain.c)" = 1 ]
 }
 
 @test "coll: no function that only tests call" {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "comm/backend.h"
-#include "comm/tcp/control_tcp.h"
+#include "comm/control_tcp.h"
 #include "launch/launcher.h"
 
 static int choose(const struct ddp_comm *comm, const struct ddp_backend **out, struct ddp_err *err)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "comm/backend.h"
+#include "comm/hosts.h"
 #include "launch/launch.h"
 #include "launch/launcher.h"
 #include "record/record.h"
@@ -44,7 +45,7 @@ struct ddp_world_options {
     int progress;                   /* 0 auto, 1 always, 2 never */
     bool share_gpu;
     int nccl_blocking; /* 0: NCCL's communicators are blocking; 1: they are not */
-    int subset;        /* enum ddp_subset (comm/hosts.h) */
+    int subset;        /* enum ddp_subset */
     const char *label; /* the user's name for the run, or NULL */
     /* The next three members are not options. A command's check() may set `note`, which is the note
      * of the record. It may add to protected_path the files that the outputs must not overwrite,
@@ -238,6 +239,11 @@ enum ddp_cmd_flag {
 
 /* Returns the command with this name or alias, or NULL. `commands` ends with NULL. */
 const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, const char *name);
+
+/* Returns DDP_EUSAGE if there are more than `most` operands. `takes` completes the message
+ * "COMMAND takes ...". */
+int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
+                       const char *takes, struct ddp_err *err) DDP_MUST_CHECK;
 
 /* Runs a command with ranks: starts or joins the ranks, collects their results in a record, and
  * writes the outputs. If a rank dies, writes a partial document. Returns 0 or an error code, which

@@ -23,6 +23,10 @@
 #include "record/verdict_record.h"
 #include "run/child.h"
 #include "stats/sequential.h"
+#include "stats/signflip.h"
+
+/* The largest number of pairs, which the sign-flip test can judge exactly. */
+#define DDP_GATE_PAIRS_MAX DDP_SIGNFLIP_MAX
 
 /* One of the two commands. */
 struct ddp_gate_side {

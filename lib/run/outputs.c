@@ -67,6 +67,21 @@ int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err)
     return ddp_hint(err, "--format table prints it");
 }
 
+int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
+                      struct ddp_err *err)
+{
+    for (int i = 0; i < formats->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(formats->v[i], "="), formats->v[i]);
+        const struct ddp_reporter *reporter = ddp_reporter_find(name);
+        if (reporter != NULL && !(reporter->shows & kind)) {
+            ddp_fail(err, DDP_EUSAGE, "the format '%s' cannot show %s", name, what);
+            return ddp_hint(err, "use table, json or jsonl");
+        }
+    }
+    return 0;
+}
+
 int ddp_outputs_check_label(const char *label, struct ddp_err *err)
 {
     char clean[sizeof((struct ddp_record *)NULL)->label];

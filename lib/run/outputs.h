@@ -23,6 +23,11 @@ int ddp_outputs_check_plot(int plot, bool has_table, struct ddp_err *err) DDP_MU
 int ddp_outputs_add(struct ddp_report_set *set, const char *json,
                     const struct ddp_string_list *formats, struct ddp_err *err) DDP_MUST_CHECK;
 
+/* Returns DDP_EUSAGE if one of the formats NAME[=FILE] cannot show the figures `kind` (enum
+ * ddp_record_kind). `what` names the figures in the message. */
+int ddp_check_formats(const struct ddp_string_list *formats, unsigned kind, const char *what,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+
 /* Checks the value of --label, which may be NULL. Returns DDP_EUSAGE if it is empty, too long for
  * the label of a record, not UTF-8, or has control characters. */
 int ddp_outputs_check_label(const char *label, struct ddp_err *err) DDP_MUST_CHECK;

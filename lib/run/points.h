@@ -30,4 +30,12 @@ extern const struct ddp_job ddp_points_job;
  * ddp_collective_values. */
 const struct ddp_bench_plan *ddp_points_plan(const void *values, int ranks);
 
+/* The function `check` of a collective command (run/command.h): completes and checks the values. */
+int ddp_points_check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+/* Prints which algorithm `auto` chooses with each rank count of --ranks, or with `ranks` ranks if
+ * the option was not given. Called after prepare. */
+int ddp_points_explain_auto(const struct ddp_app *app, const struct ddp_collective_values *v,
+                            const char *backend, int ranks, struct ddp_err *err) DDP_MUST_CHECK;
+
 #endif

@@ -43,6 +43,11 @@ static_assert(offsetof(struct ddp_train_values, world) == 0,
 
 extern const struct ddp_job ddp_training_job;
 
+/* The function `check` of the command (run/command.h): fills the options that the user left out
+ * with the model's defaults, and checks the values. */
+int ddp_training_check(struct ddp_app *app, void *values, const struct ddp_opt_result *parsed,
+                       struct ddp_err *err) DDP_MUST_CHECK;
+
 #define DDP_BLAS_NAME_BYTES 96
 /* Loads the BLAS library that a training would use. The library is loaded in a child process,
  * because a broken library may end the process that loads it. Writes the library's name to the

@@ -33,6 +33,15 @@ const struct ddp_cmd *ddp_command_in(const struct ddp_cmd *const *commands, cons
     return NULL;
 }
 
+int ddp_check_operands(const struct ddp_app *app, const struct ddp_opt_result *parsed, int most,
+                       const char *takes, struct ddp_err *err)
+{
+    if (parsed->operand_count <= most)
+        return 0;
+    return ddp_fail(err, DDP_EUSAGE, "%s takes %s; unexpected argument '%.64s'", app->cmd->name,
+                    takes, parsed->operands[most]);
+}
+
 static const char *backend_name(const void *ctx, int i)
 {
     (void)ctx;

@@ -208,8 +208,10 @@ path_without() {
     make MPI=0 CXX="$tree/no_gbench"
     build/ddpbench
     [ -n "$(value HAVE_GBENCH)" ] || skip "no Google Benchmark here"
-    cp "$root"/cmd/{gbench.cc,gbench.h} cmd
-    printf '#include "gbench.h"\nint main(void)\n{\n    return (int)ddp_gbench_run(0, 0);\n}\n' >cmd/kernels_main.c
+    mkdir -p lib/run
+    cp "$root/cmd/gbench.cc" cmd
+    cp "$root/lib/run/gbench.h" lib/run
+    printf '#include "run/gbench.h"\nint main(void)\n{\n    return (int)ddp_gbench_run(0, 0);\n}\n' >cmd/kernels_main.c
     make MPI=0 GBENCH=1
     run build/ddpbench-kernels
     [ "$status" = 1 ] # there are no cases to run

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "comm/tcp/control_tcp.h"
+#include "comm/control_tcp.h"
 #include "launch/launcher.h"
 #include "launch/rendezvous_impl.h"
 #include "names.h"

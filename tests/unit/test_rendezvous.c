@@ -3,7 +3,7 @@
  * test_rendezvous_secret.c tests jobs with a secret. */
 #include "unit/rendezvous_ranks.h"
 
-#include "comm/tcp/control_tcp.h"
+#include "comm/control_tcp.h"
 #include "names.h"
 
 /* Runs barriers, exchanges of several sizes, and groups: the odd and the even ranks, then the

@@ -23,7 +23,7 @@
 #include "comm/backend.h"
 #include "comm/bootstrap.h"
 #include "comm/hosts.h"
-#include "comm/tcp/control_tcp.h"
+#include "comm/control_tcp.h"
 #include "comm/ucx/ucx_impl.h"
 #include "comm/waiter.h"
 #include "launch/segment.h"

@@ -1,5 +1,5 @@
-/* The list of devices, and device cpu: memory, kernels and streams of the processor, with one table
- * of functions per SIMD level. */
+/* Device cpu: memory, kernels and streams of the processor, with one table of functions per SIMD
+ * level. */
 #include "device/device.h"
 
 #include <assert.h>
@@ -12,17 +12,10 @@
 #include "base/mem.h"
 #include "base/sysinfo.h"
 #include "device/cpu/kernels_cpu.h"
-#include "device/cuda/cuda_module.h"
 #include "device/element_ops.h"
 #include "device/input_ops.h"
 #include "device/stream.h"
 #include "device/stream_kernels.h"
-
-const struct ddp_device *const *ddp_device_all(void)
-{
-    static const struct ddp_device *const all[] = {&ddp_dev_cpu, &ddp_device_cuda, NULL};
-    return all;
-}
 
 static const struct ddp_device *best(void)
 {

@@ -1,8 +1,9 @@
-/* C interface to Google Benchmark. gbench.cc implements it, kernels_main.c uses it.
+/* C interface to Google Benchmark. cmd/gbench.cc implements the functions, and only the program
+ * ddpbench-kernels contains them, so other files of lib/run may use only the types.
  *
  * The library measures the times and prints the results to stdout. */
-#ifndef DDP_CMD_GBENCH_H
-#define DDP_CMD_GBENCH_H
+#ifndef DDP_RUN_GBENCH_H
+#define DDP_RUN_GBENCH_H
 
 #include <stddef.h>
 #include <stdint.h>

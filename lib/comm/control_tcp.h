@@ -6,8 +6,8 @@
  * collects the data of all ranks and sends it to all ranks. This takes 2 (P - 1) messages for P
  * ranks. If a connection ends or a rank reports an abort, the waits of all other ranks end with an
  * error. */
-#ifndef DDP_COMM_TCP_CONTROL_TCP_H
-#define DDP_COMM_TCP_CONTROL_TCP_H
+#ifndef DDP_COMM_CONTROL_TCP_H
+#define DDP_COMM_CONTROL_TCP_H
 
 #include "comm/backend.h"
 #include "launch/rendezvous.h"

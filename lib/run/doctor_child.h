@@ -1,6 +1,6 @@
 /* Connects the ranks of `mpiexec ddpbench doctor`. */
-#ifndef DDP_CMD_DOCTOR_CHILD_H
-#define DDP_CMD_DOCTOR_CHILD_H
+#ifndef DDP_RUN_DOCTOR_CHILD_H
+#define DDP_RUN_DOCTOR_CHILD_H
 
 #include "run/doctor_report.h"
 

@@ -16,7 +16,7 @@
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
 #include "base/unit.h"
-#include "comm/tcp/control_tcp.h"
+#include "comm/control_tcp.h"
 #include "diag/flight_report.h"
 #include "launch/launcher.h"
 

@@ -3,7 +3,7 @@
  * MPI may abort or hang on the machines for which doctor is meant. Each rank therefore uses a child
  * process to connect to the other ranks. If the child does not succeed in time, the rank itself can
  * still print its findings. */
-#include "doctor_child.h"
+#include "run/doctor_child.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,0 +1,20 @@
+/* Runs `ddpbench kernels`: starts the program ddpbench-kernels, which measures the CPU kernels with
+ * Google Benchmark. It is a program of its own because Google Benchmark is a C++ library. */
+#ifndef DDP_RUN_KERNELS_RUN_H
+#define DDP_RUN_KERNELS_RUN_H
+
+#include "run/command.h"
+
+#define DDP_KERNELS_HELPER "ddpbench-kernels"
+
+/* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
+ * DDP_EUNAVAIL with the reason if the helper is missing. */
+int ddp_kernels_find(const struct ddp_app *app, char *path, size_t path_bytes,
+                     struct ddp_err *err) DDP_MUST_CHECK;
+
+/* Runs the helper with these sizes, and with the arguments of app->argv for which
+ * app->cmd->is_foreign returns true. Returns the error with which the helper has ended. */
+int ddp_kernels_run(struct ddp_app *app, const struct ddp_size_list *sizes,
+                    struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,89 @@
+#include "run/matrix_run.h"
+
+#include "base/sysinfo.h"
+#include "base/unit.h"
+#include "bench/pair_matrix.h"
+
+/* Memory for the message that a rank sends and for the four that it receives. */
+#define BUFFERS 5
+
+static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
+                   struct ddp_err *err)
+{
+    const struct ddp_matrix_values *v = values;
+    const uint64_t bytes = v->size * BUFFERS * (uint64_t)ddp_app_local_ranks(app, ranks);
+    struct ddp_sysinfo host;
+    char needed[24], available[24];
+    if (ranks < 2) {
+        ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here",
+                 backend);
+        return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
+    }
+    ddp_sysinfo_read(&host);
+    if (host.available_bytes < 0 || bytes <= (uint64_t)host.available_bytes)
+        return 0;
+    ddp_format_size(bytes, needed, sizeof needed);
+    ddp_format_size((uint64_t)host.available_bytes, available, sizeof available);
+    ddp_fail(err, DDP_ENOMEM, "matrix needs %s on this host, and %s are available", needed,
+             available);
+    return ddp_hint(err, "use a smaller --size");
+}
+
+static uint64_t heap_bytes(const void *values, int ranks)
+{
+    (void)values;
+    (void)ranks;
+    return 0;
+}
+
+static bool threads(const void *values)
+{
+    (void)values;
+    return false;
+}
+
+static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
+{
+    (void)values;
+    (void)out;
+    return ddp_fail(err, DDP_EUNAVAIL,
+                    "matrix measures messages between processors, not between GPUs");
+}
+
+static void progress(void *arg, int round, int rounds)
+{
+    ddp_emit_progress(arg, "matrix: round %d of %d", round, rounds);
+}
+
+static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
+{
+    const struct ddp_matrix_values *v = values;
+    const struct ddp_pair_options options = {
+        .by_host = v->by == DDP_MATRIX_BY_HOST,
+        .bytes = v->size,
+        .iters = v->iters,
+        .max_time_s = v->max_time_s,
+        .rounds = v->rounds,
+        .seed = (uint64_t)v->world.seed,
+    };
+    struct ddp_matrix matrix;
+    int rc = ddp_pair_matrix(rank->comm, &options, progress, rank, &matrix, err);
+    if (rc == 0)
+        rc = ddp_emit_matrix(rank, &matrix, err);
+    ddp_matrix_release(&matrix);
+    return rc;
+}
+
+static void release(void *values)
+{
+    (void)values;
+}
+
+const struct ddp_job ddp_matrix_job = {
+    .prepare = prepare,
+    .heap_bytes = heap_bytes,
+    .threads = threads,
+    .gpu = gpu,
+    .rank_main = rank_main,
+    .release = release,
+};

@@ -1,0 +1,46 @@
+/* `ddpbench pays` uses the job of the collectives (run/points.h). These functions choose the points
+ * to measure, and predict the steps of a training from them (bench/pays_model.h). */
+#ifndef DDP_RUN_PAYS_RUN_H
+#define DDP_RUN_PAYS_RUN_H
+
+#include "bench/pays_model.h"
+#include "run/points.h"
+
+/* The methods that are measured without --compress. DDP_PAYS_THRESHOLD is added unless
+ * --gradients is given, because its value fits the scale of the drawn values only: they are
+ * normally distributed, and one in a hundred has a magnitude of at least 2.576. With error feedback,
+ * about ten in a hundred are sent. */
+#define DDP_PAYS_METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
+#define DDP_PAYS_THRESHOLD "threshold:2.576"
+
+/* The largest number of ranks of a training. */
+#define DDP_PAYS_RANKS_MAX 65536
+
+struct ddp_pays_values {
+    struct ddp_collective_values c; /* must be first */
+    const char *parameters_text, *step_text, *gradients, *accuracy;
+    struct ddp_string_list links;
+    uint64_t bucket_bytes;
+    bool overlap, table;
+    /* ddp_pays_check fills the members below. */
+    int64_t parameters;
+    double step_ns;
+    int ranks; /* ranks of the training; 0: the ranks that measure */
+    struct ddp_pays_speed speed[DDP_PAYS_MAX];
+    int speed_count;
+    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method, in the root only */
+};
+
+/* Completes and checks the values, and sets what the job measures. Reads the files of recorded
+ * gradients and of accuracies. */
+int ddp_pays_check(const struct ddp_app *app, struct ddp_pays_values *v,
+                   struct ddp_err *err) DDP_MUST_CHECK;
+/* The function `show` of the command (run/command.h). Shows nothing, but refuses ranks that cannot
+ * answer the question. */
+int ddp_pays_check_ranks(struct ddp_app *app, const void *values, const char *backend, int ranks,
+                         struct ddp_err *err) DDP_MUST_CHECK;
+/* The function `conclude` of the command: adds the answer to the record. */
+int ddp_pays_conclude(const void *values, struct ddp_record *record,
+                      struct ddp_err *err) DDP_MUST_CHECK;
+
+#endif
