@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/field.h"
+#include "record/point_keys.h"
 #include "record/quality.h"
 #include "record/record.h"
 #include "record/result_machine.h"
@@ -383,7 +384,7 @@ static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struc
     for (size_t i = 0; i < r->count; i++) {
         if (r->points[i].step)
             continue; /* ddp_result_read_runs has left the keys out */
-        if (!ddp_vary_id(vary, r->points[i].id, id, sizeof id))
+        if (!ddp_point_id_vary(vary, r->points[i].id, id, sizeof id))
             return ddp_fail(
                 err, DDP_EUSAGE,
                 "--vary %s: the id '%s' of '%s' was not made by ddpbench and has no keys", keys,

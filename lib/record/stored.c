@@ -223,7 +223,7 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
 {
     char id[192], varied[192];
     ddp_printable(borrow(item, "id"), id, sizeof id);
-    if ((vary & DDP_VARY_POINT_KEYS) && ddp_vary_id(vary, id, varied, sizeof varied))
+    if ((vary & DDP_VARY_POINT_KEYS) && ddp_point_id_vary(vary, id, varied, sizeof varied))
         memcpy(id, varied, sizeof id);
     *merged = ddp_id_index_find(&s->result.index, id);
     return *merged != DDP_ID_NONE
