@@ -185,7 +185,7 @@ void ddp_printable(const char *text, char *out, size_t out_bytes)
         if (control)
             out[used] = '?';
         else
-            memcpy(out + used, text, n);
+            memmove(out + used, text, n);
         used += wide;
         text += step;
         left -= step;

@@ -50,7 +50,7 @@ size_t ddp_utf8_length(const char *text, size_t left);
 
 /* Copies `text` for display. Control characters (including ESC, DEL and C1) and bytes that are not
  * UTF-8 become '?'. Text that does not fit is cut between two characters. The copy is
- * NUL-terminated. */
+ * NUL-terminated. `out` may be `text`. */
 void ddp_printable(const char *text, char *out, size_t out_bytes);
 
 #ifdef __cplusplus

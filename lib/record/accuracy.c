@@ -83,7 +83,7 @@ static void judge_group(const struct ddp_accuracy_seed *items, size_t n,
     struct ddp_noninferior_rule rule = *common;
     double sum[2] = {0, 0};
     size_t seeds = 0;
-    *out = (struct ddp_verdict_accuracy){.diverged_seed = NAN};
+    *out = (struct ddp_verdict_accuracy){.diverged_seed = NAN, .margin = rule.margin};
     memcpy(out->name, items[0].group, sizeof items[0].group);
     for (size_t i = 0; i < n; i++) {
         const struct ddp_accuracy_seed *s = &items[i];
@@ -159,7 +159,7 @@ static size_t name_groups(struct ddp_verdict_record *v, enum ddp_noninferior_sta
     return count;
 }
 
-static void conclude(struct ddp_verdict_record *v)
+static void conclude(double margin, struct ddp_verdict_record *v)
 {
     const size_t worse = name_groups(v, DDP_WORSE);
     const size_t uncertain = name_groups(v, DDP_ACCURACY_UNCERTAIN);
@@ -168,13 +168,13 @@ static void conclude(struct ddp_verdict_record *v)
         v->outcome = DDP_VERDICT_FAIL;
     else if (uncertain > 0 && v->outcome == DDP_VERDICT_PASS)
         v->outcome = DDP_VERDICT_INCONCLUSIVE;
-    snprintf(text, sizeof text, "no accuracy is worse by %.3g or more", v->accuracy_margin);
+    snprintf(text, sizeof text, "no accuracy is worse by %.3g or more", margin);
     if (v->accuracy_count > 0 && worse + uncertain == 0)
         ddp_verdict_append(v, "; ", text);
 }
 
-int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_record *v,
-                       struct ddp_err *err)
+int ddp_accuracy_judge(const struct ddp_accuracy_list *list, double margin,
+                       struct ddp_verdict_record *v, struct ddp_err *err)
 {
     struct ddp_accuracy_seed *sorted = NULL;
     double *d = NULL;
@@ -191,7 +191,7 @@ int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_
         length = group_length(&sorted[i], list->count - i);
         groups += is_of_base(&sorted[i], length);
     }
-    const struct ddp_noninferior_rule rule = {.margin = v->accuracy_margin,
+    const struct ddp_noninferior_rule rule = {.margin = margin,
                                               .pass_level = DDP_VERDICT_LEVEL,
                                               .fail_level =
                                                   DDP_VERDICT_LEVEL / fmax(1, (double)groups)};
@@ -200,7 +200,7 @@ int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_
         if (is_of_base(&sorted[i], length))
             judge_group(&sorted[i], length, &rule, d, &v->accuracy[v->accuracy_count++]);
     }
-    conclude(v);
+    conclude(margin, v);
 out:
     free(sorted);
     free(d);

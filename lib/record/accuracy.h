@@ -34,15 +34,15 @@ struct ddp_accuracy_list {
  * that have no accuracy although they did not diverge. Returns 0 or DDP_ENOMEM. */
 int ddp_accuracy_add(struct ddp_accuracy_list *list, const struct ddp_result *result, int side,
                      struct ddp_err *err) DDP_MUST_CHECK;
-/* Judges each group that base has. The caller has set v->accuracy_margin. Fills v->accuracy, and
- * appends to v->reason. Changes v->outcome: a group that is worse makes it FAIL, and an uncertain
- * group turns a PASS into INCONCLUSIVE. A group is worse if the upper bound of its mean difference
- * is below -margin. The level of this bound is corrected for the number of groups (Bonferroni), so
- * a false FAIL is no more likely than with a single group. A group is also worse if new diverged
- * with a seed with which base did not diverge. Seeds with which base diverged are ignored. Returns
- * 0 or DDP_ENOMEM. */
-int ddp_accuracy_judge(const struct ddp_accuracy_list *list, struct ddp_verdict_record *v,
-                       struct ddp_err *err) DDP_MUST_CHECK;
+/* Judges each group that base has. margin: the largest loss of accuracy that is accepted, as a
+ * fraction of 1. Fills v->accuracy, and appends to v->reason. Changes v->outcome: a group that is
+ * worse makes it FAIL, and an uncertain group turns a PASS into INCONCLUSIVE. A group is worse if
+ * the upper bound of its mean difference is below -margin. The level of this bound is corrected for
+ * the number of groups (Bonferroni), so a false FAIL is no more likely than with a single group. A
+ * group is also worse if new diverged with a seed with which base did not diverge. Seeds with which
+ * base diverged are ignored. Returns 0 or DDP_ENOMEM. */
+int ddp_accuracy_judge(const struct ddp_accuracy_list *list, double margin,
+                       struct ddp_verdict_record *v, struct ddp_err *err) DDP_MUST_CHECK;
 /* Writes the result as a text: the difference with its bounds, or the number of seeds that are
  * needed. If new diverged, or if no seed is in both base and new, the text states this fact
  * instead. */

@@ -5,12 +5,39 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/field.h"
 #include "record/result_machine.h"
 
 /* Limit for the number of ratios, estimated as (points of all documents) * (documents - 1). */
 #define CELLS_MAX 1000000
 /* Number of facts that are compared: those of the fingerprint, the host names and the build. */
 #define KEYS (DDP_FACT_COUNT + 2)
+
+#define CELL(member)       DDP_FIELD_AT(ddp_across_cell, member)
+#define DIFFERENCE(member) DDP_FIELD_AT(ddp_across_difference, member)
+
+static const struct ddp_field document_rows[] = {
+    {DDP_FIELD_AT(ddp_across_document, name), DDP_FIELD_PATH, "name"},
+};
+static const struct ddp_field cell_rows[] = {
+    {CELL(id), DDP_FIELD_BORROWED, "id"},
+    {CELL(document), DDP_FIELD_COUNT, "document", .least = 1},
+    {CELL(base_ns), DDP_FIELD_TIME, "base_us"},
+    {CELL(next_ns), DDP_FIELD_TIME, "time_us"},
+    {CELL(ratio), DDP_FIELD_NUMBER, "ratio"},
+    {CELL(lower), DDP_FIELD_NUMBER, "lower"},
+    {CELL(upper), DDP_FIELD_NUMBER, "upper"},
+};
+static const struct ddp_field difference_rows[] = {
+    {DIFFERENCE(document), DDP_FIELD_COUNT, "document", .least = 1},
+    {DIFFERENCE(key), DDP_FIELD_BORROWED, "key"},
+    {DIFFERENCE(base), DDP_FIELD_BORROWED, "base"},
+    {DIFFERENCE(next), DDP_FIELD_BORROWED, "value"},
+};
+const struct ddp_fields ddp_across_document_fields = {document_rows, DDP_COUNT_OF(document_rows)};
+const struct ddp_fields ddp_across_cell_fields = {cell_rows, DDP_COUNT_OF(cell_rows)};
+const struct ddp_fields ddp_across_difference_fields = {difference_rows,
+                                                        DDP_COUNT_OF(difference_rows)};
 
 struct ddp_ratio ddp_result_ratio(const struct ddp_result_point *a,
                                   const struct ddp_result_point *b)

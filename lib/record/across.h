@@ -33,13 +33,18 @@ struct ddp_across_difference {
     const char *base, *next;
 };
 
-/* Everything that --across shows. All texts are borrowed from the results. */
+/* Everything that --across shows. All texts are borrowed from the results, or from the document
+ * that was read. */
 struct ddp_across {
     struct ddp_across_document *documents; /* [document_count] */
     struct ddp_across_cell *cells;         /* [count], ordered by cell, then by document */
     struct ddp_across_difference *differences;
     size_t document_count, count, difference_count;
 };
+
+/* The tables of the structs (record/field.h). A document shows a result by ddp_result_fields. */
+extern const struct ddp_fields ddp_across_document_fields, ddp_across_cell_fields,
+    ddp_across_difference_fields;
 
 /* Fills *out from results [count]. names[i] is the name of results[i]. Release *out with
  * ddp_across_release before you release the results. Returns DDP_EUSAGE if there are too many

@@ -1,5 +1,6 @@
 #include "record/field.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,12 @@ static int ends(const struct ddp_field *f)
 /* True if the field is stored in a member of the struct. Derived fields and OBJECTs are not. */
 static bool is_member(const struct ddp_field *f)
 {
-    return f->name && f->kind != DDP_FIELD_OBJECT;
+    return f->bytes > 0 && f->kind != DDP_FIELD_OBJECT;
+}
+
+static bool is_in_journal(const struct ddp_field *f)
+{
+    return f->name && is_member(f);
 }
 
 static double unit(const struct ddp_field *f)
@@ -48,10 +54,19 @@ static const char *member(const struct ddp_field *f, const void *object)
     return (const char *)object + f->offset;
 }
 
+static bool get_bool(const struct ddp_field *f, const void *object)
+{
+    bool value;
+    memcpy(&value, member(f, object), sizeof value);
+    return value;
+}
+
 static int64_t get_count(const struct ddp_field *f, const void *object)
 {
     int64_t wide;
     int32_t narrow;
+    if (f->bytes == sizeof(bool))
+        return get_bool(f, object);
     if (f->bytes == sizeof wide) {
         memcpy(&wide, member(f, object), sizeof wide);
         return wide;
@@ -63,10 +78,25 @@ static int64_t get_count(const struct ddp_field *f, const void *object)
 static void set_count(const struct ddp_field *f, void *object, int64_t value)
 {
     const int32_t narrow = (int32_t)value;
-    if (f->bytes == sizeof value)
+    const bool set = value != 0;
+    if (f->bytes == sizeof set)
+        memcpy((char *)object + f->offset, &set, sizeof set);
+    else if (f->bytes == sizeof value)
         memcpy((char *)object + f->offset, &value, sizeof value);
     else
         memcpy((char *)object + f->offset, &narrow, sizeof narrow);
+}
+
+static const char *get_borrowed(const struct ddp_field *f, const void *object)
+{
+    const char *text;
+    memcpy(&text, member(f, object), sizeof text);
+    return text ? text : "";
+}
+
+static void set_borrowed(const struct ddp_field *f, void *object, const char *text)
+{
+    memcpy((char *)object + f->offset, &text, sizeof text);
 }
 
 static double get_number(const struct ddp_field *f, const void *object, int end)
@@ -81,13 +111,6 @@ static double get_number(const struct ddp_field *f, const void *object, int end)
 static void set_number(const struct ddp_field *f, void *object, int end, double value)
 {
     memcpy((char *)object + f->offset + (size_t)end * sizeof value, &value, sizeof value);
-}
-
-static bool get_bool(const struct ddp_field *f, const void *object)
-{
-    bool value;
-    memcpy(&value, member(f, object), sizeof value);
-    return value;
 }
 
 /* Returns the smallest value of a COUNT that does not mean missing. */
@@ -111,6 +134,9 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
         else
             snprintf(out->text, sizeof out->text, "%s", member(f, object));
         return;
+    case DDP_FIELD_BORROWED:
+        snprintf(out->text, sizeof out->text, "%s", get_borrowed(f, object));
+        return;
     case DDP_FIELD_ENUM:
         snprintf(out->text, sizeof out->text, "%s", f->choices[get_count(f, object)]);
         return;
@@ -127,13 +153,13 @@ void ddp_field_get(const struct ddp_field *f, const void *object, struct ddp_fie
             out->count = -1;
         return;
     case DDP_FIELD_OBJECT:
-        out->count = f->name && isnan(get_number(f, object, 0)) ? -1 : 1;
+        out->count = f->bytes > 0 && isnan(get_number(f, object, 0)) ? -1 : 1;
         return;
     case DDP_FIELD_LIST:
         out->count = 1;
         return;
     case DDP_FIELD_SET:
-        out->count = (int64_t)f->number(object);
+        out->count = get_count(f, object);
         for (int i = 0; i <= f->most; i++)
             if (out->count >> i & 1)
                 ddp_text_append(out->text, sizeof out->text, "%s%s", out->text[0] ? " " : "",
@@ -174,7 +200,8 @@ static void add(const struct ddp_field *f, const void *object, const char *key, 
         ddp_json_num(out, key, v.number[0]);
     else if (f->kind == DDP_FIELD_COUNT)
         ddp_json_count(out, key, v.count);
-    else if (is_text(f) || f->kind == DDP_FIELD_ENUM || f->kind == DDP_FIELD_HASH)
+    else if (is_text(f) || f->kind == DDP_FIELD_BORROWED || f->kind == DDP_FIELD_ENUM ||
+             f->kind == DDP_FIELD_HASH)
         ddp_json_str(out, key, v.text);
     else if (v.count < 0)
         ddp_json_null(out, key);
@@ -216,6 +243,14 @@ void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON 
     }
 }
 
+void ddp_fields_show_one(const struct ddp_fields *fields, const char *path, const void *object,
+                         const char *key, cJSON *out)
+{
+    const struct ddp_field *f = ddp_fields_find(fields, path);
+    assert(f);
+    add(f, object, key, out);
+}
+
 /* Returns the field as the journal stores it: always present, and in the member's own unit. */
 static struct ddp_field stored(const struct ddp_field *f)
 {
@@ -233,7 +268,7 @@ void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field raw = stored(&fields->field[i]);
-        if (is_member(&raw))
+        if (is_in_journal(&raw))
             add(&raw, object, raw.name, out);
     }
 }
@@ -251,14 +286,39 @@ static const char *read_text(const struct ddp_field *f, const cJSON *item, void 
     return NULL;
 }
 
+static const char *read_borrowed(const struct ddp_field *f, const cJSON *item, void *object)
+{
+    char *text = item->valuestring;
+    if (!cJSON_IsNull(item) && !cJSON_IsString(item))
+        return "is not a string";
+    if (cJSON_IsString(item))
+        ddp_printable(text, text, strlen(text) + 1);
+    set_borrowed(f, object, cJSON_IsString(item) ? text : "");
+    return NULL;
+}
+
 static const char *read_choice(const struct ddp_field *f, const cJSON *item, void *object)
 {
-    for (int i = 0; cJSON_IsString(item) && i <= f->most; i++)
+    for (int i = (int)f->least; cJSON_IsString(item) && i <= f->most; i++)
         if (strcmp(item->valuestring, f->choices[i]) == 0) {
             set_count(f, object, i);
             return NULL;
         }
     return "is not a known name";
+}
+
+static const char *read_set(const struct ddp_field *f, const cJSON *list, void *object)
+{
+    const cJSON *item;
+    int64_t bits = 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        for (int i = 0; cJSON_IsString(item) && i <= f->most; i++)
+            if (strcmp(item->valuestring, f->choices[i]) == 0)
+                bits |= INT64_C(1) << i;
+    }
+    set_count(f, object, bits);
+    return NULL;
 }
 
 static const char *read_count(const struct ddp_field *f, const cJSON *item, void *object)
@@ -337,8 +397,12 @@ static const char *read_item(const struct ddp_field *f, const cJSON *item, void 
     case DDP_FIELD_TEXT:
     case DDP_FIELD_PATH:
         return read_text(f, item, object);
+    case DDP_FIELD_BORROWED:
+        return read_borrowed(f, item, object);
     case DDP_FIELD_ENUM:
         return read_choice(f, item, object);
+    case DDP_FIELD_SET:
+        return read_set(f, item, object);
     case DDP_FIELD_COUNT:
         return read_count(f, item, object);
     case DDP_FIELD_HASH:
@@ -357,7 +421,7 @@ const char *ddp_fields_load(const struct ddp_fields *fields, const cJSON *first,
     const cJSON *item = first;
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field raw = stored(&fields->field[i]);
-        if (!is_member(&raw))
+        if (!is_in_journal(&raw))
             continue;
         if (!item || strcmp(item->string, raw.name) != 0 || read_item(&raw, item, object))
             return raw.name;
@@ -395,20 +459,37 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
     return read_item(f, item, object);
 }
 
+/* Returns the value of a member in a document. NULL: the member has no value that is to be read. */
+static const cJSON *value_of(const struct ddp_field *f, const cJSON *doc)
+{
+    const cJSON *item = is_member(f) && f->path ? ddp_field_item(doc, f->path) : NULL;
+    return !item || cJSON_IsNull(item) || f->kind == DDP_FIELD_LIST ? NULL : item;
+}
+
 const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
                                 const char **path)
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct ddp_field *f = &fields->field[i];
-        const cJSON *item = is_member(f) && f->path ? ddp_field_item(doc, f->path) : NULL;
-        if (!item || cJSON_IsNull(item) || f->kind == DDP_FIELD_LIST)
-            continue;
-        const char *why = read_item(f, item, object);
+        const cJSON *item = value_of(f, doc);
+        const char *why = item ? read_item(f, item, object) : NULL;
         *path = f->path;
         if (why)
             return why;
     }
     return NULL;
+}
+
+void ddp_fields_read_valid(const struct ddp_fields *fields, const cJSON *doc, void *object)
+{
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct ddp_field *f = &fields->field[i];
+        const cJSON *item = value_of(f, doc);
+        if (is_text(f) && cJSON_IsString(item))
+            ddp_printable(item->valuestring, (char *)object + f->offset, f->bytes);
+        else if (item)
+            (void)read_item(f, item, object);
+    }
 }
 
 void ddp_fields_init(const struct ddp_fields *fields, void *object)
@@ -421,6 +502,8 @@ void ddp_fields_init(const struct ddp_fields *fields, void *object)
             set_number(f, object, end, NAN);
         if (f->kind == DDP_FIELD_COUNT && f->least < 0)
             set_count(f, object, -1);
+        if (f->kind == DDP_FIELD_BORROWED)
+            set_borrowed(f, object, "");
     }
 }
 

@@ -2,7 +2,7 @@
  * are made from these tables. The readers of documents and journals check values against these
  * tables.
  *
- * A document shows a value at its path, with the unit that the path names. The journal stores every
+ * A document shows a value at its path, with the unit that the path names. The journal stores a
  * member under its own name, in the member's own unit. */
 #ifndef DDP_RECORD_FIELD_H
 #define DDP_RECORD_FIELD_H
@@ -19,8 +19,10 @@ extern "C" {
 enum ddp_field_kind {
     DDP_FIELD_TEXT,       /* char[]. "" is missing. It must not contain <>&|`"'. */
     DDP_FIELD_PATH,       /* Like TEXT, but with any characters, as in a file name. */
+    DDP_FIELD_BORROWED,   /* const char *. NULL and "" are missing. After reading, it points to the
+                           * text of the document, which the reader makes printable. */
     DDP_FIELD_BOOL,       /* bool */
-    DDP_FIELD_ENUM,       /* An enum from 0 to `most`. */
+    DDP_FIELD_ENUM,       /* An enum from `least` to `most`, or a bool with two names. */
     DDP_FIELD_COUNT,      /* An integer of 4 or 8 bytes. -1 is missing. */
     DDP_FIELD_HASH,       /* uint64_t, shown as "fnv1a64:<16 hex digits>". */
     DDP_FIELD_NUMBER,     /* double. NaN is missing. */
@@ -30,20 +32,20 @@ enum ddp_field_kind {
     DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply. If
                            * the row names a member (a double), it is also null if that is NaN. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
-    DDP_FIELD_SET         /* Derived. A set of bits. choices[i] is the name of bit i. */
+    DDP_FIELD_SET         /* unsigned: a set of bits. choices[i] is the name of bit i. A reader
+                           * ignores other names, which a newer version may have added. */
 };
 
-#define DDP_FIELD_TEXT_BYTES 528 /* Room for a text. No member is longer. */
+#define DDP_FIELD_TEXT_BYTES 2048 /* Room for a text. No member is longer. */
 
 struct ddp_field {
-    /* Name of the member, and its key in the journal. NULL: the value is derived from members. */
-    const char *name;
-    size_t offset, bytes;
+    const char *name;     /* Key of the member in the journal. NULL: the journal lacks it. */
+    size_t offset, bytes; /* The member. bytes 0: the value is derived from members. */
     enum ddp_field_kind kind;
     const char *path; /* Path in a document, for example "time_us.median". NULL: not shown. */
     /* Column in CSV. A RANGE names two columns, separated by a comma. NULL: none. */
     const char *column;
-    int64_t least; /* Smallest value of a COUNT. -1: the COUNT may be missing. */
+    int64_t least; /* Smallest value of a COUNT or ENUM. -1: the COUNT may be missing. */
     /* Largest value of a COUNT or ENUM, or largest bit of a SET. For a COUNT, 0 means 2^53 (8
      * bytes) or 2^31 - 1 (4 bytes). */
     int64_t most;
@@ -66,10 +68,15 @@ struct ddp_fields {
     .name = #member, .offset = offsetof(struct type, member),                                      \
     .bytes = sizeof(((struct type *)0)->member)
 
+/* Like DDP_FIELD_AT, for a member that documents show and the journal does not store. */
+#define DDP_FIELD_SHOWN(type, member)                                                              \
+    .name = NULL, .offset = offsetof(struct type, member),                                         \
+    .bytes = sizeof(((struct type *)0)->member)
+
 /* The value of a field, as a document shows it. */
 struct ddp_field_value {
-    /* For a TEXT, PATH, ENUM or HASH. "": missing. For a SET: the names of its bits, separated by
-     * blanks. */
+    /* For a TEXT, PATH, BORROWED, ENUM or HASH. "": missing. For a SET: the names of its bits,
+     * separated by blanks. */
     char text[DDP_FIELD_TEXT_BYTES];
     /* For a COUNT, BOOL, SET, OBJECT or LIST. -1: missing, or the field does not apply. */
     int64_t count;
@@ -77,13 +84,17 @@ struct ddp_field_value {
 };
 void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp_field_value *out);
 
-/* Sets every number to NaN, and every count that may be missing to -1. */
+/* Sets every number to NaN, every count that may be missing to -1, and every BORROWED text to "".
+ */
 void ddp_fields_init(const struct ddp_fields *fields, void *object);
 /* Makes every text printable (base/strbuf.h). */
 void ddp_fields_printable(const struct ddp_fields *fields, void *object);
 /* Adds to `out` the values that a document shows. */
 void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
-/* Adds every member to `out`, for the journal. */
+/* Sets out[key] to the value that a document shows at `path`, which must be in the table. */
+void ddp_fields_show_one(const struct ddp_fields *fields, const char *path, const void *object,
+                         const char *key, cJSON *out);
+/* Adds every member that has a name to `out`, for the journal. */
 void ddp_fields_store(const struct ddp_fields *fields, const void *object, cJSON *out);
 /* Reads the members from a list of items, which begins with `first`. The items must have exactly
  * the keys that ddp_fields_store writes, in the same order. Sets *rest to the item after the last
@@ -100,6 +111,9 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
  * value at this path. */
 const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
                                 const char **path);
+/* Like ddp_fields_read_all, but a member whose value is not valid keeps its value, too. A text that
+ * is too long for its member is cut off. */
+void ddp_fields_read_valid(const struct ddp_fields *fields, const cJSON *doc, void *object);
 /* Returns the field with this path, or NULL. */
 const struct ddp_field *ddp_fields_find(const struct ddp_fields *fields, const char *path);
 /* Returns the value at a path such as "time_us.median", or NULL. */

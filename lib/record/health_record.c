@@ -24,8 +24,8 @@ const char *const ddp_peer_place_names[] = {"unit",  "sending", "receiving", "li
     DDP_FIELD_ENUM, "figure", .most = DDP_HEALTH_FIGURES - 1, .choices = ddp_health_figure_names
 
 static const struct ddp_field health_fields[] = {
-    {H(verdict), DDP_FIELD_ENUM, "verdict", .most = DDP_HEALTH_VERDICTS - 1,
-     .choices = ddp_health_verdict_names},
+    {H(verdict), DDP_FIELD_ENUM, "verdict", .least = DDP_HEALTH_NONE + 1,
+     .most = DDP_HEALTH_VERDICTS - 1, .choices = ddp_health_verdict_names},
     {H(reason), DDP_FIELD_PATH, "reason"},
     {H(level), DDP_FIELD_NUMBER, "level"},
     {H(min_effect), DDP_FIELD_NUMBER, "min_effect"},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/field.h"
 #include "stats/summary.h"
 
 const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES] = {
@@ -14,6 +15,23 @@ const struct ddp_matrix_figure ddp_matrix_figures[DDP_MATRIX_FIGURES] = {
     {"both_GBps", offsetof(struct ddp_matrix_cell, both_GBps), 1},
     {"resent_percent", offsetof(struct ddp_matrix_cell, resent_fraction), 0.01},
 };
+
+#define M(member) DDP_FIELD_AT(ddp_matrix, member)
+
+static const char *const end_kinds[] = {"rank", "host"};
+static const struct ddp_field matrix_rows[] = {
+    {M(by_host), DDP_FIELD_ENUM, "by", .most = 1, .choices = end_kinds},
+    {M(bytes), DDP_FIELD_COUNT, "message_bytes"},
+    {M(rounds), DDP_FIELD_COUNT, "rounds"},
+    {M(all_rounds), DDP_FIELD_COUNT, "all_rounds"},
+    {.name = NULL, .kind = DDP_FIELD_LIST, .path = "ends"},
+};
+static const struct ddp_field end_rows[] = {
+    {DDP_FIELD_AT(ddp_matrix_end, rank), DDP_FIELD_COUNT, "rank", .least = -1},
+    {DDP_FIELD_AT(ddp_matrix_end, host), DDP_FIELD_BORROWED, "host"},
+};
+const struct ddp_fields ddp_matrix_fields = {matrix_rows, DDP_COUNT_OF(matrix_rows)};
+const struct ddp_fields ddp_matrix_end_fields = {end_rows, DDP_COUNT_OF(end_rows)};
 
 int ddp_matrix_init(struct ddp_matrix *m, int ends, struct ddp_err *err)
 {

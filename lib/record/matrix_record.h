@@ -53,6 +53,15 @@ struct ddp_matrix {
     struct ddp_matrix_cell *cell;
 };
 
+/* An end as a document shows it. The name of the host is borrowed. */
+struct ddp_matrix_end {
+    int32_t rank; /* -1: unknown */
+    const char *host;
+};
+/* The tables of the two structs (record/field.h). ddp_matrix_figures has the other keys. */
+struct ddp_fields;
+extern const struct ddp_fields ddp_matrix_fields, ddp_matrix_end_fields;
+
 /* Returns the cell of the direction between two ends. */
 static inline struct ddp_matrix_cell *ddp_matrix_cell_of(const struct ddp_matrix *m, int from,
                                                          int to)

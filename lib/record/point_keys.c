@@ -1,6 +1,7 @@
 #include "record/point_keys.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/unit.h"
+#include "record/vary.h"
 
 static const char *const names[DDP_KEY_COUNT] = {
     [DDP_KEY_COLL] = "collective",     [DDP_KEY_SIZE] = "size",   [DDP_KEY_COMPRESS] = "compress",
@@ -288,4 +290,55 @@ bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out)
     out->requested_bytes = out->size_bytes = bytes;
     out->partial = (int)partial;
     return true;
+}
+
+/* An id consists of parts between slashes (ddp_point_id). Every id has the parts below,
+ * and optional parts may follow. This table has their keys of --vary. -1: the part has no key. */
+static const int key_of_part[] = {
+    -1,
+    DDP_VARY_BACKEND,
+    DDP_VARY_ALGORITHM,
+    DDP_VARY_DTYPE,
+    -1, /* operation */
+    -1, /* root */
+    -1, /* placement */
+    DDP_VARY_MEMORY,
+    DDP_VARY_RANKS,
+    -1, /* bytes */
+    DDP_VARY_COMPRESS,
+    -1 /* chunks of --partial */
+};
+#define PARTS      ((int)(sizeof key_of_part / sizeof key_of_part[0]))
+#define ROOT_PART  5
+#define RANKS_PART 8
+
+/* Returns whether a part of an id consists of this letter and digits. */
+static bool is_number(const char *part, size_t length, char letter)
+{
+    if (length < 2 || part[0] != letter)
+        return false;
+    for (size_t i = 1; i < length; i++)
+        if (!isdigit((unsigned char)part[i]))
+            return false;
+    return true;
+}
+
+bool ddp_point_id_vary(unsigned vary, const char *id, char *out, size_t bytes)
+{
+    size_t at = 0;
+    for (int part = 0; part < PARTS; part++) {
+        const size_t length = strcspn(id, "/");
+        const int key = key_of_part[part];
+        if ((part == ROOT_PART && !is_number(id, length, 'r')) ||
+            (part == RANKS_PART && !is_number(id, length, 'n')) ||
+            (part < PARTS - 1 && !id[length]))
+            return false;
+        const bool varied = key >= 0 && ddp_vary_has(vary, (enum ddp_vary_key)key);
+        at += (size_t)snprintf(out + at, bytes - at, "%s%.*s", part ? "/" : "",
+                               varied ? 1 : (int)length, varied ? "*" : id);
+        if (at >= bytes)
+            return false;
+        id += length + (part < PARTS - 1);
+    }
+    return (size_t)snprintf(out + at, bytes - at, "%s", id) < bytes - at;
 }

@@ -49,6 +49,10 @@ void ddp_point_range_constants(const struct ddp_point_range *range,
 /* Reads the id of a point (ddp_point_id). size_bytes becomes the requested number of bytes. Returns
  * false if the text is not an id. */
 bool ddp_point_id_parse(const char *id, struct ddp_point_spec *out);
+/* Copies the id of a point (ddp_point_id) to `out`, with "*" in place of the values of the keys in
+ * `vary` (record/vary.h). Returns false if the id does not have the form of ddp_point_id, or if the
+ * result does not fit. */
+bool ddp_point_id_vary(unsigned vary, const char *id, char *out, size_t bytes);
 
 #ifdef __cplusplus
 }

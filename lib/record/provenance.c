@@ -104,11 +104,6 @@ const struct ddp_build *ddp_build_info(void)
     return strstr(DDP_COMMIT, "-dirty") ? &dirty : &clean;
 }
 
-const struct ddp_build *ddp_record_build(const struct ddp_record *record)
-{
-    return record->build ? record->build : ddp_build_info();
-}
-
 static int compare_entries(const void *a, const void *b)
 {
     return strcmp(((const struct ddp_env_entry *)a)->key, ((const struct ddp_env_entry *)b)->key);

@@ -11,17 +11,8 @@
 extern "C" {
 #endif
 
-/* Facts about the build. */
-struct ddp_build {
-    const char *version; /* For example "0.1.0". */
-    const char *commit;  /* Output of `git describe --always --dirty`. */
-    const char *compiler, *cflags;
-    bool dirty; /* There were uncommitted changes. */
-};
+/* Returns the facts about this program's build. */
 const struct ddp_build *ddp_build_info(void);
-/* Returns the build that measured a record. For a stored document this is the build that wrote it,
- * otherwise this program. */
-const struct ddp_build *ddp_record_build(const struct ddp_record *record);
 
 /* Fills in the command line, the SIMD level, the start time, the environment and the cost and
  * resolution of the timer. Adds this host with `ranks` ranks as host 0. argv must live as long as

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "record/field.h"
+#include "record/provenance.h"
 #include "record/quality.h"
 #include "record/record.h"
 
@@ -14,6 +15,7 @@ const char *const ddp_placement_names[] = {"in", "out", "both", NULL};
 const char *const ddp_memory_names[] = {"registered", "private", "window", NULL};
 const char *const ddp_check_names[] = {"off", "once", "all", NULL};
 const char *const ddp_start_names[] = {"barrier", "window", NULL};
+const char *const ddp_status_names[] = {"complete", "partial", "failed"};
 
 const char *ddp_placement_name(enum ddp_placement p)
 {
@@ -131,13 +133,6 @@ double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline ba
     return saved <= 0 ? 0 : more_ns > 0 ? saved / more_ns : INFINITY;
 }
 
-const char *ddp_status_name(enum ddp_status status)
-{
-    return status == DDP_STATUS_COMPLETE ? "complete"
-           : status == DDP_STATUS_FAILED ? "failed"
-                                         : "partial";
-}
-
 void ddp_point_init(struct ddp_point *p)
 {
     memset(p, 0, sizeof *p);
@@ -162,9 +157,9 @@ void ddp_record_init(struct ddp_record *record)
 {
     memset(record, 0, sizeof *record);
     record->status = DDP_STATUS_PARTIAL;
-    record->seed = -1;
-    record->timer_cost_ns = record->timer_resolution_ns = NAN;
-    record->comm_init_ns = record->comm_split_ns = record->comm_destroy_ns = NAN;
+    ddp_fields_init(&ddp_record_fields, record);
+    ddp_fields_init(&ddp_timer_fields, record);
+    record->build = *ddp_build_info();
     ddp_health_init(&record->health);
 }
 

@@ -26,6 +26,8 @@
 extern "C" {
 #endif
 
+#define DDP_RECORD_SCHEMA "ddpbench/1" /* The schema of the documents. */
+
 enum ddp_placement { DDP_IN_PLACE, DDP_OUT_OF_PLACE, DDP_PLACEMENT_COUNT };
 enum ddp_memory {
     DDP_MEMORY_REGISTERED,
@@ -322,6 +324,16 @@ struct ddp_left_out {
 };
 
 enum ddp_status { DDP_STATUS_COMPLETE, DDP_STATUS_PARTIAL, DDP_STATUS_FAILED };
+/* "complete", "partial" and "failed", indexed by enum ddp_status. */
+extern const char *const ddp_status_names[];
+
+/* Facts about a build of ddpbench. The texts are borrowed. */
+struct ddp_build {
+    const char *version; /* For example "0.1.0". */
+    const char *commit;  /* Output of `git describe --always --dirty`. */
+    const char *compiler, *cflags;
+    bool dirty; /* There were uncommitted changes. */
+};
 
 /* Key and value of an allow-listed environment variable. Longer values are cut. */
 struct ddp_env_entry {
@@ -329,18 +341,14 @@ struct ddp_env_entry {
     char value[256];
 };
 
-const char *ddp_status_name(enum ddp_status status); /* "complete", "partial", "failed" */
-
 struct ddp_verdict_record;
-struct ddp_build;
 
 struct ddp_record {
     enum ddp_status status;
     char reason[1024];
-    char label[64]; /* The user's name for the run (--label). */
-    char note[64];  /* Why the times are not those of ordinary single operations. */
-    /* The build that made the measurements, borrowed. NULL: this program. See ddp_record_build. */
-    const struct ddp_build *build;
+    char label[64];         /* The user's name for the run (--label). */
+    char note[64];          /* Why the times are not those of ordinary single operations. */
+    struct ddp_build build; /* The build that made the measurements. */
     char simd[16];
     char feature_mpi[64], feature_ucx[64], feature_nccl[64], feature_cuda[64], feature_blas[96];
     char command[32];
@@ -397,7 +405,7 @@ struct ddp_record {
 
 /* Returns the name of the host of a world rank, or "" if it is unknown. */
 const char *ddp_record_host_of(const struct ddp_record *record, int rank);
-/* Initialises an empty record: status partial, all values unknown. */
+/* Initialises an empty record: status partial, build of this program, other values unknown. */
 void ddp_record_init(struct ddp_record *record);
 void ddp_record_release(struct ddp_record *record);
 /* The ddp_record_add_* functions make texts printable (base/strbuf.h), so reporters never see
@@ -436,8 +444,10 @@ void ddp_record_set_gpus(struct ddp_record *record, int index, const struct ddp_
 int ddp_record_add_host(struct ddp_record *record, const struct ddp_host *host,
                         struct ddp_err *err) DDP_MUST_CHECK;
 /* The tables of the structs (record/field.h), in record_fields.c. A new member of such a struct
- * needs a row there. */
+ * needs a row there. ddp_record_fields: the members of struct ddp_record that come first in a
+ * document, from "schema" to "environment". ddp_timer_fields: its members in "timer". */
 struct ddp_fields;
+extern const struct ddp_fields ddp_record_fields, ddp_timer_fields;
 extern const struct ddp_fields ddp_point_fields, ddp_epoch_fields, ddp_train_fields,
     ddp_control_fields, ddp_left_out_fields, ddp_host_fields, ddp_gpu_fields, ddp_rank_fields;
 

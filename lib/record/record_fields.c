@@ -19,11 +19,14 @@
 #define NUMBER             DDP_FIELD_NUMBER
 #define TIME               DDP_FIELD_TIME
 #define OBJECT             DDP_FIELD_OBJECT
+#define PATH               DDP_FIELD_PATH
+#define BORROWED           DDP_FIELD_BORROWED
 #define P(member)          DDP_FIELD_AT(ddp_point, member)
 #define E(member)          DDP_FIELD_AT(ddp_epoch, member)
 #define T(member)          DDP_FIELD_AT(ddp_train_run, member)
 #define C(member)          DDP_FIELD_AT(ddp_control, member)
 #define L(member)          DDP_FIELD_AT(ddp_left_out, member)
+#define D(member)          DDP_FIELD_AT(ddp_record, member)
 #define DERIVED            .name = NULL, .offset = 0, .bytes = 0
 #define CHOICE(names, end) .most = (end)-1, .choices = names
 
@@ -47,7 +50,6 @@ POINT(bool, has_overlap, !isnan(p->overlap.percent))
 POINT(bool, has_bound, p->bound_kind[0] != '\0')
 POINT(bool, has_samples, p->sample_count > 0)
 POINT(double, stochastic_of, strstr(p->spec.compress, "+sr") != NULL)
-POINT(double, quality_of, p->quality)
 POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
 POINT(double, median_of, p->time_ns.median)
 POINT(double, algbw_of, ddp_point_algbw_GBps(p, p->time_ns.median))
@@ -226,8 +228,8 @@ static const struct ddp_field point_fields[] = {
     {P(network[DDP_NET_NIC_DROPS]), COUNT, "conditions.nic_drops", "nic_drops", .least = -1},
     {P(interference.clock_MHz), NUMBER, "conditions.clock_MHz", "clock_MHz"},
     {P(oversubscribed), BOOL, "conditions.oversubscribed", "oversubscribed"},
-    {DERIVED, DDP_FIELD_SET, "quality", "quality", CHOICE(ddp_quality_names, DDP_QUALITY_COUNT),
-     .number = quality_of},
+    {DDP_FIELD_SHOWN(ddp_point, quality), DDP_FIELD_SET, "quality", "quality",
+     CHOICE(ddp_quality_names, DDP_QUALITY_COUNT)},
     {DERIVED, OBJECT, "bound", .applies = has_bound},
     {P(bound_kind), TEXT, "bound.kind", "bound"},
     {P(bound_GBps), NUMBER, "bound.GBps", "bound_GBps"},
@@ -331,6 +333,62 @@ static const struct ddp_field control_fields[] = {
     {C(read_GBps), NUMBER, "read_GBps"},
 };
 
+static void schema_of(const void *record, char *out)
+{
+    (void)record;
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "%s", DDP_RECORD_SCHEMA);
+}
+
+/* Writes the clock of lib/base/clock.h. */
+static void clock_of(const void *record, char *out)
+{
+    (void)record;
+    snprintf(out, DDP_FIELD_TEXT_BYTES, "CLOCK_MONOTONIC");
+}
+
+static const struct ddp_field record_fields[] = {
+    {DERIVED, PATH, "schema", .text = schema_of},
+    {D(status), ENUM, "status", CHOICE(ddp_status_names, DDP_STATUS_FAILED + 1)},
+    {D(reason), PATH, "reason"},
+    {D(label), PATH, "label"},
+    {D(note), PATH, "note"},
+    {D(build.version), BORROWED, "tool.version"},
+    {D(build.commit), BORROWED, "tool.commit"},
+    {D(build.dirty), BOOL, "tool.dirty"},
+    {D(build.compiler), BORROWED, "tool.compiler"},
+    {D(build.cflags), BORROWED, "tool.cflags"},
+    {D(simd), PATH, "tool.simd"},
+    {D(feature_mpi), PATH, "tool.features.mpi"},
+    {D(feature_ucx), PATH, "tool.features.ucx"},
+    {D(feature_nccl), PATH, "tool.features.nccl"},
+    {D(feature_cuda), PATH, "tool.features.cuda"},
+    {D(feature_blas), PATH, "tool.features.blas"},
+    {D(command), PATH, "command.name"},
+    {DERIVED, DDP_FIELD_LIST, "command.argv"},
+    {D(started), PATH, "started"},
+    {D(finished), PATH, "finished"},
+    {D(seed), COUNT, "seed", .least = -1},
+    {D(world_ranks), COUNT, "world.ranks", .most = MANY},
+    {D(world_backend), PATH, "world.backend"},
+    {D(nccl_blocking), PATH, "world.nccl_blocking"},
+    {D(launcher), PATH, "world.launcher"},
+    {D(launch), PATH, "world.launch"},
+    {D(transports), PATH, "world.transports"},
+    {D(subset), PATH, "world.subset"},
+    {D(comm_init_ns), TIME, "world.comm_us.init"},
+    {D(comm_split_ns), TIME, "world.comm_us.split"},
+    {D(comm_destroy_ns), TIME, "world.comm_us.destroy"},
+    {DERIVED, DDP_FIELD_LIST, "world.hosts"},
+    {DERIVED, DDP_FIELD_LIST, "world.rank_devices"},
+    {DERIVED, OBJECT, "environment"},
+};
+
+static const struct ddp_field timer_fields[] = {
+    {DERIVED, PATH, "timer.clock", .text = clock_of},
+    {D(timer_cost_ns), NUMBER, "timer.cost_ns"},
+    {D(timer_resolution_ns), NUMBER, "timer.resolution_ns"},
+};
+
 #define H(member) DDP_FIELD_AT(ddp_host, member)
 static const struct ddp_field host_fields[] = {
     {H(name), TEXT, "name"},
@@ -377,6 +435,8 @@ static const struct ddp_field gpu_fields[] = {
     {G(throttle), TEXT, "throttle"},
 };
 
+const struct ddp_fields ddp_record_fields = {record_fields, DDP_COUNT_OF(record_fields)};
+const struct ddp_fields ddp_timer_fields = {timer_fields, DDP_COUNT_OF(timer_fields)};
 const struct ddp_fields ddp_point_fields = {point_fields, DDP_COUNT_OF(point_fields)};
 const struct ddp_fields ddp_epoch_fields = {epoch_fields, DDP_COUNT_OF(epoch_fields)};
 const struct ddp_fields ddp_train_fields = {train_fields, DDP_COUNT_OF(train_fields)};

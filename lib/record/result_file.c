@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "record/field.h"
+#include "record/point_keys.h"
 #include "record/quality.h"
 #include "record/record.h"
 #include "record/result_machine.h"
@@ -22,6 +23,14 @@ static const char *const top_keys[] = {
     "schema",     "status", "reason",      "label",  "tool",   "command", "started", "finished",
     "seed",       "world",  "environment", "points", "train",  "verdict", "digest",  "control",
     "comparison", "timer",  "left_out",    "note",   "matrix", "health",  "pays",    NULL};
+
+#define R(member) DDP_FIELD_AT(ddp_result, member)
+static const struct ddp_field result_rows[] = {
+    {R(status), DDP_FIELD_PATH, "status"},           {R(build), DDP_FIELD_PATH, "build"},
+    {R(fingerprint), DDP_FIELD_PATH, "fingerprint"}, {R(hosts), DDP_FIELD_PATH, "hosts"},
+    {R(edited), DDP_FIELD_BOOL, "edited"},
+};
+const struct ddp_fields ddp_result_fields = {result_rows, DDP_COUNT_OF(result_rows)};
 
 static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
 {
@@ -38,38 +47,23 @@ static int known_keys(const cJSON *doc, const char *name, struct ddp_err *err)
     return 0;
 }
 
-/* Reads the string at obj[key]. If it is null, writes "". */
-static int text_of(const cJSON *obj, const char *key, const char *name, char *out, size_t bytes,
+/* Reads the text at a path, which may be null. Sets out[0] to 0 if it is null. */
+static int text_at(const cJSON *doc, const char *path, const char *name, char *out, size_t bytes,
                    struct ddp_err *err)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(obj, key);
+    const cJSON *item = ddp_field_item(doc, path);
     out[0] = '\0';
     if (!item || (!cJSON_IsString(item) && !cJSON_IsNull(item)))
-        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or not a string", name, key);
+        return ddp_fail(err, DDP_EINPUT, "'%s': '%s' is missing or not a string", name, path);
     if (cJSON_IsString(item))
         ddp_printable(item->valuestring, out, bytes);
     return 0;
 }
 
-static const cJSON *object_of(const cJSON *doc, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(doc, key);
-    return cJSON_IsObject(item) ? item : NULL;
-}
-
-/* Copies the string at doc[key] to out [bytes]. Copies nothing if the key is missing. */
-static void copy_text(const cJSON *doc, const char *key, char *out, size_t bytes)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(doc, key);
-    if (cJSON_IsString(item))
-        ddp_printable(item->valuestring, out, bytes);
-}
-
 /* Stores the reason of the status. The status "failed" means wrong data, because ddpbench does not
  * use it for any other failure. */
-static void note_status(const cJSON *doc, struct ddp_result *out)
+static void note_status(struct ddp_result *out)
 {
-    copy_text(doc, "reason", out->reason, sizeof out->reason);
     if (strcmp(out->status, "failed") != 0)
         return;
     out->wrong_data = true;
@@ -77,29 +71,41 @@ static void note_status(const cJSON *doc, struct ddp_result *out)
              out->reason[0] ? out->reason : "no reason is given");
 }
 
+/* The texts that every document has. */
+static const char *const needed_texts[] = {"label", "tool.version", "tool.commit", "tool.cflags"};
+
+/* Reads the first members of a document. */
+static void read_head(const cJSON *doc, struct ddp_result *out)
+{
+    struct ddp_record head = {.argc = 0};
+    char build[sizeof out->build];
+    ddp_fields_init(&ddp_record_fields, &head);
+    ddp_fields_read_valid(&ddp_record_fields, doc, &head);
+    ddp_printable(head.reason, out->reason, sizeof out->reason);
+    memcpy(out->label, head.label, sizeof out->label);
+    memcpy(out->note, head.note, sizeof out->note);
+    snprintf(build, sizeof build, "%.31s (%.63s) %.127s", head.build.version, head.build.commit,
+             head.build.cflags);
+    ddp_printable(build, out->build, sizeof out->build);
+}
+
 static int read_outline(const cJSON *doc, const char *name, unsigned vary, struct ddp_result *out,
                         struct ddp_err *err)
 {
-    char schema[32], version[32], commit[64], flags[128];
-    const cJSON *tool = object_of(doc, "tool");
+    char schema[32], text[8];
     if (!cJSON_IsObject(doc))
         return ddp_fail(err, DDP_EINPUT,
                         "'%s' is not a result of ddpbench: it holds no JSON object", name);
-    DDP_TRY(text_of(doc, "schema", name, schema, sizeof schema, err));
-    if (strcmp(schema, "ddpbench/1") != 0)
-        return ddp_fail(err, DDP_EINPUT, "'%s' has the schema '%s', expected 'ddpbench/1'", name,
-                        schema);
+    DDP_TRY(text_at(doc, "schema", name, schema, sizeof schema, err));
+    if (strcmp(schema, DDP_RECORD_SCHEMA) != 0)
+        return ddp_fail(err, DDP_EINPUT, "'%s' has the schema '%s', expected '%s'", name, schema,
+                        DDP_RECORD_SCHEMA);
     DDP_TRY(known_keys(doc, name, err));
-    DDP_TRY(text_of(doc, "status", name, out->status, sizeof out->status, err));
-    note_status(doc, out);
-    DDP_TRY(text_of(doc, "label", name, out->label, sizeof out->label, err));
-    copy_text(doc, "note", out->note, sizeof out->note);
-    if (!tool)
-        return ddp_fail(err, DDP_EINPUT, "'%s': 'tool' is missing", name);
-    DDP_TRY(text_of(tool, "version", name, version, sizeof version, err));
-    DDP_TRY(text_of(tool, "commit", name, commit, sizeof commit, err));
-    DDP_TRY(text_of(tool, "cflags", name, flags, sizeof flags, err));
-    snprintf(out->build, sizeof out->build, "%s (%s) %s", version, commit, flags);
+    DDP_TRY(text_at(doc, "status", name, out->status, sizeof out->status, err));
+    for (size_t i = 0; i < DDP_COUNT_OF(needed_texts); i++)
+        DDP_TRY(text_at(doc, needed_texts[i], name, text, sizeof text, err));
+    read_head(doc, out);
+    note_status(out);
     return ddp_result_read_machine(doc, name, vary, out, err);
 }
 
@@ -109,22 +115,23 @@ static int read_control(const cJSON *doc, const char *name, struct ddp_result *o
                         struct ddp_err *err)
 {
     const cJSON *controls = cJSON_GetObjectItemCaseSensitive(doc, "control"), *item;
+    struct ddp_control c;
     double logs = 0;
     int n = 0;
     if (controls && !cJSON_IsArray(controls))
         return ddp_fail(err, DDP_EINPUT, "'%s': 'control' is not an array", name);
     cJSON_ArrayForEach(item, controls)
     {
-        const cJSON *copy = cJSON_GetObjectItemCaseSensitive(item, "copy_GBps");
-        const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(item, "bytes_per_rank");
-        if (cJSON_IsNull(copy))
+        c.bytes_per_rank = 0;
+        const char *why = ddp_fields_read(&ddp_control_fields, item, "copy_GBps", &c);
+        if (!why && isnan(c.copy_GBps))
             continue;
-        if (cJSON_IsNumber(bytes))
-            out->copy_bytes = fmax(out->copy_bytes, bytes->valuedouble);
-        if (!cJSON_IsNumber(copy) || !(copy->valuedouble > 0))
+        ddp_fields_read_valid(&ddp_control_fields, item, &c);
+        out->copy_bytes = fmax(out->copy_bytes, (double)c.bytes_per_rank);
+        if (why || !(c.copy_GBps > 0))
             return ddp_fail(err, DDP_EINPUT,
                             "'%s': 'copy_GBps' in 'control' is not a positive number", name);
-        logs += log(copy->valuedouble);
+        logs += log(c.copy_GBps);
         n++;
     }
     out->copy_GBps = n > 0 ? exp(logs / n) : NAN;
@@ -244,8 +251,8 @@ static const char *const needed[] = {"collective",       "iterations",  "ranks",
                                      "time_us.ci95",     "time_us.min", "time_us.p25",
                                      "time_us.p75",      "time_us.max", "pingpong_ns.before",
                                      "pingpong_ns.after"};
-static const char *const optional[] = {"check.wrong", "injected_percent", "launch",
-                                       "busiest_bytes"};
+static const char *const optional[] = {"check.wrong", "injected_percent", "launch", "busiest_bytes",
+                                       "quality"};
 
 static int read_point(const cJSON *item, const char *name, struct ddp_result *result,
                       struct ddp_result_point *out, struct ddp_err *err)
@@ -266,6 +273,7 @@ static int read_point(const cJSON *item, const char *name, struct ddp_result *re
     note_flaw(&r, result);
     DDP_TRY(check_times(&r));
     DDP_TRY(check_bandwidths(&r));
+    result->busy |= (p.quality >> DDP_QUALITY_BUSY & 1) != 0;
     out->iterations = p.iterations;
     out->injected_percent = p.injected_percent > 0 ? p.injected_percent : NAN;
     out->launch = p.launch;
@@ -350,19 +358,6 @@ int ddp_result_fold(struct ddp_result *r, const char *name, struct ddp_err *err)
     return rc;
 }
 
-/* Returns whether the point has the quality code "busy". Older documents have no codes. */
-static bool is_busy(const cJSON *point)
-{
-    const cJSON *codes = cJSON_GetObjectItemCaseSensitive(point, "quality"), *code;
-    cJSON_ArrayForEach(code, codes)
-    {
-        if (cJSON_IsString(code) &&
-            strcmp(code->valuestring, ddp_quality_names[DDP_QUALITY_BUSY]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int read_points(const cJSON *doc, const char *name, struct ddp_result *out,
                        struct ddp_err *err)
 {
@@ -377,7 +372,6 @@ static int read_points(const cJSON *doc, const char *name, struct ddp_result *ou
     cJSON_ArrayForEach(item, points)
     {
         DDP_TRY(read_point(item, name, out, &out->points[out->count++], err));
-        out->busy |= is_busy(item);
     }
     return 0;
 }
@@ -390,7 +384,7 @@ static int vary_ids(unsigned vary, const char *name, struct ddp_result *r, struc
     for (size_t i = 0; i < r->count; i++) {
         if (r->points[i].step)
             continue; /* ddp_result_read_runs has left the keys out */
-        if (!ddp_vary_id(vary, r->points[i].id, id, sizeof id))
+        if (!ddp_point_id_vary(vary, r->points[i].id, id, sizeof id))
             return ddp_fail(
                 err, DDP_EUSAGE,
                 "--vary %s: the id '%s' of '%s' was not made by ddpbench and has no keys", keys,

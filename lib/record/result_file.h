@@ -97,6 +97,9 @@ struct ddp_result {
     size_t run_count;
 };
 
+/* The members of struct ddp_result that `compare --across` shows. */
+extern const struct ddp_fields ddp_result_fields;
+
 /* Reads a file. rules: NULL means that no key varies and that no edited document is accepted.
  * Returns DDP_ENOINPUT if the file cannot be opened, DDP_EPERM if it may not be read, DDP_EIO or
  * DDP_ENOMEM. Returns DDP_EINPUT if the file is not a result of ddpbench, is damaged, or contains

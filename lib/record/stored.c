@@ -1,6 +1,5 @@
 #include "record/stored.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "record/quality.h"
+#include "base/strbuf.h"
+#include "record/field.h"
+#include "record/point_keys.h"
 #include "record/stored_impl.h"
 
 /* Length limit of lists that no other code checks. */
@@ -49,22 +50,14 @@ static int list_at(const cJSON *doc, const char *path, const char *file, const c
     return 0;
 }
 
-static void read_tool(struct ddp_stored *s)
+/* Reads the first members of the document. A value that is not valid counts as missing. */
+static void read_head(struct ddp_stored *s)
 {
-    const cJSON *tool = ddp_field_item(s->doc, "tool");
     struct ddp_record *r = &s->record;
-    s->build = (struct ddp_build){.version = borrow(tool, "version"),
-                                  .commit = borrow(tool, "commit"),
-                                  .compiler = borrow(tool, "compiler"),
-                                  .cflags = borrow(tool, "cflags"),
-                                  .dirty = cJSON_IsTrue(ddp_field_item(tool, "dirty"))};
-    r->build = &s->build;
-    ddp_stored_text(tool, "simd", r->simd, sizeof r->simd);
-    ddp_stored_text(tool, "features.mpi", r->feature_mpi, sizeof r->feature_mpi);
-    ddp_stored_text(tool, "features.ucx", r->feature_ucx, sizeof r->feature_ucx);
-    ddp_stored_text(tool, "features.nccl", r->feature_nccl, sizeof r->feature_nccl);
-    ddp_stored_text(tool, "features.cuda", r->feature_cuda, sizeof r->feature_cuda);
-    ddp_stored_text(tool, "features.blas", r->feature_blas, sizeof r->feature_blas);
+    r->build = (struct ddp_build){.dirty = false}; /* not this program's */
+    ddp_fields_init(&ddp_record_fields, r);
+    ddp_fields_read_valid(&ddp_record_fields, s->doc, r);
+    ddp_fields_read_valid(&ddp_timer_fields, s->doc, r);
 }
 
 static int read_command(struct ddp_stored *s, const char *file, struct ddp_err *err)
@@ -72,7 +65,6 @@ static int read_command(struct ddp_stored *s, const char *file, struct ddp_err *
     struct ddp_record *r = &s->record;
     const cJSON *list, *item;
     int count;
-    ddp_stored_text(s->doc, "command.name", r->command, sizeof r->command);
     DDP_TRY(list_at(s->doc, "command.argv", file, &list, &count, err));
     DDP_TRY(DDP_NEW(&s->argv, (size_t)count + 1, err));
     cJSON_ArrayForEach(item, list)
@@ -100,10 +92,9 @@ static int read_hosts(struct ddp_record *r, const cJSON *world, const char *file
             if (host.gpu_count == DDP_GPU_FACTS_MAX)
                 break;
             ddp_fields_init(&ddp_gpu_fields, facts);
-            facts->power_limit_W = -1;
             DDP_TRY(read_fields(&ddp_gpu_fields, gpu, "a GPU", file, facts, err));
-            const double watts = ddp_stored_number(gpu, "power_limit_W");
-            facts->power_limit_W = watts >= 0 ? watts : -1;
+            const cJSON *watts = ddp_field_item(gpu, "power_limit_W");
+            facts->power_limit_W = cJSON_GetNumberValue(watts) >= 0 ? watts->valuedouble : -1;
             host.gpu_count++;
         }
         DDP_TRY(ddp_record_add_host(r, &host, err));
@@ -130,16 +121,6 @@ static int read_ranks(struct ddp_record *r, const cJSON *world, const char *file
 static int read_world(struct ddp_record *r, const cJSON *doc, const char *file, struct ddp_err *err)
 {
     const cJSON *world = ddp_field_item(doc, "world");
-    r->world_ranks = (int)ddp_stored_count(world, "ranks", 1e6, 0);
-    ddp_stored_text(world, "backend", r->world_backend, sizeof r->world_backend);
-    ddp_stored_text(world, "nccl_blocking", r->nccl_blocking, sizeof r->nccl_blocking);
-    ddp_stored_text(world, "launcher", r->launcher, sizeof r->launcher);
-    ddp_stored_text(world, "launch", r->launch, sizeof r->launch);
-    ddp_stored_text(world, "transports", r->transports, sizeof r->transports);
-    ddp_stored_text(world, "subset", r->subset, sizeof r->subset);
-    r->comm_init_ns = ddp_stored_number(world, "comm_us.init") * 1e3;
-    r->comm_split_ns = ddp_stored_number(world, "comm_us.split") * 1e3;
-    r->comm_destroy_ns = ddp_stored_number(world, "comm_us.destroy") * 1e3;
     DDP_TRY(read_hosts(r, world, file, err));
     return read_ranks(r, world, file, err);
 }
@@ -183,32 +164,21 @@ static int read_lists(struct ddp_record *r, const cJSON *doc, const char *file, 
  * the operation ran beside a computation. */
 static void read_id(const cJSON *item, struct ddp_point_spec *spec)
 {
-    enum { COMPRESS = 10 }; /* the component of ddp_point_id */
-    const char *id = borrow(item, "id"), *method = borrow(item, "compress.method");
-    const char *at = id;
-    for (int i = 0; i < COMPRESS && at; i++) {
-        at = strchr(at, '/');
-        at = at ? at + 1 : NULL;
-    }
-    const size_t bytes = at ? strcspn(at, "/") : 0;
-    if (at && strncmp(at, method, strlen(method)) == 0 && bytes < sizeof spec->compress)
-        snprintf(spec->compress, sizeof spec->compress, "%.*s", (int)bytes, at);
+    const char *method = borrow(item, "compress.method");
+    struct ddp_point_spec named;
+    const bool known = ddp_point_id_parse(borrow(item, "id"), &named);
+    if (known && strncmp(named.compress, method, strlen(method)) == 0)
+        memcpy(spec->compress, named.compress, sizeof spec->compress);
     else
         ddp_printable(method, spec->compress, sizeof spec->compress);
-    spec->overlap = strstr(id, "/overlap") != NULL;
+    spec->overlap = known && named.overlap;
 }
 
-static unsigned read_quality(const cJSON *item)
+/* Returns the number of groups of a point. 0: none, for which the document has 1, or unknown. */
+static int group_count(const cJSON *item)
 {
-    const cJSON *code;
-    unsigned codes = 0;
-    cJSON_ArrayForEach(code, ddp_field_item(item, "quality"))
-    {
-        for (int c = 0; c < DDP_QUALITY_COUNT; c++)
-            if (cJSON_IsString(code) && strcmp(code->valuestring, ddp_quality_names[c]) == 0)
-                codes |= 1u << c;
-    }
-    return codes;
+    const double groups = cJSON_GetNumberValue(ddp_field_item(item, "groups"));
+    return groups > 1 && groups <= 1e6 && groups == floor(groups) ? (int)groups : 0;
 }
 
 /* Reads the times of the iterations, if the document has them. */
@@ -234,15 +204,12 @@ static int read_point(const cJSON *item, const char *file, struct ddp_point *p, 
                       struct ddp_err *err)
 {
     char what[240] = "point '", id[192];
-    ddp_stored_text(item, "id", id, sizeof id);
+    ddp_printable(borrow(item, "id"), id, sizeof id);
     ddp_text_append(what, sizeof what, "%s'", id);
     ddp_point_init(p);
     DDP_TRY(read_fields(&ddp_point_fields, item, what, file, p, err));
     read_id(item, &p->spec);
-    p->spec.groups = (int)ddp_stored_count(item, "groups", 1e6, 0);
-    if (p->spec.groups == 1) /* The document has 1 for points without groups. */
-        p->spec.groups = 0;
-    p->quality = read_quality(item);
+    p->spec.groups = group_count(item);
     p->time_ns.n = (size_t)p->iterations;
     p->wire_counted = strcmp(borrow(item, "wire_bytes_source"), "counted") == 0;
     p->correctness_only = cJSON_IsNull(ddp_field_item(item, "algbw_GBps")) &&
@@ -255,8 +222,8 @@ static int find_merged(const struct ddp_stored *s, unsigned vary, const cJSON *i
                        const char *file, size_t *merged, struct ddp_err *err)
 {
     char id[192], varied[192];
-    ddp_stored_text(item, "id", id, sizeof id);
-    if ((vary & DDP_VARY_POINT_KEYS) && ddp_vary_id(vary, id, varied, sizeof varied))
+    ddp_printable(borrow(item, "id"), id, sizeof id);
+    if ((vary & DDP_VARY_POINT_KEYS) && ddp_point_id_vary(vary, id, varied, sizeof varied))
         memcpy(id, varied, sizeof id);
     *merged = ddp_id_index_find(&s->result.index, id);
     return *merged != DDP_ID_NONE
@@ -371,7 +338,7 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
 {
     const cJSON *matrix = ddp_field_item(doc, "matrix"), *end;
     struct ddp_matrix *m = &r->matrix;
-    char by[8];
+    struct ddp_matrix_end read;
     int i = 0;
     if (!cJSON_IsObject(matrix))
         return 0;
@@ -379,14 +346,12 @@ static int read_matrix(struct ddp_record *r, const cJSON *doc, const char *file,
     if (ends < 1 || ends > DDP_MATRIX_MAX)
         return ddp_fail(err, DDP_EINPUT, "'%s': 'matrix.ends' has %d entries", file, ends);
     DDP_TRY(ddp_matrix_init(m, ends, err));
-    ddp_stored_text(matrix, "by", by, sizeof by);
-    m->by_host = strcmp(by, "host") == 0;
-    m->bytes = (uint64_t)ddp_stored_count(matrix, "message_bytes", 0x1p53, 0);
-    m->rounds = (int)ddp_stored_count(matrix, "rounds", INT_MAX, 0);
-    m->all_rounds = (int)ddp_stored_count(matrix, "all_rounds", INT_MAX, 0);
+    ddp_fields_read_valid(&ddp_matrix_fields, matrix, m);
     cJSON_ArrayForEach(end, ddp_field_item(matrix, "ends"))
     {
-        m->rank[i++] = (int32_t)ddp_stored_count(end, "rank", INT_MAX, -1);
+        ddp_fields_init(&ddp_matrix_end_fields, &read);
+        ddp_fields_read_valid(&ddp_matrix_end_fields, end, &read);
+        m->rank[i++] = read.rank;
     }
     for (int f = 0; f < DDP_MATRIX_FIGURES; f++)
         DDP_TRY(read_figure(m, matrix, &ddp_matrix_figures[f], file, err));
@@ -508,18 +473,7 @@ static int read_record(struct ddp_stored *s, unsigned vary, const char *file, st
 {
     struct ddp_record *r = &s->record;
     const cJSON *doc = s->doc;
-    r->status = strcmp(s->result.status, "complete") == 0 ? DDP_STATUS_COMPLETE
-                : strcmp(s->result.status, "failed") == 0 ? DDP_STATUS_FAILED
-                                                          : DDP_STATUS_PARTIAL;
-    ddp_stored_text(doc, "reason", r->reason, sizeof r->reason);
-    ddp_stored_text(doc, "label", r->label, sizeof r->label);
-    ddp_stored_text(doc, "note", r->note, sizeof r->note);
-    ddp_stored_text(doc, "started", r->started, sizeof r->started);
-    ddp_stored_text(doc, "finished", r->finished, sizeof r->finished);
-    r->seed = ddp_stored_count(doc, "seed", 9007199254740991.0, -1);
-    r->timer_cost_ns = ddp_stored_number(doc, "timer.cost_ns");
-    r->timer_resolution_ns = ddp_stored_number(doc, "timer.resolution_ns");
-    read_tool(s);
+    read_head(s);
     DDP_TRY(read_command(s, file, err));
     DDP_TRY(read_world(r, doc, file, err));
     DDP_TRY(read_environment(r, doc, err));
@@ -573,7 +527,6 @@ void ddp_stored_release(struct ddp_stored *s)
     ddp_record_release(&s->record);
     ddp_result_release(&s->result);
     free(s->across_results);
-    free(s->across_texts);
     free(s->merged);
     free(s->argv);
     cJSON_Delete(s->doc);

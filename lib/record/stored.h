@@ -5,7 +5,6 @@
 #define DDP_RECORD_STORED_H
 
 #include "record/across.h"
-#include "record/provenance.h"
 #include "record/record.h"
 #include "record/result_file.h"
 #include "record/verdict_record.h"
@@ -19,8 +18,7 @@ struct ddp_stored {
     struct ddp_result result; /* The checked parts, with the repetitions of a point merged. */
     size_t *merged; /* [record.point_count]: the index of each point's merged point in `result`. */
     struct ddp_record record;
-    struct ddp_build build; /* The build that wrote the document. */
-    /* The strings of `build` and the arguments of the record point into the document. */
+    /* Arguments of the record and other borrowed texts point into the document. */
     cJSON *doc;
     const char **argv;
     /* record.verdict points to `verdict`, which points to the members after it. */
@@ -28,7 +26,6 @@ struct ddp_stored {
     struct ddp_noise noise;
     struct ddp_across across;
     struct ddp_result *across_results;
-    char (*across_texts)[192];
 };
 
 /* Reads a file. Returns the errors of ddp_result_read. A value that is missing in a document of

@@ -35,10 +35,6 @@ static inline bool ddp_vary_has(unsigned vary, enum ddp_vary_key key)
 /* Writes the names of the keys in a set, for example "algorithm, ranks". Writes "" if the set is
  * empty. */
 void ddp_vary_text(unsigned vary, char *out, size_t bytes);
-/* Copies the id of a point (ddp_point_id) to `out`, with "*" in place of the values of the keys in
- * `vary`. Returns false if the id does not have the form of ddp_point_id, or if the result does not
- * fit. */
-bool ddp_vary_id(unsigned vary, const char *id, char *out, size_t bytes);
 
 #ifdef __cplusplus
 }

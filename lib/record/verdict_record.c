@@ -6,6 +6,115 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/field.h"
+#include "record/vary.h"
+
+#define MANY               1000000
+#define TEXT               DDP_FIELD_PATH
+#define BOOL               DDP_FIELD_BOOL
+#define ENUM               DDP_FIELD_ENUM
+#define COUNT              DDP_FIELD_COUNT
+#define NUMBER             DDP_FIELD_NUMBER
+#define TIME               DDP_FIELD_TIME
+#define LIST               DDP_FIELD_LIST
+#define V(member)          DDP_FIELD_AT(ddp_verdict_record, member)
+#define C(member)          DDP_FIELD_AT(ddp_verdict_cell, member)
+#define U(member)          DDP_FIELD_AT(ddp_unjudged, member)
+#define A(member)          DDP_FIELD_AT(ddp_verdict_accuracy, member)
+#define DERIVED            .name = NULL, .offset = 0, .bytes = 0
+#define CHOICE(names, end) .most = (end)-1, .choices = names
+
+const char *const ddp_verdict_kind_names[] = {"none", "gate", "compare", "selftest", "across"};
+static const char *const unjudged_kinds[] = {"cell", "train"};
+static const char *const unjudged_sides[] = {"new", "base"};
+
+static bool has_outcome(const void *verdict)
+{
+    return ((const struct ddp_verdict_record *)verdict)->outcome != DDP_VERDICT_NONE;
+}
+
+static bool has_noise(const void *verdict)
+{
+    return ((const struct ddp_verdict_record *)verdict)->noise != NULL;
+}
+
+static bool has_across(const void *verdict)
+{
+    return ((const struct ddp_verdict_record *)verdict)->across != NULL;
+}
+
+static const struct ddp_field verdict_rows[] = {
+    {V(kind), ENUM, "kind", .least = DDP_BY_GATE,
+     CHOICE(ddp_verdict_kind_names, DDP_BY_ACROSS + 1)},
+    {V(outcome), ENUM, "outcome", CHOICE(ddp_verdict_names, DDP_VERDICT_NONE),
+     .applies = has_outcome},
+    {V(reason), TEXT, "reason"},
+    {V(level), NUMBER, "level"},
+    {V(min_effect), NUMBER, "min_effect"},
+    {V(effect_from), TEXT, "min_effect_from"},
+    {V(noise_floor), NUMBER, "noise_floor"},
+    {V(pairs), COUNT, "pairs", .most = MANY, .from = 1},
+    {V(max_pairs), COUNT, "max_pairs", .most = MANY, .from = 1},
+    {V(runs), COUNT, "runs", .most = MANY, .from = 1},
+    {V(rerun), COUNT, "pairs_rerun", .most = MANY},
+    {V(mixed), COUNT, "pairs_mixed", .most = MANY},
+    {V(vary), DDP_FIELD_SET, "varied", CHOICE(ddp_vary_names, DDP_VARY_COUNT)},
+    {V(base_command), TEXT, "base.command"},
+    {V(base_build), TEXT, "base.build"},
+    {V(edited[0]), BOOL, "base.edited"},
+    {V(next_command), TEXT, "new.command"},
+    {V(next_build), TEXT, "new.build"},
+    {V(edited[1]), BOOL, "new.edited"},
+    {V(fingerprint), TEXT, "fingerprint"},
+    {V(pingpong_ratio), NUMBER, "control.pingpong.ratio"},
+    {V(pingpong_p), NUMBER, "control.pingpong.p"},
+    {V(memory_ratio), NUMBER, "control.memory.ratio"},
+    {V(memory_p), NUMBER, "control.memory.p"},
+    {DERIVED, DDP_FIELD_OBJECT, "selftest", .applies = has_noise},
+    {DERIVED, DDP_FIELD_OBJECT, "across", .applies = has_across},
+    {DERIVED, LIST, "cells"},
+    {DERIVED, LIST, "unjudged"},
+    {DERIVED, LIST, "accuracy"},
+};
+
+static const struct ddp_field cell_rows[] = {
+    {C(id), TEXT, "id"},
+    {C(cell.state), ENUM, "state", CHOICE(ddp_cell_state_names, DDP_CELL_MISSING + 1)},
+    {C(cell.pairs), COUNT, "pairs", .most = MANY},
+    {C(base_ns), TIME, "base_us"},
+    {C(next_ns), TIME, "new_us"},
+    {C(cell.ratio), NUMBER, "ratio"},
+    {C(cell.lower), NUMBER, "lower"},
+    {C(cell.upper), NUMBER, "upper"},
+    {C(cell.p), NUMBER, "p"},
+    {C(cell.p_holm), NUMBER, "p_holm"},
+};
+
+static const struct ddp_field unjudged_rows[] = {
+    {U(name), TEXT, "name"},
+    {U(train), ENUM, "kind", CHOICE(unjudged_kinds, 2)},
+    {U(base), ENUM, "side", CHOICE(unjudged_sides, 2)},
+};
+
+static const struct ddp_field accuracy_rows[] = {
+    {A(name), TEXT, "name"},
+    {A(test.state), ENUM, "state", CHOICE(ddp_noninferior_names, DDP_ACCURACY_UNCERTAIN + 1)},
+    {A(test.seeds), COUNT, "seeds", .most = MANY},
+    {A(base), NUMBER, "base"},
+    {A(next), NUMBER, "new"},
+    {A(test.mean), NUMBER, "difference"},
+    {A(test.deviation), NUMBER, "deviation"},
+    {A(test.lower), NUMBER, "lower"},
+    {A(test.upper), NUMBER, "upper"},
+    {A(margin), NUMBER, "margin"},
+    {A(test.seeds_needed), COUNT, "seeds_needed", .most = MANY, .from = 1},
+    {A(diverged_seed), NUMBER, "diverged_seed"},
+};
+
+const struct ddp_fields ddp_verdict_fields = {verdict_rows, DDP_COUNT_OF(verdict_rows)};
+const struct ddp_fields ddp_verdict_cell_fields = {cell_rows, DDP_COUNT_OF(cell_rows)};
+const struct ddp_fields ddp_unjudged_fields = {unjudged_rows, DDP_COUNT_OF(unjudged_rows)};
+const struct ddp_fields ddp_verdict_accuracy_fields = {accuracy_rows, DDP_COUNT_OF(accuracy_rows)};
 
 int ddp_unjudged_add(struct ddp_unjudged_list *list, const char *name, bool train, bool base,
                      struct ddp_err *err)
@@ -52,7 +161,6 @@ const char *ddp_unjudged_kind(const struct ddp_unjudged *item)
 void ddp_verdict_record_init(struct ddp_verdict_record *v)
 {
     *v = (struct ddp_verdict_record){.noise_floor = NAN,
-                                     .accuracy_margin = NAN,
                                      .pingpong_ratio = NAN,
                                      .pingpong_p = NAN,
                                      .memory_ratio = NAN,

@@ -51,14 +51,24 @@ struct ddp_verdict_accuracy {
     char name[192];
     double base, next;    /* Mean accuracies over the seeds. NaN: there is no common seed. */
     double diverged_seed; /* First seed with which new diverged and base did not. NaN: none. */
+    double margin;        /* Largest loss of accuracy that is accepted, as a fraction of 1. */
     struct ddp_noninferior test;
 };
 
+enum ddp_verdict_kind {
+    DDP_BY_NONE, /* The verdict is not known yet. */
+    DDP_BY_GATE,
+    DDP_BY_COMPARE, /* It is weaker than GATE, because it has a single result of each side, and the
+                     * two results were measured at different times. */
+    DDP_BY_SELFTEST,
+    DDP_BY_ACROSS
+};
+/* "none", "gate", "compare", "selftest" and "across". */
+extern const char *const ddp_verdict_kind_names[];
+
 /* The verdict of a whole gate or comparison. Release it with ddp_verdict_record_release. */
 struct ddp_verdict_record {
-    /* "gate", "compare", "selftest" or "across". A "compare" is weaker than a "gate", because it
-     * has a single result of each side, and the two results were measured at different times. */
-    const char *kind;
+    enum ddp_verdict_kind kind;
     enum ddp_verdict outcome;
     char reason[2048];
     /* level: significance level of tests and bounds. min_effect: smallest slow-down that counts, as
@@ -83,15 +93,19 @@ struct ddp_verdict_record {
     struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
     struct ddp_unjudged_list unjudged;
-    double accuracy_margin; /* Largest loss of accuracy that is accepted, as a fraction of 1. */
     struct ddp_verdict_accuracy *accuracy; /* [accuracy_count] */
     size_t accuracy_count;
-    /* Result of a self-test (kind "selftest", which has no cells), borrowed. Otherwise NULL. */
+    /* Result of a self-test (kind SELFTEST, which has no cells), borrowed. Otherwise NULL. */
     const struct ddp_noise *noise;
-    /* Ratios of several documents (kind "across", which has no cells and no outcome), borrowed.
+    /* Ratios of several documents (kind ACROSS, which has no cells and no outcome), borrowed.
      * Otherwise NULL. */
     const struct ddp_across *across;
 };
+
+/* The tables of the structs (record/field.h). Documents show `noise` and `across` by the tables of
+ * noise.h and across.h. */
+extern const struct ddp_fields ddp_verdict_fields, ddp_verdict_cell_fields, ddp_unjudged_fields,
+    ddp_verdict_accuracy_fields;
 
 /* Sets every figure of the verdict that may be unknown to NaN, and all other members to 0. */
 void ddp_verdict_record_init(struct ddp_verdict_record *v);

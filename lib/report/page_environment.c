@@ -39,12 +39,12 @@ static void measured(const struct ddp_stored *s, struct ddp_strbuf *out)
 
 static void version(const struct ddp_stored *s, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "%s (%s)", s->build.version, s->build.commit);
+    ddp_strbuf_addf(out, "%s (%s)", s->record.build.version, s->record.build.commit);
 }
 
 static void compiler(const struct ddp_stored *s, struct ddp_strbuf *out)
 {
-    ddp_strbuf_addf(out, "%s, %s", s->build.compiler, s->build.cflags);
+    ddp_strbuf_addf(out, "%s, %s", s->record.build.compiler, s->record.build.cflags);
 }
 
 static void libraries(const struct ddp_stored *s, struct ddp_strbuf *out)

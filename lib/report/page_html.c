@@ -124,7 +124,7 @@ static void add_header(struct ddp_page *page)
         ddp_strbuf_add(page->out, ", ");
     }
     ddp_strbuf_add(page->out, "ddpbench ");
-    ddp_markup_text(page->out, page->docs[0]->build.version);
+    ddp_markup_text(page->out, page->docs[0]->record.build.version);
     ddp_strbuf_add(page->out, ", ");
     ddp_markup_text(page->out, r->started);
     ddp_strbuf_add(page->out, "</p></header>\n");

@@ -260,8 +260,8 @@ void ddp_page_summary(struct ddp_page *page, bool markdown)
         if (s->result.edited)
             sentence(page, markdown, d, "the document was changed after it was written");
         if (s->record.verdict && !markdown) {
-            snprintf(text, sizeof text, "%s: %.1000s", ddp_verdict_name(s->record.verdict->outcome),
-                     s->record.verdict->reason);
+            snprintf(text, sizeof text, "%s: %.1000s",
+                     ddp_verdict_names[s->record.verdict->outcome], s->record.verdict->reason);
             sentence(page, markdown, d, text);
         }
         summarize_points(page, markdown, d);

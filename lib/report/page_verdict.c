@@ -136,7 +136,7 @@ static void add_accuracies(struct ddp_page *page, const struct ddp_verdict_recor
         ddp_page_quantity(page, DDP_QUANTITY_FRACTION, a->base);
         ddp_page_quantity(page, DDP_QUANTITY_FRACTION, a->next);
         char state[320];
-        snprintf(state, sizeof state, "%s: %s", ddp_noninferior_name(a->test.state), text);
+        snprintf(state, sizeof state, "%s: %s", ddp_noninferior_names[a->test.state], text);
         ddp_page_words(page, state);
         ddp_page_close_row(page);
     }
@@ -234,7 +234,7 @@ static int add_verdict(struct ddp_page *page, int document)
     const struct ddp_verdict_record *v = page->docs[document]->record.verdict;
     const char *name = page->names[document];
     ddp_strbuf_addf(page->out, "<p class=\"verdict %s\"><strong>%s</strong> ",
-                    outcome_class(v->outcome), ddp_verdict_name(v->outcome));
+                    outcome_class(v->outcome), ddp_verdict_names[v->outcome]);
     ddp_markup_text(page->out, name);
     ddp_strbuf_add(page->out, ": ");
     ddp_markup_text(page->out, v->reason);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "record/provenance.h"
 #include "record/quality.h"
 #include "record/verdict_record.h"
 #include "report/report.h"
@@ -28,8 +27,8 @@ static void entry(const struct ddp_record *r, cJSON *list, const char *name, con
         ddp_json_str(item, "range", range);
     }
     ddp_quality_list(quality, ",", codes, sizeof codes);
-    snprintf(extra, sizeof extra, "%s%s%s%s%s", ddp_record_build(r)->commit,
-             r->label[0] ? ", label: " : "", r->label, codes[0] ? ", doubtful: " : "", codes);
+    snprintf(extra, sizeof extra, "%s%s%s%s%s", r->build.commit, r->label[0] ? ", label: " : "",
+             r->label, codes[0] ? ", doubtful: " : "", codes);
     ddp_json_str(item, "extra", extra);
 }
 

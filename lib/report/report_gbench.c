@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "record/provenance.h"
 #include "record/quality.h"
 #include "report/report.h"
 
@@ -29,7 +28,7 @@ static void context(const struct ddp_record *r, cJSON *doc)
     cJSON *load = ddp_json_arr(c, "load_avg");
     if (h && isfinite(h->load))
         cJSON_AddItemToArray(load, cJSON_CreateNumber(h->load));
-    ddp_json_str(c, "library_version", ddp_record_build(r)->version);
+    ddp_json_str(c, "library_version", r->build.version);
     ddp_json_str(c, "library_build_type", "release");
     ddp_json_count(c, "json_schema_version", 1);
     if (r->label[0])

@@ -24,7 +24,7 @@ static void title(const struct ddp_record *r, const char *level, struct ddp_strb
 {
     static const char *const by[] = {"%25", "%3A", "%2C"};
     ddp_strbuf_addf(out, "::%s title=ddpbench %s", level,
-                    r->verdict ? r->verdict->kind : r->command);
+                    r->verdict ? ddp_verdict_kind_names[r->verdict->kind] : r->command);
     ddp_strbuf_add(out, r->label[0] ? " " : "");
     ddp_escaped_text(out, r->label, "%:,", by);
     ddp_strbuf_add(out, "::");
@@ -95,7 +95,7 @@ static void accuracies_of(const struct ddp_record *r, enum ddp_noninferior_state
         return;
     title(r, level, out);
     ddp_strbuf_addf(out, "%zu of %zu accuracies %s:", count, v->accuracy_count,
-                    ddp_noninferior_name(state));
+                    ddp_noninferior_names[state]);
     for (size_t i = 0; i < v->accuracy_count && named < NAMED; i++) {
         char text[160];
         if (v->accuracy[i].test.state != state)
@@ -144,7 +144,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
         accuracies_of(r, DDP_WORSE, "error", out);
         accuracies_of(r, DDP_ACCURACY_UNCERTAIN, "warning", out);
         title(r, "notice", out);
-        ddp_strbuf_addf(out, "%s: ", ddp_verdict_name(v->outcome));
+        ddp_strbuf_addf(out, "%s: ", ddp_verdict_names[v->outcome]);
         data(out, v->reason);
         ddp_strbuf_add(out, "\n");
     }

@@ -2,9 +2,10 @@
  * JSON lines.
  *
  * Every key is always present. A missing value is null. Most times are ns in the record and us in
- * the document. The keys of times name the unit. The keys of points, epochs, training runs, hosts
- * and some other objects come from the tables in record/record_fields.c. Such a key needs a row in
- * a table and an entry in the schema. tests/unit/test_record_fields.c fails until the two agree. */
+ * the document. The keys of times name the unit. The keys come from the tables of the structs
+ * (record/field.h). A new key needs a row in a table and an entry in the schema.
+ * tests/unit/test_record_fields.c fails until the two agree, and tests/structure.bats lists the few
+ * keys that are written here. */
 #include "base/json.h"
 
 #include <math.h>
@@ -14,32 +15,14 @@
 #include "base/mem.h"
 #include "record/across.h"
 #include "record/field.h"
-#include "record/provenance.h"
 #include "record/strategy_table.h"
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-static void add_us(cJSON *obj, const char *key, double ns)
+/* Returns the list or object that a table has added at the key. */
+static cJSON *part(const cJSON *obj, const char *key)
 {
-    ddp_json_num(obj, key, ns / 1e3);
-}
-
-static void add_tool(cJSON *doc, const struct ddp_record *r)
-{
-    const struct ddp_build *build = ddp_record_build(r);
-    cJSON *tool = ddp_json_obj(doc, "tool");
-    ddp_json_str(tool, "version", build->version);
-    ddp_json_str(tool, "commit", build->commit);
-    ddp_json_bool(tool, "dirty", build->dirty);
-    ddp_json_str(tool, "compiler", build->compiler);
-    ddp_json_str(tool, "cflags", build->cflags);
-    ddp_json_str(tool, "simd", r->simd);
-    cJSON *features = ddp_json_obj(tool, "features");
-    ddp_json_str(features, "mpi", r->feature_mpi);
-    ddp_json_str(features, "ucx", r->feature_ucx);
-    ddp_json_str(features, "nccl", r->feature_nccl);
-    ddp_json_str(features, "cuda", r->feature_cuda);
-    ddp_json_str(features, "blas", r->feature_blas);
+    return cJSON_GetObjectItemCaseSensitive(obj, key);
 }
 
 /* Adds a string to an array. ddp_json_str makes the string, because it replaces bytes that are not
@@ -57,62 +40,32 @@ static void add_string_item(cJSON *array, const char *text)
     cJSON_Delete(holder);
 }
 
-static void add_comm(cJSON *parent, const struct ddp_record *r)
+static void add_ranks(cJSON *ranks, const struct ddp_record *r)
 {
-    cJSON *comm = ddp_json_obj(parent, "comm_us");
-    add_us(comm, "init", r->comm_init_ns);
-    add_us(comm, "split", r->comm_split_ns);
-    add_us(comm, "destroy", r->comm_destroy_ns);
-}
-
-static void add_ranks(cJSON *parent, const struct ddp_record *r)
-{
-    cJSON *ranks = ddp_json_arr(parent, "rank_devices");
     for (int i = 0; i < r->rank_count; i++)
         ddp_fields_show(&ddp_rank_fields, &r->ranks[i], ddp_json_append(ranks));
 }
 
-static void add_world(cJSON *doc, const struct ddp_record *r)
+static void add_hosts(cJSON *hosts, const struct ddp_record *r)
 {
-    cJSON *world = ddp_json_obj(doc, "world");
-    ddp_json_count(world, "ranks", r->world_ranks);
-    ddp_json_str(world, "backend", r->world_backend);
-    ddp_json_str(world, "nccl_blocking", r->nccl_blocking);
-    ddp_json_str(world, "launcher", r->launcher);
-    ddp_json_str(world, "launch", r->launch);
-    ddp_json_str(world, "transports", r->transports);
-    ddp_json_str(world, "subset", r->subset);
-    add_comm(world, r);
-    cJSON *hosts = ddp_json_arr(world, "hosts");
     for (int i = 0; i < r->host_count; i++) {
         cJSON *host = ddp_json_append(hosts);
         ddp_fields_show(&ddp_host_fields, &r->hosts[i], host);
-        cJSON *gpus = cJSON_GetObjectItemCaseSensitive(host, "gpus");
         for (int g = 0; g < r->hosts[i].gpu_count; g++)
-            ddp_fields_show(&ddp_gpu_fields, &r->hosts[i].gpus[g], ddp_json_append(gpus));
+            ddp_fields_show(&ddp_gpu_fields, &r->hosts[i].gpus[g],
+                            ddp_json_append(part(host, "gpus")));
     }
-    add_ranks(world, r);
 }
 
 /* Adds the first keys of the document, from "schema" to "environment". */
 static void add_head(cJSON *doc, const struct ddp_record *r)
 {
-    ddp_json_str(doc, "schema", "ddpbench/1");
-    ddp_json_str(doc, "status", ddp_status_name(r->status));
-    ddp_json_str(doc, "reason", r->reason);
-    ddp_json_str(doc, "label", r->label);
-    ddp_json_str(doc, "note", r->note);
-    add_tool(doc, r);
-    cJSON *command = ddp_json_obj(doc, "command");
-    ddp_json_str(command, "name", r->command);
-    cJSON *argv = ddp_json_arr(command, "argv");
+    ddp_fields_show(&ddp_record_fields, r, doc);
     for (int i = 0; i < r->argc; i++)
-        add_string_item(argv, r->argv[i]);
-    ddp_json_str(doc, "started", r->started);
-    ddp_json_str(doc, "finished", r->finished);
-    ddp_json_count(doc, "seed", r->seed);
-    add_world(doc, r);
-    cJSON *environment = ddp_json_obj(doc, "environment");
+        add_string_item(part(part(doc, "command"), "argv"), r->argv[i]);
+    add_hosts(part(part(doc, "world"), "hosts"), r);
+    add_ranks(part(part(doc, "world"), "rank_devices"), r);
+    cJSON *environment = part(doc, "environment");
     for (int i = 0; i < r->environment_count; i++) {
         const struct ddp_env_entry *e = &r->environment[i];
         if (e->value[0] == '\0') /* A variable may be empty; ddp_json_str would write null. */
@@ -125,10 +78,7 @@ static void add_head(cJSON *doc, const struct ddp_record *r)
 /* Adds "timer", and "control": the speeds of copying and reading memory. */
 static void add_controls(cJSON *doc, const struct ddp_record *r)
 {
-    cJSON *timer = ddp_json_obj(doc, "timer");
-    ddp_json_str(timer, "clock", "CLOCK_MONOTONIC");
-    ddp_json_num(timer, "cost_ns", r->timer_cost_ns);
-    ddp_json_num(timer, "resolution_ns", r->timer_resolution_ns);
+    ddp_fields_show(&ddp_timer_fields, r, doc);
     cJSON *controls = ddp_json_arr(doc, "control");
     for (int i = 0; i < r->control_count; i++)
         ddp_fields_show(&ddp_control_fields, &r->controls[i], ddp_json_append(controls));
@@ -138,7 +88,7 @@ static void add_controls(cJSON *doc, const struct ddp_record *r)
 static void add_point(cJSON *point, const struct ddp_point *p, const double *samples)
 {
     ddp_fields_show(&ddp_point_fields, p, point);
-    cJSON *list = cJSON_GetObjectItemCaseSensitive(point, "samples_us");
+    cJSON *list = part(point, "samples_us");
     for (int64_t i = 0; samples && i < p->sample_count; i++)
         ddp_json_append_num(list, samples[i] / 1e3);
 }
@@ -165,7 +115,7 @@ static int append_point(cJSON *points, const struct ddp_record *r, int index, st
 static void add_train(cJSON *train, const struct ddp_train_run *r)
 {
     ddp_fields_show(&ddp_train_fields, r, train);
-    cJSON *epochs = cJSON_GetObjectItemCaseSensitive(train, "epochs");
+    cJSON *epochs = part(train, "epochs");
     for (int i = 0; i < r->epoch_count; i++)
         ddp_fields_show(&ddp_epoch_fields, &r->epochs[i], ddp_json_append(epochs));
 }
@@ -195,106 +145,21 @@ static int add_comparison(cJSON *doc, const struct ddp_record *r, struct ddp_err
     return 0;
 }
 
-static void add_unjudged(cJSON *list, const struct ddp_unjudged *item)
-{
-    cJSON *obj = ddp_json_append(list);
-    ddp_json_str(obj, "name", item->name);
-    ddp_json_str(obj, "kind", item->train ? "train" : "cell");
-    ddp_json_str(obj, "side", item->base ? "base" : "new");
-}
-
-static void add_cell(cJSON *list, const struct ddp_verdict_cell *c)
-{
-    cJSON *item = ddp_json_append(list);
-    ddp_json_str(item, "id", c->id);
-    ddp_json_str(item, "state", ddp_cell_state_name(c->cell.state));
-    ddp_json_count(item, "pairs", (int64_t)c->cell.pairs);
-    add_us(item, "base_us", c->base_ns);
-    add_us(item, "new_us", c->next_ns);
-    ddp_json_num(item, "ratio", c->cell.ratio);
-    ddp_json_num(item, "lower", c->cell.lower);
-    ddp_json_num(item, "upper", c->cell.upper);
-    ddp_json_num(item, "p", c->cell.p);
-    ddp_json_num(item, "p_holm", c->cell.p_holm);
-}
-
-static void add_accuracy(cJSON *list, const struct ddp_verdict_accuracy *a, double margin)
-{
-    cJSON *item = ddp_json_append(list);
-    ddp_json_str(item, "name", a->name);
-    ddp_json_str(item, "state", ddp_noninferior_name(a->test.state));
-    ddp_json_count(item, "seeds", (int64_t)a->test.seeds);
-    ddp_json_num(item, "base", a->base);
-    ddp_json_num(item, "new", a->next);
-    ddp_json_num(item, "difference", a->test.mean);
-    ddp_json_num(item, "deviation", a->test.deviation);
-    ddp_json_num(item, "lower", a->test.lower);
-    ddp_json_num(item, "upper", a->test.upper);
-    ddp_json_num(item, "margin", margin);
-    ddp_json_count(item, "seeds_needed",
-                   a->test.seeds_needed > 0 ? (int64_t)a->test.seeds_needed : -1);
-    ddp_json_num(item, "diverged_seed", a->diverged_seed);
-}
-
-static void add_side(cJSON *obj, const char *key, const char *command, const char *build,
-                     bool edited)
-{
-    cJSON *side = ddp_json_obj(obj, key);
-    ddp_json_str(side, "command", command);
-    ddp_json_str(side, "build", build);
-    ddp_json_bool(side, "edited", edited);
-}
-
-static void add_varied(cJSON *verdict, unsigned vary)
-{
-    cJSON *list = ddp_json_arr(verdict, "varied");
-    for (int k = 0; ddp_vary_names[k]; k++)
-        if (vary >> k & 1)
-            add_string_item(list, ddp_vary_names[k]);
-}
-
 /* Adds the documents, differences and ratios of `compare --across`. */
-static void add_across(cJSON *verdict, const struct ddp_across *x)
+static void add_across(cJSON *across, const struct ddp_across *x)
 {
-    cJSON *across = ddp_json_obj(verdict, "across");
     cJSON *list = ddp_json_arr(across, "documents");
     for (size_t d = 0; d < x->document_count; d++) {
-        const struct ddp_result *r = x->documents[d].result;
         cJSON *item = ddp_json_append(list);
-        ddp_json_str(item, "name", x->documents[d].name);
-        ddp_json_str(item, "status", r->status);
-        ddp_json_str(item, "build", r->build);
-        ddp_json_str(item, "fingerprint", r->fingerprint);
-        ddp_json_str(item, "hosts", r->hosts);
-        ddp_json_bool(item, "edited", r->edited);
+        ddp_fields_show(&ddp_across_document_fields, &x->documents[d], item);
+        ddp_fields_show(&ddp_result_fields, x->documents[d].result, item);
     }
     list = ddp_json_arr(across, "differences");
-    for (size_t i = 0; i < x->difference_count; i++) {
-        cJSON *item = ddp_json_append(list);
-        ddp_json_count(item, "document", (int64_t)x->differences[i].document);
-        ddp_json_str(item, "key", x->differences[i].key);
-        ddp_json_str(item, "base", x->differences[i].base);
-        ddp_json_str(item, "value", x->differences[i].next);
-    }
+    for (size_t i = 0; i < x->difference_count; i++)
+        ddp_fields_show(&ddp_across_difference_fields, &x->differences[i], ddp_json_append(list));
     list = ddp_json_arr(across, "ratios");
-    for (size_t i = 0; i < x->count; i++) {
-        const struct ddp_across_cell *c = &x->cells[i];
-        cJSON *item = ddp_json_append(list);
-        ddp_json_str(item, "id", c->id);
-        ddp_json_count(item, "document", (int64_t)c->document);
-        add_us(item, "base_us", c->base_ns);
-        add_us(item, "time_us", c->next_ns);
-        ddp_json_num(item, "ratio", c->ratio);
-        ddp_json_num(item, "lower", c->lower);
-        ddp_json_num(item, "upper", c->upper);
-    }
-}
-
-static void add_control(cJSON *obj, const char *key, double ratio, double p)
-{
-    cJSON *control = ddp_json_obj(obj, key);
-    ddp_json_num(control, "ratio", ratio);
-    ddp_json_num(control, "p", p);
+    for (size_t i = 0; i < x->count; i++)
+        ddp_fields_show(&ddp_across_cell_fields, &x->cells[i], ddp_json_append(list));
 }
 
 /* Sets obj["verdict"] to an object, or to null if v is NULL. */
@@ -305,43 +170,20 @@ static void add_verdict(cJSON *obj, const struct ddp_verdict_record *v)
         return;
     }
     cJSON *verdict = ddp_json_obj(obj, "verdict");
-    ddp_json_str(verdict, "kind", v->kind);
-    ddp_json_str(verdict, "outcome",
-                 v->outcome == DDP_VERDICT_NONE ? NULL : ddp_verdict_name(v->outcome));
-    ddp_json_str(verdict, "reason", v->reason);
-    ddp_json_num(verdict, "level", v->level);
-    ddp_json_num(verdict, "min_effect", v->min_effect);
-    ddp_json_str(verdict, "min_effect_from", v->effect_from);
-    ddp_json_num(verdict, "noise_floor", v->noise_floor);
-    ddp_json_count(verdict, "pairs", v->pairs > 0 ? v->pairs : -1);
-    ddp_json_count(verdict, "max_pairs", v->max_pairs > 0 ? v->max_pairs : -1);
-    ddp_json_count(verdict, "runs", v->runs > 0 ? v->runs : -1);
-    ddp_json_count(verdict, "pairs_rerun", v->rerun);
-    ddp_json_count(verdict, "pairs_mixed", v->mixed);
-    add_varied(verdict, v->vary);
-    add_side(verdict, "base", v->base_command, v->base_build, v->edited[0]);
-    add_side(verdict, "new", v->next_command, v->next_build, v->edited[1]);
-    ddp_json_str(verdict, "fingerprint", v->fingerprint);
-    cJSON *control = ddp_json_obj(verdict, "control");
-    add_control(control, "pingpong", v->pingpong_ratio, v->pingpong_p);
-    add_control(control, "memory", v->memory_ratio, v->memory_p);
+    ddp_fields_show(&ddp_verdict_fields, v, verdict);
     if (v->noise)
-        ddp_fields_show(&ddp_noise_fields, v->noise, ddp_json_obj(verdict, "selftest"));
-    else
-        ddp_json_null(verdict, "selftest");
+        ddp_fields_show(&ddp_noise_fields, v->noise, part(verdict, "selftest"));
     if (v->across)
-        add_across(verdict, v->across);
-    else
-        ddp_json_null(verdict, "across");
-    cJSON *list = ddp_json_arr(verdict, "cells");
+        add_across(part(verdict, "across"), v->across);
     for (size_t i = 0; i < v->count; i++)
-        add_cell(list, &v->cells[i]);
-    list = ddp_json_arr(verdict, "unjudged");
+        ddp_fields_show(&ddp_verdict_cell_fields, &v->cells[i],
+                        ddp_json_append(part(verdict, "cells")));
     for (size_t i = 0; i < v->unjudged.count; i++)
-        add_unjudged(list, &v->unjudged.items[i]);
-    list = ddp_json_arr(verdict, "accuracy");
+        ddp_fields_show(&ddp_unjudged_fields, &v->unjudged.items[i],
+                        ddp_json_append(part(verdict, "unjudged")));
     for (size_t i = 0; i < v->accuracy_count; i++)
-        add_accuracy(list, &v->accuracy[i], v->accuracy_margin);
+        ddp_fields_show(&ddp_verdict_accuracy_fields, &v->accuracy[i],
+                        ddp_json_append(part(verdict, "accuracy")));
 }
 
 static void add_figure(cJSON *matrix, const struct ddp_matrix *m,
@@ -365,15 +207,10 @@ static void add_matrix(cJSON *doc, const struct ddp_record *r)
         return;
     }
     cJSON *matrix = ddp_json_obj(doc, "matrix");
-    ddp_json_str(matrix, "by", m->by_host ? "host" : "rank");
-    ddp_json_count(matrix, "message_bytes", (int64_t)m->bytes);
-    ddp_json_count(matrix, "rounds", m->rounds);
-    ddp_json_count(matrix, "all_rounds", m->all_rounds);
-    cJSON *ends = ddp_json_arr(matrix, "ends");
+    ddp_fields_show(&ddp_matrix_fields, m, matrix);
     for (int i = 0; i < m->ends; i++) {
-        cJSON *end = ddp_json_append(ends);
-        ddp_json_count(end, "rank", m->rank[i]);
-        ddp_json_str(end, "host", ddp_record_host_of(r, m->rank[i]));
+        const struct ddp_matrix_end end = {m->rank[i], ddp_record_host_of(r, m->rank[i])};
+        ddp_fields_show(&ddp_matrix_end_fields, &end, ddp_json_append(part(matrix, "ends")));
     }
     for (int f = 0; f < DDP_MATRIX_FIGURES; f++)
         add_figure(matrix, m, &ddp_matrix_figures[f]);
@@ -420,9 +257,9 @@ static void add_pays(cJSON *doc, const struct ddp_pays_record *p)
     cJSON *pays = ddp_json_obj(doc, "pays");
     ddp_fields_show(&ddp_pays_fields, p, pays);
     for (int l = 0; l < p->link_count; l++) {
-        cJSON *link = ddp_json_append(cJSON_GetObjectItemCaseSensitive(pays, "links"));
+        cJSON *link = ddp_json_append(part(pays, "links"));
         ddp_fields_show(&ddp_pays_link_fields, &p->links[l], link);
-        cJSON *methods = cJSON_GetObjectItemCaseSensitive(link, "methods");
+        cJSON *methods = part(link, "methods");
         for (int m = 0; m < p->method_count; m++)
             ddp_fields_show(&ddp_pays_method_fields, ddp_pays_at(p, l, m),
                             ddp_json_append(methods));
@@ -503,29 +340,34 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
 
 static void epoch(const struct ddp_record *r, int run, int index, struct ddp_strbuf *out)
 {
+    /* The settings of the run that the line repeats: the path in the document, and the key. */
+    static const char *const paths[][2] = {{"model", "model"},        {"dataset", "dataset"},
+                                           {"sync.strategy", "sync"}, {"ranks", "ranks"},
+                                           {"baseline", "baseline"},  {"launch", "launch"},
+                                           {"seed", "seed"}};
     const struct ddp_train_run *t = &r->train[run];
     cJSON *doc = open_line("epoch");
-    ddp_json_str(doc, "model", t->model);
-    ddp_json_str(doc, "dataset", t->dataset);
-    ddp_json_str(doc, "sync", t->sync);
-    ddp_json_count(doc, "ranks", t->ranks);
-    ddp_json_bool(doc, "baseline", t->baseline);
-    ddp_json_count(doc, "launch", t->launch > 0 ? t->launch : -1);
-    ddp_json_count(doc, "seed", (int64_t)t->seed);
+    for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
+        ddp_fields_show_one(&ddp_train_fields, paths[i][0], t, paths[i][1], doc);
     ddp_fields_show(&ddp_epoch_fields, &t->epochs[index], doc);
     close_line(doc, out);
 }
 
 static void end(const struct ddp_record *r, struct ddp_strbuf *out)
 {
+    static const char *const keys[] = {"status", "reason", "finished"};
+    static const char *const times[][2] = {{"world.comm_us.init", "init"},
+                                           {"world.comm_us.split", "split"},
+                                           {"world.comm_us.destroy", "destroy"}};
     struct ddp_err ignored = DDP_ERR_INIT;
     cJSON *doc = open_line("end");
-    ddp_json_str(doc, "status", ddp_status_name(r->status));
-    ddp_json_str(doc, "reason", r->reason);
-    ddp_json_str(doc, "finished", r->finished);
+    for (size_t i = 0; i < DDP_COUNT_OF(keys); i++)
+        ddp_fields_show_one(&ddp_record_fields, keys[i], r, keys[i], doc);
     ddp_json_count(doc, "points", r->point_count);
-    add_comm(doc, r);
-    add_ranks(doc, r);
+    cJSON *comm = ddp_json_obj(doc, "comm_us");
+    for (size_t i = 0; i < DDP_COUNT_OF(times); i++)
+        ddp_fields_show_one(&ddp_record_fields, times[i][0], r, times[i][1], comm);
+    add_ranks(ddp_json_arr(doc, "rank_devices"), r);
     add_controls(doc, r);
     cJSON *train = ddp_json_arr(doc, "train");
     for (int i = 0; i < r->train_count; i++) {

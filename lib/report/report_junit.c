@@ -76,7 +76,7 @@ static void verdict_cases(const struct ddp_verdict_record *v, struct ddp_strbuf 
                               : c.cell.state == DDP_CELL_MISSING   ? "skipped"
                                                                    : NULL;
         ddp_verdict_ratio_text(&c.cell, message, sizeof message);
-        open_case(out, n, v->kind, c.id, 1, c.next_ns * 1e-9);
+        open_case(out, n, ddp_verdict_kind_names[v->kind], c.id, 1, c.next_ns * 1e-9);
         close_case(out, n, element, "slower", judged ? message : state);
     }
     for (size_t i = 0; i < v->accuracy_count; i++) {
@@ -187,14 +187,14 @@ static int render(const struct ddp_record *r, struct ddp_strbuf *out, struct ddp
     }
     if (r->status != DDP_STATUS_COMPLETE) {
         open_case(&cases, &n, "run", r->command, 1, 0);
-        close_case(&cases, &n, "failure", ddp_status_name(r->status), r->reason);
+        close_case(&cases, &n, "failure", ddp_status_names[r->status], r->reason);
     }
     open_suite(r, &n, out);
     ddp_strbuf_add(out, cases.text ? cases.text : "");
     out->failed |= cases.failed;
     ddp_strbuf_add(out, "    <system-out>");
     if (r->verdict) {
-        escaped(out, ddp_verdict_name(r->verdict->outcome));
+        escaped(out, ddp_verdict_names[r->verdict->outcome]);
         ddp_strbuf_add(out, ": ");
         escaped(out, r->verdict->reason);
     }

@@ -6,13 +6,12 @@
 #include "base/unit.h"
 #include "record/field.h"
 #include "record/point_verdict.h"
-#include "record/provenance.h"
 #include "record/quality.h"
 #include "report/report_parts.h"
 
 static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_record_build(r);
+    const struct ddp_build *build = &r->build;
     struct ddp_strbuf command = DDP_STRBUF_INIT;
     for (int i = 0; i < r->argc; i++)
         ddp_strbuf_addf(&command, "%s%s", i > 0 ? " " : "", r->argv[i]);

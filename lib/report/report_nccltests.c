@@ -16,7 +16,6 @@
 
 #include "base/dtype_info.h"
 #include "base/mem.h"
-#include "record/provenance.h"
 #include "report/report_parts.h"
 
 /* Stores the name of the type in nccl-tests, which is its first alias. */
@@ -58,7 +57,7 @@ static int find_other_half(const struct ddp_record *r, int index, int from, int 
 
 static void begin(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_record_build(r);
+    const struct ddp_build *build = &r->build;
     ddp_strbuf_addf(out, "# ddpbench %s (%s), columns of nccl-tests; times are medians\n#\n",
                     build->version, build->commit);
     ddp_comment_label(r, out);

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "record/provenance.h"
 #include "report/report_parts.h"
 
 static const char *const osu_names[DDP_COLL_COUNT] = {
@@ -141,7 +140,7 @@ static void point(const struct ddp_record *r, int index, struct ddp_strbuf *out)
     }
     while (before >= 0 && !has_row(&r->points[before]))
         before--;
-    row(ddp_record_build(r), before >= 0 ? &r->points[before] : NULL, p, out);
+    row(&r->build, before >= 0 ? &r->points[before] : NULL, p, out);
     if (other)
         in_place_comment(other, out);
 }
@@ -154,7 +153,7 @@ static void end(const struct ddp_record *r, struct ddp_strbuf *out)
     for (int i = 0; i < r->point_count; i++) {
         if (has_row(&r->points[i]) || other_placement(r, i, r->point_count))
             continue;
-        row(ddp_record_build(r), before, &r->points[i], out);
+        row(&r->build, before, &r->points[i], out);
         before = &r->points[i];
     }
     ddp_comment_quality(r, out);

@@ -10,7 +10,6 @@
 #include "base/unit.h"
 #include "record/field.h"
 #include "record/point_verdict.h"
-#include "record/provenance.h"
 #include "record/quality.h"
 #include "report/legend.h"
 #include "report/report_parts.h"
@@ -173,7 +172,7 @@ void ddp_table_tail(const struct ddp_point *p, struct ddp_strbuf *out)
 
 void ddp_table_facts(const struct ddp_record *r, struct ddp_strbuf *out)
 {
-    const struct ddp_build *build = ddp_record_build(r);
+    const struct ddp_build *build = &r->build;
     char size[24], nic[96];
     ddp_strbuf_addf(out, "ddpbench %s (%s), %s, ", build->version, build->commit, r->command);
     if (r->rank_counts[0])

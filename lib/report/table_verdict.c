@@ -161,7 +161,7 @@ static void accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
                             "-%.3g, and is worse if the upper bound is below\n"
                             "# training runs                                               seeds"
                             "    base     new  differs    lower    upper\n" DDP_PLAIN,
-                    (1 - DDP_VERDICT_LEVEL) * 100, v->accuracy_margin);
+                    (1 - DDP_VERDICT_LEVEL) * 100, v->accuracy[0].margin);
     for (size_t i = 0; i < v->accuracy_count; i++) {
         const struct ddp_verdict_accuracy *a = &v->accuracy[i];
         const bool worse = a->test.state == DDP_WORSE;
@@ -173,8 +173,8 @@ static void accuracies(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
         signed_cell(out, a->test.mean);
         signed_cell(out, a->test.lower);
         signed_cell(out, a->test.upper);
-        ddp_strbuf_addf(out, " %s%s%s\n", worse ? DDP_RED : "", ddp_noninferior_name(a->test.state),
-                        worse ? DDP_PLAIN : "");
+        ddp_strbuf_addf(out, " %s%s%s\n", worse ? DDP_RED : "",
+                        ddp_noninferior_names[a->test.state], worse ? DDP_PLAIN : "");
     }
 }
 
@@ -203,7 +203,7 @@ void ddp_table_verdict(const struct ddp_verdict_record *v, struct ddp_strbuf *ou
         ddp_strbuf_addf(
             out, "# %d pair%s measured again, %d kept although the ping-pong times differed\n",
             v->rerun, v->rerun == 1 ? "" : "s", v->mixed);
-    ddp_strbuf_addf(out, DDP_BOLD "%s" DDP_PLAIN, ddp_verdict_name(v->outcome));
+    ddp_strbuf_addf(out, DDP_BOLD "%s" DDP_PLAIN, ddp_verdict_names[v->outcome]);
     text_line(": ", v->reason, out);
 }
 
@@ -329,7 +329,7 @@ static void markdown_accuracies(const struct ddp_verdict_record *v, struct ddp_s
     ddp_strbuf_addf(out,
                     "| accuracy of | seeds | base | new | new - base | lower | upper | "
                     "margin %.3g |\n|:--|--:|--:|--:|--:|--:|--:|:--|\n",
-                    v->accuracy_margin);
+                    v->accuracy[0].margin);
     for (size_t i = 0; i < v->accuracy_count; i++) {
         const struct ddp_verdict_accuracy *a = &v->accuracy[i];
         const char *bold = a->test.state == DDP_WORSE ? "**" : "";
@@ -341,7 +341,7 @@ static void markdown_accuracies(const struct ddp_verdict_record *v, struct ddp_s
         ddp_markdown_number(out, 4, a->test.mean);
         ddp_markdown_number(out, 4, a->test.lower);
         ddp_markdown_number(out, 4, a->test.upper);
-        ddp_strbuf_addf(out, " %s%s%s |\n", bold, ddp_noninferior_name(a->test.state), bold);
+        ddp_strbuf_addf(out, " %s%s%s |\n", bold, ddp_noninferior_names[a->test.state], bold);
     }
     ddp_strbuf_add(out, "\n");
 }
@@ -392,7 +392,7 @@ static void markdown_settings(const struct ddp_verdict_record *v, struct ddp_str
 void ddp_markdown_verdict(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     const struct ddp_verdict_record *v = r->verdict;
-    ddp_strbuf_addf(out, "## %s%s", ddp_verdict_name(v->outcome), r->label[0] ? ": " : "");
+    ddp_strbuf_addf(out, "## %s%s", ddp_verdict_names[v->outcome], r->label[0] ? ": " : "");
     if (r->label[0])
         ddp_markdown_code(out, r->label);
     ddp_strbuf_add(out, "\n\n");

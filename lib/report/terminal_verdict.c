@@ -209,7 +209,7 @@ static void accuracy_row(const struct ddp_verdict_accuracy *a, struct ddp_column
     signed_number(&cells[3], a->test.mean);
     signed_number(&cells[4], a->test.lower);
     signed_number(&cells[5], a->test.upper);
-    snprintf(cells[6].text, sizeof cells[6].text, "%s", ddp_noninferior_name(a->test.state));
+    snprintf(cells[6].text, sizeof cells[6].text, "%s", ddp_noninferior_names[a->test.state]);
     cells[6].style = a->test.state == DDP_WORSE       ? DDP_RED
                      : a->test.state == DDP_NOT_WORSE ? DDP_GREEN
                                                       : DDP_YELLOW;
@@ -231,7 +231,7 @@ static void add_accuracies(const struct ddp_verdict_record *v, int width, struct
     ddp_terminal_line(out, width, DDP_DIM,
                       "accuracy: mean difference of the seeds, new minus base; worse: upper bound "
                       "below -%.3g",
-                      v->accuracy_margin);
+                      v->accuracy[0].margin);
     ddp_columns_fit(columns, count, width);
     ddp_columns_head(columns, count, out);
     for (size_t i = 0; i < v->accuracy_count; i++) {
@@ -287,6 +287,6 @@ void ddp_terminal_verdict(const struct ddp_verdict_record *v, int width, struct 
         ddp_terminal_line(out, width, DDP_YELLOW,
                           "%d pair%s kept although the ping-pong times differed", v->mixed,
                           v->mixed == 1 ? "" : "s");
-    ddp_terminal_line(out, width, style, "%s%s%s", ddp_verdict_name(v->outcome),
+    ddp_terminal_line(out, width, style, "%s%s%s", ddp_verdict_names[v->outcome],
                       v->reason[0] ? ": " : "", v->reason);
 }

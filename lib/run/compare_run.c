@@ -61,21 +61,21 @@ static bool is_whole(const struct ddp_result *r)
 }
 
 static int judge_accuracy(const struct ddp_result *base, const struct ddp_result *next,
-                          struct ddp_verdict_record *v, struct ddp_err *err)
+                          double margin, struct ddp_verdict_record *v, struct ddp_err *err)
 {
     struct ddp_accuracy_list list = {.count = 0};
     int rc = ddp_accuracy_add(&list, base, 0, err);
     if (rc == 0)
         rc = ddp_accuracy_add(&list, next, 1, err);
     if (rc == 0)
-        rc = ddp_accuracy_judge(&list, v, err);
+        rc = ddp_accuracy_judge(&list, margin, v, err);
     free(list.items);
     return rc;
 }
 
-/* Decides the verdict. There is no PASS if a result is incomplete. The cells that an incomplete
- * base lacks are unknown, so they cannot be judged. */
-static int conclude(const struct ddp_result *base, const struct ddp_result *next,
+/* Decides the verdict. margin: of the accuracies. There is no PASS if a result is incomplete. The
+ * cells that an incomplete base lacks are unknown, so they cannot be judged. */
+static int conclude(const struct ddp_result *base, const struct ddp_result *next, double margin,
                     struct ddp_verdict_record *v, struct ddp_err *err)
 {
     size_t states[DDP_CELL_MISSING + 1];
@@ -99,7 +99,7 @@ static int conclude(const struct ddp_result *base, const struct ddp_result *next
                            : base->edited               ? "; base was"
                                                         : "; new was",
                            " changed after the measurement (--edited)");
-    DDP_TRY(judge_accuracy(base, next, v, err));
+    DDP_TRY(judge_accuracy(base, next, margin, v, err));
     ddp_verdict_check_unjudged(v);
     return 0;
 }
@@ -127,10 +127,9 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
     v.vary = vary;
     v.edited[0] = base->edited;
     v.edited[1] = next->edited;
-    v.kind = "compare";
+    v.kind = DDP_BY_COMPARE;
     v.level = 0.05;
     v.min_effect = fmax(min_effect, DDP_COMPARE_EFFECT);
-    v.accuracy_margin = accuracy_margin;
     v.count = base->count;
     DDP_TRY(DDP_NEW(&v.cells, base->count, err));
     for (size_t c = 0; c < base->count; c++)
@@ -138,7 +137,7 @@ int ddp_compare_results(const struct ddp_result *base, const struct ddp_result *
                      &v.cells[c]);
     int rc = find_unjudged(base, next, &v.unjudged, err);
     if (rc == 0)
-        rc = conclude(base, next, &v, err);
+        rc = conclude(base, next, accuracy_margin, &v, err);
     if (rc != 0) {
         ddp_verdict_record_release(&v);
         return rc;
@@ -212,7 +211,7 @@ static void describe_across(const struct ddp_compare *c, const struct ddp_result
     char text[400];
     size_t edited = 0, runs = 0;
     ddp_verdict_record_init(v);
-    v->kind = "across";
+    v->kind = DDP_BY_ACROSS;
     v->outcome = DDP_VERDICT_NONE;
     v->level = NAN;
     v->min_effect = NAN;

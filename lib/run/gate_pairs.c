@@ -471,11 +471,10 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     struct ddp_cell *cells;
     int rc;
     ddp_verdict_record_init(&v);
-    v.kind = "gate";
+    v.kind = DDP_BY_GATE;
     v.level = rule.level;
     v.min_effect = setup->min_effect;
     v.vary = setup->vary;
-    v.accuracy_margin = setup->accuracy_margin;
     v.pairs = data->pairs;
     v.max_pairs = ddp_gate_max_pairs(setup);
     v.runs = data->runs;
@@ -510,7 +509,7 @@ int ddp_gate_judge(const struct ddp_gate_setup *setup, const struct ddp_gate_dat
     name_reason(setup, data, &v);
     check_drift("ping-pong time", v.pingpong_ratio, v.pingpong_p, &v);
     check_drift("memory copy time", v.memory_ratio, v.memory_p, &v);
-    DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, &v, err), err_cells);
+    DDP_TRY_GOTO(ddp_accuracy_judge(&data->accuracy, setup->accuracy_margin, &v, err), err_cells);
     ddp_verdict_check_unjudged(&v);
     snprintf(v.base_command, sizeof v.base_command, "%s", setup->side[DDP_BASE].text);
     snprintf(v.next_command, sizeof v.next_command, "%s", setup->side[DDP_NEXT].text);

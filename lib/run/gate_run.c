@@ -333,7 +333,7 @@ static int work_in_folder(struct ddp_app *app, const struct ddp_gate_values *v, 
     else
         rc = measure(app, v, &w->setup, &w->verdict, err);
     remove_folder(&folder);
-    if (w->verdict.kind && !v->selftest) {
+    if (w->verdict.kind != DDP_BY_NONE && !v->selftest) {
         w->verdict.noise_floor = w->min_effect.noise_floor;
         memcpy(w->verdict.effect_from, w->min_effect.from, sizeof w->verdict.effect_from);
     }
@@ -357,8 +357,8 @@ int ddp_gate_run(struct ddp_app *app, const struct ddp_gate_values *v, struct dd
         ddp_verdict_begin(&w->shown, &v->outputs, v->seed, protected_paths, &record, &reports, err),
         out);
     rc = work_in_folder(app, v, w, err);
-    rc = ddp_verdict_finish(&record, reports, rc == 0 || w->verdict.kind ? &w->verdict : NULL, rc,
-                            err);
+    rc = ddp_verdict_finish(
+        &record, reports, rc == 0 || w->verdict.kind != DDP_BY_NONE ? &w->verdict : NULL, rc, err);
 out:
     ddp_verdict_record_release(&w->verdict);
     free(w->argv);

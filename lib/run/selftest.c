@@ -556,7 +556,7 @@ static void conclude(const struct ddp_noise *noise, const char *path,
 {
     const bool holds = is_enough(noise) && ddp_selftest_holds(noise);
     ddp_verdict_record_init(out);
-    out->kind = "selftest";
+    out->kind = DDP_BY_SELFTEST;
     out->outcome = holds ? DDP_VERDICT_PASS : DDP_VERDICT_INCONCLUSIVE;
     out->level = DDP_VERDICT_LEVEL;
     out->min_effect = noise->min_effect;

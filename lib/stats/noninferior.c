@@ -5,11 +5,7 @@
 
 #define PI 3.14159265358979323846
 
-const char *ddp_noninferior_name(enum ddp_noninferior_state state)
-{
-    static const char *const names[] = {"not-worse", "worse", "uncertain"};
-    return names[state];
-}
+const char *const ddp_noninferior_names[] = {"not-worse", "worse", "uncertain"};
 
 /* Returns the probability that |t| <= sqrt(df) * tan(theta) (Abramowitz & Stegun 26.7.3 and
  * 26.7.4). */

@@ -23,8 +23,8 @@ enum ddp_noninferior_state {
     DDP_WORSE,              /* the upper bound lies below -margin */
     DDP_ACCURACY_UNCERTAIN, /* neither of these, or there are fewer than two differences */
 };
-/* Returns "not-worse", "worse" or "uncertain". */
-const char *ddp_noninferior_name(enum ddp_noninferior_state state);
+/* "not-worse", "worse" and "uncertain". */
+extern const char *const ddp_noninferior_names[];
 
 struct ddp_noninferior_rule {
     double margin; /* largest loss of accuracy that is accepted, as a fraction of 1 */

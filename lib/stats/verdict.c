@@ -5,21 +5,12 @@
 
 #include "stats/signflip.h"
 
-const char *ddp_verdict_name(enum ddp_verdict v)
-{
-    static const char *const names[] = {"PASS", "FAIL", "INCONCLUSIVE", "no verdict"};
-    return names[v];
-}
+const char *const ddp_verdict_names[] = {"PASS", "FAIL", "INCONCLUSIVE", "no verdict"};
+const char *const ddp_cell_state_names[] = {"same", "faster", "slower", "uncertain", "missing"};
 
 const char *ddp_cell_state_text(enum ddp_cell_state state)
 {
-    return state == DDP_CELL_SAME ? "not slower" : ddp_cell_state_name(state);
-}
-
-const char *ddp_cell_state_name(enum ddp_cell_state state)
-{
-    static const char *const names[] = {"same", "faster", "slower", "uncertain", "missing"};
-    return names[state];
+    return state == DDP_CELL_SAME ? "not slower" : ddp_cell_state_names[state];
 }
 
 /* Tests one cell. `base` and `next` point to the times of the cell in the first pair. The time in

@@ -28,9 +28,9 @@ enum ddp_cell_state {
     DDP_CELL_UNCERTAIN, /* the upper bound is at least 1 + min_effect, and the cell is not SLOWER */
     DDP_CELL_MISSING    /* no pair has measured the cell with both commands */
 };
-const char *ddp_verdict_name(enum ddp_verdict v); /* "PASS", "FAIL", "INCONCLUSIVE", "no verdict" */
-const char *ddp_cell_state_name(enum ddp_cell_state state); /* "same", "slower", ... */
-/* For people: like ddp_cell_state_name, but "not slower" for DDP_CELL_SAME. */
+/* "PASS", "FAIL", "INCONCLUSIVE" and "no verdict"; "same", "faster" and so on. */
+extern const char *const ddp_verdict_names[], *const ddp_cell_state_names[];
+/* For people: the name of a state, but "not slower" for DDP_CELL_SAME. */
 const char *ddp_cell_state_text(enum ddp_cell_state state);
 
 struct ddp_cell {

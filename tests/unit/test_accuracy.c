@@ -33,8 +33,7 @@ static void judge(struct ddp_accuracy_list *list, enum ddp_verdict before,
     struct ddp_err err = DDP_ERR_INIT;
     ddp_verdict_record_init(v);
     v->outcome = before;
-    v->accuracy_margin = 0.01;
-    assert_int_equal(ddp_accuracy_judge(list, v, &err), 0);
+    assert_int_equal(ddp_accuracy_judge(list, 0.01, v, &err), 0);
     free(list->items);
     *list = (struct ddp_accuracy_list){.count = 0};
 }

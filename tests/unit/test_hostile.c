@@ -132,7 +132,7 @@ static void make_hostile(struct ddp_record *r, struct ddp_verdict_record *v,
     memset(cell, 0, sizeof *cell);
     FILL(cell->id);
     cell->cell.state = DDP_CELL_SLOWER;
-    v->kind = "gate";
+    v->kind = DDP_BY_GATE;
     v->outcome = DDP_VERDICT_FAIL;
     FILL(v->reason);
     FILL(v->base_command);
@@ -153,7 +153,7 @@ static void make_hostile_selftest(struct ddp_verdict_record *v, struct ddp_noise
     FILL(noise->machine.cpu);
     FILL(noise->machine.kernel);
     FILL(noise->machine.build);
-    v->kind = "selftest";
+    v->kind = DDP_BY_SELFTEST;
     v->noise = noise;
     v->count = 0;
 }

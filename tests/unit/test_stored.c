@@ -179,7 +179,7 @@ static void test_verdicts_survive(void **state)
     struct ddp_verdict_cell cells[2] = {{.id = "a/b", .base_ns = 1e3, .next_ns = 2e3},
                                         {.id = "c", .base_ns = NAN, .next_ns = NAN}};
     struct ddp_verdict_accuracy accuracy = {
-        .name = "lenet", .base = 0.9, .next = NAN, .diverged_seed = 3};
+        .name = "lenet", .base = 0.9, .next = NAN, .diverged_seed = 3, .margin = 0.01};
     struct ddp_noise noise = {.pairs = 9,
                               .same = 4,
                               .noise_floor = 0.03,
@@ -193,13 +193,12 @@ static void test_verdicts_survive(void **state)
     cells[0].cell = (struct ddp_cell){5, 2, 1.9, 2.1, 0.01, 0.02, DDP_CELL_SLOWER};
     cells[1].cell = (struct ddp_cell){0, NAN, NAN, NAN, NAN, NAN, DDP_CELL_MISSING};
     accuracy.test = (struct ddp_noninferior){3, -0.1, 0.01, -0.2, -0.05, DDP_WORSE, 0};
-    v.kind = "gate";
+    v.kind = DDP_BY_GATE;
     v.outcome = DDP_VERDICT_FAIL;
     strcpy(v.reason, "1 cell is slower");
     strcpy(v.base_command, "old <b>");
     v.level = 0.05;
     v.min_effect = 0.1;
-    v.accuracy_margin = 0.01;
     v.pairs = 5;
     v.max_pairs = 12;
     v.runs = 3;
@@ -211,7 +210,7 @@ static void test_verdicts_survive(void **state)
     assert_int_equal(ddp_unjudged_add(&v.unjudged, "d", true, false, &err), 0);
     r.verdict = &v;
     survives(&r);
-    v.kind = "selftest";
+    v.kind = DDP_BY_SELFTEST;
     v.noise = &noise;
     survives(&r);
     free(v.unjudged.items);
@@ -231,7 +230,7 @@ static void test_ratios_survive(void **state)
     (void)state;
     make_record(&r);
     ddp_verdict_record_init(&v);
-    v.kind = "across";
+    v.kind = DDP_BY_ACROSS;
     v.outcome = DDP_VERDICT_NONE;
     v.level = v.min_effect = NAN;
     v.across = &across;
@@ -332,7 +331,7 @@ static void test_another_version_may_lack_values(void **state)
     assert_int_equal(parse(text, sizeof text - 1, &rules, &stored, &err), 0);
     const struct ddp_point *p = &stored.record.points[0];
     assert_true(stored.result.edited);
-    assert_string_equal(stored.build.version, "0.1");
+    assert_string_equal(stored.record.build.version, "0.1");
     assert_string_equal(p->spec.compress, "none");
     assert_true(isnan(p->bound_ns) && isnan(p->time_ns.ci95_lo) && isnan(p->density));
     assert_true(p->time_ns.median == 2000);

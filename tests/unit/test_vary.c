@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "record/id_index.h"
+#include "record/point_keys.h"
 #include "record/record.h"
 #include "record/vary.h"
 
@@ -55,7 +56,8 @@ static void test_keys(void **state)
         ddp_point_id(&second, b, sizeof b);
         assert_string_not_equal(a, b);
         for (unsigned vary = 0; vary < 1 << DDP_VARY_SYNC; vary++) {
-            assert_true(ddp_vary_id(vary, a, x, sizeof x) && ddp_vary_id(vary, b, y, sizeof y));
+            assert_true(ddp_point_id_vary(vary, a, x, sizeof x) &&
+                        ddp_point_id_vary(vary, b, y, sizeof y));
             assert_int_equal(strcmp(x, y) == 0, vary >> changed & 1);
         }
     }
@@ -67,14 +69,14 @@ static void test_texts(void **state)
                                          "allreduce/shm/ring/f32/sum/r0/in/registered/2/4/none/0"};
     char id[192], out[192];
     ddp_point_id(&first, id, sizeof id);
-    assert_true(ddp_vary_id(0, id, out, sizeof out));
+    assert_true(ddp_point_id_vary(0, id, out, sizeof out));
     assert_string_equal(out, id);
-    assert_true(ddp_vary_id(1 << DDP_VARY_RANKS | 1 << DDP_VARY_DTYPE, id, out, sizeof out));
+    assert_true(ddp_point_id_vary(1 << DDP_VARY_RANKS | 1 << DDP_VARY_DTYPE, id, out, sizeof out));
     assert_string_equal(out, "allreduce/shm/ring/*/sum/r0/in/registered/*/4096/none/0/g4/graph");
     for (size_t bytes = 1; bytes <= strlen(id); bytes++)
-        assert_false(ddp_vary_id(0, id, out, bytes));
+        assert_false(ddp_point_id_vary(0, id, out, bytes));
     for (size_t i = 0; i < DDP_COUNT_OF(others); i++)
-        assert_false(ddp_vary_id(1, others[i], out, sizeof out));
+        assert_false(ddp_point_id_vary(1, others[i], out, sizeof out));
     ddp_vary_text(0, out, sizeof out);
     assert_string_equal(out, "");
     ddp_vary_text(1 << DDP_VARY_RANKS | 1 << DDP_VARY_ALGORITHM, out, sizeof out);
