@@ -12,6 +12,7 @@
 #include "base/unit.h"
 #include "bench/pays_model.h"
 #include "cmd.h"
+#include "comm/backend.h"
 #include "record/stored.h"
 #include "record/strategy_table.h"
 #include "report/report.h"
@@ -364,12 +365,13 @@ static int show(struct ddp_app *app, const void *values, const char *backend, in
                 struct ddp_err *err)
 {
     const struct pays_values *v = values;
+    const struct ddp_backend *b = ddp_backend_find(backend);
     (void)app;
     if (ranks < 2) {
         ddp_fail(err, DDP_EUSAGE, "pays needs at least 2 ranks");
         return ddp_hint(err, "use --ranks 2, or --ranks N with --link");
     }
-    if (isnan(v->speed[0].GBps) || strcmp(backend, "shm") == 0 || strcmp(backend, "nccl") == 0)
+    if (isnan(v->speed[0].GBps) || (b && (b->caps & (DDP_CAP_MAP | DDP_CAP_DEVICE))))
         return 0;
     ddp_fail(err, DDP_EUSAGE,
              "with --link, the ranks that measure must share memory; backend %s sends messages",
@@ -385,7 +387,7 @@ static int conclude(const void *values, struct ddp_record *record, struct ddp_er
         .step_ns = v->step_ns,
         .ranks = v->ranks > 0 ? v->ranks : record->world_ranks,
         .overlap = v->overlap,
-        .shared_memory = strcmp(record->world_backend, "shm") == 0,
+        .shared_memory = ddp_record_shares_memory(record->world_backend),
         .speeds = v->speed,
         .speed_count = v->speed_count,
         .methods = &v->c.bench.compress,

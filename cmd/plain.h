@@ -34,7 +34,6 @@ const char *ddp_list_kind(const void *ctx, int i);
 const char *ddp_recipe_name(const void *ctx, int i);
 const char *ddp_kernels_flag(const void *ctx, int i);
 
-#define DDP_KERNELS_HELPER "ddpbench-kernels"
 /* The option --size of `ddpbench kernels` and of its helper program. `at` is the offset of a struct
  * ddp_size_list. */
 #define DDP_KERNELS_SIZE(at)                                                                       \

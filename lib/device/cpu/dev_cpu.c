@@ -24,6 +24,19 @@ const struct ddp_device *const *ddp_device_all(void)
     return all;
 }
 
+const struct ddp_device *ddp_device_find(const char *name)
+{
+    const struct ddp_device *const *d = ddp_device_all();
+    while (*d != NULL && strcmp((*d)->name, name) != 0)
+        d++;
+    return *d;
+}
+
+bool ddp_device_is_cpu(const struct ddp_device *device)
+{
+    return strcmp(device->name, ddp_dev_cpu.name) == 0;
+}
+
 static const struct ddp_device *best(void)
 {
     return ddp_device_cpu(ddp_cpu_best_simd());
