@@ -262,7 +262,6 @@ count() {
 
 @test "text is wrapped by ddp_strbuf_wrap" {
     none 'ddp_text_wrap|strcspn\(\w+, " "\)' lib/base cmd
-    [ "$(grep -rE 'ddp_text_columns\(.*\);' lib/base/*.c | wc -l)" -eq 1 ]
 }
 
 @test "the name of a backend or device does not decide what it can do" {
