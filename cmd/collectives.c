@@ -276,14 +276,13 @@ static void print_plan(const struct ddp_app *app, const struct ddp_collective_va
 {
     struct ddp_sysinfo host;
     const struct ddp_bench_plan *plan = ddp_points_plan(v, ranks);
-    char each[24], sum[24], have[24] = "unknown", more[24], extra[64] = "", id[192], timing[128];
+    char each[24], sum[24], have[24], more[24], extra[64] = "", id[192], timing[128];
     const uint64_t compress = plan->compress_registered + plan->compress_private;
     struct ddp_estimate time;
     ddp_format_size(plan->host_bytes, each, sizeof each);
     ddp_format_size(plan->bytes_per_rank * (uint64_t)ranks, sum, sizeof sum);
     ddp_sysinfo_read(&host);
-    if (host.available_bytes >= 0)
-        ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
+    ddp_memory_text(host.available_bytes, have, sizeof have);
     ddp_format_size(compress, more, sizeof more);
     if (compress > 0)
         snprintf(extra, sizeof extra, " and %s to compress", more);

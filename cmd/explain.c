@@ -194,19 +194,11 @@ static void explain_gate(FILE *out)
 /* Prints a text in lines of at most 80 columns, indented by `indent`. */
 static void print_wrapped(const char *text, int indent, FILE *out)
 {
-    int column = indent;
-    fprintf(out, "%*s", indent, "");
-    while (*text) {
-        const int word = (int)strcspn(text, " ");
-        if (column > indent && column + 1 + word > 80) {
-            fprintf(out, "\n%*s", indent, "");
-            column = indent;
-        }
-        column += fprintf(out, "%s%.*s", column > indent ? " " : "", word, text);
-        text += word;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
+    struct ddp_strbuf lines = DDP_STRBUF_INIT;
+    ddp_strbuf_pad(&lines, (size_t)indent);
+    ddp_strbuf_wrap_line(&lines, text, indent, 80, indent);
+    fputs(lines.failed ? text : lines.text, out);
+    ddp_strbuf_release(&lines);
 }
 
 static void print_quality(enum ddp_quality code, FILE *out)

@@ -35,13 +35,13 @@ static void print_strbuf(struct ddp_strbuf *text, FILE *out)
 
 /* Appends a name and a text. The text begins at `column` and is wrapped at 80 columns. If the name
  * is too long for this, the text begins 2 spaces after the name. */
-static void add_entry(struct ddp_strbuf *out, const char *name, size_t column, const char *text)
+static void add_entry(struct ddp_strbuf *out, const char *name, int column, const char *text)
 {
     size_t start = out->length;
     ddp_strbuf_addf(out, "  %s", name);
-    size_t used = out->length - start;
-    ddp_strbuf_pad(out, used + 2 > column ? 2 : column - used);
-    ddp_text_wrap(out, DDP_MAX(column, used + 2), column, 80, text);
+    int used = (int)(out->length - start);
+    ddp_strbuf_pad(out, (size_t)(used + 2 > column ? 2 : column - used));
+    ddp_strbuf_wrap_line(out, text, DDP_MAX(column, used + 2), 80, column);
 }
 
 static const struct {
@@ -115,7 +115,7 @@ static void add_short_page(struct ddp_strbuf *out, const struct ddp_cmd *cmd)
         snprintf(text, sizeof text,
                  "This page shows every option. `ddpbench %s --help` has the details.", cmd->name);
     ddp_strbuf_add(out, "\n");
-    ddp_text_wrap(out, 0, 0, 80, text);
+    ddp_strbuf_wrap_line(out, text, 0, 80, 0);
 }
 
 /* Appends the part of the long page below its head. */
@@ -141,7 +141,7 @@ void ddp_help_command(const struct ddp_cmd *cmd, enum ddp_help_page page, FILE *
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_strbuf_addf(&text, "usage: ddpbench %s [OPTION...]%s%s\n", cmd->name,
                     cmd->operands[0] ? " " : "", cmd->operands);
-    ddp_text_wrap(&text, 0, 0, 80, cmd->summary);
+    ddp_strbuf_wrap_line(&text, cmd->summary, 0, 80, 0);
     for (const char *const *a = cmd->aliases; a && *a; a++)
         ddp_strbuf_addf(&text, "%s%s", a == cmd->aliases ? "also: " : ", ", *a);
     ddp_strbuf_add(&text, cmd->aliases ? "\n\n" : "\n");

@@ -52,10 +52,10 @@ void ddp_exit_print(FILE *out)
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     for (const struct ddp_exit_row *r = exit_rows; r->meaning; r++) {
         ddp_strbuf_addf(&text, "%6d  ", r->code);
-        ddp_text_wrap(&text, 8, 8, 80, r->meaning);
+        ddp_strbuf_wrap_line(&text, r->meaning, 8, 80, 8);
     }
     ddp_strbuf_add(&text, " 128+n  ended by signal n\n\n");
-    ddp_text_wrap(&text, 0, 0, 80, ddp_exit_text);
+    ddp_strbuf_wrap_line(&text, ddp_exit_text, 0, 80, 0);
     fputs(text.failed ? "" : text.text, out);
     ddp_strbuf_release(&text);
 }

@@ -83,7 +83,7 @@ static void man_heading(FILE *out, int level, const char *text)
 static void man_text(FILE *out, const char *text)
 {
     struct ddp_strbuf wrapped = DDP_STRBUF_INIT;
-    ddp_text_wrap(&wrapped, 0, 0, 58, text);
+    ddp_strbuf_wrap_line(&wrapped, text, 0, 58, 0);
     for (const char *line = wrapped.failed ? "" : wrapped.text; *line;) {
         size_t n = strcspn(line, "\n");
         man_escaped(out, line, n);
@@ -161,13 +161,13 @@ static void md_escape(struct ddp_strbuf *out, const char *text)
 }
 
 /* Prints escaped text behind a prefix. Further lines are indented. */
-static void md_wrapped(FILE *out, const char *prefix, size_t indent, const char *text)
+static void md_wrapped(FILE *out, const char *prefix, int indent, const char *text)
 {
     struct ddp_strbuf escaped = DDP_STRBUF_INIT, wrapped = DDP_STRBUF_INIT;
     ddp_strbuf_add(&escaped, prefix);
     md_escape(&escaped, text);
     if (escaped.text && !escaped.failed)
-        ddp_text_wrap(&wrapped, 0, indent, WIDTH, escaped.text);
+        ddp_strbuf_wrap_line(&wrapped, escaped.text, 0, WIDTH, indent);
     if (wrapped.text && !wrapped.failed)
         fputs(wrapped.text, out);
     ddp_strbuf_release(&escaped);
@@ -201,8 +201,8 @@ static void md_details(FILE *out, const char *text)
         text += *text == '\n';
         while (*text && *text != '\n' && (strncmp(text, "  ", 2) == 0) == verbatim) {
             const size_t n = strcspn(text, "\n");
+            ddp_strbuf_add(&part, part.length == 0 ? "" : verbatim ? "\n" : " ");
             ddp_strbuf_add_n(&part, text, n);
-            ddp_strbuf_add(&part, verbatim ? "\n" : " ");
             text += n + (text[n] == '\n');
         }
         if (part.text && !part.failed && part.length > 0)
@@ -408,8 +408,8 @@ void ddp_reference_man(FILE *out)
     man_heading(out, 1, "Files");
     man_entry(out,
               &(struct term){"",
-                             "ddpbench-mpi-openmpi.so, ddpbench-mpi-mpich.so, ddpbench-ucx.so, "
-                             "ddpbench-cuda.so",
+                             DDP_MPI_MODULE(DDP_MPI_OPENMPI) ", " DDP_MPI_MODULE(
+                                 DDP_MPI_MPICH) ", ddpbench-ucx.so, ddpbench-cuda.so",
                              ""},
               "each connects the program to one library; beside the binary or in "
               "../lib/ddpbench");

@@ -52,7 +52,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 static void print_head(const struct ddp_sweep_values *v, FILE *out)
 {
     struct ddp_sysinfo host;
-    char most[24], have[24] = "unknown", path[256];
+    char most[24], have[24], path[256];
     struct ddp_estimate all = {0};
     int trained = 0;
     for (int i = 0; i < v->count; i++) {
@@ -63,8 +63,7 @@ static void print_head(const struct ddp_sweep_values *v, FILE *out)
         trained += ddp_sweep_item_plan(&v->items[i]) == NULL;
     }
     ddp_sysinfo_read(&host);
-    if (host.available_bytes >= 0)
-        ddp_format_size((uint64_t)host.available_bytes, have, sizeof have);
+    ddp_memory_text(host.available_bytes, have, sizeof have);
     ddp_format_size(all.bytes, most, sizeof most);
     ddp_printable(v->config_path, path, sizeof path);
     ddp_print_note(

@@ -171,7 +171,7 @@ count() {
 
 @test "each helper of the upper layers exists once" {
     for code in 'bool \w*is_root\(const struct ddp_app' 'int \w*local_ranks\(const struct ddp_app' \
-        '^static bool share_note\(' 'each needs a GPU, but' "uses no GPU\"" '"ddpbench-mpi-", 13' \
+        '^static bool share_note\(' 'each needs a GPU, but' "uses no GPU\"" \
         '^int ddp_file_open\('; do
         [ "$(cat lib/*/*.[ch] cmd/*.[ch] | grep -vE ';$' | grep -cE -- "$code")" = 1 ] ||
             { echo "not once: $code"; return 1; }
@@ -199,6 +199,18 @@ count() {
     [ "$(grep -rhE '^(static (inline )?)?size_t \w*round\w*line\(' lib | wc -l)" = 1 ]
     [ "$(grep -rh 'does not work in place' lib/coll | wc -l)" = 1 ]
     [ "$(grep -rhE '^(static (inline )?)?int \w*wait_all\(.*flag_slot' lib/coll lib/comm | wc -l)" = 1 ]
+}
+
+@test "coll: data is copied by ddp_coll_copy, except in the listed places" {
+    # coll_p2p.h: ddp_coll_copy itself. coll_direct.c, sparse_direct.c: contents of flag slots, and in
+    # coll_direct.c the swap of an all-to-all in place. coll_flat.c: a small message into this rank's
+    # slot. The others copy lists, counts and single values.
+    local calls='\b(__builtin_)?mem(p?cpy|move)\s*\(|\bbcopy\s*\(|\b(copy|copy_nt)\s*\(|->copy(_nt)?\b'
+    find lib/coll -name '*.[ch]' | sort | xargs ci/strip_c.pl | grep -E "^[^:]*:[0-9]+:.*($calls)" |
+        cut -d: -f1 | uniq -c | sed 's/^ *//' | diff - <(printf '%s\n' '5 lib/coll/coll_direct.c' \
+        '2 lib/coll/coll_flat.c' '2 lib/coll/coll_p2p.h' '2 lib/coll/sparse/sparse_code.c' \
+        '2 lib/coll/sparse/sparse_direct.c' '4 lib/coll/sparse/sparse_oktopk.c' \
+        '2 lib/coll/sparse/sparse_p2p.c')
 }
 
 @test "coll: struct ddp_reduction alone decides about wider types and early division" {
@@ -263,4 +275,40 @@ count() {
 @test "images are unfolded by one function on the processor" {
     [ "$(cat lib/model/nn_*.h | grep -cE '^static void (im2col|unfold)\(')" -eq 1 ]
     [ ! -e lib/model/nn_general.inc.h ]
+}
+
+@test "medians and sorted numbers come from lib/stats/summary.c" {
+    none '^static (double|int) median(_of)?\(const double|^static double median(_of)?\(' lib cmd
+    [ "$(grep -rlE '\[?\b(n|count)( - 1)?\)? / 2( - 1)?\]' lib cmd)" = lib/stats/summary.c ]
+    [ "$(grep -rE 'int compare_doubles\(' lib cmd | wc -l)" -eq 1 ]
+}
+
+@test "the MPIs and the file names of the modules are listed in lib/base/conf" {
+    [ "$(grep -rlE '"(libopenmpi-dev|mpiexec\.)' lib cmd --include='*.[ch]')" = lib/base/conf.c ]
+    none 'ddpbench-mpi-(%s|openmpi|mpich)|"(openmpi|mpich)"' --include='*.c' lib cmd
+    [ "$(grep -rlE '"ddpbench-(mpi-|ucx|cuda|kernels)' lib cmd --include='*.[ch]')" = lib/base/conf.h ]
+}
+
+@test "lists of processors, PATH and the memory that is left are each read by one function" {
+    [ "$(grep -cE 'strtoul\(|sscanf\([^)]*%lld' lib/base/cpuinfo.c)" -eq 2 ] # the ends of a range
+    [ "$(grep -rlE 'strcspn\([^)]*, ":"\)' lib cmd --include='*.c' | grep -v '^lib/report/')" = lib/base/sysinfo.c ]
+    [ "$(grep -rlE 'are available"' lib cmd --include='*.c')" = lib/base/sysinfo.c ]
+    [ "$(grep -rlE '(needed_bytes|need|bytes) (<=|>) \(uint64_t\)\w*\.?available_bytes' lib cmd)" = lib/base/sysinfo.c ]
+    [ "$(grep -rlE 'available_bytes (>= 0|< 0)\)' lib cmd --include='*.c' | grep -v doctor)" = lib/base/sysinfo.c ]
+}
+
+@test "text is wrapped by ddp_strbuf_wrap" {
+    none 'ddp_text_wrap|strcspn\(\w+, " "\)' lib/base cmd
+}
+
+@test "the name of a backend or device does not decide what it can do" {
+    # record.c: the two predicates for records. The others choose a text, or check --backend of ddp_run.
+    [ "$(grep -rcE 'strcmp\([^"]*"(shm|mpi|nccl|ucx|self)"\)' lib cmd --include='*.c' | grep -v ':0$' | sort)" = \
+        "$(printf '%s\n' lib/exchange/ddp_world.c:1 lib/record/record.c:2 lib/report/report_osu.c:1 lib/run/collector.c:1)" ]
+    none 'strcmp\([^"]*name, "(cpu|cuda)"\)' lib
+}
+
+@test "the sparse algorithm of a compressed exchange is chosen by lib/coll/sparse" {
+    none '"(oktopk|allgather)"|for a sparse all-reduce' lib/exchange/compressed*.c
+    grep -q 'for a sparse all-reduce' lib/coll/sparse/sparse_coll.c
 }

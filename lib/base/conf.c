@@ -146,16 +146,44 @@ char **ddp_conf_environment(const char *const *more)
     return all;
 }
 
+const struct ddp_mpi_flavour *ddp_mpi_flavours(void)
+{
+    static const struct ddp_mpi_flavour all[] = {
+        {DDP_MPI_OPENMPI, "Open MPI", "libopenmpi-dev", {"mpiexec.openmpi", "ompi_info"}},
+        {DDP_MPI_MPICH, "MPICH", "libmpich-dev", {"mpiexec.mpich", "mpichversion"}},
+        {NULL, NULL, NULL, {NULL, NULL}},
+    };
+    return all;
+}
+
+bool ddp_mpi_module_find(const char *dir, const struct ddp_mpi_flavour *flavour, char *path,
+                         size_t path_bytes)
+{
+    const int n = snprintf(path, path_bytes, "%s/" DDP_MPI_MODULE("%s"), dir, flavour->name);
+    return n > 0 && (size_t)n < path_bytes && access(path, R_OK) == 0;
+}
+
+/* Returns whether a file has the name of an MPI module. */
+static bool is_mpi_module(const char *file)
+{
+    char name[64];
+    for (const struct ddp_mpi_flavour *f = ddp_mpi_flavours(); f->name; f++) {
+        snprintf(name, sizeof name, DDP_MPI_MODULE("%s"), f->name);
+        if (strcmp(file, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Returns whether the folder holds a module or the helper of `ddpbench kernels`. */
 static bool has_module(const char *dir)
 {
     bool found = false;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;)
-        found = strncmp(e->d_name, "ddpbench-mpi-", 13) == 0 ||
-                strcmp(e->d_name, "ddpbench-cuda.so") == 0 ||
-                strcmp(e->d_name, "ddpbench-ucx.so") == 0 ||
-                strcmp(e->d_name, "ddpbench-kernels") == 0;
+        found = is_mpi_module(e->d_name) || strcmp(e->d_name, DDP_CUDA_MODULE_NAME) == 0 ||
+                strcmp(e->d_name, DDP_UCX_MODULE_NAME) == 0 ||
+                strcmp(e->d_name, DDP_KERNELS_HELPER) == 0;
     if (d)
         closedir(d);
     return found;

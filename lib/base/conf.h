@@ -4,6 +4,7 @@
 #ifndef DDP_BASE_CONF_H
 #define DDP_BASE_CONF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cpuinfo.h"
@@ -45,6 +46,27 @@ enum ddp_simd ddp_conf_simd(void);
  * folder that holds a module or the helper is chosen. If no candidate holds such a file, the last
  * candidate is chosen, because `make install` puts the files there. */
 void ddp_conf_module_dir(const char *dir, char *out, size_t out_bytes);
+/* The file names of the modules. */
+#define DDP_CUDA_MODULE_NAME    "ddpbench-cuda.so"
+#define DDP_UCX_MODULE_NAME     "ddpbench-ucx.so"
+#define DDP_KERNELS_HELPER      "ddpbench-kernels" /* not a module, but in the same folder */
+#define DDP_MPI_MODULE(flavour) "ddpbench-mpi-" flavour ".so"
+/* The flavours of MPI: the members `name` of ddp_mpi_flavours. */
+#define DDP_MPI_OPENMPI "openmpi"
+#define DDP_MPI_MPICH   "mpich"
+
+/* An MPI that ddpbench has a module for. */
+struct ddp_mpi_flavour {
+    const char *name;        /* part of the module's file name */
+    const char *library;     /* name for messages */
+    const char *package;     /* Debian's development package */
+    const char *programs[2]; /* programs of an installed MPI; one of them suffices */
+};
+/* All flavours, up to an entry whose name is NULL. */
+const struct ddp_mpi_flavour *ddp_mpi_flavours(void);
+/* Writes the path of the flavour's module in folder `dir`. Returns whether the file is readable. */
+bool ddp_mpi_module_find(const char *dir, const struct ddp_mpi_flavour *flavour, char *path,
+                         size_t path_bytes);
 /* Fails with DDP_EMISMATCH unless a module and this binary are of the same build. `path` is the
  * file of the module. `abi` is the ABI number of this binary. `found_abi` and `found_commit` are
  * those of the module. `found_commit` is NULL if the file is not a module. */

@@ -93,28 +93,34 @@ int ddp_cpu_usable_cores(void)
     return online > 0 ? (int)online : 1;
 }
 
+/* Reads a range such as "8" or "0-3" at *at, and moves *at behind it. Returns false if there is no
+ * range, or if it is malformed. */
+static bool read_range(const char **at, unsigned long *first, unsigned long *last)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return false;
+    *first = *last = strtoul(*at, &end, 10);
+    if (*end == '-' && isdigit((unsigned char)end[1]))
+        *last = strtoul(end + 1, &end, 10);
+    *at = end;
+    return *first <= *last;
+}
+
 /* Sets *out to the processors of `list`. Returns false if `list` is empty or malformed. */
 static bool parse_list(const char *list, cpu_set_t *out)
 {
+    unsigned long first, last;
     CPU_ZERO(out);
     for (const char *at = list;; at++) {
-        char *end;
-        const unsigned long first =
-            isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : CPU_SETSIZE;
-        unsigned long last = first;
-        if (first >= CPU_SETSIZE)
-            return false;
-        if (*end == '-' && isdigit((unsigned char)end[1]))
-            last = strtoul(end + 1, &end, 10);
-        if (last < first || last >= CPU_SETSIZE)
+        if (!read_range(&at, &first, &last) || last >= CPU_SETSIZE)
             return false;
         for (unsigned long cpu = first; cpu <= last; cpu++)
             CPU_SET(cpu, out);
-        if (*end == '\0')
+        if (*at == '\0')
             return true;
-        if (*end != ',')
+        if (*at != ',')
             return false;
-        at = end;
     }
 }
 
@@ -150,17 +156,11 @@ static void read_word(const char *sys, int cpu, int index, const char *file, cha
 /* Returns the number of processors in a list, at least 1. For example, "0-3,8" gives 5. */
 static int count_cpus(const char *list)
 {
-    long long count = 0, first, last;
-    int used = 0;
-    for (const char *at = list; sscanf(at, "%lld%n", &first, &used) == 1;) {
-        at += used;
-        last = first;
-        if (sscanf(at, "-%lld%n", &last, &used) == 1)
-            at += used;
-        count += last >= first && last - first < INT_MAX ? last - first + 1 : 0;
+    unsigned long count = 0, first, last;
+    for (const char *at = list; read_range(&at, &first, &last); at++) {
+        count += last - first < INT_MAX ? last - first + 1 : 0;
         if (*at != ',')
             break;
-        at++;
     }
     return (int)DDP_MAX(1, DDP_MIN(count, INT_MAX));
 }

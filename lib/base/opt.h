@@ -144,11 +144,6 @@ bool ddp_opt_given(const struct ddp_opt *rows, const struct ddp_opt_result *resu
 
 /* Appends the description of an option, without a newline: help, choices, default and range. */
 void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out);
-/* Appends text and a newline. Wraps the text at spaces so that no line is longer than `width`,
- * except for a line with a single word. The current line already has `column` characters. Further
- * lines begin at column `indent`. */
-void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
-                   const char *text);
 /* Appends the help text of all options, by group, wrapped at 80 columns. */
 void ddp_opt_help(const struct ddp_opt *rows, struct ddp_strbuf *out);
 /* Appends one line for each option that has a brief text. */

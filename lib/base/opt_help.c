@@ -10,29 +10,6 @@
  * page. */
 enum { WIDTH = 80, COLUMN = 28, BRIEF_COLUMN = 34 };
 
-void ddp_text_wrap(struct ddp_strbuf *out, size_t column, size_t indent, size_t width,
-                   const char *text)
-{
-    for (bool first = true; *text; first = false) {
-        text += strspn(text, " ");
-        size_t word = strcspn(text, " ");
-        if (word == 0)
-            break;
-        if (!first && column + 1 + word > width) {
-            ddp_strbuf_add(out, "\n");
-            ddp_strbuf_pad(out, indent);
-            column = indent;
-        } else if (!first) {
-            ddp_strbuf_add(out, " ");
-            column++;
-        }
-        ddp_strbuf_add_n(out, text, word);
-        column += word;
-        text += word;
-    }
-    ddp_strbuf_add(out, "\n");
-}
-
 /* Writes a range such as "1..256" or "from 1". Writes "" if the row has no range or its values are
  * not numbers. */
 static void range_text(const struct ddp_opt *row, char *out, size_t out_bytes)
@@ -83,7 +60,7 @@ void ddp_opt_describe(const struct ddp_opt *row, struct ddp_strbuf *out)
         ddp_strbuf_addf(out, " (%s)", range);
 }
 
-static void help_row(const struct ddp_opt *row, size_t text_column, struct ddp_strbuf *out)
+static void help_row(const struct ddp_opt *row, int text_column, struct ddp_strbuf *out)
 {
     size_t start = out->length;
     if (row->short_name)
@@ -92,18 +69,18 @@ static void help_row(const struct ddp_opt *row, size_t text_column, struct ddp_s
         ddp_strbuf_addf(out, "      --%s", row->name);
     if (row->value)
         ddp_strbuf_addf(out, " %s", row->value);
-    size_t column = out->length - start;
+    int column = (int)(out->length - start);
     if (column + 2 > text_column) {
         ddp_strbuf_add(out, "\n");
         column = 0;
     }
-    ddp_strbuf_pad(out, text_column - column);
+    ddp_strbuf_pad(out, (size_t)(text_column - column));
     struct ddp_strbuf text = DDP_STRBUF_INIT;
     ddp_opt_describe(row, &text);
     if (text.failed)
         out->failed = true;
     else
-        ddp_text_wrap(out, text_column, text_column, WIDTH, text.text);
+        ddp_strbuf_wrap_line(out, text.text, text_column, WIDTH, text_column);
     ddp_strbuf_release(&text);
 }
 

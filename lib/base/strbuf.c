@@ -113,6 +113,12 @@ void ddp_strbuf_wrap(struct ddp_strbuf *sb, const char *text, int used, int widt
     }
 }
 
+void ddp_strbuf_wrap_line(struct ddp_strbuf *sb, const char *text, int used, int width, int indent)
+{
+    ddp_strbuf_wrap(sb, text, used, width, indent);
+    ddp_strbuf_add(sb, "\n");
+}
+
 void ddp_strbuf_release(struct ddp_strbuf *sb)
 {
     free(sb->text);

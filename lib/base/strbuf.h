@@ -32,6 +32,8 @@ void ddp_strbuf_release(struct ddp_strbuf *sb);
  * and words that are longer than a line, are not broken. If width is 0, no line is broken. Appends
  * no newline at the end. */
 void ddp_strbuf_wrap(struct ddp_strbuf *sb, const char *text, int used, int width, int indent);
+/* Like ddp_strbuf_wrap, and appends a newline at the end. */
+void ddp_strbuf_wrap_line(struct ddp_strbuf *sb, const char *text, int used, int width, int indent);
 /* Returns the number of terminal columns that a text without escape codes takes. Each character
  * counts as one column. */
 int ddp_text_columns(const char *text, size_t bytes);

@@ -16,6 +16,7 @@
 #include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "base/unit.h"
 
 /* A limit of at least this size means "no limit". Version 1 of control groups writes a huge limit
  * instead of "max". */
@@ -460,4 +461,53 @@ int64_t ddp_page_bytes(const void *ptr)
 const char *ddp_sysinfo_environment(size_t i)
 {
     return environ ? environ[i] : NULL;
+}
+
+const char *ddp_search_path(void)
+{
+    const char *path = getenv("PATH");
+    return path ? path : "/bin:/usr/bin";
+}
+
+bool ddp_search_next(const char **path, const char *name, char *out, size_t out_bytes)
+{
+    while (**path != '\0') {
+        const int n = (int)strcspn(*path, ":");
+        const int length = snprintf(out, out_bytes, "%.*s%s%s", n, *path, n > 0 ? "/" : "", name);
+        *path += n + ((*path)[n] == ':');
+        if (length >= 0 && (size_t)length < out_bytes)
+            return true;
+    }
+    return false;
+}
+
+bool ddp_find_program(const char *name, char *out, size_t out_bytes)
+{
+    const char *path = ddp_search_path();
+    while (ddp_search_next(&path, name, out, out_bytes))
+        if (access(out, X_OK) == 0)
+            return true;
+    return false;
+}
+
+void ddp_memory_text(int64_t available_bytes, char *out, size_t out_bytes)
+{
+    if (available_bytes >= 0)
+        ddp_format_size((uint64_t)available_bytes, out, out_bytes);
+    else
+        snprintf(out, out_bytes, "unknown");
+}
+
+int ddp_memory_check(uint64_t needed_bytes, int64_t available_bytes, struct ddp_err *err,
+                     const char *fmt, ...)
+{
+    char text[400], available[24];
+    va_list args;
+    if (available_bytes < 0 || needed_bytes <= (uint64_t)available_bytes)
+        return 0;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ddp_memory_text(available_bytes, available, sizeof available);
+    return ddp_fail(err, DDP_ENOMEM, "%s, but %s are available", text, available);
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,6 +29,13 @@ struct ddp_sysinfo {
 };
 
 void ddp_sysinfo_read(struct ddp_sysinfo *out);
+/* Returns DDP_ENOMEM if a run needs more than the available memory. available_bytes: the member of
+ * struct ddp_sysinfo; if it is -1, every run fits. The message is the formatted text, which says
+ * how much memory the run needs, followed by the available memory. */
+int ddp_memory_check(uint64_t needed_bytes, int64_t available_bytes, struct ddp_err *err,
+                     const char *fmt, ...) DDP_PRINTF(4, 5);
+/* Writes the available memory, such as "3.5G", or "unknown". */
+void ddp_memory_text(int64_t available_bytes, char *out, size_t out_bytes);
 /* Write the path of this program's file, or of its folder, to `out` [out_bytes]. A longer path is
  * cut. If Linux does not know the path, they write an empty text and return false. */
 bool ddp_own_path(char *out, size_t out_bytes);
@@ -34,6 +43,16 @@ bool ddp_own_folder(char *out, size_t out_bytes);
 /* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
  * owns the text. */
 const char *ddp_sysinfo_environment(size_t i);
+/* Returns the value of PATH, or the default search path if PATH is not set. */
+const char *ddp_search_path(void);
+/* Writes the file of program `name` in the first folder of *path, whose folders are separated by
+ * colons, and moves *path to the next folder. An empty folder is the current one. Skips folders
+ * whose name does not fit. Returns false at the end of *path. Does not allocate memory, so a forked
+ * child process may call it. */
+bool ddp_search_next(const char **path, const char *name, char *out, size_t out_bytes);
+/* Writes the path of the first executable file `name` in the folders of PATH. Returns false if
+ * there is none. */
+bool ddp_find_program(const char *name, char *out, size_t out_bytes);
 
 /* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
  * known. Returns the huge page size if huge pages hold at least half of the mapping's resident

@@ -470,8 +470,9 @@ static int measure(struct ddp_bound *b, const struct ddp_coll_alg *alg,
         return 0;
     ddp_coll_cost_of(alg, s->ranks, shape, &cost);
     const bool messages = !cost.modelled || cost.messages > 0;
-    const bool sends = group->backend->caps & DDP_CAP_P2P;
-    if (strcmp(s->backend, "shm") != 0 && messages && sends)
+    const unsigned caps = group->backend->caps;
+    const bool sends = (caps & DDP_CAP_P2P) != 0 && (caps & DDP_CAP_MAP) == 0;
+    if (messages && sends)
         return by_messages(b, &cost, s, out, err);
     if (!cost.modelled)
         return 0;

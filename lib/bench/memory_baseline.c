@@ -39,7 +39,6 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
 {
     int64_t mine[ROUNDS];
     double slowest[ROUNDS] = {0};
-    struct ddp_summary s;
     for (int i = -1; i < ROUNDS; i++) {
         DDP_TRY(ddp_comm_barrier(comm, err));
         int64_t begin = ddp_now_ns();
@@ -53,7 +52,7 @@ static int time_of(struct ddp_comm *comm, struct buffers *m, void (*work)(struct
     for (int r = 0; r < comm->size; r++)
         for (int i = 0; i < ROUNDS; i++)
             slowest[i] = fmax(slowest[i], (double)all[r * ROUNDS + i]);
-    *ns = ddp_summarize(slowest, ROUNDS, &s) == 0 ? s.median : NAN;
+    *ns = ddp_median(slowest, ROUNDS);
     return 0;
 }
 

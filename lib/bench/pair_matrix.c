@@ -47,8 +47,7 @@ static int control(const struct pair *p, bool sends, uint64_t *word, struct ddp_
 /* Measures the latency. Both ends get half the median of the round trips. */
 static int measure_latency(struct pair *p, struct ddp_err *err)
 {
-    double trip[TRIPS];
-    struct ddp_summary s;
+    double trip[TRIPS], median;
     uint64_t word = 0;
     for (int i = -TRIPS_UNUSED; i < TRIPS; i++) {
         const int64_t began = ddp_now_ns();
@@ -57,12 +56,11 @@ static int measure_latency(struct pair *p, struct ddp_err *err)
         if (i >= 0)
             trip[i] = (double)(ddp_now_ns() - began);
     }
-    if (ddp_summarize(trip, TRIPS, &s) != 0)
-        return ddp_fail(err, DDP_ENOMEM, "no memory for a latency");
-    memcpy(&word, &s.median, sizeof word);
+    median = ddp_median(trip, TRIPS);
+    memcpy(&word, &median, sizeof word);
     DDP_TRY(control(p, p->leads, &word, err)); /* both ends use the median of the end that leads */
-    memcpy(&s.median, &word, sizeof word);
-    p->latency_ns = s.median / 2;
+    memcpy(&median, &word, sizeof word);
+    p->latency_ns = median / 2;
     return 0;
 }
 

@@ -90,7 +90,6 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     double ns[BATCHES_MAX] = {0};
     double batches = 1, result = NAN;
     bool plays = comm->rank < 2;
-    struct ddp_summary summary;
     *round_trip_ns = NAN;
     /* The ping-pong measures the path between the CPUs of the ranks. If the backend connects GPUs,
      * only the side channel takes this path (comm.h). */
@@ -109,8 +108,8 @@ int ddp_pingpong(struct ddp_comm *comm, int64_t budget_ns, double *round_trip_ns
     int n = batches < 1 ? 1 : batches > BATCHES_MAX ? BATCHES_MAX : (int)batches;
     for (int i = 1; plays && i < n; i++)
         DDP_TRY(batch(comm, &ns[i], err));
-    if (comm->rank == 0 && ddp_summarize(ns, (size_t)n, &summary) == 0)
-        result = summary.median;
+    if (comm->rank == 0)
+        result = ddp_median(ns, (size_t)n);
     DDP_TRY(from_rank_0(comm, &result, err));
     /* The sequence number must be equal on all ranks, so ranks above 1 advance their number,
      * too. */

@@ -8,6 +8,7 @@
 
 #include "base/conf.h"
 #include "base/mem.h"
+#include "base/sysinfo.h"
 #include "base/unit.h"
 #include "bench/operands.h"
 #include "coll/coll.h"
@@ -510,7 +511,7 @@ static int add_split_loads(const struct ddp_bench_options *o, int ranks,
 int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t available_bytes,
                   struct ddp_err *err)
 {
-    char each[24], sum[24], have[24], more[24], extra[64] = "";
+    char each[24], sum[24], more[24], extra[64] = "";
     uint64_t need, compress = plan->compress_registered + plan->compress_private;
     ddp_format_size(plan->host_bytes, each, sizeof each);
     ddp_format_size(compress, more, sizeof more);
@@ -520,13 +521,11 @@ int ddp_plan_fits(const struct ddp_bench_plan *plan, int ranks, int64_t availabl
         need > (uint64_t)INT64_MAX) {
         ddp_fail(err, DDP_ENOMEM, "%d ranks x (%d buffers x %s%s) are more than memory can address",
                  ranks, DDP_PLAN_BUFFERS, each, extra);
-    } else if (available_bytes >= 0 && need > (uint64_t)available_bytes) {
-        ddp_format_size(need, sum, sizeof sum);
-        ddp_format_size((uint64_t)available_bytes, have, sizeof have);
-        ddp_fail(err, DDP_ENOMEM, "%d rank%s x (%d buffers x %s%s) = %s, but %s are available",
-                 ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum, have);
     } else {
-        return 0;
+        ddp_format_size(need, sum, sizeof sum);
+        if (ddp_memory_check(need, available_bytes, err, "%d rank%s x (%d buffers x %s%s) = %s",
+                             ranks, ranks == 1 ? "" : "s", DDP_PLAN_BUFFERS, each, extra, sum) == 0)
+            return 0;
     }
     return ddp_hint(err, "use a smaller --size (--max-bytes) or fewer --ranks");
 }

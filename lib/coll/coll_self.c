@@ -1,6 +1,6 @@
 /* Algorithm "self". It is for one rank only, so the result is equal to the input. Runs with this
  * algorithm measure the overhead of the benchmark itself. */
-#include "coll/coll.h"
+#include "coll/coll_p2p.h"
 
 static int self_supports(const struct ddp_comm *comm, const struct ddp_coll_shape *shape,
                          struct ddp_err *err)
@@ -17,9 +17,9 @@ static int self_run(struct ddp_comm *comm, const struct ddp_coll_args *args, voi
 {
     (void)scratch;
     (void)err;
-    const size_t bytes = args->count * ddp_dtype_size(args->dtype);
-    if (args->coll != DDP_BARRIER && args->send != args->recv && bytes != 0)
-        comm->device->copy(args->recv, args->send, bytes);
+    if (args->coll != DDP_BARRIER)
+        ddp_coll_copy(comm, args->recv, args->send, args->count * ddp_dtype_size(args->dtype),
+                      false);
     return 0;
 }
 

@@ -99,46 +99,27 @@ static bool has_rounds(const struct ddp_compressor *c)
     return c->combine == DDP_COMBINE_ROUNDS;
 }
 
-static int unknown_algorithm(const char *name, bool selects, struct ddp_err *err)
-{
-    char legal[256] = "auto";
-    for (const struct ddp_sparse_alg *const *s = ddp_sparse_algorithms(); *s != NULL; s++)
-        if ((*s)->selects == selects)
-            snprintf(legal + strlen(legal), sizeof legal - strlen(legal), ", %s", (*s)->name);
-    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a sparse all-reduce; legal: %s",
-                    name, legal);
-}
-
-static bool is_auto(const char *name)
-{
-    return name == NULL || strcmp(name, "auto") == 0;
-}
-
 /* Chooses the sparse algorithm and checks that it supports the setup. */
 static int choose_sparse(struct host *x, struct ddp_err *err)
 {
     const struct ddp_compressed_setup *s = &x->base.setup;
-    const bool selects = x->compressor->global_topk;
     const size_t most = x->args.most;
 
-    if (is_auto(s->algorithm) && !selects) {
-        const size_t expected =
-            x->compressor->fixed_count ? most : DDP_MIN(most, THRESHOLD_EXPECTED(s->n));
-        x->alg = ddp_sparse_auto(s->comm, s->n, expected, err);
-        return x->alg != NULL ? 0 : DDP_EUNAVAIL;
-    }
-    const char *name = is_auto(s->algorithm) ? "oktopk" : s->algorithm;
-    x->alg = ddp_sparse_find(name);
-    if (x->alg == NULL || x->alg->selects != selects)
-        return unknown_algorithm(name, selects, err);
-    return ddp_sparse_supports(x->alg, s->comm, s->n, err);
+    DDP_TRY(ddp_sparse_named(s->algorithm, x->compressor->global_topk, false, &x->alg, err));
+    if (x->alg != NULL)
+        return ddp_sparse_supports(x->alg, s->comm, s->n, err);
+    const size_t expected =
+        x->compressor->fixed_count ? most : DDP_MIN(most, THRESHOLD_EXPECTED(s->n));
+    x->alg = ddp_sparse_auto(s->comm, s->n, expected, err);
+    return x->alg != NULL ? 0 : DDP_EUNAVAIL;
 }
 
 /* Checks the name of the algorithm. Each compressor that quantises blocks has exactly one. */
 static int check_blocks(const struct ddp_compressed_setup *s, struct ddp_err *err)
 {
     const char *name = ddp_block_exchange_name(s->spec.compressor);
-    if (is_auto(s->algorithm) || strcmp(s->algorithm, name) == 0)
+    if (s->algorithm == NULL || strcmp(s->algorithm, "auto") == 0 ||
+        strcmp(s->algorithm, name) == 0)
         return 0;
     return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for %s; legal: auto, %s", s->algorithm,
                     s->spec.text, name);

@@ -162,28 +162,6 @@ static int prepare(struct ddp_device_exchange *x, struct ddp_err *err)
     return 0;
 }
 
-/* Returns the name of the sparse algorithm, as in sparse_list.h. */
-static const char *sparse_name(const struct ddp_device_exchange *x)
-{
-    return x->base.setup.spec.compressor->global_topk ? "oktopk" : "allgather";
-}
-
-/* Accepts only the algorithms of this file. The other algorithms of sparse_coll.h merge lists on
- * the CPU. */
-static int check_sparse(const struct ddp_device_exchange *x, const char *name, struct ddp_err *err)
-{
-    const bool selects = x->base.setup.spec.compressor->global_topk;
-    if (name == NULL || strcmp(name, "auto") == 0 || strcmp(name, sparse_name(x)) == 0)
-        return 0;
-    const struct ddp_sparse_alg *alg = ddp_sparse_find(name);
-    if (alg == NULL || alg->selects != selects)
-        return ddp_fail(err, DDP_EUSAGE,
-                        "unknown algorithm '%s' for a sparse all-reduce on a device; legal: auto, "
-                        "%s",
-                        name, sparse_name(x));
-    return ddp_fail(err, DDP_EUNAVAIL, "algorithm '%s' does not run on a device; use 'auto'", name);
-}
-
 /* Plans the all-gather of lists of equal length, or the all-reduce of arrays. */
 static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
 {
@@ -198,7 +176,8 @@ static int prepare_plan(struct ddp_device_exchange *x, struct ddp_err *err)
                                  .dtype = dtype,
                                  .op = x->lossless && s->average ? DDP_AVG : DDP_SUM};
     const struct ddp_coll_alg *alg = NULL;
-    DDP_TRY(x->sparse ? check_sparse(x, s->algorithm, err)
+    DDP_TRY(x->sparse ? ddp_sparse_named(s->algorithm, s->spec.compressor->global_topk, true,
+                                         &x->alg, err)
                       : ddp_allreduce_find(s->algorithm, &alg, err));
     if (x->sparse && !x->gathers)
         return 0;
@@ -455,7 +434,7 @@ static const float *device_residual(const struct ddp_compressed *x)
 static const char *device_algorithm(const struct ddp_compressed *base)
 {
     const struct ddp_device_exchange *x = (const struct ddp_device_exchange *)base;
-    return x->sparse ? sparse_name(x) : x->plan.alg->name;
+    return x->sparse ? x->alg->name : x->plan.alg->name;
 }
 
 const struct ddp_compressed_ops ddp_compressed_on_device = {

@@ -46,8 +46,9 @@ struct ddp_list_part {
 struct ddp_device_exchange {
     struct ddp_compressed base;
     bool sparse, lossless;
-    bool gathers; /* one all-gather exchanges the lists */
-    bool regions; /* oktopk on three or more ranks */
+    bool gathers;                     /* one all-gather exchanges the lists */
+    bool regions;                     /* oktopk on three or more ranks */
+    const struct ddp_sparse_alg *alg; /* only if `sparse` is set */
     /* capacity: largest number of entries of this rank's list. room: number of entries for which
      * `gathered` has memory per rank. */
     size_t capacity, room, wire_bytes;

@@ -27,16 +27,6 @@ static bool set_files(const struct ddp_launch_program *p)
     return output && input && (p->errors < 0 || dup2(p->errors, STDERR_FILENO) == STDERR_FILENO);
 }
 
-/* Returns the value of PATH, or the default search path if PATH is not set. */
-static const char *search_path(void)
-{
-    const char *line;
-    for (size_t i = 0; (line = ddp_sysinfo_environment(i)) != NULL; i++)
-        if (strncmp(line, "PATH=", 5) == 0)
-            return line + 5;
-    return "/bin:/usr/bin";
-}
-
 /* Executes the file argv[0]. If this name contains no slash, executes the first executable file of
  * this name in the folders of `path`. Unlike execvpe, never starts a shell. Returns only on
  * failure, with errno set. */
@@ -49,12 +39,7 @@ static void execute(const struct ddp_launch_program *p, const char *path)
         (void)execve(name, p->argv, p->env);
         return;
     }
-    for (const char *at = path; *at != '\0';) {
-        const int n = (int)strcspn(at, ":");
-        const int length = snprintf(file, sizeof file, "%.*s%s%s", n, at, n > 0 ? "/" : "", name);
-        at += n + (at[n] == ':');
-        if (length < 0 || (size_t)length >= sizeof file)
-            continue;
+    while (ddp_search_next(&path, name, file, sizeof file)) {
         (void)execve(file, p->argv, p->env);
         if (errno == EACCES)
             error = EACCES; /* a later folder may have an executable file */
@@ -84,7 +69,7 @@ _Noreturn static void exec_child(const struct ddp_launch_program *p, const char 
 
 int ddp_launch_program(const struct ddp_launch_program *program, pid_t *pid, struct ddp_err *err)
 {
-    const char *path = search_path();
+    const char *path = ddp_search_path();
     const pid_t me = getpid();
     int report[2], error = 0;
     ssize_t n;

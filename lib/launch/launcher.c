@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "base/cpuinfo.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -71,14 +72,14 @@ static const struct row rows[] = {
     {TORCHRUN_ROW, .needs = {TORCH_RUN_ID, TORCH_MASTER, TORCH_RANK, TORCH_SIZE}},
     {.kind = DDP_LAUNCHER_OPENMPI,
      .name = "mpiexec (Open MPI)",
-     .flavour = "openmpi",
+     .flavour = DDP_MPI_OPENMPI,
      .rank = OMPI_RANK,
      .size = OMPI_SIZE,
      .local_rank = OMPI_LOCAL_RANK,
      .local_size = OMPI_LOCAL_SIZE},
     {.kind = DDP_LAUNCHER_HYDRA,
      .name = "mpiexec (Hydra)",
-     .flavour = "mpich",
+     .flavour = DDP_MPI_MPICH,
      .rank = PMI_RANK,
      .size = PMI_SIZE,
      .local_rank = HYDRA_LOCAL_RANK,
@@ -333,9 +334,9 @@ static const char *guess_flavour(void)
 {
     const char *type = value_of(SLURM_MPI);
     if (type != NULL && strncmp(type, "pmix", 4) == 0)
-        return "openmpi";
+        return DDP_MPI_OPENMPI;
     if (type != NULL && strcmp(type, "pmi2") == 0)
-        return "mpich";
+        return DDP_MPI_MPICH;
     return NULL;
 }
 

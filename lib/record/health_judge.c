@@ -140,12 +140,6 @@ static void release(struct values *v)
     free(v->to);
 }
 
-static double median_of(double *v, size_t n)
-{
-    struct ddp_summary s;
-    return ddp_summarize(v, n, &s) == 0 && n > 0 ? s.median : NAN;
-}
-
 /* Returns the median of a figure of the reference, on the scale of the search. */
 static int reference_median(enum ddp_health_figure figure, const struct ddp_health_reference *ref,
                             double *out, struct ddp_err *err)
@@ -160,7 +154,7 @@ static int reference_median(enum ddp_health_figure figure, const struct ddp_heal
                                                : of_rank(figure, &ref->health->rank[i]));
         count += isfinite(y[count]);
     }
-    *out = median_of(y, count);
+    *out = ddp_median(y, count);
     free(y);
     return 0;
 }
@@ -461,7 +455,7 @@ static int median_ranks(const struct ddp_health_input *in, struct ddp_health *h,
         }
         const size_t n = (size_t)in->passes;
         h->rank[r] =
-            (struct ddp_health_rank){median_of(v, n), median_of(copy, n), median_of(core, n)};
+            (struct ddp_health_rank){ddp_median(v, n), ddp_median(copy, n), ddp_median(core, n)};
     }
     free(v);
     return 0;
@@ -505,7 +499,7 @@ int ddp_health_median(const struct ddp_matrix *pass, int passes, struct ddp_matr
             const struct ddp_matrix_figure *figure = &ddp_matrix_figures[f];
             for (int k = 0; k < passes; k++)
                 v[k] = *ddp_matrix_figure_of(&pass[k].cell[i], figure);
-            *ddp_matrix_figure_of(&out->cell[i], figure) = median_of(v, (size_t)passes);
+            *ddp_matrix_figure_of(&out->cell[i], figure) = ddp_median(v, (size_t)passes);
         }
         for (int k = 0; k < passes; k++)
             v[k] = pass[k].cell[i].GBps;

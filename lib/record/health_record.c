@@ -101,7 +101,8 @@ int ddp_health_unpack(const void *message, size_t bytes, struct ddp_health *h, s
     if (bytes < sizeof head || head.ranks < 0 || head.finding_count < 0 ||
         head.finding_count > DDP_HEALTH_FINDINGS ||
         bytes != sizeof head + (size_t)head.ranks * sizeof *head.rank)
-        return ddp_fail(err, DDP_EINTERNAL, "a rank sent a damaged health report (%zu bytes)", bytes);
+        return ddp_fail(err, DDP_EINTERNAL, "a rank sent a damaged health report (%zu bytes)",
+                        bytes);
     head.rank = NULL;
     DDP_TRY(DDP_NEW(&head.rank, (size_t)head.ranks, err));
     memcpy(head.rank, text + sizeof head, (size_t)head.ranks * sizeof *head.rank);
@@ -213,9 +214,9 @@ static bool add_nic(const struct ddp_record *r, const struct ddp_health_finding 
         most = DDP_MAX(most, r->hosts[h].network.nic.speed_Mbps);
     if (!host || host->network.nic.speed_Mbps <= 0 || host->network.nic.speed_Mbps >= most)
         return false;
-    ddp_text_append(out, out_bytes, "; its NIC %s runs at %lld Mbit/s, and the fastest at %lld Mbit/s",
-                    host->network.nic.name, (long long)host->network.nic.speed_Mbps,
-                    (long long)most);
+    ddp_text_append(
+        out, out_bytes, "; its NIC %s runs at %lld Mbit/s, and the fastest at %lld Mbit/s",
+        host->network.nic.name, (long long)host->network.nic.speed_Mbps, (long long)most);
     return true;
 }
 
@@ -259,7 +260,8 @@ static void add_step(const struct ddp_record *r, const struct ddp_health_finding
     if (f->figure <= DDP_HEALTH_RESENT && f->to < 0 && add_nic(r, f, out, out_bytes))
         step = "find out why its link is slower (cable, switch port, autonegotiation)";
     if (f->either)
-        ddp_text_append(out, out_bytes, "; a measurement between two hosts cannot show which of them is at fault");
+        ddp_text_append(out, out_bytes,
+                        "; a measurement between two hosts cannot show which of them is at fault");
     ddp_text_append(out, out_bytes, "; next: %s", step);
 }
 

@@ -96,13 +96,6 @@ int ddp_matrix_unpack(const void *message, size_t bytes, struct ddp_matrix *m, s
     return 0;
 }
 
-/* Returns the median of values [n], which are reordered. */
-static double median(double *values, size_t n)
-{
-    struct ddp_summary s;
-    return ddp_summarize(values, n, &s) == 0 ? s.median : NAN;
-}
-
 int ddp_matrix_summarize(const struct ddp_matrix *m, struct ddp_matrix_summary *out,
                          struct ddp_err *err)
 {
@@ -120,12 +113,12 @@ int ddp_matrix_summarize(const struct ddp_matrix *m, struct ddp_matrix_summary *
         high = high < 0 || GBps > m->cell[high].GBps ? i : high;
     }
     if (low >= 0) {
-        out->median_GBps = median(values, (size_t)out->measured);
+        out->median_GBps = ddp_median(values, (size_t)out->measured);
         size_t n = 0;
         for (int i = 0; i < cells; i++)
             if (!isnan(m->cell[i].latency_ns))
                 values[n++] = m->cell[i].latency_ns;
-        out->median_latency_ns = median(values, n);
+        out->median_latency_ns = ddp_median(values, n);
         out->slowest[0] = low / m->ends;
         out->slowest[1] = low % m->ends;
         out->fastest[0] = high / m->ends;

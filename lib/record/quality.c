@@ -87,7 +87,7 @@ static bool same_ranks(const struct ddp_point_spec *a, const struct ddp_point_sp
 static bool slow_pingpong(const struct ddp_record *r, const struct ddp_point *p)
 {
     const double slower = fmax(p->pingpong_ns[0], p->pingpong_ns[1]);
-    const bool on_gpu = strcmp(p->spec.backend, "nccl") == 0;
+    const bool on_gpu = ddp_record_is_on_gpu(p->spec.backend);
     double fastest = fmin(p->pingpong_ns[0], p->pingpong_ns[1]); /* fmin ignores a NaN. */
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *q = &r->points[i];
@@ -144,7 +144,7 @@ static bool slow_clock(const struct ddp_record *r, const struct ddp_point *p)
         highest = fmax(highest, r->points[i].interference.clock_MHz);
     if (p->interference.clock_MHz < (1 - DDP_QUALITY_TOLERANCE) * highest)
         return true;
-    for (int i = 0; i < r->host_count && strcmp(p->spec.backend, "nccl") == 0; i++)
+    for (int i = 0; i < r->host_count && ddp_record_is_on_gpu(p->spec.backend); i++)
         for (int g = 0; g < r->hosts[i].gpu_count; g++)
             if (ddp_gpu_facts_slowed(&r->hosts[i].gpus[g]))
                 return true;

@@ -120,10 +120,20 @@ double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baselin
     return factor * (double)spec->size_bytes / (baseline == DDP_BASELINE_F16 ? 2 : 1);
 }
 
+bool ddp_record_shares_memory(const char *backend)
+{
+    return strcmp(backend, "shm") == 0;
+}
+
+bool ddp_record_is_on_gpu(const char *backend)
+{
+    return strcmp(backend, "nccl") == 0;
+}
+
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline)
 {
     double saved = ddp_point_dense_bytes(&p->spec, baseline) - p->wire_bytes_per_rank;
-    bool shared = strcmp(p->spec.backend, "shm") == 0;
+    bool shared = ddp_record_shares_memory(p->spec.backend);
     double more_ns =
         shared ? p->time_ns.median - p->dense_ns[baseline] : p->phase_ns[0] + p->phase_ns[2];
     if (is_dense(p) || p->correctness_only || p->spec.ranks < 2 || p->spec.size_bytes == 0)

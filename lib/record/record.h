@@ -238,6 +238,11 @@ double ddp_point_dense_bytes(const struct ddp_point_spec *spec, enum ddp_baselin
  * measured, for dense exchanges, for one rank, for 0 bytes, and if ranks shared a GPU. */
 double ddp_point_pays_below_GBps(const struct ddp_point *p, enum ddp_baseline baseline);
 
+/* A record has the names of backends, and these functions know their properties. They return
+ * whether the ranks of a backend read each other's memory, and whether its buffers lie in GPUs. */
+bool ddp_record_shares_memory(const char *backend);
+bool ddp_record_is_on_gpu(const char *backend);
+
 struct ddp_epoch {
     int epoch; /* From 1. */
     double train_loss, train_accuracy, eval_loss, eval_accuracy;

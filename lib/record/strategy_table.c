@@ -227,7 +227,7 @@ static void pair_up(const struct ddp_record *r, struct ddp_strategy_row *row)
 {
     struct gather differences = {0}, ratios = {0}, saved = {0}, more = {0};
     const bool itself = row->run == row->reference_run;
-    const bool shared = strcmp(r->world_backend, "shm") == 0;
+    const bool shared = ddp_record_shares_memory(r->world_backend);
     for (int i = 0; i < r->train_count && !itself; i++) {
         const struct ddp_train_run *run = &r->train[i];
         const struct ddp_train_run *other =

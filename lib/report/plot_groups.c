@@ -458,12 +458,6 @@ out:
     return rc;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Keeps the items of series that were measured with several numbers of ranks. If these have more
  * than SIZES_MAX different sizes, keeps SIZES_MAX sizes, evenly spaced in the sorted list of sizes.
  */
@@ -489,8 +483,7 @@ static int keep_ranks(struct item *items, size_t *n, struct ddp_err *err)
             items[kept++] = items[i];
     for (size_t i = 0; i < kept; i++)
         sizes[i] = (double)items[i].cell->point->spec.size_bytes;
-    if (kept > 0)
-        qsort(sizes, kept, sizeof *sizes, compare_doubles);
+    ddp_sort_doubles(sizes, kept);
     for (size_t i = 0; i < kept; i++)
         if (i == 0 || sizes[i] != sizes[count - 1])
             sizes[count++] = sizes[i];

@@ -49,11 +49,13 @@ static void head(const struct ddp_record *r, struct ddp_strbuf *out)
 void ddp_markdown_points(const struct ddp_record *r, struct ddp_strbuf *out)
 {
     char summary[320];
-    ddp_strbuf_add(out, "The time of an iteration is that of its slowest rank. The table has the "
-                        "median. 1 GB is 1e9 bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
-                        "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
-                        "pays below (GB/s) | quality |\n"
-                        "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
+    ddp_strbuf_add(
+        out,
+        "The time of an iteration is that of its slowest rank. The table has the "
+        "median. 1 GB is 1e9 bytes.\n\n| collective | size | type | ranks | algorithm | compress | "
+        "time (us) | algbw (GB/s) | busbw (GB/s) | effective (GB/s) | "
+        "pays below (GB/s) | quality |\n"
+        "|:--|--:|:--|--:|:--|:--|--:|--:|--:|--:|--:|:--|\n");
     for (int i = 0; i < r->point_count; i++) {
         const struct ddp_point *p = &r->points[i];
         char size[24], codes[160];

@@ -118,10 +118,8 @@ static void name_subset(const struct ddp_world *w, char *out, size_t out_bytes)
 
 static const char *device_library(const char *name)
 {
-    for (const struct ddp_device *const *d = ddp_device_all(); *d; d++)
-        if (strcmp((*d)->name, name) == 0)
-            return (*d)->library;
-    return NULL;
+    const struct ddp_device *d = ddp_device_find(name);
+    return d ? d->library : NULL;
 }
 
 /* Stores the names and versions of the libraries in use: MPI if it is loaded under an outside

@@ -123,53 +123,32 @@ static void check_backends(struct ddp_doctor *d)
 
 static bool on_path(const char *name)
 {
-    const char *path = getenv("PATH");
     char file[4096];
-    while (path && *path) {
-        size_t n = strcspn(path, ":");
-        int length = snprintf(file, sizeof file, "%.*s/%s", (int)n, path, name);
-        if (length > 0 && (size_t)length < sizeof file && access(file, X_OK) == 0)
-            return true;
-        path += n + (path[n] == ':');
-    }
-    return false;
-}
-
-static bool module_exists(const char *dir, const char *flavour)
-{
-    char file[4300];
-    snprintf(file, sizeof file, "%s/ddpbench-mpi-%s.so", dir, flavour);
-    return access(file, R_OK) == 0;
+    return ddp_find_program(name, file, sizeof file);
 }
 
 static void check_mpi(struct ddp_doctor *d)
 {
-    static const struct {
-        const char *flavour, *name, *package, *programs[2];
-    } known[] = {
-        {"openmpi", "Open MPI", "libopenmpi-dev", {"mpiexec.openmpi", "ompi_info"}},
-        {"mpich", "MPICH", "libmpich-dev", {"mpiexec.mpich", "mpichversion"}},
-    };
-    char dir[4200], advice[200];
+    char dir[4200], path[4300], advice[200];
     bool any = false;
     ddp_conf_module_dir(d->app->binary_dir, dir, sizeof dir);
-    for (size_t i = 0; i < DDP_COUNT_OF(known); i++) {
-        bool installed = on_path(known[i].programs[0]) || on_path(known[i].programs[1]);
-        bool module = module_exists(dir, known[i].flavour);
+    for (const struct ddp_mpi_flavour *f = ddp_mpi_flavours(); f->name; f++) {
+        bool installed = on_path(f->programs[0]) || on_path(f->programs[1]);
+        bool module = ddp_mpi_module_find(dir, f, path, sizeof path);
         any |= installed || module;
         snprintf(advice, sizeof advice,
                  "install %s, then `make MPI=1` (and `make install`) in ddpbench's sources",
-                 known[i].package);
+                 f->package);
         if (installed && !module)
-            find(d, DDP_DOCTOR_WARN, known[i].name, advice,
+            find(d, DDP_DOCTOR_WARN, f->library, advice,
                  "installed, but ddpbench's module for it is not, so ddpbench refuses to run "
                  "under its mpiexec");
         else if (module && !installed)
-            find(d, DDP_DOCTOR_WARN, known[i].name, "install it, or ignore this",
+            find(d, DDP_DOCTOR_WARN, f->library, "install it, or ignore this",
                  "its module is installed, but its mpiexec is not on the PATH");
         else if (module)
-            find(d, DDP_DOCTOR_FINE, known[i].name, "",
-                 "module ddpbench-mpi-%s.so and its mpiexec are installed", known[i].flavour);
+            find(d, DDP_DOCTOR_FINE, f->library, "",
+                 "module " DDP_MPI_MODULE("%s") " and its mpiexec are installed", f->name);
     }
     if (!any)
         find(d, DDP_DOCTOR_NOTE, "MPI", "",

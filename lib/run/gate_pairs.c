@@ -101,7 +101,6 @@ static int run_child(const struct ddp_gate_setup *setup, int which, struct ddp_r
  * example with one rank. */
 static double pingpong_of(const struct ddp_result *r)
 {
-    struct ddp_summary s;
     size_t n = 0;
     double *all = ddp_calloc(2 * r->count, sizeof *all);
     if (!all)
@@ -110,15 +109,14 @@ static double pingpong_of(const struct ddp_result *r)
         for (int k = 0; k < 2; k++)
             if (isfinite(r->points[i].pingpong_ns[k]))
                 all[n++] = r->points[i].pingpong_ns[k];
-    int rc = ddp_summarize(all, n, &s);
+    const double median = ddp_median(all, n);
     free(all);
-    return rc == 0 ? s.median : NAN;
+    return median;
 }
 
 /* Returns the median of the values [n] that are not NaN, or NaN if there is none. */
-static double median_of(const double *values, size_t n)
+static double median_of_known(const double *values, size_t n)
 {
-    struct ddp_summary s;
     size_t known = 0;
     double *all = ddp_calloc(n, sizeof *all);
     if (!all)
@@ -126,9 +124,9 @@ static double median_of(const double *values, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!isnan(values[i]))
             all[known++] = values[i];
-    const int rc = ddp_summarize(all, known, &s);
+    const double median = ddp_median(all, known);
     free(all);
-    return rc == 0 ? s.median : NAN;
+    return median;
 }
 
 /* The results of the runs of one pair. */
@@ -154,7 +152,7 @@ static double median_over_runs(const struct pair *p, int side,
     double all[DDP_GATE_RUNS_MAX];
     for (int i = 0; i < p->count[side]; i++)
         all[i] = figure(&p->run[side][i]);
-    return median_of(all, (size_t)p->count[side]);
+    return median_of_known(all, (size_t)p->count[side]);
 }
 
 static int add_run(const struct ddp_gate_setup *setup, int which, struct pair *p,
@@ -287,7 +285,8 @@ static void keep_cells(int pair, int side, const struct pair *p, struct ddp_gate
             const struct ddp_result_point *point = ddp_result_find(&p->run[side][i], data->id[c]);
             all[i] = point ? point->median_ns : NAN;
         }
-        data->median[side][(size_t)pair * data->count + c] = median_of(all, (size_t)p->count[side]);
+        data->median[side][(size_t)pair * data->count + c] =
+            median_of_known(all, (size_t)p->count[side]);
     }
 }
 
@@ -337,7 +336,7 @@ static double worst_ratio(const struct ddp_gate_data *data)
             const size_t at = (size_t)pair * data->count + c;
             all[pair] = data->median[DDP_NEXT][at] / data->median[DDP_BASE][at];
         }
-        worst = fmax(worst, median_of(all, (size_t)data->pairs));
+        worst = fmax(worst, median_of_known(all, (size_t)data->pairs));
     }
     return worst;
 }
@@ -402,7 +401,7 @@ static double median_over_pairs(const double *medians, size_t cells, int pairs)
     double all[DDP_SIGNFLIP_MAX];
     for (size_t i = 0; i < (size_t)pairs; i++)
         all[i] = medians[i * cells];
-    return median_of(all, (size_t)pairs);
+    return median_of_known(all, (size_t)pairs);
 }
 
 /* Tests a covariate [pairs] like a cell, once for a slow-down and once for a speed-up. *p becomes

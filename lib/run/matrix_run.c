@@ -13,19 +13,17 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     const struct ddp_matrix_values *v = values;
     const uint64_t bytes = v->size * BUFFERS * (uint64_t)ddp_app_local_ranks(app, ranks);
     struct ddp_sysinfo host;
-    char needed[24], available[24];
+    char needed[24];
     if (ranks < 2) {
         ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here",
                  backend);
         return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
     }
     ddp_sysinfo_read(&host);
-    if (host.available_bytes < 0 || bytes <= (uint64_t)host.available_bytes)
-        return 0;
     ddp_format_size(bytes, needed, sizeof needed);
-    ddp_format_size((uint64_t)host.available_bytes, available, sizeof available);
-    ddp_fail(err, DDP_ENOMEM, "matrix needs %s on this host, and %s are available", needed,
-             available);
+    if (ddp_memory_check(bytes, host.available_bytes, err, "matrix needs %s on this host",
+                         needed) == 0)
+        return 0;
     return ddp_hint(err, "use a smaller --size");
 }
 

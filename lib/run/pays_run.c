@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/npy.h"
 #include "base/unit.h"
+#include "comm/backend.h"
 #include "record/stored.h"
 #include "record/strategy_table.h"
 
@@ -280,12 +281,13 @@ int ddp_pays_check_ranks(struct ddp_app *app, const void *values, const char *ba
                          struct ddp_err *err)
 {
     const struct ddp_pays_values *v = values;
+    const struct ddp_backend *b = ddp_backend_find(backend);
     (void)app;
     if (ranks < 2) {
         ddp_fail(err, DDP_EUSAGE, "pays needs at least 2 ranks");
         return ddp_hint(err, "use --ranks 2, or --ranks N with --link");
     }
-    if (isnan(v->speed[0].GBps) || strcmp(backend, "shm") == 0 || strcmp(backend, "nccl") == 0)
+    if (isnan(v->speed[0].GBps) || (b && (b->caps & (DDP_CAP_MAP | DDP_CAP_DEVICE))))
         return 0;
     ddp_fail(err, DDP_EUSAGE,
              "with --link, the ranks that measure must share memory; backend %s sends messages",
@@ -301,7 +303,7 @@ int ddp_pays_conclude(const void *values, struct ddp_record *record, struct ddp_
         .step_ns = v->step_ns,
         .ranks = v->ranks > 0 ? v->ranks : record->world_ranks,
         .overlap = v->overlap,
-        .shared_memory = strcmp(record->world_backend, "shm") == 0,
+        .shared_memory = ddp_record_shares_memory(record->world_backend),
         .speeds = v->speed,
         .speed_count = v->speed_count,
         .methods = &v->c.bench.compress,

@@ -8,8 +8,8 @@
 
 /* The methods that are measured without --compress. DDP_PAYS_THRESHOLD is added unless
  * --gradients is given, because its value fits the scale of the drawn values only: they are
- * normally distributed, and one in a hundred has a magnitude of at least 2.576. With error feedback,
- * about ten in a hundred are sent. */
+ * normally distributed, and one in a hundred has a magnitude of at least 2.576. With error
+ * feedback, about ten in a hundred are sent. */
 #define DDP_PAYS_METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define DDP_PAYS_THRESHOLD "threshold:2.576"
 

@@ -71,7 +71,7 @@ static int explain_count(const struct ddp_app *app, const struct ddp_collective_
         .coll = v->bench.coll,
         .backend = ddp_backend_find(backend),
         .registered = ddp_points_plan(v, count)->memory == DDP_MEMORY_REGISTERED,
-        .open_mpi = flavour != NULL && strcmp(flavour, "openmpi") == 0,
+        .open_mpi = flavour != NULL && strcmp(flavour, DDP_MPI_OPENMPI) == 0,
     };
     DDP_TRY(ddp_plan_group_ranks(&v->bench, count, &query.ranks, err));
     DDP_TRY(count_hosts(app, v, query.ranks, count, all, &query.hosts, err));

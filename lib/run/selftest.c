@@ -455,7 +455,6 @@ static int find_detectable(struct work *w, const struct ddp_selftest *test, stru
 static void find_medians(struct work *w, const struct ddp_selftest *test, struct ddp_noise *out)
 {
     double *const pairs = w->values, *const seconds = w->values + test->count;
-    struct ddp_summary p, s;
     size_t n = 0;
     for (int i = 0; i < test->count; i++) {
         if (!counts(w->setup, test->gates[i]))
@@ -463,9 +462,8 @@ static void find_medians(struct work *w, const struct ddp_selftest *test, struct
         pairs[n] = test->gates[i]->pairs;
         seconds[n++] = (double)test->gates[i]->took_ms / 1e3;
     }
-    const bool known = ddp_summarize(pairs, n, &p) == 0 && ddp_summarize(seconds, n, &s) == 0;
-    out->median_pairs = known ? p.median : NAN;
-    out->median_seconds = known ? s.median : NAN;
+    out->median_pairs = ddp_median(pairs, n);
+    out->median_seconds = ddp_median(seconds, n);
 }
 
 int ddp_selftest_judge(const struct ddp_selftest_setup *setup, const struct ddp_selftest *test,

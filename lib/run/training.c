@@ -90,14 +90,6 @@ const struct ddp_dataset_reader *ddp_train_values_data(const struct ddp_train_va
     return ddp_dataset_readers()[v->dataset];
 }
 
-static const struct ddp_device *find_cuda(void)
-{
-    const struct ddp_device *const *d = ddp_device_all();
-    while (*d && strcmp((*d)->name, "cuda") != 0)
-        d++;
-    return *d;
-}
-
 /* Checks that the runs can have their models on `model_device` (NULL: the processor). */
 static int check_strategies(const struct ddp_train_values *v, const struct ddp_device *model_device,
                             const struct ddp_backend *backend, int ranks, struct ddp_err *err)
@@ -115,14 +107,15 @@ static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *
 {
     const struct ddp_train_values *v = values;
     (void)out;
-    const struct ddp_device *model_device = v->device == DDP_TRAIN_CPU ? NULL : find_cuda();
+    const struct ddp_device *model_device =
+        v->device == DDP_TRAIN_CPU ? NULL : ddp_device_find("cuda");
     return check_strategies(v, model_device, ddp_backend_find("nccl"), 2, err);
 }
 
 static int probe_cuda(void *unused, struct ddp_err *err)
 {
     (void)unused;
-    return find_cuda()->probe(err);
+    return ddp_device_find("cuda")->probe(err);
 }
 
 /* Checks that CUDA works. Does nothing with a backend that probes the GPUs itself, and with backend
@@ -146,7 +139,7 @@ static int choose_device(struct ddp_train_values *v, const struct ddp_backend *b
 {
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
     const bool cuda = v->device == DDP_TRAIN_CUDA || (v->device == DDP_TRAIN_AUTO && moves_device);
-    v->model_device = cuda ? find_cuda() : NULL;
+    v->model_device = cuda ? ddp_device_find("cuda") : NULL;
     if (!cuda && v->gpu_option)
         return ddp_fail(err, DDP_EUSAGE, "--%s is for --device cuda", v->gpu_option);
     if (v->model_device)
@@ -186,17 +179,15 @@ static int check_memory(const struct ddp_train_options *o, int ranks, int local,
     struct ddp_sysinfo host;
     uint64_t each = rank_bytes(o, ranks, local);
     uint64_t need = each * (uint64_t)local;
-    char each_text[24], need_text[24], have_text[24];
+    char each_text[24], need_text[24];
     ddp_sysinfo_read(&host);
-    if (host.available_bytes < 0 || need <= (uint64_t)host.available_bytes)
-        return 0;
     ddp_format_size(each, each_text, sizeof each_text);
     ddp_format_size(need, need_text, sizeof need_text);
-    ddp_format_size((uint64_t)host.available_bytes, have_text, sizeof have_text);
-    ddp_fail(
-        err, DDP_ENOMEM,
-        "not enough memory: batches of %d need %s per rank, %s for %d rank%s; %s are available",
-        ddp_train_batch(o, ranks), each_text, need_text, local, local == 1 ? "" : "s", have_text);
+    if (ddp_memory_check(need, host.available_bytes, err,
+                         "not enough memory: batches of %d need %s per rank, %s for %d rank%s",
+                         ddp_train_batch(o, ranks), each_text, need_text, local,
+                         local == 1 ? "" : "s") == 0)
+        return 0;
     return ddp_hint(err, "use a smaller --batch, or fewer --ranks");
 }
 

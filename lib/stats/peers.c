@@ -43,14 +43,6 @@ struct search {
     double level, cost; /* set by fit() */
 };
 
-static double median_of(double *v, size_t n)
-{
-    if (n == 0)
-        return NAN;
-    ddp_sort_doubles(v, n);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static bool covers(const struct search *s, const struct place *p, size_t i)
 {
     const struct ddp_peer_value *v = &s->value[i];
@@ -95,7 +87,7 @@ static double effect_of(const struct search *s, int p, int pass, double level)
                 s->scratch[n++] = (pass < 0 ? s->y[i] : s->value[i].pass[pass]) - level;
         }
         if (n > 0)
-            return median_of(s->scratch, n);
+            return ddp_median(s->scratch, n);
     }
     return NAN;
 }
@@ -111,7 +103,7 @@ static double level_of(const struct search *s, int pass)
     for (size_t i = 0; i < s->count; i++)
         if (covering(s, i, &one) == 0)
             s->scratch[n++] = pass < 0 ? s->y[i] : s->value[i].pass[pass];
-    return median_of(s->scratch, n);
+    return ddp_median(s->scratch, n);
 }
 
 /* Computes the level, the effects and the fit. Returns the sum of the absolute residuals. INFINITY:
@@ -207,7 +199,7 @@ static double quick_gain(const struct search *s, const struct place *place)
     for (size_t v = 0; v < s->count; v++)
         if (covers(s, place, v))
             s->scratch[n++] = s->y[v] - s->level;
-    effect = median_of(s->scratch, n);
+    effect = ddp_median(s->scratch, n);
     for (size_t v = 0; v < s->count && effect > 0 && n < s->count; v++)
         if (covers(s, place, v))
             gain += gain_of(s, v, effect);
@@ -323,7 +315,7 @@ static double pass_scatter(struct search *s)
     for (size_t i = 0; i < s->count; i++)
         for (int k = 1; k < s->passes; k++)
             s->scratch[n++] = fabs(s->value[i].pass[k] - s->value[i].pass[k - 1]);
-    return fmax(MAD_SD / sqrt(2) * median_of(s->scratch, n), s->rule->least_scatter);
+    return fmax(MAD_SD / sqrt(2) * ddp_median(s->scratch, n), s->rule->least_scatter);
 }
 
 /* Returns the standard deviation of the median of a value's passes. */
@@ -334,7 +326,7 @@ static double value_scatter(struct search *s, double one_pass)
     if (s->count >= used + 3) {
         for (size_t i = 0; i < s->count; i++)
             s->scratch[i] = fabs(s->y[i] - s->level - s->fit[i]);
-        const double spread = MAD_SD * median_of(s->scratch, s->count) *
+        const double spread = MAD_SD * ddp_median(s->scratch, s->count) *
                               sqrt((double)s->count / (double)(s->count - used));
         scatter = fmax(scatter, spread);
     }
@@ -461,7 +453,7 @@ static int prepare(struct search *s)
     struct place place;
     for (size_t i = 0; i < s->count; i++) {
         memcpy(s->scratch, s->value[i].pass, (size_t)s->passes * sizeof(double));
-        s->y[i] = median_of(s->scratch, (size_t)s->passes);
+        s->y[i] = ddp_median(s->scratch, (size_t)s->passes);
     }
     size_t *at = calloc((size_t)s->units * (size_t)s->units, sizeof *at);
     if (!at)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Quantiles of the standard normal distribution. A value lies outside +-DRIFT_Z with probability
  * 0.02, and above AUTOCORRELATION_Z with probability 0.02. */
@@ -53,13 +54,11 @@ static double residual_correlation(const double *rank, size_t n, double slope)
     return squares > 0 ? products / squares : 0;
 }
 
-/* Returns the median of sample [n]. order [n]: scratch. */
-static double median_of(const double *sample, size_t n, struct indexed_value *order)
+/* Returns the median of sample [n]. scratch [n]: memory for a sorted copy. */
+static double median_of_copy(const double *sample, size_t n, double *scratch)
 {
-    for (size_t i = 0; i < n; i++)
-        order[i] = (struct indexed_value){sample[i], i};
-    qsort(order, n, sizeof *order, compare_values);
-    return (order[(n - 1) / 2].value + order[n / 2].value) / 2;
+    memcpy(scratch, sample, n * sizeof *scratch);
+    return ddp_median(scratch, n);
 }
 
 int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
@@ -90,8 +89,8 @@ int ddp_series_judge(const double *sample, size_t n, struct ddp_series *out)
         double enlarged = out->autocorrelated ? (1 + r) / fmax(1 - r, 1 / count) : 1;
         out->drifting = fabs(out->trend) * sqrt((count - 1) / enlarged) > DRIFT_Z;
     }
-    const double first = median_of(sample, n / 3, order);
-    const double last = median_of(sample + n - n / 3, n / 3, order);
+    const double first = median_of_copy(sample, n / 3, rank);
+    const double last = median_of_copy(sample + n - n / 3, n / 3, rank);
     out->shift = first > 0 ? last / first - 1 : 0;
     free(rank);
     free(order);

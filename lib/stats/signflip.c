@@ -141,7 +141,7 @@ int ddp_hodges_lehmann(const double *d, size_t n, double alpha, double *centre, 
         return -1;
     walsh_averages(d, n, walsh, &count);
     double smallest = walsh[0], largest = walsh[count - 1];
-    *centre = count % 2 ? walsh[count / 2] : walsh[count / 2 - 1] / 2 + walsh[count / 2] / 2;
+    *centre = ddp_sorted_median(walsh, count);
     *lower = -INFINITY;
     *upper = INFINITY;
     if (ddp_signflip_least_p(n) <= alpha) {

@@ -21,6 +21,19 @@ void ddp_sort_doubles(double *v, size_t n)
     qsort(v, n, sizeof *v, compare_doubles);
 }
 
+double ddp_sorted_median(const double *v, size_t n)
+{
+    if (n == 0)
+        return NAN;
+    return n % 2 ? v[n / 2] : v[n / 2 - 1] / 2 + v[n / 2] / 2;
+}
+
+double ddp_median(double *v, size_t n)
+{
+    ddp_sort_doubles(v, n);
+    return ddp_sorted_median(v, n);
+}
+
 /* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. The
  * integer division makes the ceiling exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)
@@ -89,7 +102,7 @@ int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out)
     s.n = n;
     s.min = sorted[0];
     s.max = sorted[n - 1];
-    s.median = n % 2 ? sorted[n / 2] : sorted[n / 2 - 1] / 2 + sorted[n / 2] / 2;
+    s.median = ddp_sorted_median(sorted, n);
     size_t lo, hi;
     if (ddp_median_interval(n, 0.95, &lo, &hi) == 0) {
         s.ci95_lo = sorted[lo - 1];

@@ -35,6 +35,11 @@ double ddp_summary_ci95_fraction(const struct ddp_summary *s);
 
 /* Sorts v [n] in ascending order. */
 void ddp_sort_doubles(double *v, size_t n);
+/* Returns the median of the sorted values v [n], the mean of the middle two if n is even. Returns
+ * NaN if n is 0. */
+double ddp_sorted_median(const double *v, size_t n);
+/* Sorts v [n] and returns its median. */
+double ddp_median(double *v, size_t n);
 
 /* Finds the bounds of the interval of the median. X_(k) is the k-th smallest of n samples, and hi
  * is n + 1 - lo. Sets *lo and *hi, which count from 1, to the pair with the largest lo for which

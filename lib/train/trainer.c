@@ -218,7 +218,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
     const struct ddp_train_options *o = t->o;
     size_t batch = (size_t)t->batch, tensors = (size_t)o->model->param_count;
-    if (o->device == NULL || strcmp(o->device->name, "cpu") == 0) {
+    if (o->device == NULL || ddp_device_is_cpu(o->device)) {
         ddp_flight_compute(t->comm->flight, true);
         const int rc = ddp_blas_load(o->blas, err);
         ddp_flight_compute(t->comm->flight, false);

@@ -14,23 +14,18 @@
 #include "comm/backend.h"
 #include "train/trainer_impl.h"
 
-static bool is_processor(const struct ddp_device *device)
-{
-    return strcmp(device->name, "cpu") == 0;
-}
-
 int ddp_train_check_device(const struct ddp_train_options *o, const struct ddp_backend *backend,
                            int ranks, struct ddp_err *err)
 {
     const struct ddp_device *d = o->device;
     const bool moves_device = backend->caps & DDP_CAP_DEVICE;
-    if (moves_device && (d == NULL || is_processor(d))) {
+    if (moves_device && (d == NULL || ddp_device_is_cpu(d))) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' exchanges GPU memory only", backend->name);
         return ddp_hint(err, "use --device cuda, or another backend with --device cpu");
     }
     if (d == NULL)
         return 0;
-    if (ranks > 1 && !is_processor(d) && !moves_device) {
+    if (ranks > 1 && !ddp_device_is_cpu(d) && !moves_device) {
         ddp_fail(err, DDP_EUNAVAIL, "backend '%s' cannot exchange memory of device '%s'",
                  backend->name, d->name);
         return ddp_hint(err, "use --backend nccl, or --ranks 1, which needs no exchange");
@@ -167,7 +162,7 @@ int ddp_trainer_device_open(struct ddp_trainer *t, struct ddp_err *err)
         return 0;
     DDP_TRY(d->probe(err));
     /* If there are several ranks, the backend has already selected a device for each rank. */
-    if (t->comm->size == 1 && !is_processor(d))
+    if (t->comm->size == 1 && !ddp_device_is_cpu(d))
         DDP_TRY(d->select(t->comm->rank_info.local_rank % DDP_MAX(d->count(), 1), err));
     DDP_TRY(DDP_NEW(&t->device, 1, err));
     struct ddp_trainer_device *x = t->device;

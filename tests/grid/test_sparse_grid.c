@@ -173,12 +173,37 @@ static void test_cost(void **state)
     assert_true(cost.sent_bytes <= 24.0 * 1000 * 3 / 4 + 1000 * 3);
 }
 
+/* found: NULL if several algorithms fit. */
+static void expect_named(const char *name, bool selects, bool on_device, int rc, const char *found)
+{
+    const struct ddp_sparse_alg *alg;
+    struct ddp_err err = DDP_ERR_INIT;
+    assert_int_equal(ddp_sparse_named(name, selects, on_device, &alg, &err), rc);
+    if (rc == 0)
+        assert_ptr_equal(alg, found != NULL ? ddp_sparse_find(found) : NULL);
+}
+
+static void test_named(void **state)
+{
+    (void)state;
+    expect_named(NULL, false, false, 0, NULL);
+    expect_named("auto", false, false, 0, NULL);
+    expect_named("auto", true, false, 0, "oktopk");
+    expect_named("auto", false, true, 0, "allgather");
+    expect_named(NULL, true, true, 0, "oktopk");
+    expect_named("rd", false, false, 0, "rd");
+    expect_named("allgather", false, true, 0, "allgather");
+    expect_named("rd", false, true, DDP_EUNAVAIL, NULL);
+    expect_named("oktopk", false, false, DDP_EUSAGE, NULL);
+    expect_named("direct", true, true, DDP_EUSAGE, NULL);
+    expect_named("nonsense", false, true, DDP_EUSAGE, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cost),       cmocka_unit_test(test_named),
+        cmocka_unit_test(test_processes),  cmocka_unit_test(test_threads),
         cmocka_unit_test(test_registered),
     };
     if (argc == 3 && strcmp(argv[1], "--mpi") == 0)

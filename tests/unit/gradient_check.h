@@ -8,8 +8,8 @@
 #include "base/rng.h"
 
 #define MOST_DIFFERENCES 200
-#define STEP      1e-6
-#define TOLERANCE 1e-4
+#define STEP             1e-6
+#define TOLERANCE        1e-4
 
 /* An array in both precisions, f holding exactly what d holds. */
 struct both {

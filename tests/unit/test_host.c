@@ -174,6 +174,37 @@ static void test_sysinfo(void **state)
 
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
+/* A name that does not fit is skipped, and an empty folder is the current one. */
+static void test_search_path(void **state)
+{
+    (void)state;
+    const char *path = "/first::/much-too-long-a-folder:/b";
+    char file[16], found[4096];
+    assert_true(ddp_search_next(&path, "name", file, sizeof file));
+    assert_string_equal(file, "/first/name");
+    assert_true(ddp_search_next(&path, "name", file, sizeof file));
+    assert_string_equal(file, "name");
+    assert_true(ddp_search_next(&path, "name", file, sizeof file));
+    assert_string_equal(file, "/b/name");
+    assert_false(ddp_search_next(&path, "name", file, sizeof file));
+    assert_true(ddp_find_program("sh", found, sizeof found));
+    assert_int_equal(access(found, X_OK), 0);
+    assert_false(ddp_find_program("no-such-program", found, sizeof found));
+}
+
+static void test_memory_check(void **state)
+{
+    (void)state;
+    struct ddp_err err = DDP_ERR_INIT;
+    char text[24];
+    assert_int_equal(ddp_memory_check(UINT64_MAX, -1, &err, "x"), 0);
+    assert_int_equal(ddp_memory_check(1024, 1024, &err, "x"), 0);
+    assert_int_equal(ddp_memory_check(1025, 1024, &err, "%s needs more", "this"), DDP_ENOMEM);
+    assert_string_equal(err.text, "this needs more, but 1K are available");
+    ddp_memory_text(-1, text, sizeof text);
+    assert_string_equal(text, "unknown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +216,8 @@ int main(void)
         WITH_ROOT(test_oom_kills),
         WITH_ROOT(test_no_cgroup),
         cmocka_unit_test(test_sysinfo),
+        cmocka_unit_test(test_search_path),
+        cmocka_unit_test(test_memory_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,18 @@ static void test_large_numbers_that_differ_little(void **state)
     assert_true(s.stddev == 1);
 }
 
+static void test_median(void **state)
+{
+    (void)state;
+    double odd[] = {5, 1, 3}, even[] = {8, 2, 1, 4}, huge[] = {1.5e308, 1.7e308};
+    assert_true(isnan(ddp_median(odd, 0)));
+    assert_true(ddp_median(odd, 1) == 5);
+    assert_true(ddp_median(odd, 3) == 3 && odd[0] == 1 && odd[2] == 5);
+    assert_true(ddp_median(even, 4) == 3);
+    assert_true(ddp_median(huge, 2) == 1.6e308); /* the sum would overflow */
+    assert_true(ddp_sorted_median(even, 3) == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_what_does_not_exist),
         cmocka_unit_test(test_percentiles),
+        cmocka_unit_test(test_median),
         cmocka_unit_test(test_large_numbers_that_differ_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

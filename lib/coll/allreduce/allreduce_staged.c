@@ -92,10 +92,9 @@ static void staged_in(struct staged_call *call, size_t t)
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
         const size_t offset = fragment_offset(call, t, p);
-        const size_t n = fragment_bytes(call, offset);
-        if (n != 0)
-            comm->device->copy(slot_of(call, comm->rank, t, p),
-                               (const unsigned char *)call->args->send + offset, n);
+        ddp_coll_copy(comm, slot_of(call, comm->rank, t, p),
+                      (const unsigned char *)call->args->send + offset,
+                      fragment_bytes(call, offset), false);
     }
     ddp_shm_post(comm, DDP_FLAGS_STAGED_IN, call->in_base + t + 1);
 }
@@ -131,11 +130,9 @@ static int staged_out(struct staged_call *call, size_t t, struct ddp_err *err)
 
     for (int p = next_rank(comm, comm->rank); p != comm->rank; p = next_rank(comm, p)) {
         const size_t offset = fragment_offset(call, t, p);
-        const size_t n = fragment_bytes(call, offset);
         DDP_TRY(ddp_shm_wait(comm, p, DDP_FLAGS_STAGED_SUM, call->sum_base + t + 1, err));
-        if (n != 0)
-            comm->device->copy((unsigned char *)call->args->recv + offset,
-                               slot_of(call, next_rank(comm, p), t, p), n);
+        ddp_coll_copy(comm, (unsigned char *)call->args->recv + offset,
+                      slot_of(call, next_rank(comm, p), t, p), fragment_bytes(call, offset), false);
     }
     return 0;
 }

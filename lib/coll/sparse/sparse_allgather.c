@@ -122,6 +122,7 @@ static void allgather_cost(int ranks, size_t n, size_t k, struct ddp_coll_cost *
 const struct ddp_sparse_alg ddp_sparse_alg_allgather = {
     .name = "allgather",
     .summary = "a ring sends all lists to all ranks; at most 8k(P-1) bytes",
+    .on_device = true,
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = allgather_scratch_bytes,
     .run = allgather_run,

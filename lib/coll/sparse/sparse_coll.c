@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "coll/coll_shm.h"
 
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void)
@@ -23,6 +24,36 @@ const struct ddp_sparse_alg *ddp_sparse_find(const char *name)
         if (strcmp((*a)->name, name) == 0)
             return *a;
     return NULL;
+}
+
+int ddp_sparse_named(const char *name, bool selects, bool on_device,
+                     const struct ddp_sparse_alg **out, struct ddp_err *err)
+{
+    const bool is_auto = name == NULL || strcmp(name, "auto") == 0;
+    char legal[256] = "auto";
+    int fitting = 0;
+    *out = NULL;
+    for (const struct ddp_sparse_alg *const *a = ddp_sparse_algorithms(); *a != NULL; a++) {
+        const bool named = !is_auto && strcmp((*a)->name, name) == 0;
+        if ((*a)->selects != selects)
+            continue;
+        if (on_device && !(*a)->on_device) {
+            if (named)
+                return ddp_fail(err, DDP_EUNAVAIL,
+                                "algorithm '%s' does not run on a device; use 'auto'", name);
+            continue;
+        }
+        ddp_text_list_add(legal, sizeof legal, (*a)->name);
+        if (named || (is_auto && fitting == 0))
+            *out = *a;
+        fitting++;
+    }
+    if (is_auto && fitting > 1)
+        *out = NULL;
+    if (is_auto || *out != NULL)
+        return 0;
+    return ddp_fail(err, DDP_EUSAGE, "unknown algorithm '%s' for a sparse all-reduce%s; legal: %s",
+                    name, on_device ? " on a device" : "", legal);
 }
 
 int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm *comm, size_t n,

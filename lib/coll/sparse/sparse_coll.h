@@ -36,6 +36,7 @@ struct ddp_sparse_args {
 struct ddp_sparse_alg {
     const char *name, *summary; /* "direct", "allgather", "rd", "oktopk" */
     bool selects;               /* keeps only about the k largest sums; never chosen by `auto` */
+    bool on_device;             /* exchange/compressed_device.c has it for lists in device memory */
     unsigned needs;             /* DDP_NEEDS_SHARED or DDP_NEEDS_MESSAGES (coll.h) */
     size_t (*scratch_bytes)(const struct ddp_comm *comm, size_t n, size_t most);
     /* Runs the call. Collective. `scratch` has scratch_bytes() bytes for the same `n` and `most`,
@@ -56,6 +57,12 @@ struct ddp_sparse_alg {
 /* Returns all algorithms in the order of sparse_list.h. The array ends with NULL. */
 const struct ddp_sparse_alg *const *ddp_sparse_algorithms(void);
 const struct ddp_sparse_alg *ddp_sparse_find(const char *name); /* NULL if there is none */
+/* Finds the algorithm `name` for a compressor that selects or not, and for lists in host memory or
+ * in device memory. If `name` is NULL or "auto", *out becomes the only algorithm that fits, or NULL
+ * if several fit. Returns DDP_EUSAGE if no such algorithm is known, or DDP_EUNAVAIL if it does not
+ * run on a device. */
+int ddp_sparse_named(const char *name, bool selects, bool on_device,
+                     const struct ddp_sparse_alg **out, struct ddp_err *err) DDP_MUST_CHECK;
 /* Returns DDP_EUNAVAIL if the communicator lacks what alg needs, or DDP_EUSAGE if n >= 2^32. */
 int ddp_sparse_supports(const struct ddp_sparse_alg *alg, const struct ddp_comm *comm, size_t n,
                         struct ddp_err *err) DDP_MUST_CHECK;

@@ -767,6 +767,7 @@ const struct ddp_sparse_alg ddp_sparse_alg_oktopk = {
     .name = "oktopk",
     .summary = "each rank sums one region, about k sums are kept: at most 24k(P-1)/P bytes",
     .selects = true,
+    .on_device = true,
     .needs = DDP_NEEDS_MESSAGES,
     .scratch_bytes = oktopk_scratch_bytes,
     .run = oktopk_run,

@@ -146,7 +146,7 @@ static void add_dense(struct rd *x)
     float *result = x->args->result;
 
     if (!x->mine.dense) {
-        device->copy(result, x->in, x->args->n * sizeof *result);
+        ddp_coll_copy(x->comm, result, x->in, x->args->n * sizeof *result, false);
         device->grad->scatter_add(result, &x->mine.list);
         x->mine.dense = true;
         return;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/conf.h"
 #include "base/dtype_info.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
@@ -367,8 +368,8 @@ static int check_rank_info(const struct ddp_rank_info *rank_info, int rank, int 
              size == 1 ? ": each process would be a world of its own" : "");
     return ddp_hint(
         err,
-        "start ddpbench with the mpiexec of %s, because its module ddpbench-mpi-%s.so is "
-        "loaded; or build the module for the MPI of your mpiexec (`make MPI=1`)",
+        "start ddpbench with the mpiexec of %s, because its module " DDP_MPI_MODULE(
+            "%s") " is loaded; or build the module for the MPI of your mpiexec (`make MPI=1`)",
         mpi_library(), DDP_MPI_FLAVOUR);
 }
 

@@ -24,18 +24,6 @@
     "build ddpbench again from its sources (`make MPI=1`, and `make install` if it was "           \
     "installed that way)"
 
-/* The supported MPIs. If the launcher does not identify its MPI (srun, PMIx), the first module of
- * this list that exists is loaded. The wrong module (MPICH under PMIx, or Open MPI under PMI-2)
- * would make every process a world of one rank. The init function of the module detects this,
- * because it compares MPI's rank and size with those of the launcher. `packages` is Debian's
- * development package. */
-static const struct flavour {
-    const char *name, *library, *packages;
-} flavours[] = {
-    {"openmpi", "Open MPI", "libopenmpi-dev"},
-    {"mpich", "MPICH", "libmpich-dev"},
-};
-
 /* The module of this process. It is loaded once and never unloaded. */
 static _Atomic(const struct ddp_backend_module *) loaded;
 
@@ -44,22 +32,14 @@ static const struct ddp_backend *module_backend(void)
     return atomic_load_explicit(&loaded, memory_order_acquire)->backend;
 }
 
-/* Writes the path of a flavour's module to path [PATH_BYTES]; returns whether the file is
- * readable. */
-static bool module_exists(const char *dir, const struct flavour *flavour, char *path)
-{
-    snprintf(path, PATH_BYTES, "%s/ddpbench-mpi-%s.so", dir, flavour->name);
-    return access(path, R_OK) == 0;
-}
-
 /* Writes the modules in `dir` as "openmpi, mpich", or "none". */
 static void list_modules(const char *dir, char *out, size_t out_bytes)
 {
     char path[PATH_BYTES];
     out[0] = '\0';
-    for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
-        if (module_exists(dir, &flavours[i], path))
-            ddp_text_list_add(out, out_bytes, flavours[i].name);
+    for (const struct ddp_mpi_flavour *f = ddp_mpi_flavours(); f->name != NULL; f++) {
+        if (ddp_mpi_module_find(dir, f, path, sizeof path))
+            ddp_text_list_add(out, out_bytes, f->name);
     }
     if (out[0] == '\0')
         snprintf(out, out_bytes, "none");
@@ -86,16 +66,16 @@ static int no_launcher(const struct ddp_launcher *launcher, const char *dir, str
 static int no_module(const struct ddp_launcher *launcher, const char *dir, struct ddp_err *err)
 {
     char modules[64], own_dir[PATH_BYTES - 64];
-    const struct flavour *missing = NULL;
+    const struct ddp_mpi_flavour *missing = NULL;
     /* If the binary's own folder was searched before `dir`, the message mentions that folder,
      * too. */
     const bool two = ddp_conf_get(DDP_CONF_MODULE_DIR) == NULL &&
                      ddp_backend_module_dir(NULL, own_dir, sizeof own_dir) == 0 &&
                      strcmp(own_dir, dir) != 0;
     const char *also = two ? ", nor beside the binary" : "";
-    for (size_t i = 0; i < DDP_COUNT_OF(flavours) && launcher->flavour != NULL; i++) {
-        if (strcmp(flavours[i].name, launcher->flavour) == 0)
-            missing = &flavours[i];
+    for (const struct ddp_mpi_flavour *f = ddp_mpi_flavours(); f->name != NULL; f++) {
+        if (launcher->flavour != NULL && strcmp(f->name, launcher->flavour) == 0)
+            missing = f;
     }
     list_modules(dir, modules, sizeof modules);
     if (missing == NULL) {
@@ -105,17 +85,22 @@ static int no_module(const struct ddp_launcher *launcher, const char *dir, struc
                              "or libmpich-dev), then " BUILD_AGAIN);
     }
     ddp_fail(err, DDP_EUNAVAIL,
-             "%s needs the module 'ddpbench-mpi-%s.so', which is not in '%.200s'%s (modules there: "
-             "%s)",
+             "%s needs the module '" DDP_MPI_MODULE(
+                 "%s") "', which is not in '%.200s'%s (modules there: "
+                       "%s)",
              launcher->name, missing->name, dir, also, modules);
     return ddp_hint(err,
                     "install %s with its development package (Debian: %s), then " BUILD_AGAIN
                     "; or use the mpiexec of an existing module",
-                    missing->library, missing->packages);
+                    missing->library, missing->package);
 }
 
-/* Finds the module that fits the launcher and writes its path to path [PATH_BYTES]. */
-static int find_module(const char *given_dir, const struct flavour **flavour, char *path,
+/* Finds the module that fits the launcher and writes its path to path [PATH_BYTES]. If the launcher
+ * does not identify its MPI (srun, PMIx), the first module that exists is taken. The wrong module
+ * (MPICH under PMIx, or Open MPI under PMI-2) would make every process a world of one rank. The
+ * init function of the module detects this, because it compares MPI's rank and size with those of
+ * the launcher. */
+static int find_module(const char *given_dir, const struct ddp_mpi_flavour **flavour, char *path,
                        struct ddp_err *err)
 {
     struct ddp_launcher launcher;
@@ -125,11 +110,11 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
         return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
     if (launcher.kind == DDP_LAUNCHER_NONE || launcher.over_tcp)
         return no_launcher(&launcher, dir, err);
-    for (size_t i = 0; i < DDP_COUNT_OF(flavours); i++) {
-        if (launcher.flavour != NULL && strcmp(launcher.flavour, flavours[i].name) != 0)
+    for (const struct ddp_mpi_flavour *f = ddp_mpi_flavours(); f->name != NULL; f++) {
+        if (launcher.flavour != NULL && strcmp(launcher.flavour, f->name) != 0)
             continue;
-        if (module_exists(dir, &flavours[i], path)) {
-            *flavour = &flavours[i];
+        if (ddp_mpi_module_find(dir, f, path, PATH_BYTES)) {
+            *flavour = f;
             return 0;
         }
     }
@@ -138,8 +123,9 @@ static int find_module(const char *given_dir, const struct flavour **flavour, ch
 
 /* Fails with DDP_EMISMATCH unless `module` is a module of ddpbench, of this build, and for the MPI
  * in its file name. */
-static int check_module(const struct ddp_backend_module *module, const struct flavour *flavour,
-                        const char *path, struct ddp_err *err)
+static int check_module(const struct ddp_backend_module *module,
+                        const struct ddp_mpi_flavour *flavour, const char *path,
+                        struct ddp_err *err)
 {
     DDP_TRY(ddp_conf_module_check(path, DDP_MODULE_ABI, module != NULL ? module->abi : 0,
                                   module != NULL ? module->commit : NULL, err));
@@ -152,7 +138,7 @@ static int check_module(const struct ddp_backend_module *module, const struct fl
 static int load_module(const char *given_dir, struct ddp_err *err)
 {
     char path[PATH_BYTES];
-    const struct flavour *flavour = NULL;
+    const struct ddp_mpi_flavour *flavour = NULL;
     if (atomic_load_explicit(&loaded, memory_order_acquire) != NULL)
         return 0;
     DDP_TRY(find_module(given_dir, &flavour, path, err));
@@ -185,7 +171,7 @@ static const char *mpi_library(void)
 static int mpi_probe(const char *module_dir, struct ddp_err *err)
 {
     char path[PATH_BYTES];
-    const struct flavour *flavour;
+    const struct ddp_mpi_flavour *flavour;
     return find_module(module_dir, &flavour, path, err);
 }
 

@@ -30,18 +30,10 @@ struct facts {
     struct ddp_err no_library;
 };
 
-static const struct ddp_device *find_gpu(void)
-{
-    const struct ddp_device *const *d = ddp_device_all();
-    while (*d != NULL && strcmp((*d)->name, "cuda") != 0)
-        d++;
-    return *d;
-}
-
 static int read_facts(void *answer, struct ddp_err *err)
 {
     struct facts *f = answer;
-    const struct ddp_device *gpu = find_gpu();
+    const struct ddp_device *gpu = ddp_device_find("cuda");
     const struct ddp_nccl *api = NULL;
     (void)err;
     *f = (struct facts){.no_gpu = DDP_ERR_INIT, .no_library = DDP_ERR_INIT};
@@ -268,7 +260,7 @@ static int nccl_init(struct ddp_comm *comm, const struct ddp_comm_options *optio
     struct ddp_nccl_world *w;
     DDP_TRY(DDP_NEW(&w, 1, err));
     w->options = options->gpu;
-    w->device = find_gpu();
+    w->device = ddp_device_find("cuda");
     if (w->options.share)
         DDP_TRY_GOTO(ddp_gpu_share_rank(comm->rank, err), err_world);
     DDP_TRY_GOTO(ddp_bootstrap_open(comm, options, err), err_world);

@@ -12,7 +12,6 @@
 #include "comm/ucx/ucx_impl.h"
 #include "launch/launch_in_subprocess.h"
 
-#define MODULE     "ddpbench-ucx.so"
 #define PATH_BYTES 4400
 /* Time limit for the child process that loads the module for ddp_ucx_probe. */
 #define PROBE_NS INT64_C(10000000000)
@@ -39,9 +38,10 @@ static int load_locked(const char *given_dir, struct ddp_err *err)
         return 0;
     if (ddp_backend_module_dir(given_dir, dir, sizeof dir) != 0)
         return ddp_fail(err, DDP_EUNAVAIL, "cannot find the folder of this binary and its modules");
-    snprintf(path, sizeof path, "%s/" MODULE, dir);
+    snprintf(path, sizeof path, "%s/" DDP_UCX_MODULE_NAME, dir);
     if (access(path, R_OK) != 0) {
-        ddp_fail(err, DDP_EUNAVAIL, "the UCX module " MODULE " is not in '%.200s'", dir);
+        ddp_fail(err, DDP_EUNAVAIL, "the UCX module " DDP_UCX_MODULE_NAME " is not in '%.200s'",
+                 dir);
         return hint_install(err);
     }
     for (size_t i = 0; i < DDP_COUNT_OF(signals); i++)

@@ -10,7 +10,6 @@
 extern "C" {
 #endif
 
-#define DDP_CUDA_MODULE_NAME "ddpbench-cuda.so"
 /* Raise this number when struct ddp_cuda_module or a table that it refers to changes. */
 #define DDP_CUDA_MODULE_ABI 1
 

@@ -4,7 +4,6 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/strbuf.h"
@@ -45,18 +44,13 @@ static const char *variable(const char *name)
  * the virtual environment if one is active. Returns NULL if no folder contains python3. */
 static const char *python_root(char *out, size_t out_bytes)
 {
-    char python[1024];
-    const char *path = variable("PATH");
-    while (path != NULL && *path != '\0') {
-        const size_t n = strcspn(path, ":");
-        snprintf(python, sizeof python, "%.*s/python3", (int)n, path);
-        if (access(python, X_OK) == 0) {
-            snprintf(out, out_bytes, "%.*s/..", (int)n, path);
-            return out;
-        }
-        path += path[n] == ':' ? n + 1 : n;
-    }
-    return NULL;
+    if (!ddp_find_program("python3", out, out_bytes))
+        return NULL;
+    char *name = strrchr(out, '/');
+    if (name == NULL)
+        return NULL;
+    snprintf(name, strlen(name) + 1, "/..");
+    return out;
 }
 
 /* Opens a library. On failure returns NULL and stores the reason in why [why_bytes]. */
