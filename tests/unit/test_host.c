@@ -200,7 +200,7 @@ static void test_memory_check(void **state)
     assert_int_equal(ddp_memory_check(UINT64_MAX, -1, &err, "x"), 0);
     assert_int_equal(ddp_memory_check(1024, 1024, &err, "x"), 0);
     assert_int_equal(ddp_memory_check(1025, 1024, &err, "%s needs more", "this"), DDP_ENOMEM);
-    assert_string_equal(err.text, "this needs more, but 1K are available");
+    assert_true(text_names(err.text, "this needs more|1"));
     ddp_memory_text(-1, text, sizeof text);
     assert_string_equal(text, "unknown");
 }
