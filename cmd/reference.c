@@ -334,8 +334,8 @@ static void put_section(const struct format *f, FILE *out, const char *text)
     for (bool first = true; *text; first = false) {
         struct ddp_strbuf part = DDP_STRBUF_INIT;
         for (size_t n; (n = strcspn(text, "\n")) > 0; text += n + (text[n] == '\n')) {
+            ddp_strbuf_add(&part, part.length == 0 ? "" : " ");
             ddp_strbuf_add_n(&part, text, n);
-            ddp_strbuf_add(&part, " ");
         }
         text += *text == '\n';
         if (part.text && !part.failed)
