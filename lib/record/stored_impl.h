@@ -1,4 +1,4 @@
-/* What stored.c and stored_verdict.c share. */
+/* The function of stored_verdict.c that stored.c calls. */
 #ifndef DDP_RECORD_STORED_IMPL_H
 #define DDP_RECORD_STORED_IMPL_H
 
