@@ -181,7 +181,7 @@ static void check_gpus(struct ddp_doctor *d)
     for (const struct ddp_device *const *device = ddp_device_all(); *device; device++) {
         struct ddp_err why = DDP_ERR_INIT;
         struct ddp_device_info info;
-        if (strcmp((*device)->name, "cuda") != 0)
+        if (ddp_device_is_cpu(*device))
             continue;
         if ((*device)->probe(&why) != 0) {
             find(d, DDP_DOCTOR_NOTE, "gpu", why.hint, "%s", why.text);

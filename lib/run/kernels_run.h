@@ -3,9 +3,8 @@
 #ifndef DDP_RUN_KERNELS_RUN_H
 #define DDP_RUN_KERNELS_RUN_H
 
+#include "base/conf.h"
 #include "run/command.h"
-
-#define DDP_KERNELS_HELPER "ddpbench-kernels"
 
 /* Writes the path of the helper program, which is in the folder of ddp_conf_module_dir. Returns
  * DDP_EUNAVAIL with the reason if the helper is missing. */
