@@ -369,7 +369,7 @@ const struct ddp_cmd ddp_cmd_completion = {
     .summary = "print a completion script for bash, zsh or fish",
     .operands = "SHELL",
     .details = "bash: write the output to ~/.local/share/bash-completion/completions/ddpbench\n"
-               "zsh:  write the output to a file _ddpbench in a folder of $fpath\n"
+               "zsh: write the output to a file _ddpbench in a folder of $fpath\n"
                "fish: write the output to ~/.config/fish/completions/ddpbench.fish\n",
     .examples = "  ddpbench completion bash >~/.local/share/bash-completion/completions/ddpbench\n",
     .rows = ddp_plain_rows,

@@ -409,7 +409,7 @@ void ddp_reference_man(FILE *out)
     man_entry(out,
               &(struct term){"",
                              DDP_MPI_MODULE(DDP_MPI_OPENMPI) ", " DDP_MPI_MODULE(
-                                 DDP_MPI_MPICH) ", ddpbench-ucx.so, ddpbench-cuda.so",
+                                 DDP_MPI_MPICH) ", " DDP_UCX_MODULE_NAME ", " DDP_CUDA_MODULE_NAME,
                              ""},
               "each connects the program to one library; beside the binary or in "
               "../lib/ddpbench");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -484,8 +485,9 @@ bool ddp_search_next(const char **path, const char *name, char *out, size_t out_
 bool ddp_find_program(const char *name, char *out, size_t out_bytes)
 {
     const char *path = ddp_search_path();
+    struct stat file;
     while (ddp_search_next(&path, name, out, out_bytes))
-        if (access(out, X_OK) == 0)
+        if (access(out, X_OK) == 0 && stat(out, &file) == 0 && S_ISREG(file.st_mode))
             return true;
     return false;
 }

@@ -45,8 +45,8 @@ struct ddp_compressed_setup {
     /* Only on a device: each run also waits for its decoding, and the host's clock measures each
      * phase. Set `timed` only if nothing else uses the stream. */
     bool timed;
-    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. On a device a sparse
-     * exchange has only "oktopk" for a global top-K, and otherwise only "allgather". */
+    /* Algorithm of the sparse or dense exchange. NULL or "auto" selects one. Only some of
+     * the sparse ones run on a device (coll/sparse/sparse_coll.h). */
     const char *algorithm;
     uint64_t seed; /* of stochastic rounding; the same on all ranks */
 };

@@ -311,6 +311,8 @@ static const char *read_set(const struct ddp_field *f, const cJSON *list, void *
 {
     const cJSON *item;
     int64_t bits = 0;
+    if (!cJSON_IsArray(list) && !cJSON_IsNull(list))
+        return "is not a list";
     cJSON_ArrayForEach(item, list)
     {
         for (int i = 0; cJSON_IsString(item) && i <= f->most; i++)
@@ -408,8 +410,10 @@ static const char *read_item(const struct ddp_field *f, const cJSON *item, void 
     case DDP_FIELD_HASH:
         return read_hash(f, item, object);
     case DDP_FIELD_BOOL:
+        if (!cJSON_IsBool(item))
+            return "is not true or false";
         memcpy((char *)object + f->offset, &is_true, sizeof is_true);
-        return cJSON_IsBool(item) ? NULL : "is not true or false";
+        return NULL;
     default:
         return read_number(f, item, object);
     }

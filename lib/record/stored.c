@@ -166,12 +166,13 @@ static void read_id(const cJSON *item, struct ddp_point_spec *spec)
 {
     const char *method = borrow(item, "compress.method");
     struct ddp_point_spec named;
-    const bool known = ddp_point_id_parse(borrow(item, "id"), &named);
-    if (known && strncmp(named.compress, method, strlen(method)) == 0)
+    /* A later version may have more parts, so the parts before an unknown one are used. */
+    (void)ddp_point_id_parse(borrow(item, "id"), &named);
+    if (named.compress[0] && strncmp(named.compress, method, strlen(method)) == 0)
         memcpy(spec->compress, named.compress, sizeof spec->compress);
     else
         ddp_printable(method, spec->compress, sizeof spec->compress);
-    spec->overlap = known && named.overlap;
+    spec->overlap = named.overlap;
 }
 
 /* Returns the number of groups of a point. 0: none, for which the document has 1, or unknown. */

@@ -40,7 +40,7 @@ enum ddp_gbench_end {
     DDP_GBENCH_NO_MEMORY,
     DDP_GBENCH_NO_OUTPUT /* stdout could not be written */
 };
-/* Runs or lists the `count` cases, which must stay valid for the rest of the process. */
+/* Runs or lists the `count` cases, which must stay valid until it returns. */
 enum ddp_gbench_end ddp_gbench_run(const struct ddp_gbench_case *cases, size_t count);
 
 #ifdef __cplusplus

@@ -5,9 +5,7 @@
 #include "base/unit.h"
 #include "run/points.h"
 
-#define PRECISION_PERCENT 2
-#define MAX_TIME_S        5
-#define BLOCKS            20 /* number of blocks (--block) without -n */
+#define BLOCKS 20 /* number of blocks (--block) without -n */
 
 /* Parses PCT@ID into o->inject_percent and o->inject_id. */
 static int parse_inject(const char *text, struct ddp_bench_options *o, struct ddp_err *err)

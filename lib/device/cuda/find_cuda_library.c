@@ -40,16 +40,18 @@ static const char *variable(const char *name)
     return NULL;
 }
 
-/* Returns the parent of the first folder in $PATH that contains python3. This parent is the root of
- * the virtual environment if one is active. Returns NULL if no folder contains python3. */
+/* Returns the parent of the first folder of the search path that contains python3. This parent is
+ * the root of the virtual environment if one is active. Returns NULL if no folder contains python3.
+ */
 static const char *python_root(char *out, size_t out_bytes)
 {
     if (!ddp_find_program("python3", out, out_bytes))
         return NULL;
     char *name = strrchr(out, '/');
-    if (name == NULL)
-        return NULL;
-    snprintf(name, strlen(name) + 1, "/..");
+    if (name == NULL) /* the current folder */
+        snprintf(out, out_bytes, "..");
+    else
+        snprintf(name, strlen(name) + 1, "/..");
     return out;
 }
 
