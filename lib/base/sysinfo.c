@@ -52,8 +52,8 @@ static int64_t read_number(const char *folder, const char *file)
     return v;
 }
 
-/* Reads a file whose lines are "NAME NUMBER" or "NAME NUMBER UNIT". Returns the number of the name
- * `field`, or -1 if the name is missing. */
+/* Reads a file whose lines are "NAME NUMBER" or "NAME NUMBER UNIT". Returns the number on the line
+ * of `field`, or -1 if there is no such line. */
 static int64_t read_field(const char *folder, const char *file, const char *field)
 {
     char name[64];
@@ -74,7 +74,8 @@ static int64_t lower(int64_t a, int64_t b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* If the memory limits of this folder are lower than those in *out, stores them in *out. */
+/* Lowers out->memory_bytes to the limit of this folder, and out->available_bytes to the memory that
+ * this limit leaves, if they are lower. */
 static void apply_memory(const struct version *v, const char *folder, struct ddp_cgroup *out)
 {
     int64_t limit = read_number(folder, v->limit);
@@ -140,15 +141,15 @@ static void apply_folders(bool v2, bool memory, const char *mount, const char *c
     apply(v2, memory, folder, out);
 }
 
-/* Returns whether `word` is in the comma-separated list [n]. */
-static bool list_has(const char *list, size_t n, const char *word)
+/* Returns whether `name` is an item of the comma-separated list [n]. */
+static bool list_has(const char *list, size_t n, const char *name)
 {
-    size_t length = strlen(word);
+    size_t length = strlen(name);
     for (const char *s = list; s < list + n;) {
         size_t step = 0;
         while (s + step < list + n && s[step] != ',')
             step++;
-        if (step == length && strncmp(s, word, length) == 0)
+        if (step == length && strncmp(s, name, length) == 0)
             return true;
         s += step + 1;
     }
@@ -366,7 +367,7 @@ static int64_t meminfo_bytes(const char *field)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-/* Stores the word in brackets in `out`, for example "madvise" from "always [madvise] never". */
+/* Stores the choice in brackets in `out`, for example "madvise" from "always [madvise] never". */
 static void read_choice(const char *path, char *out, size_t out_bytes)
 {
     char line[128];

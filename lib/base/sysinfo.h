@@ -1,5 +1,6 @@
 /* Facts about the host, for the result record, `ddpbench doctor` and the memory check. A fact that
- * cannot be read is "", -1 or NaN, never a guess. Exception: the number of cores is at least 1. */
+ * cannot be read is "", -1 or NaN, never a guess. Two exceptions: the number of cores is at least
+ * 1, and a huge page has 2 MiB if Linux does not show its size. */
 #ifndef DDP_BASE_SYSINFO_H
 #define DDP_BASE_SYSINFO_H
 
@@ -36,8 +37,9 @@ int ddp_memory_check(uint64_t needed_bytes, int64_t available_bytes, struct ddp_
                      const char *fmt, ...) DDP_PRINTF(4, 5);
 /* Writes the available memory, such as "3.5G", or "unknown". */
 void ddp_memory_text(int64_t available_bytes, char *out, size_t out_bytes);
-/* Write the path of this program's file, or of its folder, to `out` [out_bytes]. A longer path is
- * cut. If Linux does not know the path, they write an empty text and return false. */
+/* Write the path of this program's file, or of its folder, to `out` [out_bytes]. A path that
+ * does not fit is cut. If Linux does not know the path, they write an empty text and return false.
+ */
 bool ddp_own_path(char *out, size_t out_bytes);
 bool ddp_own_folder(char *out, size_t out_bytes);
 /* Returns the i-th entry "NAME=value" of the environment, or NULL past the end. The environment
@@ -45,10 +47,10 @@ bool ddp_own_folder(char *out, size_t out_bytes);
 const char *ddp_sysinfo_environment(size_t i);
 /* Returns the value of PATH, or the default search path if PATH is not set. */
 const char *ddp_search_path(void);
-/* Writes the file of program `name` in the first folder of *path, whose folders are separated by
- * colons, and moves *path to the next folder. An empty folder is the current one. Skips folders
- * whose name does not fit. Returns false at the end of *path. Does not allocate memory, so a forked
- * child process may call it. */
+/* Writes the path FOLDER/name for the first folder of *path, whether or not the file exists, and
+ * moves *path to the next folder. Colons separate the folders. An empty folder is the current one,
+ * but at the end of *path it is ignored. Skips folders whose name does not fit. Returns false at
+ * the end of *path. Does not allocate memory, so a forked child process may call it. */
 bool ddp_search_next(const char **path, const char *name, char *out, size_t out_bytes);
 /* Writes the path of the first executable file `name` in the folders of PATH. Returns false if
  * there is none. */
@@ -56,17 +58,16 @@ bool ddp_find_program(const char *name, char *out, size_t out_bytes);
 
 /* Returns the page size of the mapping that holds ptr, from /proc/self/smaps, or -1 if it is not
  * known. Returns the huge page size if huge pages hold at least half of the mapping's resident
- * memory. Write to the buffer first, because
- * memory that was never written has no pages. Reads files, so do not call this function in timed
- * regions. */
+ * memory. Write to the buffer first, because memory that was never written has no pages. Reads
+ * files, so do not call this function in timed regions. */
 int64_t ddp_page_bytes(const void *ptr);
 
 /* The memory and processor limits of this process's control groups (versions 1 and 2). */
 struct ddp_cgroup {
     /* The lowest memory limit between this process's group and the root; -1: none known. */
     int64_t memory_bytes;
-    /* The smallest of the differences between these limits and the memory in use. Page cache that
-     * can be dropped counts as free. -1: no limit, or unknown. */
+    /* Each limit minus the memory that its group uses; the smallest of these values. Page cache
+     * that can be dropped counts as free. -1: no limit, or unknown. */
     int64_t available_bytes;
     double cpu_quota; /* in cores; NaN: no limit, or unknown */
 };

@@ -463,7 +463,8 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
     return read_item(f, item, object);
 }
 
-/* Returns the value of a member in a document. NULL: the member has no value that is to be read. */
+/* Returns the value of a member in a document. Returns NULL if the field has no
+ * member, or if the value is missing or null. */
 static const cJSON *value_of(const struct ddp_field *f, const cJSON *doc)
 {
     const cJSON *item = is_member(f) && f->path ? ddp_field_item(doc, f->path) : NULL;

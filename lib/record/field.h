@@ -1,6 +1,6 @@
-/* Tables of the members of a struct. The JSON documents, the CSV cells and the lines of the journal
- * are made from these tables. The readers of documents and journals check values against these
- * tables.
+/* Tables of the members of a struct. The JSON documents, the CSV columns and the lines of the
+ * journal are made from these tables. The readers of documents and journals check values against
+ * these tables.
  *
  * A document shows a value at its path, with the unit that the path names. The journal stores a
  * member under its own name, in the member's own unit. */
@@ -17,20 +17,21 @@ extern "C" {
 #endif
 
 enum ddp_field_kind {
-    DDP_FIELD_TEXT,       /* char[]. "" is missing. It must not contain <>&|`"'. */
+    DDP_FIELD_TEXT,       /* char[]. "" means missing. It must not contain <>&|`"'. */
     DDP_FIELD_PATH,       /* Like TEXT, but with any characters, as in a file name. */
-    DDP_FIELD_BORROWED,   /* const char *. NULL and "" are missing. After reading, it points to the
+    DDP_FIELD_BORROWED,   /* const char *. NULL and "" mean missing. After reading, it points to the
                            * text of the document, which the reader makes printable. */
     DDP_FIELD_BOOL,       /* bool */
     DDP_FIELD_ENUM,       /* An enum from `least` to `most`, or a bool with two names. */
-    DDP_FIELD_COUNT,      /* An integer of 4 or 8 bytes. -1 is missing. */
+    DDP_FIELD_COUNT,      /* An integer of 4 or 8 bytes. -1 means missing. */
     DDP_FIELD_HASH,       /* uint64_t, shown as "fnv1a64:<16 hex digits>". */
-    DDP_FIELD_NUMBER,     /* double. NaN is missing. */
+    DDP_FIELD_NUMBER,     /* double. NaN means missing. */
     DDP_FIELD_TIME,       /* double in ns, shown in us. */
     DDP_FIELD_RANGE,      /* Two doubles: the ends of an interval. */
     DDP_FIELD_TIME_RANGE, /* Like RANGE, in ns, shown in us. */
     DDP_FIELD_OBJECT,     /* No value. The object at `path` is null if the field does not apply. If
-                           * the row names a member (a double), it is also null if that is NaN. */
+                           * the row has a member, a double, the object is also null if this is
+                           * NaN. */
     DDP_FIELD_LIST,       /* No value. The caller fills the array at `path`. */
     DDP_FIELD_SET         /* unsigned: a set of bits. choices[i] is the name of bit i. A reader
                            * ignores other names, which a newer version may have added. */
@@ -40,7 +41,7 @@ enum ddp_field_kind {
 
 struct ddp_field {
     const char *name;     /* Key of the member in the journal. NULL: the journal lacks it. */
-    size_t offset, bytes; /* The member. bytes 0: the value is derived from members. */
+    size_t offset, bytes; /* The member. bytes 0: the row has no member. */
     enum ddp_field_kind kind;
     const char *path; /* Path in a document, for example "time_us.median". NULL: not shown. */
     /* Column in CSV. A RANGE names two columns, separated by a comma. NULL: none. */
@@ -50,9 +51,9 @@ struct ddp_field {
      * bytes) or 2^31 - 1 (4 bytes). */
     int64_t most;
     int64_t from;                        /* A COUNT below `from` is shown as missing. */
-    bool (*applies)(const void *object); /* Whether the field has a value. NULL: always. */
+    bool (*applies)(const void *object); /* Returns whether there is a value. NULL: always. */
     const char *const *choices;          /* Names of an ENUM's values, or of a SET's bits. */
-    void (*text)(const void *object, char *out); /* Derived TEXT; out[DDP_FIELD_TEXT_BYTES]. */
+    void (*text)(const void *object, char *out); /* Writes to out [DDP_FIELD_TEXT_BYTES]. */
     double (*number)(const void *object);        /* Derived value, or the lower end of a RANGE. */
     double (*upper)(const void *object);         /* Derived upper end of a RANGE. */
 };
@@ -87,7 +88,7 @@ void ddp_field_get(const struct ddp_field *field, const void *object, struct ddp
 /* Sets every number to NaN, every count that may be missing to -1, and every BORROWED text to "".
  */
 void ddp_fields_init(const struct ddp_fields *fields, void *object);
-/* Makes every text printable (base/strbuf.h). */
+/* Makes every TEXT and PATH printable (base/strbuf.h). */
 void ddp_fields_printable(const struct ddp_fields *fields, void *object);
 /* Adds to `out` the values that a document shows. */
 void ddp_fields_show(const struct ddp_fields *fields, const void *object, cJSON *out);
@@ -111,8 +112,9 @@ const char *ddp_fields_read(const struct ddp_fields *fields, const cJSON *doc, c
  * value at this path. */
 const char *ddp_fields_read_all(const struct ddp_fields *fields, const cJSON *doc, void *object,
                                 const char **path);
-/* Like ddp_fields_read_all, but a member whose value is not valid keeps its value, too. A text that
- * is too long for its member is cut off. */
+/* Like ddp_fields_read_all, but a member whose value is not valid keeps its value, too.
+ * Exception: any string is accepted for a TEXT or PATH. It is made printable, and cut off if it is
+ * too long. */
 void ddp_fields_read_valid(const struct ddp_fields *fields, const cJSON *doc, void *object);
 /* Returns the field with this path, or NULL. */
 const struct ddp_field *ddp_fields_find(const struct ddp_fields *fields, const char *path);

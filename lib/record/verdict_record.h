@@ -1,4 +1,4 @@
-/* The outcome of `gate` and `compare`, as the reporters show it. */
+/* The outcome of a gate, a comparison or a self-test, as the reporters show it. */
 #ifndef DDP_RECORD_VERDICT_RECORD_H
 #define DDP_RECORD_VERDICT_RECORD_H
 
@@ -51,7 +51,7 @@ struct ddp_verdict_accuracy {
     char name[192];
     double base, next;    /* Mean accuracies over the seeds. NaN: there is no common seed. */
     double diverged_seed; /* First seed with which new diverged and base did not. NaN: none. */
-    double margin;        /* Largest loss of accuracy that is accepted, as a fraction of 1. */
+    double margin;        /* Largest accepted loss of accuracy; 0.01 is one percentage point. */
     struct ddp_noninferior test;
 };
 
@@ -88,7 +88,7 @@ struct ddp_verdict_record {
     char base_command[512], next_command[512];
     char base_build[256], next_build[256];
     char fingerprint[512];
-    bool edited[2]; /* compare: whether base [0], new [1] was changed after it was written */
+    bool edited[2]; /* compare: the digest of base [0] or new [1] is missing or wrong */
     unsigned vary;  /* keys that are not part of a cell's identity (record/vary.h) */
     struct ddp_verdict_cell *cells; /* [count] */
     size_t count;
@@ -117,8 +117,8 @@ void ddp_verdict_record_release(struct ddp_verdict_record *v);
  * which needs more seeds. */
 bool ddp_verdict_is_final(const struct ddp_verdict_record *v);
 /* Turns a PASS into INCONCLUSIVE if new lacks a cell of base, or if a cell or a training run of
- * base was not judged. Appends to v->reason the numbers of these items and of the items that only
- * new has, with some of their names. */
+ * base was not judged. Appends to v->reason how many such items and how many items that only new
+ * has there are, with the first names of each kind. */
 void ddp_verdict_check_unjudged(struct ddp_verdict_record *v);
 /* Appends `before` and `text` to v->reason, cut off where the reason is full. */
 void ddp_verdict_append(struct ddp_verdict_record *v, const char *before, const char *text);

@@ -16,7 +16,7 @@
 #include "report/report.h"
 #include "run/kernels_run.h"
 
-/* The receiver of the entries. */
+/* The arguments of ddp_catalog_list. */
 struct catalog {
     const struct ddp_app *app;
     ddp_catalog_entry *entry;

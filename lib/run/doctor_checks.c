@@ -38,7 +38,7 @@ static void DDP_PRINTF(5, 6) find(struct ddp_doctor *d, enum ddp_doctor_verdict 
     va_start(args, fmt);
     vsnprintf(fact, sizeof fact, fmt, args);
     va_end(args);
-    /* Facts quote environment variables. Remove control characters, because a terminal would
+    /* Facts quote environment variables. Control characters become '?', because a terminal would
      * execute them. */
     ddp_printable(subject, f.subject, sizeof f.subject);
     ddp_printable(fact, f.fact, sizeof f.fact);
@@ -46,7 +46,8 @@ static void DDP_PRINTF(5, 6) find(struct ddp_doctor *d, enum ddp_doctor_verdict 
     d->findings[d->count++] = f;
 }
 
-/* The functions that follow check the launcher, the backends and the GPUs. */
+/* The functions that follow check the launcher, the backends, the MPI modules, the GPUs and the
+ * helper of `ddpbench kernels`. */
 
 static void check_launcher(struct ddp_doctor *d)
 {

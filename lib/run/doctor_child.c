@@ -19,7 +19,8 @@
 #include "run/world.h"
 
 /* The ranks of a host vote within VOTE_US (ddp_rank_error_vote). Connecting takes at most
- * CONNECT_US, and RANK_US more per rank of the job. The child then has REPORT_US to print. */
+ * CONNECT_US, and RANK_US more per rank of the job. Each byte from the child extends the deadline
+ * by REPORT_US: CONNECTED for printing, and PRINTED for the end of the child. */
 #define VOTE_US    2500000
 #define CONNECT_US 3500000
 #define RANK_US    20000
@@ -105,8 +106,8 @@ static char *findings_text(const struct ddp_finding *findings, int count)
     return text;
 }
 
-/* Returns true unless the launcher, the build or a failure of this rank rules out a connection over
- * MPI. */
+/* Returns true if mpiexec or srun has started this rank, the build has backend mpi, and no finding
+ * about a backend is a FAIL. */
 static bool can_connect(const struct ddp_app *app, const struct ddp_finding *findings, int count)
 {
     if (app->launcher.kind == DDP_LAUNCHER_NONE || app->launcher.over_tcp ||

@@ -69,12 +69,12 @@ static int print_json(const struct ddp_doctor *d, FILE *out, struct ddp_err *err
     return ddp_json_write(doc, out, err);
 }
 
-/* Prints the findings of a job whose ranks could not be connected. Local rank 0 of each host prints
- * all its own findings. The other ranks give local rank 0 time to print, and then print only the
- * failures that local rank 0 does not have. If the launcher could not be detected, rank 0 prints
- * like local rank 0. A launcher ends the job when the first rank fails, so each rank stays until
- * all ranks of its host have printed. A rank with a FAIL stays for ddp_doctor_linger_us, unless it
- * knows that all ranks of the job have printed. */
+/* Prints the findings of this rank if the ranks of the job could not be connected. Local rank 0 of
+ * each host prints all its own findings. The other ranks give local rank 0 time to print, and then
+ * print only the failures that local rank 0 does not have. If the launcher could not be detected,
+ * rank 0 prints like local rank 0. A launcher ends the job when the first rank fails, so each rank
+ * stays until all ranks of its host have printed. A rank with a FAIL stays for
+ * ddp_doctor_linger_us, unless it knows that all ranks of the job have printed. */
 static int print_shared(const struct ddp_doctor *d, bool json, struct ddp_err *err)
 {
     const struct ddp_rank_info *rank_info = &d->app->launcher.rank_info;

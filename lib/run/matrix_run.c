@@ -4,7 +4,7 @@
 #include "base/unit.h"
 #include "bench/pair_matrix.h"
 
-/* Memory for the message that a rank sends and for the four that it receives. */
+/* The message buffers of a rank: one to send from, and four to receive into. */
 #define BUFFERS 5
 
 static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,

@@ -10,9 +10,11 @@ enum ddp_matrix_by { DDP_MATRIX_BY_RANK, DDP_MATRIX_BY_HOST };
 struct ddp_matrix_values {
     struct ddp_world_options world; /* must be first */
     int by;                         /* enum ddp_matrix_by */
-    uint64_t size;                  /* of a message of the bandwidth measurement */
-    int64_t iters, rounds;          /* rounds is 0 if their number was not given */
-    double max_time_s;              /* for a direction that was measured 3 times */
+    uint64_t size;                  /* bytes of a message of the bandwidth measurement */
+    int64_t iters, rounds;          /* rounds: 0 means the default number */
+    double max_time_s;              /* A bandwidth phase ends after this time if it has 3
+                                     * repetitions, and after three times this time at the
+                                     * latest. */
 };
 
 extern const struct ddp_job ddp_matrix_job;

@@ -15,7 +15,7 @@
 #include "record/strategy_table.h"
 
 #define LATENCY_NS 20000
-#define RANKS_HERE 2 /* ranks that measure if there is a link */
+#define RANKS_HERE 2 /* ranks that measure with --link or --table */
 
 struct unit {
     const char *name;
@@ -24,7 +24,7 @@ struct unit {
 static const struct unit counts[] = {{"", 1},    {"k", 1e3}, {"m", 1e6}, {"g", 1e9},
                                      {"b", 1e9}, {"B", 1e9}, {0}};
 static const struct unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {0}};
-/* In GB/s. */
+/* Factors that convert a rate to GB/s. */
 static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
                                     {"mbit/s", 1e-3 / 8},
                                     {"gbit/s", 1.0 / 8},
@@ -37,8 +37,9 @@ static const struct unit rates[] = {{"kbit/s", 1e-6 / 8},
                                     {"gB/s", 1},
                                     {0}};
 
-/* Reads a number with a unit. Upper case means the same as lower case, except that b is a bit and B
- * a byte. Returns false if the text is not a number with a unit, or if the number is negative. */
+/* Reads a number with a unit. Upper case means the same as lower case, but in a rate b is a bit and
+ * B is a byte. Returns false if the text is not a number with a unit, or if the number is negative.
+ */
 static bool parse(const char *text, const struct unit *units, double *out)
 {
     char *end, digits[32], name[16] = "";
@@ -70,7 +71,8 @@ static int add_speed(struct ddp_pays_values *v, double GBps, struct ddp_err *err
     return 0;
 }
 
-/* A latency belongs to the speed before it. */
+/* Fills v->speed with the links of --link and --table. A latency belongs to the speed before it.
+ * Without a link, the only entry is NaN, and the exchange is measured between the ranks. */
 static int read_links(struct ddp_pays_values *v, struct ddp_err *err)
 {
     static const double more[] = {0.1, 0.3, 1, 3, 10, 25, 100, 400};
@@ -103,8 +105,8 @@ static int read_links(struct ddp_pays_values *v, struct ddp_err *err)
     return 0;
 }
 
-/* Lists the files that `train --dump-gradients` has written. Their rows are the gradients of all
- * parameters. */
+/* Lists the files that `train --dump-gradients` has written. Each row holds one
+ * gradient of every parameter, so the columns are the parameters. */
 static int read_gradients(struct ddp_pays_values *v, struct ddp_err *err)
 {
     struct ddp_string_list *files = &v->c.bench.gradient;
@@ -154,7 +156,7 @@ static void add_method(struct ddp_string_list *list, const char *name)
         snprintf(list->v[list->n++], DDP_OPT_ITEM_MAX, "%s", name);
 }
 
-/* Lists dense f32, bf16 and the methods of --compress, in this order. */
+/* Lists dense f32, bf16 and the methods of --compress or, without it, the default methods. */
 static int list_methods(struct ddp_pays_values *v, struct ddp_err *err)
 {
     const struct ddp_string_list given = v->c.compress;
@@ -175,7 +177,7 @@ static int list_methods(struct ddp_pays_values *v, struct ddp_err *err)
             add_method(list, DDP_PAYS_THRESHOLD);
     }
     DDP_TRY(ddp_compress_parse_list(list, &v->c.bench.compress, err));
-    /* The first steps of a training may be dense, but the measured ones are not. */
+    /* A method may begin with dense exchanges. Only the compressed ones are measured. */
     for (int i = 0; i < v->c.bench.compress.n; i++)
         v->c.bench.compress.v[i].dense_runs = 0;
     return 0;
@@ -209,9 +211,9 @@ static int set_points(struct ddp_pays_values *v, struct ddp_err *err)
     return ddp_plan_check(o, err);
 }
 
-/* Reads the changes of accuracy from a document. out [methods->n]: the caller has already set the
- * change of dense f32. It is not looked up by its name, because in training the name `none` means a
- * strategy that exchanges no gradients. */
+/* Reads the changes of accuracy from a document. The caller has set out [methods->n] to 0
+ * for lossless methods, and to NaN for the others. Only those are looked up, because in training
+ * the name `none` means a strategy that exchanges no gradients. */
 static int read_accuracy(const char *path, const struct ddp_compress_list *methods, double *out,
                          struct ddp_err *err)
 {
@@ -231,8 +233,8 @@ static int read_accuracy(const char *path, const struct ddp_compress_list *metho
 }
 
 /* Reads --accuracy if it is given. Otherwise reads convergence.json, which comes with ddpbench, if
- * it exists. If the binary is build/HASH/ddpbench, the file lies in results/ of the repository,
- * else where `make install` has put it. */
+ * it exists. The file lies in results/ of the repository if the binary is build/HASH/ddpbench.
+ * For an installed binary, it lies in share/ddpbench. It is not read if --feedback is given. */
 static int find_accuracy(const struct ddp_app *app, struct ddp_pays_values *v, struct ddp_err *err)
 {
     static const char *const places[] = {"../../results", "../share/ddpbench"};

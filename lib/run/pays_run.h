@@ -1,19 +1,18 @@
 /* `ddpbench pays` uses the job of the collectives (run/points.h). These functions choose the points
- * to measure, and predict the steps of a training from them (bench/pays_model.h). */
+ * to measure, and predict the steps of a training run from them (bench/pays_model.h). */
 #ifndef DDP_RUN_PAYS_RUN_H
 #define DDP_RUN_PAYS_RUN_H
 
 #include "bench/pays_model.h"
 #include "run/points.h"
 
-/* The methods that are measured without --compress. DDP_PAYS_THRESHOLD is added unless
- * --gradients is given, because its value fits the scale of the drawn values only: they are
- * normally distributed, and one in a hundred has a magnitude of at least 2.576. With error
- * feedback, about ten in a hundred are sent. */
+/* The methods that are measured if --compress is not given. If --gradients is not given either,
+ * DDP_PAYS_THRESHOLD is added. It suits only the random gradients, which are normally distributed:
+ * one value in a hundred has a magnitude of at least 2.576. */
 #define DDP_PAYS_METHODS   "fp16, q8, q4, fp8-e4m3, sign, powersgd:2, topk:0.01, oktopk:0.01"
 #define DDP_PAYS_THRESHOLD "threshold:2.576"
 
-/* The largest number of ranks of a training. */
+/* The largest number of ranks of the predicted training run. */
 #define DDP_PAYS_RANKS_MAX 65536
 
 struct ddp_pays_values {
@@ -25,18 +24,18 @@ struct ddp_pays_values {
     /* ddp_pays_check fills the members below. */
     int64_t parameters;
     double step_ns;
-    int ranks; /* ranks of the training; 0: the ranks that measure */
+    int ranks; /* ranks of the predicted run; 0: the ranks that measure */
     struct ddp_pays_speed speed[DDP_PAYS_MAX];
     int speed_count;
-    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method, in the root only */
+    double accuracy_change[DDP_OPT_LIST_MAX]; /* of each method; only the root reads it */
 };
 
 /* Completes and checks the values, and sets what the job measures. Reads the files of recorded
  * gradients and of accuracies. */
 int ddp_pays_check(const struct ddp_app *app, struct ddp_pays_values *v,
                    struct ddp_err *err) DDP_MUST_CHECK;
-/* The function `show` of the command (run/command.h). Shows nothing, but refuses ranks that cannot
- * answer the question. */
+/* The function `show` of the command (run/command.h). Shows nothing. Returns DDP_EUSAGE for
+ * fewer than two ranks, and for a link if the ranks do not share memory. */
 int ddp_pays_check_ranks(struct ddp_app *app, const void *values, const char *backend, int ranks,
                          struct ddp_err *err) DDP_MUST_CHECK;
 /* The function `conclude` of the command: adds the answer to the record. */

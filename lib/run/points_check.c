@@ -1,4 +1,4 @@
-/* The check of a collective command's options. */
+/* Checks the options of a collective command. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,9 +41,10 @@ static void add_note(struct ddp_collective_values *v)
 }
 
 /* Turns the parsed options into bench options. With -n or --block the number of iterations is
- * exact, unless --precision or --max-time is also given. Without -n and --block, --precision and
- * --max-time apply with their defaults. Adds a note to the record if a delay is injected or blocks
- * are timed. Returns DDP_EUSAGE for a malformed --inject-delay, and for --precision with blocks. */
+ * exact, unless --precision or --max-time is also given. If neither -n nor --block is given,
+ * --precision and --max-time apply, with their defaults unless the user gave them. Adds a note to
+ * the record if a delay is injected or blocks are timed. Returns DDP_EUSAGE for a malformed
+ * --inject-delay, and for --precision with blocks. */
 static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *rows,
                       const struct ddp_opt_result *parsed, struct ddp_err *err)
 {
@@ -83,7 +84,7 @@ static int check_contradictions(const struct ddp_opt *rows, const struct ddp_opt
     return 0;
 }
 
-/* A barrier moves no data. Its plan is therefore one point of size 0 without verification. */
+/* A barrier moves no data, so all points of its plan have size 0, and none is verified. */
 static void choose_no_data(struct ddp_bench_options *o)
 {
     o->sizes.n = 1;
@@ -141,8 +142,8 @@ int ddp_points_check(struct ddp_app *app, void *values, const struct ddp_opt_res
     struct ddp_collective_values *v = values;
     struct ddp_bench_options *o = &v->bench;
     DDP_TRY(ddp_compress_parse_list(&v->compress, &o->compress, err));
-    /* Compressed and partial exchanges work in place. The dense points of the same plan then work
-     * in place, too, so that they can be compared. */
+    /* Exchanges with --compress or --partial work in place. If the plan has some, its dense points
+     * work in place, too, so that the two kinds can be compared. */
     if (ddp_plan_reduces(o) && !ddp_opt_given(app->cmd->rows, parsed, "placement"))
         o->placement = DDP_IN_PLACE;
     return check_values((enum ddp_coll)ddp_coll_parse(app->cmd->name), app, values, parsed, err);

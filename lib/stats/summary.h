@@ -30,7 +30,8 @@ struct ddp_summary {
 /* Summarises sample [n]. Sorts a copy. Returns 0, or -1 if memory is exhausted. */
 int ddp_summarize(const double *sample, size_t n, struct ddp_summary *out);
 
-/* Returns the larger half of the interval of the median, as a fraction of the median. */
+/* Returns the distance from the median to the farther end of its interval, divided by the median.
+ */
 double ddp_summary_ci95_fraction(const struct ddp_summary *s);
 
 /* Sorts v [n] in ascending order. */

@@ -12,7 +12,8 @@
 #include "grid/grid.h"
 #include "grid/sparse_lists.h"
 
-/* A sanitizer has its own functions, so only the algorithms run there. */
+/* With a sanitizer, or without glibc, malloc and mmap cannot be replaced here. The algorithms then
+ * run, but no call is counted. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 #define COUNTS 0
 #else
@@ -29,7 +30,7 @@
  * message that arrives before its receive is posted (keep_early in lib/comm/shm/shm_pipe.c). */
 static _Thread_local bool counting, messages_allowed, early_header;
 static _Thread_local int calls;
-/* By index in the list of algorithms: the number of ranks that ran it. */
+/* How often a rank has run the algorithm with this index. */
 static atomic_int dense_runs[ALGORITHMS], sparse_runs[ALGORITHMS];
 
 /* Counts a call of calloc. The calls for an early message are calloc for its header, and malloc for
@@ -104,7 +105,8 @@ void *mmap(void *addr, size_t length, int protection, int flags, int fd, off_t o
 
 static void begin_count(unsigned needs)
 {
-    /* "hier" sends messages only between hosts, so it has no DDP_NEEDS_MESSAGES. */
+    /* An algorithm without DDP_NEEDS_SHARED may send messages. DDP_NEEDS_MESSAGES is not tested,
+     * because "hier" sends messages only between hosts and lacks it. */
     messages_allowed = (needs & DDP_NEEDS_SHARED) == 0;
     early_header = false;
     calls = 0;
@@ -271,7 +273,8 @@ static void test_two_hosts(void **state)
     unsetenv("DDPBENCH_SIMULATE_HOSTS");
 }
 
-/* The library of a backend may do what it wants, so native algorithms are not tested. */
+/* Native algorithms need not have run, because the rule does not apply to the library of a
+ * backend. */
 static void test_all_ran(void **state)
 {
     (void)state;
