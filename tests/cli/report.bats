@@ -83,7 +83,7 @@ value() {
     file_says two.html 'time relative to a'
     [ "$(grep -c '<figure>' two.html)" = 3 ]
     read -r -a us <<<"$(json a.json 'p[4]["time_us"]["median"]') $(json b.json 'p[4]["time_us"]["median"]')"
-    file_says page.txt "$("$PYTHON" -c "r = ${us[1]} / ${us[0]}; print(f'{r:.3f}' if r < 0.9995 else f'{r:.2f}')")"
+    file_says page.txt "$("$PYTHON" -c "print(f'{${us[1]} / ${us[0]}:#.3g}'.rstrip('.'))")"
     edited b.json 'd["label"] = "the new build"'
     ok report --edited v.json a.json b.json -o three.html # a verdict has no cells to compare
     page three.html
