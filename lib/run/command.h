@@ -162,10 +162,11 @@ struct ddp_job {
      * data. */
     int (*prepare)(struct ddp_app *app, void *values, const char *backend, int ranks,
                    struct ddp_err *err);
-    /* Returns the bytes of registered memory that a rank needs, or 0 if this is not known before
-     * prepare(). */
+    /* Optional. Returns the bytes of registered memory that a rank needs, or 0 if this is not known
+     * before prepare(). NULL: a rank needs none. */
     uint64_t (*heap_bytes)(const void *values, int ranks);
-    /* Returns true if ranks use communicators from a second thread (coll/async.h). */
+    /* Optional. Returns true if ranks use communicators from a second thread (coll/async.h). NULL:
+     * they do not. */
     bool (*threads)(const void *values);
     /* Sets the members `graph` and `window` of *out, which depend on the command. Returns
      * DDP_EUNAVAIL with the reason if a command with these values cannot run on GPUs. Called after
@@ -187,6 +188,9 @@ struct ddp_job {
     bool (*borrow)(void *values, const void *others);
     void (*release)(void *values); /* frees what prepare has made */
 };
+/* Call the optional functions of a job. */
+uint64_t ddp_job_heap_bytes(const struct ddp_job *job, const void *values, int ranks);
+bool ddp_job_threads(const struct ddp_job *job, const void *values);
 
 /* The headings of `ddpbench help`. */
 enum ddp_cmd_group {

@@ -80,19 +80,6 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     return check_reference(v, backend, err);
 }
 
-static uint64_t heap_bytes(const void *values, int ranks)
-{
-    (void)values;
-    (void)ranks;
-    return 0;
-}
-
-static bool threads(const void *values)
-{
-    (void)values;
-    return false;
-}
-
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     (void)values;
@@ -421,8 +408,6 @@ static int rank_main(struct ddp_rank *rank, void *values, struct ddp_err *err)
 
 const struct ddp_job ddp_health_job = {
     .prepare = prepare,
-    .heap_bytes = heap_bytes,
-    .threads = threads,
     .gpu = gpu,
     .rank_main = rank_main,
     .release = release,

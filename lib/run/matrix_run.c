@@ -27,19 +27,6 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     return ddp_hint(err, "use a smaller --size");
 }
 
-static uint64_t heap_bytes(const void *values, int ranks)
-{
-    (void)values;
-    (void)ranks;
-    return 0;
-}
-
-static bool threads(const void *values)
-{
-    (void)values;
-    return false;
-}
-
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)
 {
     (void)values;
@@ -79,8 +66,6 @@ static void release(void *values)
 
 const struct ddp_job ddp_matrix_job = {
     .prepare = prepare,
-    .heap_bytes = heap_bytes,
-    .threads = threads,
     .gpu = gpu,
     .rank_main = rank_main,
     .release = release,

@@ -256,7 +256,7 @@ static uint64_t heap_bytes(const void *values, int ranks)
     uint64_t most = 0;
     for (int i = 0; stage && i < stage->count; i++) {
         const struct ddp_sweep_item *item = &v->items[stage->items[i]];
-        most = DDP_MAX(most, item->cmd->job->heap_bytes(item->values, ranks));
+        most = DDP_MAX(most, ddp_job_heap_bytes(item->cmd->job, item->values, ranks));
     }
     return most;
 }
@@ -265,7 +265,7 @@ static bool threads(const void *values)
 {
     const struct ddp_sweep_values *v = values;
     for (int i = 0; i < v->count; i++)
-        if (v->items[i].cmd->job->threads(v->items[i].values))
+        if (ddp_job_threads(v->items[i].cmd->job, v->items[i].values))
             return true;
     return false;
 }

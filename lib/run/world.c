@@ -49,6 +49,16 @@ static const char *backend_name(const void *ctx, int i)
     return i == 0 ? "auto" : all[i - 1] ? all[i - 1]->name : NULL;
 }
 
+uint64_t ddp_job_heap_bytes(const struct ddp_job *job, const void *values, int ranks)
+{
+    return job->heap_bytes ? job->heap_bytes(values, ranks) : 0;
+}
+
+bool ddp_job_threads(const struct ddp_job *job, const void *values)
+{
+    return job->threads && job->threads(values);
+}
+
 bool ddp_world_is_own(const struct ddp_world *w)
 {
     if (w->backend->caps & DDP_CAP_ANY_LAUNCHER)
@@ -271,10 +281,10 @@ void ddp_world_comm_options(const struct ddp_world *w, int ranks, struct ddp_com
 {
     *out = (struct ddp_comm_options){
         .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
-        .heap_bytes = w->job->heap_bytes(w->values, ranks),
+        .heap_bytes = ddp_job_heap_bytes(w->job, w->values, ranks),
         .device = ddp_device_cpu(ddp_conf_simd()),
         .module_dir = w->module_dir,
-        .threads = w->job->threads(w->values),
+        .threads = ddp_job_threads(w->job, w->values),
     };
     struct ddp_err ignored = DDP_ERR_INIT;
     if ((w->backend->caps & DDP_CAP_DEVICE) && check_gpu(w, &out->gpu, &ignored) != 0)
@@ -445,7 +455,7 @@ static int launch_once(struct ddp_world *w, int ranks, struct ddp_err *err)
         .ranks = ranks,
         .mode = (enum ddp_launch_mode)w->options->launch,
         .timeout_ns = (int64_t)(w->options->timeout_s * 1e9),
-        .heap_bytes = w->job->heap_bytes(w->values, ranks),
+        .heap_bytes = ddp_job_heap_bytes(w->job, w->values, ranks),
         .unpinned = w->backend->caps & DDP_CAP_DEVICE,
         .rank_main = rank_main,
         .on_message = on_message,
