@@ -65,10 +65,10 @@ static void check_launcher(struct ddp_doctor *d)
         find(d, DDP_DOCTOR_FINE, "launcher", "", "%s: rank %d of %d (%s)", l->name,
              l->rank_info.rank, l->rank_info.size, seen);
     else if (seen[0])
-        find(d, DDP_DOCTOR_WARN, "launcher", "unset them if they are left over",
-             "none, though a launcher's variables are set: %s", seen);
+        find(d, DDP_DOCTOR_WARN, "launcher", "unset these variables unless a launcher needs them",
+             "no launcher was recognised, but variables of a launcher are set: %s", seen);
     else
-        find(d, DDP_DOCTOR_FINE, "launcher", "", "none: ddpbench starts its own ranks");
+        find(d, DDP_DOCTOR_FINE, "launcher", "", "none, so ddpbench starts its own ranks");
 }
 
 /* Reports a GPU backend that cannot be used. This is a failure only if no other backend can be used
@@ -142,18 +142,19 @@ static void check_mpi(struct ddp_doctor *d)
                  f->package);
         if (installed && !module)
             find(d, DDP_DOCTOR_WARN, f->library, advice,
-                 "installed, but ddpbench's module for it is not, so ddpbench refuses to run "
-                 "under its mpiexec");
+                 "%s is installed, but ddpbench has no module for it and refuses to run under "
+                 "its mpiexec",
+                 f->library);
         else if (module && !installed)
-            find(d, DDP_DOCTOR_WARN, f->library, "install it, or ignore this",
-                 "its module is installed, but its mpiexec is not on the PATH");
+            find(d, DDP_DOCTOR_WARN, f->library, "install the library if you want to use it",
+                 "ddpbench has a module for it, but its mpiexec is not on the PATH");
         else if (module)
             find(d, DDP_DOCTOR_FINE, f->library, "",
-                 "module " DDP_MPI_MODULE("%s") " and its mpiexec are installed", f->name);
+                 "mpiexec and ddpbench's module " DDP_MPI_MODULE("%s") " are installed", f->name);
     }
     if (!any)
         find(d, DDP_DOCTOR_NOTE, "MPI", "",
-             "neither Open MPI nor MPICH was found on the PATH; ranks of one host need no MPI");
+             "neither Open MPI nor MPICH is on the PATH; ranks on one host need no MPI");
 }
 
 /* Reports the GPU clocks, because times of a GPU with reduced clocks cannot be compared. */
@@ -220,21 +221,20 @@ static void check_cores(struct ddp_doctor *d)
     const char *cpu = d->info.cpu[0] ? d->info.cpu : "unknown processor";
     if (l->kind != DDP_LAUNCHER_NONE && l->rank_info.oversubscribed)
         find(d, DDP_DOCTOR_WARN, "cores", "use as many ranks as cores, or check the binding",
-             "%d ranks on this host, %d usable core%s: ranks take turns, so times "
-             "include the scheduler",
+             "%d ranks on this host share %d usable core%s, so times include waits for a core",
              l->rank_info.local_size, cores, cores == 1 ? "" : "s");
     else if (l->kind != DDP_LAUNCHER_NONE)
         find(d, DDP_DOCTOR_FINE, "cores", "", "%d usable by each of %d ranks (%s)", cores,
              l->rank_info.local_size, cpu);
     else if (cores < 2)
         find(d, DDP_DOCTOR_WARN, "cores", "give the container or job a second core",
-             "one usable core (%s): ranks take turns, so times include the scheduler", cpu);
+             "one usable core (%s): several ranks share it, so times include waits for it", cpu);
     else
         find(d, DDP_DOCTOR_FINE, "cores", "", "%d usable (%s)", cores, cpu);
     if (d->info.cpu_quota < cores)
         find(d, DDP_DOCTOR_WARN, "cpu limit", "raise the limit, or use fewer ranks",
-             "the control group limits the processor time to that of %.3g cores, but ranks may "
-             "run on %d cores, so busy ranks are throttled",
+             "the control group grants the time of %.3g cores, and the ranks may run on %d "
+             "cores, so the kernel suspends busy ranks",
              d->info.cpu_quota, cores);
 }
 
@@ -245,14 +245,15 @@ static void check_noise(struct ddp_doctor *d)
     if (isnan(load))
         find(d, DDP_DOCTOR_FINE, "load", "", "unknown");
     else if (load > DDP_QUALITY_LOAD_PER_CORE * cores)
-        find(d, DDP_DOCTOR_WARN, "load", "wait, or stop other programs",
-             "load average %.2f on %d core%s: all points will be doubtful (%s)", load, cores,
-             cores == 1 ? "" : "s", ddp_quality_names[DDP_QUALITY_BUSY]);
+        find(d, DDP_DOCTOR_WARN, "load", "stop other programs, or wait until they end",
+             "the load average is %.2f on %d core%s, so every point will be marked as doubtful "
+             "(%s)",
+             load, cores, cores == 1 ? "" : "s", ddp_quality_names[DDP_QUALITY_BUSY]);
     else
         find(d, DDP_DOCTOR_FINE, "load", "", "load average %.2f", load);
     if (!d->info.governor[0])
         find(d, DDP_DOCTOR_FINE, "governor", "",
-             "not visible; in a virtual machine the host sets the clock");
+             "not visible, because the host of a virtual machine sets the clock");
     else if (strcmp(d->info.governor, "performance") != 0)
         find(d, DDP_DOCTOR_WARN, "governor", "cpupower frequency-set -g performance",
              "'%s': the processor's clock may change during a measurement", d->info.governor);
@@ -281,13 +282,14 @@ static void check_memfd(struct ddp_doctor *d)
     if (fd >= 0 && ftruncate(fd, 4096) == 0)
         page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
-        find(d, DDP_DOCTOR_FAIL, "shared memory", "check whether a seccomp filter forbids it",
-             "memfd_create or mmap: %s, so ddpbench cannot start ranks of its own",
+        find(d, DDP_DOCTOR_FAIL, "shared memory",
+             "check whether a seccomp filter forbids these calls",
+             "memfd_create or mmap fails (%s), so ddpbench cannot start ranks of its own",
              strerror(errno));
     } else {
         page[0] = 1;
         munmap(page, 4096);
-        find(d, DDP_DOCTOR_FINE, "shared memory", "", "memfd works");
+        find(d, DDP_DOCTOR_FINE, "shared memory", "", "memfd_create and mmap work");
     }
     if (fd >= 0)
         close(fd);
@@ -324,7 +326,7 @@ static void check_dev_shm(struct ddp_doctor *d)
     char size[24];
     if (statvfs("/dev/shm", &fs) != 0) {
         find(d, DDP_DOCTOR_WARN, "/dev/shm",
-             "mount it if MPI is used; ddpbench alone does not need it", "cannot be used: %s",
+             "mount it if you use MPI; ddpbench itself does not need it", "cannot be used: %s",
              strerror(errno));
         return;
     }
@@ -332,10 +334,10 @@ static void check_dev_shm(struct ddp_doctor *d)
     ddp_format_size(bytes >> 20 << 20, size, sizeof size);
     if (bytes < DEV_SHM_LOW_BYTES)
         find(d, DDP_DOCTOR_WARN, "/dev/shm",
-             "docker run --shm-size=1g if MPI is used; ddpbench alone does not need it",
-             "only %s free", size);
+             "use docker run --shm-size=1g with MPI; ddpbench itself does not need it",
+             "only %s are free", size);
     else
-        find(d, DDP_DOCTOR_FINE, "/dev/shm", "", "%s free", size);
+        find(d, DDP_DOCTOR_FINE, "/dev/shm", "", "%s are free", size);
 }
 
 static void check_shared_memory(struct ddp_doctor *d)
@@ -350,14 +352,16 @@ static void check_memory(struct ddp_doctor *d)
     char total[24], available[24];
     if (d->info.memory_bytes < 0 || d->info.available_bytes < 0) {
         find(d, DDP_DOCTOR_WARN, "memory", "check that /proc is mounted",
-             "unknown: ddpbench cannot refuse runs that do not fit");
+             "the memory of this host is unknown, so ddpbench cannot refuse runs that do not fit");
         return;
     }
     ddp_format_size((uint64_t)d->info.memory_bytes >> 20 << 20, total, sizeof total);
     ddp_format_size((uint64_t)d->info.available_bytes >> 20 << 20, available, sizeof available);
     bool low = d->info.available_bytes < MEMORY_LOW_BYTES;
     find(d, low ? DDP_DOCTOR_WARN : DDP_DOCTOR_FINE, "memory",
-         low ? "stop other programs, or raise the limit: large messages are refused" : "",
+         low ? "stop other programs or raise the limit, because ddpbench refuses messages that do "
+               "not fit"
+             : "",
          "%s available of %s", available, total);
 }
 
@@ -369,11 +373,11 @@ static void check_blas(struct ddp_doctor *d)
     struct ddp_err why = DDP_ERR_INIT;
     char blas[DDP_BLAS_NAME_BYTES];
     if (ddp_training_probe_blas(blas, &why) != 0)
-        find(d, DDP_DOCTOR_WARN, "BLAS", why.hint, "`train` will not run: %s", why.text);
+        find(d, DDP_DOCTOR_WARN, "BLAS", why.hint, "`train` cannot run: %s", why.text);
     else if (strstr(blas, "Prescott") != NULL && ddp_cpu_best_simd() >= DDP_SIMD_AVX2)
         find(d, DDP_DOCTOR_WARN, "BLAS",
              "set OPENBLAS_CORETYPE=Haswell, or install a newer OpenBLAS",
-             "%s: these kernels do not use AVX2, so `train` is slow", blas);
+             "%s does not use AVX2, so `train` is slow", blas);
     else
         find(d, DDP_DOCTOR_FINE, "BLAS", "", "%s", blas);
 }

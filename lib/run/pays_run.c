@@ -266,10 +266,10 @@ int ddp_pays_check(const struct ddp_app *app, struct ddp_pays_values *v, struct 
         return ddp_fail(err, DDP_EUSAGE, "pays takes one number of ranks");
     if (isnan(v->speed[0].GBps)) {
         if (v->overlap)
-            return ddp_fail(err, DDP_EUSAGE, "--overlap needs --link");
+            return ddp_fail(err, DDP_EUSAGE, "--overlap has an effect only with --link or --table");
     } else {
         if (ranks->n == 0 || ranks->v[0] < 2)
-            return ddp_fail(err, DDP_EUSAGE, "--link needs --ranks N of at least 2");
+            return ddp_fail(err, DDP_EUSAGE, "--link and --table need --ranks N of at least 2");
         v->ranks = (int)ranks->v[0];
         ranks->v[0] = RANKS_HERE;
     }

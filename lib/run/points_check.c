@@ -57,9 +57,10 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
     if (!ddp_opt_given(rows, parsed, "iters"))
         o->iters = o->block > 1 ? BLOCKS : DDP_PLAN_ITERS_ADAPTIVE;
     if (o->block > 1 && ddp_opt_given(rows, parsed, "precision"))
-        return ddp_fail(err, DDP_EUSAGE,
-                        "--precision has no effect with --block %lld: blocks have no interval",
-                        (long long)o->block);
+        return ddp_fail(
+            err, DDP_EUSAGE,
+            "--precision has no effect with --block %lld, because blocks have no interval",
+            (long long)o->block);
     if (v->inject)
         DDP_TRY(parse_inject(v->inject, o, err));
     add_note(v);
@@ -102,7 +103,7 @@ static int check_values(enum ddp_coll coll, struct ddp_app *app, void *values,
         uint64_t bytes;
         struct ddp_err no_size = DDP_ERR_INIT;
         if (ddp_parse_size(parsed->operands[0], &bytes, &no_size) == 0)
-            return ddp_hint(err, "sizes go to --size: --size %s", parsed->operands[0]);
+            return ddp_hint(err, "to choose the size, write --size %s", parsed->operands[0]);
         return ddp_hint(err, "`ddpbench %s --help` lists the options", app->cmd->name);
     }
     if (coll != DDP_BARRIER) /* a barrier does not have these options */
