@@ -1,6 +1,6 @@
 /* `ddpbench kernels` runs micro-benchmarks of the CPU kernels with Google Benchmark. Google
- * Benchmark is a C++ library, so the benchmarks are in a separate binary (kernels_main.c), which
- * this command starts. */
+ * Benchmark is a C++ library, so the benchmarks are in a separate binary (kernels_main.c and
+ * gbench.cc), which this command starts. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -52,9 +52,10 @@ const struct ddp_cmd ddp_cmd_kernels = {
     .operands = "[--benchmark_FLAG=VALUE...]",
     .details = "Kernels: copy, reduce, convert, quantize, threshold and top-k selection with\n"
                "error feedback, scatter-add and merge of sparse lists, optimiser steps. They run\n"
-               "on one core with the SIMD level that DDPBENCH_SIMD allows. Bytes per second\n"
-               "count what a kernel must move: 3n elements to reduce two arrays, 6n bytes to\n"
-               "convert, and 12n + 8k bytes to select k of n elements with error feedback.\n\n"
+               "on one core with the SIMD level that DDPBENCH_SIMD allows. The bytes per second\n"
+               "are those that a kernel must move. This is, for example, 3n elements to reduce\n"
+               "two arrays, 6n bytes to convert, 10n bytes to convert and add, and\n"
+               "12n + 8k bytes to select k of n elements with error feedback.\n\n"
                "Flags of Google Benchmark are passed on. They need '=':\n"
                "  --benchmark_list_tests=true         the names\n"
                "  --benchmark_filter=REGEX            only these\n"

@@ -2,15 +2,13 @@
  *
  *   DDPBENCH_FAULT=point:n:action[=value][@rank][,...]
  *
- * Each rank counts how often it passes the point. The collector (the parent of the ranks) passes
- * other points and counts them in the same way. At the n-th passage one of these actions happens:
- *   kill9, segv, abort  the process sends itself this signal
- *   stop                the process is stopped
- *   sleep=ms            the process sleeps (default 100)
- *   flip                one bit of the point's data is flipped
- *   errno=NAME          the point returns an error (default EIO)
- * Without @rank the fault applies to every rank. fault_list.h lists the points, and `ddpbench list
- * fault` shows them.
+ * Each rank counts how often it passes the point. Some points lie outside the work of the ranks.
+ * The parent of the ranks passes and counts them or, under an outside launcher, each process does.
+ * At the n-th passage one of these actions happens: kill9, segv, abort  the process sends itself
+ * this signal stop                the process is stopped sleep=ms            the process sleeps
+ * (default 100) flip                one bit of the point's data is flipped errno=NAME          the
+ * point returns an error (default EIO) Without @rank the fault applies to every rank. fault_list.h
+ * lists the points, and `ddpbench list fault` shows them.
  *
  * A fault point is a line DDP_FAULT(...) in the code. In a normal build (DDP_FAULTS is 0) this line
  * is the constant 0. fault.c is then not compiled, and setting DDPBENCH_FAULT is an error
@@ -38,7 +36,7 @@ enum ddp_fault_at {
 struct ddp_fault_row {
     const char *name, *help;
     int code;       /* the return code of the action errno */
-    bool collector; /* the collector passes this point, not ranks */
+    bool collector; /* this point lies outside the work of the ranks */
     bool data;      /* the point has data for the action flip */
 };
 

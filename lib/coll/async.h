@@ -77,23 +77,25 @@ int ddp_async_prepare(struct ddp_async *async, const struct ddp_coll_alg *alg,
                       struct ddp_err *err) DDP_MUST_CHECK;
 /* Prepares a job, which may run several collectives. The progress thread calls job(arg). The job
  * may use only the communicator ddp_async_comm(). `arg` is borrowed. The member `after` of a job
- * must stay NULL. The flight recorders show the job as an all-reduce of `bytes` bytes of dtype. */
+ * must stay NULL. While a rank waits for the job, the flight recorder of the parent communicator
+ * shows it as an all-reduce of `bytes` bytes of dtype. The recorder of the progress thread shows
+ * the collectives that the job runs. */
 void ddp_async_prepare_job(struct ddp_async *async, int (*job)(void *arg, struct ddp_err *err),
                            void *arg, enum ddp_dtype dtype, uint64_t bytes,
                            struct ddp_async_request *req);
 /* Queues a prepared request and returns at once. The request must not be queued already.
  * Collective: all ranks must post their requests in the same order. */
 void ddp_async_post(struct ddp_async_request *req);
-/* Frees a prepared request. If the request is queued, waits for it first. A zeroed request is
- * allowed. */
+/* Releases what the prepare function allocated, and zeroes *req. If the request is queued, waits
+ * for it first. A zeroed request is allowed. */
 void ddp_async_release(struct ddp_async_request *req);
 
 /* Sleeps until the request is finished, and returns its result, which is 0 or the error of the
  * progress thread. Returns 0 if the request was never posted. If timeout_ns > 0, it is the longest
- * wait. After this time, the function aborts the world and returns DDP_ELOST. If the ranks share
- * memory, the function returns only when the progress thread no longer uses the arrays. Otherwise
- * the function returns at once, because the progress thread may be blocked in a library. If
- * timeout_ns is 0, only the deadlines of the progress thread's own waits apply. */
+ * wait. After this time, the function aborts the world. If the ranks share memory, it then waits
+ * until the progress thread no longer uses the arrays. Otherwise it does not wait, because the
+ * progress thread may be blocked in a library. It then returns DDP_ELOST. If timeout_ns is 0, only
+ * the deadlines of the progress thread's own waits apply. */
 int ddp_async_wait(struct ddp_async_request *req, int64_t timeout_ns,
                    struct ddp_err *err) DDP_MUST_CHECK;
 

@@ -57,9 +57,9 @@ DDP_BOTH uint16_t ddp_half_narrow(float x, enum ddp_dtype type)
 }
 
 /* Converts an 8-bit float to f32 exactly. A NaN becomes quiet and keeps its sign. fp8-e5m2 is the
- * upper half of an f16. fp8-e4m3 has the fields of an f16 whose exponent is less by 8, so the f16
- * is multiplied by 2^8. The only NaN of fp8-e4m3 has all bits but the sign set. fp8-e4m3 has no
- * infinity. */
+ * upper half of an f16. The exponent and mantissa bits of fp8-e4m3, moved to the fields of an f16,
+ * give the value times 2^-8, because the biases are 7 and 15. So the f16 is multiplied by 2^8. In
+ * fp8-e4m3 only 0x7f and 0xff are NaN, and there is no infinity. */
 DDP_BOTH float ddp_fp8_widen(uint8_t c, enum ddp_dtype type)
 {
     if ((c & 0x7f) > (type == DDP_FP8_E4M3 ? 0x7e : 0x7c))
@@ -96,7 +96,8 @@ DDP_BOTH uint8_t ddp_fp8_result(float x, enum ddp_dtype type)
     return type == DDP_FP8_E4M3 && c == 0xffu ? (uint8_t)0x7fu : c;
 }
 
-/* Scales and clips x, as `narrow` does before it rounds. clip is INFINITY if there is no limit. */
+/* Scales and clips x, as the kernel `narrow` (sparse.h) does before it rounds. clip is INFINITY if
+ * there is no limit. */
 DDP_BOTH float ddp_narrow_value(float x, float scale, float clip)
 {
     const float y = x * scale;
@@ -192,8 +193,9 @@ DDP_BOTH float ddp_add_residual(float in, float residual, int has_in, int has_re
     return ddp_f32_canonical(has_in && has_residual ? in + residual : has_in ? in : residual);
 }
 
-/* Returns the 4-bit digit of x at `shift` that count_digits counts, or -1 if count_digits does not
- * count x. */
+/* Returns the digit that the kernel count_digits counts for x. With m = the magnitude bits of x,
+ * this is the lowest 4 bits of m >> shift. Returns -1 if m is 0 or the bits above the digit are not
+ * `prefix`. */
 DDP_BOTH int ddp_digit_of(float x, uint32_t prefix, int shift)
 {
     const uint32_t magnitude = ddp_f32_bits(x) & 0x7fffffffu, digits = magnitude >> shift;

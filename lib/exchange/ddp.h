@@ -7,20 +7,21 @@
  * return 0 or a negative code of enum ddp_code. On failure they fill *err. err may be NULL.
  * Otherwise initialise *err with DDP_ERR_INIT.
  *
- * All ranks of the group must call a "collective" function, in the same order. A collective call,
- * except ddp_bucketer_finish, fails on all ranks or on none. If one rank rejects its arguments, all
- * ranks return that rank's code and message. If the ranks call different functions or pass
- * different counts, all ranks return DDP_EMISMATCH. The world stays usable after these failures.
- * After DDP_ELOST the world is unusable, and only ddp_finalize may follow.
+ * All ranks of the group must call the functions marked "collective", and in the same order on
+ * every rank. A collective call, except ddp_init and ddp_bucketer_finish, fails on all ranks or on
+ * none. If one rank rejects its arguments, all ranks return that rank's code and message. If the
+ * ranks call different functions or pass different counts, all ranks return DDP_EMISMATCH. The
+ * world stays usable after these failures. After DDP_ELOST the world is unusable, and only
+ * ddp_finalize may follow.
  *
  * A wait that reaches the deadline (ddp_init_options.timeout_s) returns DDP_ELOST, except inside an
  * MPI call (see below). The library never prints. It ends processes only under MPI, apart from the
  * ranks that ddp_run forks. If a process is still inside an MPI call at the deadline, a watchdog
  * calls on_lost and then ends the process with exit code 13, because a blocking MPI call cannot be
- * interrupted. ddp_abort calls MPI_Abort, which ends all processes. The library also calls
- * MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on one host,
- * and the host lets them share memory, the ranks exchange data through shared memory and use MPI
- * only to start and to end.
+ * interrupted. With backend mpi, ddp_abort calls MPI_Abort, which ends all processes. The library
+ * also calls MPI_Abort if the ranks cannot continue together after a failure. If all ranks are on
+ * one host, and the host lets them share memory, the ranks exchange data through shared memory and
+ * use MPI only to start and to end.
  *
  * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
  * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
@@ -67,12 +68,12 @@ struct ddp_init_options {
 };
 
 /* Opens a world of all processes that an outside launcher such as mpiexec started. Without an
- * outside launcher, opens a world of one rank. Collective over the world. options may be NULL.
- * Errors: DDP_EUSAGE if an option is illegal or this rank already has a world. DDP_EUSAGE also if
- * this process had a world over MPI before, because MPI starts only once in a process.
- * DDP_EMISMATCH if an outside launcher started several processes, but the backend is 'self', with
- * which each process would have a world of its own. DDP_EUNAVAIL if no module fits the MPI that
- * started the process. */
+ * outside launcher, opens a world of one rank. Collective over the world. options may be NULL. An
+ * illegal option is reported on this rank only. Errors: DDP_EUSAGE if an option is illegal or this
+ * rank already has a world. DDP_EUSAGE also if this process had a world over MPI before, because
+ * MPI starts only once in a process. DDP_EMISMATCH if an outside launcher started several
+ * processes, but the backend is 'self', with which each process would have a world of its own.
+ * DDP_EUNAVAIL if no module fits the MPI that started the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
 /* Closes the world and releases its registered memory, groups and bucketers. Collective unless the
@@ -96,8 +97,9 @@ int ddp_size(const struct ddp *d);
 int ddp_local_rank(const struct ddp *d);
 /* Name of the backend that connects the ranks: "shm", "mpi" or "self". */
 const char *ddp_name(const struct ddp *d);
-/* Makes all pending waits and all later calls on all ranks fail with DDP_ELOST. Not collective;
- * returns immediately. code: the cause, a negative enum ddp_code. */
+/* Ends the world. With backend mpi this ends all processes. Otherwise all pending waits and all
+ * later calls on all ranks fail with DDP_ELOST. Not collective; returns immediately. code: the
+ * cause, a negative enum ddp_code. */
 void ddp_abort(struct ddp *d, int code);
 /* Waits until all ranks of the group have called ddp_barrier. Collective over the group. In this
  * and all functions below a NULL group means the world. Errors: DDP_EUSAGE if this rank is not in

@@ -1,7 +1,7 @@
 /* Detects from the environment which launcher started this process: mpiexec (Open MPI,
  * Hydra/MPICH), srun, torchrun, a Kubernetes Indexed Job, ddpbench's own --hosts, or none. ddpbench
- * cannot run under other launchers. If another launcher that launcher.c knows
- * started this process, ddp_launcher_detect fails. */
+ * cannot join the ranks of other launchers. ddp_launcher_detect fails under those that launcher.c
+ * knows, unless they say that their job has one task. */
 #ifndef DDP_LAUNCH_LAUNCHER_H
 #define DDP_LAUNCH_LAUNCHER_H
 
@@ -36,7 +36,8 @@ struct ddp_launcher {
     bool over_tcp;
     /* The MPI module for ranks of this launcher: "openmpi", "mpich", or NULL if unknown. */
     const char *flavour;
-    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. The
+    /* `segment_fd` is -1. `oversubscribed` is true if this host has more ranks than cores. If
+     * the number of ranks on this host is unknown, all ranks count, except in Kubernetes. The
      * number of cores is that of the affinity mask of this process or of its parent, whichever is
      * larger. */
     struct ddp_rank_info rank_info;
@@ -58,7 +59,7 @@ int ddp_launcher_detect(struct ddp_launcher *out, struct ddp_err *err) DDP_MUST_
 #define DDP_SECRET_MIN 16
 int ddp_launcher_rendezvous(const char *port, const char *secret, struct ddp_rendezvous_config *out,
                             struct ddp_err *err) DDP_MUST_CHECK;
-/* Call this function after a child process that may have called MPI_Init was killed. If a process
+/* Call this function when a child process was killed and may have called MPI_Init. If a process
  * has called MPI_Init but not MPI_Finalize, MPICH's launcher (Hydra) treats the end of the process
  * as a crash: Hydra kills the other ranks of the host and returns 1. This function sends Hydra the
  * message that MPI_Finalize would send ("finalize" of PMI version 1), and waits at most 1 s for the

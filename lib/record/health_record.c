@@ -166,8 +166,8 @@ static void add_place(const struct ddp_record *r, const struct ddp_health_findin
         ddp_text_append(out, out_bytes, ", sending and receiving");
 }
 
-/* Appends the interval of the slow-down factor. Then appends the measured and the expected value.
- */
+/* Appends the interval of the slow-down factor and the measured and the expected value. For
+ * segments that are sent again: the interval of their percentage, and the expected percentage. */
 static void add_factor(const struct ddp_health_finding *f, char *out, size_t out_bytes)
 {
     const char *than = f->from_reference                 ? "than in the reference"
@@ -220,14 +220,16 @@ static bool add_nic(const struct ddp_record *r, const struct ddp_health_finding 
     return true;
 }
 
-/* Returns whether the computation is slow, too, on the host of a finding. */
+/* Returns whether the computation is slow, too, on the rank or host of a finding. */
 static bool is_slow_cpu(const struct ddp_record *r, const struct ddp_health_finding *f)
 {
     const struct ddp_health *h = &r->health;
     for (int i = 0; i < h->finding_count; i++) {
         const struct ddp_health_finding *g = &h->finding[i];
         if (g->figure == DDP_HEALTH_COMPUTE && g->rank >= 0 && f->rank >= 0 &&
-            f->figure != DDP_HEALTH_COMPUTE && g->rank == f->rank)
+            f->figure != DDP_HEALTH_COMPUTE &&
+            (g->rank == f->rank ||
+             (f->of_host && r->host_count > 1 && host_of(r, g->rank) == host_of(r, f->rank))))
             return true;
     }
     return false;
@@ -250,7 +252,8 @@ static void add_step(const struct ddp_record *r, const struct ddp_health_finding
     else if (f->figure == DDP_HEALTH_COPY)
         step = "compare its memory modules and NUMA placement with the others";
     else if (f->either)
-        step = "measure each of the two with a third host, or give --reference";
+        step = f->from_reference ? "measure each of the two with a third one"
+                                 : "measure each of the two with a third one, or give --reference";
     else if (f->to >= 0)
         step = "look at the path between the two: cables, switch ports, routes";
     else if (f->figure == DDP_HEALTH_LATENCY)
@@ -261,7 +264,8 @@ static void add_step(const struct ddp_record *r, const struct ddp_health_finding
         step = "find out why its link is slower (cable, switch port, autonegotiation)";
     if (f->either)
         ddp_text_append(out, out_bytes,
-                        "; a measurement between two hosts cannot show which of them is at fault");
+                        "; a measurement between two %s cannot show which of them is at fault",
+                        f->of_host ? "hosts" : "ranks");
     ddp_text_append(out, out_bytes, "; next: %s", step);
 }
 
@@ -292,7 +296,7 @@ static const struct {
     {NULL, "GPUs"},
 };
 
-/* Writes the fact of a host about a subject. */
+/* Writes the value that a host has in a row of subjects[]. */
 static void fact_of(const struct ddp_host *host, size_t subject, char *out, size_t out_bytes)
 {
     struct ddp_field_value value;
@@ -312,33 +316,41 @@ static void fact_of(const struct ddp_host *host, size_t subject, char *out, size
         snprintf(out, out_bytes, "unknown");
 }
 
-/* Writes the fact that more than half of the hosts share (Boyer & Moore's majority vote). If there
- * is no majority, writes the fact of some host. If there are two hosts, it is the first one. */
-static void usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
+/* Writes the value that the majority of the hosts has (Boyer & Moore's majority vote). If there is
+ * no majority, writes the value of some host, which is the first one of two hosts. Returns whether
+ * there is a majority. */
+static bool usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
 {
     char fact[128];
-    int votes = 0;
+    int votes = 0, equal = 0;
     for (int h = 0; h < r->host_count; h++) {
         fact_of(&r->hosts[h], subject, fact, sizeof fact);
         if (votes == 0)
             snprintf(out, out_bytes, "%s", fact);
         votes += strcmp(fact, out) == 0 ? 1 : -1;
     }
+    for (int h = 0; h < r->host_count; h++) {
+        fact_of(&r->hosts[h], subject, fact, sizeof fact);
+        equal += strcmp(fact, out) == 0;
+    }
+    return 2 * equal > r->host_count;
 }
 
 bool ddp_health_difference(const struct ddp_record *r, int i, char *out, size_t out_bytes)
 {
     for (size_t subject = 0; subject < DDP_COUNT_OF(subjects); subject++) {
         char usual[128] = "", fact[128];
-        usual_fact(r, subject, usual, sizeof usual);
+        const bool majority = usual_fact(r, subject, usual, sizeof usual);
+        const char *others = r->host_count == 2 ? "the other host"
+                             : majority         ? "most hosts"
+                                                : "other hosts";
         for (int h = 0; h < r->host_count; h++) {
             fact_of(&r->hosts[h], subject, fact, sizeof fact);
             if (strcmp(fact, usual) == 0 || i-- > 0)
                 continue;
-            snprintf(out, out_bytes, "host %s differs from %s in %s: it has %s, %s %s",
-                     r->hosts[h].name, r->host_count == 2 ? "the other host" : "most hosts",
-                     subjects[subject].name, fact,
-                     r->host_count == 2 ? "the other host has" : "most have", usual);
+            snprintf(out, out_bytes, "host %s differs from %s in %s: it has %s, %s %s %s",
+                     r->hosts[h].name, others, subjects[subject].name, fact, others,
+                     r->host_count == 2 ? "has" : "have", usual);
             return true;
         }
     }

@@ -54,7 +54,7 @@ static int check_plot(const struct ddp_show_request *request, const struct ddp_p
     return rc;
 }
 
-/* Writes documents in memory to the output. */
+/* Checks the documents that were read, and writes them to the output. */
 static int write_documents(const struct ddp_show_request *request, const struct ddp_stored *docs,
                            struct ddp_err *err)
 {

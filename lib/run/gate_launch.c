@@ -87,7 +87,8 @@ static int explain_end(const struct ddp_gate_side *side, const struct ddp_child_
     return err->code;
 }
 
-/* Runs the command once. If the command writes a result, the result is then in the file `path`. */
+/* Runs the command once. If the command writes a result, the result is then in the file `path`,
+ * unless the gate judges only the wall time. */
 static int run_once(const struct ddp_gate_setup *setup, int which, const char *path,
                     int64_t *took_ns, struct ddp_err *err)
 {
@@ -175,7 +176,8 @@ static int launch_wall(const struct ddp_gate_setup *setup, int which, struct ddp
     return 0;
 }
 
-/* Completes the result of another program. Fails if the result has neither a value nor a flaw. */
+/* Adds the facts about this machine to the result of another program, and applies the simulated
+ * slow-down. Fails if the result has neither a value nor a flaw. */
 static int complete_foreign(const struct ddp_gate_setup *setup, int which,
                             struct ddp_result *result, struct ddp_err *err)
 {

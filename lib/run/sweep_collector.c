@@ -1,6 +1,6 @@
-/* The part of a sweep that runs in the collector. It chooses the next launch group (sweep.h),
- * restores the finished work of an earlier run from the journal, writes the journal, and completes
- * the record. */
+/* Chooses the next launch group of a sweep (sweep.h). Under an outside launcher each rank does
+ * this. The rest of this file runs in the collector only: it restores the finished work of an
+ * earlier run from the journal, writes the journal, and completes the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +185,8 @@ struct restore {
 static int refuse(const struct restore *r, const char *what, const struct ddp_journal_entry *entry,
                   struct ddp_err *err)
 {
-    ddp_fail(err, DDP_EINPUT, "'%.200s' has %s (launch %d, run %d) that is not part of this sweep",
+    ddp_fail(err, DDP_EINPUT,
+             "'%.200s' has %s (launch %d, item %d of the plan) that is not part of this sweep",
              r->path, what, entry->launch, entry->cell);
     return ddp_hint(err, "the journal was changed; --restart starts over");
 }

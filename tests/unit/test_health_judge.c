@@ -423,6 +423,14 @@ static void test_one_host(void **state)
     }
 }
 
+/* Checks whether the sentence of the first finding contains `text`. */
+static void host_sentence(const struct ddp_record *r, const char *text, bool expected)
+{
+    char sentence[1200];
+    ddp_health_sentence(r, 0, sentence, sizeof sentence);
+    assert_int_equal(strstr(sentence, text) != NULL, expected);
+}
+
 /* A finding is a sentence with the host, the direction, the interface and the next step. */
 static void test_sentence(void **state)
 {
@@ -457,10 +465,25 @@ static void test_sentence(void **state)
     assert_non_null(strstr(text, "times slower"));
     assert_non_null(strstr(text, "at 1000 Mbit/s, and the fastest at 10000"));
     assert_non_null(strstr(text, "next: "));
+    const int slow = r.health.finding_count++; /* the other rank of the host computes slowly */
+    r.health.finding[slow] = (struct ddp_health_finding){
+        .figure = DDP_HEALTH_COMPUTE, .rank = 5, .to = -1, .resent = NAN};
+    r.health.finding[0].of_host = true;
+    r.hosts[2].network.nic.speed_Mbps = 10000; /* a slow NIC would have its own next step */
+    host_sentence(&r, "its computation is slow, too", true);
+    r.health.finding[slow].rank = 3;
+    host_sentence(&r, "its computation is slow, too", false);
+    r.health.finding_count--;
+    r.hosts[2].network.nic.speed_Mbps = 1000;
     assert_true(ddp_health_difference(&r, 0, text, sizeof text));
     assert_string_equal(text, "host c differs from most hosts in NIC speed in Mbit/s: it has 1000, "
-                              "most have 10000");
+                              "most hosts have 10000");
     assert_false(ddp_health_difference(&r, 1, text, sizeof text));
+    r.hosts[3].network.nic.speed_Mbps = 100; /* the other two are no majority of four hosts */
+    assert_true(ddp_health_difference(&r, 0, text, sizeof text));
+    assert_null(strstr(text, "most hosts"));
+    assert_true(ddp_health_difference(&r, 1, text, sizeof text));
+    assert_non_null(strstr(text, "host d"));
     struct ddp_health copy;
     assert_int_equal(ddp_health_pack(&r.health, &message, &bytes, &err), 0);
     assert_int_equal(ddp_health_unpack(message, bytes, &copy, &err), 0);

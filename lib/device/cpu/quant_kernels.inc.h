@@ -1,17 +1,18 @@
 /* The kernels of block quantisation (device/quant.h) for one SIMD level. grad_kernels.inc.h
  * includes this template.
  *
- * Half a block is a whole number of vectors, because DDP_QUANT_BLOCK_MIN / 2 is at least LANES. An
- * eighth of a block of signs is a whole number of vectors, too. The last block of an array may have
- * fewer elements. It is copied to an array and filled up with zeros. */
+ * Half a block is a whole number of vectors, because both numbers of elements are powers of two and
+ * DDP_QUANT_BLOCK_MIN / 2 is at least LANES. An eighth of a block of signs is a whole number of
+ * vectors, too. The last block of the user's array may have fewer elements. It is copied to a
+ * buffer on the stack that is filled up with zeros. */
 #ifndef VB
-#error "quant_kernels.inc.h is a template: include kernels_cpu.h"
+#error "quant_kernels.inc.h is a template of grad_kernels.inc.h: include kernels_cpu.h instead"
 #endif
 
 #define QUANT_LANES_MAX (DDP_QUANT_BLOCK_MIN / 2)
 _Static_assert(LANES <= QUANT_LANES_MAX, "half a block is at least one vector");
 _Static_assert(LANES <= DDP_QUANT_SIGN_BLOCK_MIN / 8, "an eighth of a block is at least a vector");
-_Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of signs are whole vectors");
+_Static_assert(DDP_QUANT_PARTS % LANES == 0, "the partial sums of magnitudes are whole vectors");
 
 /* Adding this number to x, |x| < 2^22, rounds x to an integer in the low bits of the sum. */
 #define ROUNDER 12582912.0f
@@ -60,7 +61,8 @@ INLINE v_f32 random_of(struct ddp_quant q, size_t i)
 }
 
 /* Returns a mask of the lanes of y that do not get the nearest code. `nearest`: this code as a
- * number. `gap`: distance to the code on the other side of y, or NaN if there is none. */
+ * number. `gap`: distance from `nearest` to the code on the other side of y, or NaN if there is
+ * none. */
 INLINE v_i32 moves(v_f32 y, v_f32 nearest, v_f32 gap, struct ddp_quant q, size_t i)
 {
     const v_f32 off = (v_f32)magnitude(y - nearest), size = (v_f32)magnitude(y);
