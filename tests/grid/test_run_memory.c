@@ -33,6 +33,7 @@ static _Thread_local int calls;
 /* How often a rank has run the algorithm with this index. */
 static atomic_int dense_runs[ALGORITHMS], sparse_runs[ALGORITHMS];
 
+#if COUNTS
 /* Counts a call of calloc. The calls for an early message are calloc for its header, and malloc for
  * its data. */
 static void count_calloc(size_t bytes)
@@ -53,7 +54,6 @@ static void count_other(void)
     early_header = false;
 }
 
-#if COUNTS
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *ptr, size_t bytes);
