@@ -56,11 +56,12 @@ void ddp_named_form(const struct ddp_named *entry, char *out, size_t out_bytes)
 {
     const char *help = entry->argument_help != NULL ? entry->argument_help : "";
     const bool optional = help[0] == '[';
-    snprintf(out, out_bytes, "%s%s%s", entry->name,
+    snprintf(out, out_bytes, "%s%s%s%s%s%s", entry->name,
              optional          ? "[:"
              : help[0] != '\0' ? ":"
                                : "",
-             help + optional);
+             help + optional, entry->modifier ? "[" : "", entry->modifier ? entry->modifier : "",
+             entry->modifier ? "]" : "");
 }
 
 struct named_list {
@@ -118,8 +119,13 @@ bool ddp_compressor_at(int i, struct ddp_named *out)
     const struct ddp_compressor *c = compressors[i];
     if (c == NULL)
         return false;
-    *out = (struct ddp_named){c->name, c->summary, c->argument_help};
+    *out = (struct ddp_named){c->name, c->summary, c->argument_help, ddp_compressor_modifier(c)};
     return true;
+}
+
+const char *ddp_compressor_modifier(const struct ddp_compressor *compressor)
+{
+    return compressor->two_phase ? "+sr" : NULL;
 }
 
 const struct ddp_compressor *ddp_compressor_find(const char *name)
@@ -162,7 +168,8 @@ static int parse_modifier(const char *modifier, struct ddp_compress_spec *spec, 
 {
     if (modifier[0] == '\0')
         return 0;
-    if (strcmp(modifier, "+sr") != 0 || !spec->compressor->two_phase)
+    const char *legal = ddp_compressor_modifier(spec->compressor);
+    if (!legal || strcmp(modifier, legal) != 0)
         return ddp_fail(err, DDP_EUSAGE,
                         "'%s' is no modifier of '%s'; legal: +sr (stochastic rounding) of q8, q4, "
                         "fp8-e4m3 and fp8-e5m2",

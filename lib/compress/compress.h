@@ -216,7 +216,10 @@ void ddp_feedback_encode(struct ddp_encode *e);
 struct ddp_named {
     const char *name, *summary;
     const char *argument_help; /* as in struct ddp_compressor */
+    const char *modifier;      /* such as "+sr", or NULL if the entry has none */
 };
+/* Modifier of the compressors for which it is legal, or NULL. */
+const char *ddp_compressor_modifier(const struct ddp_compressor *compressor);
 /* Stores the i-th compressor in *out. Returns false past the end. */
 bool ddp_compressor_at(int i, struct ddp_named *out);
 /* Splits `text`, NAME or NAME:ARG, and finds NAME in a list. Sets *index to the position in the
@@ -226,8 +229,8 @@ bool ddp_compressor_at(int i, struct ddp_named *out);
  * suggests the nearest legal name, or lists all entries if no name is near. */
 int ddp_named_find(const char *what, bool (*at)(int i, struct ddp_named *out), const char *text,
                    int *index, const char **argument, struct ddp_err *err) DDP_MUST_CHECK;
-/* Writes the form in which the user gives an entry, for example "topk:D", "fp16[:CLIP]" or "none".
- */
+/* Writes the form in which the user gives an entry, for example "topk:D", "q8[:BLOCK][+sr]" or
+ * "none". */
 void ddp_named_form(const struct ddp_named *entry, char *out, size_t out_bytes);
 /* Returns k = ceil(density * n), at least 1 if n > 0 and at most n. */
 size_t ddp_compress_k(double density, size_t n);

@@ -18,12 +18,13 @@ static bool strategy_at(int i, const struct ddp_sync_class **cls, struct ddp_nam
 {
     for (size_t k = 0; k < DDP_COUNT_OF(classes); k++) {
         *cls = classes[k];
-        *out = (struct ddp_named){(*cls)->name, (*cls)->summary, (*cls)->argument_help};
+        *out = (struct ddp_named){(*cls)->name, (*cls)->summary, (*cls)->argument_help, NULL};
         if (!(*cls)->compresses && i-- == 0)
             return true;
         for (const struct ddp_compressor *const *c = ddp_compressors();
              (*cls)->compresses && *c != NULL; c++) {
-            *out = (struct ddp_named){(*c)->name, (*c)->train_summary, (*c)->argument_help};
+            *out = (struct ddp_named){(*c)->name, (*c)->train_summary, (*c)->argument_help,
+                                      ddp_compressor_modifier(*c)};
             if (!ddp_compressor_is_lossless(*c) && i-- == 0)
                 return true;
         }

@@ -68,8 +68,9 @@ static void test_names(void **state)
     refuse("bf16:1", "'");
     refuse("tpok:0.1", "'topk'");
     refuse("gzip", "'gzip'");
-    refuse("gzip", "none, fp16[:CLIP], bf16, q8[:BLOCK], q4[:BLOCK], fp8-e4m3[:BLOCK], "
-                   "fp8-e5m2[:BLOCK], sign[:BLOCK], powersgd:R[:N], topk:D, threshold:T, oktopk:D");
+    refuse("gzip",
+           "none, fp16[:CLIP], bf16, q8[:BLOCK][+sr], q4[:BLOCK][+sr], fp8-e4m3[:BLOCK][+sr], "
+           "fp8-e5m2[:BLOCK][+sr], sign[:BLOCK], powersgd:R[:N], topk:D, threshold:T, oktopk:D");
     refuse("", "''");
     refuse("topk:0.010000000000000000000000000000", "topk:0.01");
 }
