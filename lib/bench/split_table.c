@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/unit.h"
 
 #define ZIPF         "zipf:"
 #define SEPARATORS   " \t\r,"
@@ -21,7 +22,7 @@
 int ddp_split_parse(const char *text, struct ddp_split *out, struct ddp_err *err)
 {
     const size_t prefix = strlen(ZIPF);
-    char *end;
+    struct ddp_err ignored = DDP_ERR_INIT;
 
     *out = (struct ddp_split){.kind = DDP_SPLIT_EVEN};
     if (strcmp(text, "even") == 0) {
@@ -35,9 +36,7 @@ int ddp_split_parse(const char *text, struct ddp_split *out, struct ddp_err *err
     }
     out->kind = DDP_SPLIT_ZIPF;
     const char *number = text + DDP_MIN(prefix, strlen(text));
-    out->exponent = strtod(number, &end);
-    if (!isdigit((unsigned char)number[0]) || *end != '\0' ||
-        !(out->exponent <= DDP_SPLIT_EXPONENT_MAX)) {
+    if (ddp_parse_double(number, 0, DDP_SPLIT_EXPONENT_MAX, &out->exponent, &ignored) != 0) {
         ddp_fail(err, DDP_EUSAGE, "--split '%s' has no exponent from 0 to %g", text,
                  DDP_SPLIT_EXPONENT_MAX);
         return ddp_hint(err, "for example --split zipf:1.2");

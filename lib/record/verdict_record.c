@@ -24,6 +24,8 @@
 #define DERIVED            .name = NULL, .offset = 0, .bytes = 0
 #define CHOICE(names, end) .most = (end)-1, .choices = names
 
+const char *const ddp_vary_names[] = {"algorithm", "backend", "memory",   "compress", "ranks",
+                                      "dtype",     "sync",    "feedback", "lr",       NULL};
 const char *const ddp_verdict_kind_names[] = {"none", "gate", "compare", "selftest", "across"};
 static const char *const unjudged_kinds[] = {"cell", "train"};
 static const char *const unjudged_sides[] = {"new", "base"};
@@ -149,6 +151,15 @@ void ddp_unjudged_merge(struct ddp_unjudged_list *list)
             list->items[kept++] = list->items[i];
     }
     list->count = kept;
+}
+
+void ddp_vary_text(unsigned vary, char *out, size_t bytes)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (int k = 0; ddp_vary_names[k]; k++)
+        if (vary >> k & 1 && at < bytes)
+            at += (size_t)snprintf(out + at, bytes - at, "%s%s", at ? ", " : "", ddp_vary_names[k]);
 }
 
 const char *ddp_unjudged_kind(const struct ddp_unjudged *item)

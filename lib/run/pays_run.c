@@ -135,7 +135,8 @@ static int read_training(struct ddp_pays_values *v, struct ddp_err *err)
     if (v->gradients)
         DDP_TRY(read_gradients(v, err));
     else if (!parse(v->parameters_text, counts, &parameters) || parameters < 1 || parameters > 1e13)
-        return ddp_fail(err, DDP_EUSAGE, "--params: '%s' is not a number such as 25M",
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--params: '%s' is not a number from 1 to 1e13, such as 25M",
                         v->parameters_text);
     else
         v->parameters = llround(parameters);

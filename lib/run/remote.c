@@ -23,7 +23,6 @@
 #include "launch/tcp.h"
 #include "record/provenance.h"
 #include "run/child.h"
-#include "run/remote_impl.h"
 
 #define SSH_FAILED 255 /* the exit code of ssh if it cannot connect or loses the connection */
 /* If a host cannot be reached, the ranks of the other hosts have this time to end by themselves. */

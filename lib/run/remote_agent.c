@@ -14,7 +14,6 @@
 #include "launch/launch_program.h"
 #include "launch/signal_thread.h"
 #include "run/remote.h"
-#include "run/remote_impl.h"
 
 /* Variables of a rank that the agent sets. */
 #define RANK_VARIABLES 4

@@ -43,5 +43,6 @@ setup() {
 }
 
 @test "an unknown option is refused with 64 and names the nearest" {
-    refused 64 "'--verfiy'" -- allreduce --verfiy
+    refused 64 "'--chekc'" -- allreduce --chekc
+    [[ "$stderr" == *--check* ]]
 }

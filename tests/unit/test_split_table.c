@@ -30,7 +30,7 @@ static void test_argument(void **state)
 {
     static const char *const wrong[] = {"zipf",      "zipf:",     "zipf:x",   "zipf:-1",
                                         "zipf:1x",   "zipf:1e99", "zipf:nan", "zipf:inf",
-                                        "zipf: 1.2", "zipf:65"};
+                                        "zipf: 1.2", "zipf:65",   "zipf:0x1"};
     (void)state;
     assert_int_equal(parsed("even").kind, DDP_SPLIT_EVEN);
     assert_string_equal(parsed("even").name, "even");
