@@ -423,16 +423,15 @@ static void explain_sync(FILE *out)
     print_wrapped(
         "`train --sync` chooses how the ranks keep their models alike; `ddpbench list sync` shows "
         "every strategy. dense averages all gradients over the global batch in each step, so the "
-        "ranks train like one rank with the whole batch, except for rounding. fp16 and bf16 send "
-        "half the bytes, q8, fp8-e4m3 and fp8-e5m2 a quarter, q4 an eighth, sign one bit per "
-        "gradient. "
-        "+sr, as in q8+sr, rounds stochastically. powersgd:R sends two factors of each weight. "
-        "topk, threshold and oktopk send only large gradients and keep the rest for later steps "
-        "(--feedback). With partial:K, local:H and diloco:H each rank takes its own steps, and "
-        "parameters are averaged: one of K chunks after each step, or all of them every H steps. "
-        "diloco then adds momentum. none exchanges nothing. All of these but dense change what is "
-        "learned, so compare accuracies over several seeds: train --compare dense,topk:0.01 "
-        "--seeds 1,2.",
+        "ranks train like one rank with the whole batch, except for rounding. zero1 also shards "
+        "the optimiser state. fp16 and bf16 send half the bytes, q8 and fp8 a quarter, "
+        "q4 an eighth, sign a bit per gradient. +sr rounds stochastically. powersgd:R sends two "
+        "factors of each weight. topk, threshold and oktopk send only large gradients and keep the "
+        "rest for later (--feedback). With partial:K, local:H and diloco:H each rank takes "
+        "its own steps, and parameters are averaged: one of K chunks after each step, or all of "
+        "them every H steps. diloco then adds momentum. none exchanges nothing. All of these but "
+        "dense and zero1 change what is learned, so compare accuracies over several seeds: train "
+        "--compare dense,topk:0.01 --seeds 1,2.",
         0, out);
 }
 

@@ -178,8 +178,8 @@ const struct ddp_cmd ddp_cmd_train = {
                "losses, bit for bit. Seconds and images/s cover only the training, and not the\n"
                "evaluation.\n"
                "\n"
-               "Each step uses the gradients of all ranks (dense, and all compressors such as\n"
-               "fp16, q8 and topk), or each rank uses its own gradients and parameters are\n"
+               "Each step uses the gradients of all ranks (dense, zero1, and all compressors\n"
+               "such as fp16 and topk), or each rank uses its own gradients and parameters are\n"
                "averaged from time to time (partial, local, diloco). With --compare or --seeds\n"
                "there are several runs, and a table compares them. Before these runs, rank 0\n"
                "trains a few steps alone, as the baseline of the speed-up.\n",

@@ -87,9 +87,26 @@ static double model_bytes(const struct ddp_comm *comm, const struct ddp_coll_arg
     const double bytes = (double)args->count * sizeof(float), peers = comm->size - 1;
     if (args->coll == DDP_ALLREDUCE)
         return 2.0 * peers / comm->size * bytes;
+    if (args->coll == DDP_REDUCE_SCATTER || args->coll == DDP_ALL_GATHER)
+        return peers * bytes; /* args->count is the size of a chunk */
     if (args->coll == DDP_REDUCE)
         return comm->rank == args->root ? 0.0 : bytes;
     return comm->rank == args->root ? peers * bytes : 0.0;
+}
+
+/* Finds the algorithm of a collective. The user chose the algorithm for all-reduces. */
+static int algorithm_of(const struct ddp_aggregation *a, enum ddp_coll coll,
+                        const struct ddp_coll_alg **out, struct ddp_err *err)
+{
+    const bool halves = coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_GATHER;
+    *out = coll == DDP_ALLREDUCE ? a->allreduce : NULL;
+    if (!halves || a->allreduce == NULL)
+        return 0;
+    *out = ddp_coll_find(coll, a->allreduce->name);
+    if (*out == NULL)
+        return ddp_fail(err, DDP_EUSAGE, "%s has no algorithm '%s'", ddp_coll_name(coll),
+                        a->allreduce->name);
+    return 0;
 }
 
 /* Adds an in-place collective on data[n]. Adds nothing for a group of one rank or an empty array.
@@ -108,16 +125,23 @@ static int add_step(struct ddp_aggregation *a, struct ddp_comm *comm, enum ddp_c
         a->capacity = capacity;
     }
     struct step *s = &a->steps[a->count];
-    const struct ddp_coll_args args = {.coll = coll,
-                                       .send = data,
-                                       .recv = data,
-                                       .count = n,
-                                       .dtype = DDP_F32,
-                                       .op = DDP_SUM,
-                                       .root = root};
+    const struct ddp_coll_alg *alg;
+    struct ddp_coll_args args = {.coll = coll,
+                                 .send = data,
+                                 .recv = data,
+                                 .count = n,
+                                 .dtype = DDP_F32,
+                                 .op = DDP_SUM,
+                                 .root = root};
+    if (coll == DDP_REDUCE_SCATTER || coll == DDP_ALL_GATHER) {
+        args.count = n / (size_t)comm->size;
+        float *own = data + (size_t)comm->rank * args.count;
+        args.send = coll == DDP_ALL_GATHER ? own : data;
+        args.recv = coll == DDP_ALL_GATHER ? data : own;
+    }
+    DDP_TRY(algorithm_of(a, coll, &alg, err));
     *s = (struct step){.comm = comm, .model_bytes = model_bytes(comm, &args)};
-    DDP_TRY(ddp_coll_plan_init(&s->plan, comm, coll == DDP_ALLREDUCE ? a->allreduce : NULL, &args,
-                               err));
+    DDP_TRY(ddp_coll_plan_init(&s->plan, comm, alg, &args, err));
     s->counts = sends_messages(&s->plan, comm);
     a->counted &= s->counts;
     a->count++;
@@ -129,6 +153,21 @@ static int plan_allreduce(struct ddp_aggregation *a, const struct ddp_aggregate_
 {
     return add_step(a, setup->comm, DDP_ALLREDUCE, setup->data, setup->n, 0, err);
 }
+
+static int plan_scatter(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                        struct ddp_err *err)
+{
+    return add_step(a, setup->comm, DDP_REDUCE_SCATTER, setup->data, setup->n, 0, err);
+}
+
+static int plan_gather(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
+                       struct ddp_err *err)
+{
+    return add_step(a, setup->comm, DDP_ALL_GATHER, setup->data, setup->n, 0, err);
+}
+
+const struct ddp_aggregate ddp_aggregate_scatter = {.name = "scatter", .plan = plan_scatter};
+const struct ddp_aggregate ddp_aggregate_gather = {.name = "gather", .plan = plan_gather};
 
 static int plan_local(struct ddp_aggregation *a, const struct ddp_aggregate_setup *setup,
                       struct ddp_err *err)

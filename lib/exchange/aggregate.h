@@ -11,6 +11,9 @@
  *                the hosts. Keys of 1e6 elements and more are cut evenly over all leaders. Then
  *                broadcast within each host
  *
+ * The two halves of an all-reduce are also written as placements, which --aggregate does not offer
+ * (ddp_aggregate_scatter, ddp_aggregate_gather).
+ *
  * A placement is a list of collectives on groups of ranks. The list is planned once and run in
  * every step. All ranks end with bit-identical sums. Placements add in different orders, so the
  * results of two placements may differ in rounding. Source: MXNet 1.x, kvstore_local.h, comm.h
@@ -52,7 +55,8 @@ struct ddp_aggregate_setup {
     const size_t *offsets, *counts;
     int key_count;
     const struct ddp_host_groups *hosts; /* Borrowed. Only if needs_hosts. */
-    const char *algorithm;               /* Algorithm of every all-reduce. NULL: auto. */
+    /* Algorithm of every all-reduce, reduce-scatter and all-gather. NULL: auto. */
+    const char *algorithm;
 };
 
 struct ddp_aggregation; /* The planned collectives of one placement for one array. */
@@ -68,6 +72,12 @@ struct ddp_aggregate {
 /* Returns all placements, with allreduce first. The array ends with NULL. */
 const struct ddp_aggregate *const *ddp_aggregates(void);
 
+/* Reduce-scatter and all-gather of data in place. setup->n must be a multiple of the number of
+ * ranks P. The array is cut into P chunks of equal size. After a scatter, chunk r of rank r has the
+ * sums over the ranks, and the other chunks are unchanged. A gather copies chunk r of rank r to all
+ * ranks. */
+extern const struct ddp_aggregate ddp_aggregate_scatter, ddp_aggregate_gather;
+
 /* Plans the collectives of a placement. Not collective. Returns DDP_EUSAGE if the algorithm is
  * unknown, or DDP_EUNAVAIL if the algorithm does not support this communicator or array. */
 int ddp_aggregation_create(const struct ddp_aggregate *how, const struct ddp_aggregate_setup *setup,
@@ -79,8 +89,8 @@ int ddp_aggregation_run(struct ddp_aggregation *a, struct ddp_err *err) DDP_MUST
 /* Returns the bytes that other ranks received from this rank since create. The bytes of algorithms
  * that send messages are counted. *counted becomes true if all algorithms of the plan send
  * messages. For an algorithm that sends no messages the function assumes a fixed number of bytes.
- * All-reduce: 2(P-1)/P of the array. Reduce: the array, or 0 at the root. Broadcast: P-1 times the
- * array at the root, else 0. */
+ * All-reduce: 2(P-1)/P of the array. Reduce-scatter and all-gather: (P-1)/P of the array. Reduce:
+ * the array, or 0 at the root. Broadcast: P-1 times the array at the root, else 0. */
 double ddp_aggregation_wire_bytes(const struct ddp_aggregation *a, bool *counted);
 
 /* Assigns `count` keys to owners, from the largest key to the smallest. Each key goes to the owner

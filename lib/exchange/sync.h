@@ -7,8 +7,10 @@
  *
  *   begin_step
  *   on_grad_ready     for each parameter, last layer first
- *   finish_backward   then grads holds the gradients for the optimiser, which runs next
- *   end_step          parameter strategies average parameters
+ *   finish_backward   then grads holds the gradients for the optimiser, which runs next. If the
+ *                     strategy has `shard`, this holds for the shard of this rank only, and the
+ *                     optimiser updates only the shard
+ *   end_step          parameter strategies average parameters; zero1 gathers the shards
  *
  * The trainer calls end_epoch before an evaluation and at the end of the run, and on a device it
  * calls settle before it waits for its stream. Strategies communicate only through lib/coll and
@@ -16,13 +18,15 @@
  * the same bits, with and without overlap, under the conditions that train/trainer.h names.
  *
  * `dense` and the compressors are gradient strategies. They exchange gradients in buckets
- * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `partial`,
+ * (bucket.h). All ranks then take the same step, so their parameters stay bit-identical. `zero1`
+ * is a gradient strategy, too, but each rank updates only its shard of the parameters. `partial`,
  * `local` and `diloco` are parameter strategies: each rank takes its own steps, and the ranks
  * average parameters. The strategy `none` exchanges nothing. */
 #ifndef DDP_EXCHANGE_SYNC_H
 #define DDP_EXCHANGE_SYNC_H
 
 #include "coll/coll.h"
+#include "coll/pattern.h"
 #include "compress/compress.h"
 #include "exchange/aggregate.h"
 #include "exchange/bucket.h"
@@ -81,7 +85,7 @@ struct ddp_sync_setup {
     enum ddp_feedback feedback;
     /* Strategy dense: which ranks compute the sums (aggregate.h). NULL: all-reduce. */
     const struct ddp_aggregate *aggregate;
-    const char *algorithm;             /* Algorithm of all-reduces. NULL: auto. */
+    const char *algorithm;             /* As in struct ddp_aggregate_setup. NULL: auto. */
     struct ddp_compress_spec compress; /* See struct ddp_sync_spec. */
     int64_t number;                    /* See struct ddp_sync_spec. */
     uint64_t seed;                     /* Seed of stochastic rounding. */
@@ -116,6 +120,12 @@ struct ddp_sync_class {
      * ranks. Does not read setup->comm. NULL: negligible. */
     void (*memory)(const struct ddp_sync_setup *setup, int ranks, uint64_t *registered,
                    uint64_t *private_bytes);
+    /* Computes the shard of a rank: the parts of params that the optimiser of this rank updates.
+     * Its optimiser has state for these parts only. Returns the number of their elements, and
+     * stores the number of parts in *count and the parts in parts [*count], in any order. parts
+     * may be NULL. Does not read setup->comm. NULL: the shard of each rank is the whole array. */
+    size_t (*shard)(const struct ddp_sync_setup *setup, int ranks, int rank,
+                    struct ddp_range *parts, int *count);
     /* Collective. If it fails, it frees everything that this rank created. Other ranks may have
      * succeeded. */
     int (*create)(const struct ddp_sync_setup *setup, struct ddp_sync **out, struct ddp_err *err);

@@ -275,6 +275,7 @@ struct ddp_train_run {
     int64_t bucket_bytes; /* -1: the strategy has no buckets. */
     int ranks;
     double lr, momentum, weight_decay;
+    int64_t optimizer_bytes; /* Optimiser state of rank 0. -1: unknown. */
     uint64_t seed;
     int64_t max_steps;      /* -1: unlimited. */
     double target_accuracy; /* NaN: no target. */

@@ -297,6 +297,7 @@ static const struct ddp_field train_fields[] = {
     {T(momentum), NUMBER, "optimizer.momentum", "momentum"},
     {T(weight_decay), NUMBER, "optimizer.weight_decay", "weight_decay"},
     {T(max_steps), COUNT, "optimizer.max_steps", .least = -1},
+    {T(optimizer_bytes), COUNT, "optimizer.state_bytes", .least = -1},
     {T(sync), TEXT, "sync.strategy", "sync"},
     {T(feedback), TEXT, "sync.feedback", "feedback"},
     {T(aggregate), TEXT, "sync.aggregate", "aggregate"},

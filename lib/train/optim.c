@@ -50,17 +50,17 @@ void ddp_optim_release(struct ddp_optim *o)
     o->state = NULL;
 }
 
-void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
+/* Updates params [n]. `state` is the first state of each parameter, [n]. */
+static void update(const struct ddp_optim *o, float *params, float *state, const float *grads,
+                   size_t n)
 {
-    o->steps++;
     const struct ddp_grad_kernels *cpu = ddp_device_cpu(ddp_nn_simd())->grad;
     const float lr = (float)o->lr, momentum = (float)o->momentum, decay = (float)o->weight_decay;
     if (o->kind == DDP_OPTIM_SGD) {
         if (o->device)
-            o->device->stream_kernels->sgd(o->stream, params, o->state, grads, o->n, lr, momentum,
-                                           decay);
+            o->device->stream_kernels->sgd(o->stream, params, state, grads, n, lr, momentum, decay);
         else
-            cpu->sgd(params, o->state, grads, o->n, lr, momentum, decay);
+            cpu->sgd(params, state, grads, n, lr, momentum, decay);
         return;
     }
     const struct ddp_adam adam = {.lr = lr,
@@ -70,8 +70,20 @@ void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
                                   .weight_decay = decay,
                                   .step = o->steps};
     if (o->device)
-        o->device->stream_kernels->adam(o->stream, params, o->state, o->state + o->n, grads, o->n,
-                                        &adam);
+        o->device->stream_kernels->adam(o->stream, params, state, state + o->n, grads, n, &adam);
     else
-        cpu->adam(params, o->state, o->state + o->n, grads, o->n, &adam);
+        cpu->adam(params, state, state + o->n, grads, n, &adam);
+}
+
+void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads)
+{
+    float *state = o->state;
+    o->steps++;
+    if (o->parts == NULL)
+        update(o, params, state, grads, o->n);
+    for (int i = 0; o->parts != NULL && i < o->part_count; i++) {
+        const size_t begin = o->parts[i].begin, n = o->parts[i].end - begin;
+        update(o, params + begin, state, grads + begin, n);
+        state += n;
+    }
 }

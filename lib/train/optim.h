@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "coll/pattern.h"
 #include "device/device.h"
 #include "device/sparse.h"
 #include "device/stream.h"
@@ -35,15 +36,20 @@ struct ddp_optim {
      * `stream`. */
     const struct ddp_device *device;
     struct ddp_stream *stream;
-    size_t n;      /* number of parameters */
+    /* The parts of the parameters that the optimiser updates, [part_count], borrowed. NULL: all. */
+    const struct ddp_range *parts;
+    int part_count;
+    size_t n;      /* number of parameters that the optimiser updates */
     float *state;  /* owned */
     int64_t steps; /* steps taken so far */
 };
 /* Allocates zeroed state for n parameters. The caller must have set the members of *o before `n`.
- * Returns DDP_ENOMEM if there is no memory. */
+ * If `parts` is not NULL, n must be the number of elements of all parts. Returns DDP_ENOMEM if
+ * there is no memory. */
 int ddp_optim_init(struct ddp_optim *o, size_t n, struct ddp_err *err) DDP_MUST_CHECK;
 void ddp_optim_release(struct ddp_optim *o);
-/* Updates params [n] from grads [n]. */
+/* Updates params from grads. Both arrays have n elements, or if `parts` is not NULL, all elements
+ * of the model, of which the step uses only those in the parts. */
 void ddp_optim_step(struct ddp_optim *o, float *params, const float *grads);
 
 #ifdef __cplusplus

@@ -92,6 +92,30 @@ static void sync_bytes(const struct ddp_train_options *o, int ranks, uint64_t *r
     free(layout);
 }
 
+/* Returns the number of parameters that the optimiser of a rank updates. Stores them in parts
+ * [*count], as ddp_sync_class.shard describes. parts may be NULL. layout: as in setup_of. */
+static size_t shard_of(const struct ddp_train_options *o, size_t *layout, int ranks, int rank,
+                       struct ddp_range *parts, int *count)
+{
+    const struct ddp_sync_setup setup = setup_of(o, layout);
+    *count = 0;
+    return o->sync.cls->shard ? o->sync.cls->shard(&setup, ranks, rank, parts, count) : setup.total;
+}
+
+/* Returns the largest optimiser state of a rank in bytes, or TOO_MANY_BYTES if there is no memory
+ * even for this calculation. */
+static uint64_t state_bytes(const struct ddp_train_options *o, int ranks)
+{
+    size_t *layout = ddp_calloc(3 * (size_t)o->model->param_count, sizeof *layout);
+    size_t most = 0;
+    int count;
+    for (int r = 0; layout && r < ranks; r++)
+        most = DDP_MAX(most, shard_of(o, layout, ranks, r, NULL, &count));
+    const bool known = layout != NULL;
+    free(layout);
+    return known ? ddp_optimizer_state_bytes(o->optimizer, most) : TOO_MANY_BYTES;
+}
+
 uint64_t ddp_train_heap_bytes(const struct ddp_train_options *options, int ranks)
 {
     uint64_t bytes = options->model->parameter_count * sizeof(float), registered, own;
@@ -106,8 +130,7 @@ uint64_t ddp_train_private_bytes(const struct ddp_train_options *options, int ra
     size_t image = ddp_trainer_pixels(train);
     uint64_t registered, own;
     sync_bytes(options, ranks, &registered, &own);
-    return ddp_optimizer_state_bytes(options->optimizer, options->model->parameter_count) +
-           options->model->scratch_bytes(options->model, (int)batch) +
+    return state_bytes(options, ranks) + options->model->scratch_bytes(options->model, (int)batch) +
            batch * (image * sizeof(float) + 1) + train->count * sizeof(uint32_t) + own;
 }
 
@@ -213,6 +236,26 @@ int ddp_train_check(const struct ddp_train_options *o, int ranks, struct ddp_err
     return 0;
 }
 
+/* Opens the optimiser, with state for this rank's shard. */
+static int open_optimizer(struct ddp_trainer *t, struct ddp_err *err)
+{
+    const struct ddp_train_options *o = t->o;
+    const int ranks = t->comm->size, rank = t->comm->rank;
+    t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
+                                  .stream = t->device ? t->device->stream : NULL,
+                                  .kind = o->optimizer,
+                                  .lr = o->lr,
+                                  .momentum = o->momentum,
+                                  .weight_decay = o->weight_decay};
+    const size_t n = shard_of(o, t->layout, ranks, rank, NULL, &t->optim.part_count);
+    if (o->sync.cls->shard) {
+        DDP_TRY(DDP_NEW(&t->shard, (size_t)t->optim.part_count, err));
+        shard_of(o, t->layout, ranks, rank, t->shard, &t->optim.part_count);
+        t->optim.parts = t->shard;
+    }
+    return ddp_optim_init(&t->optim, n, err);
+}
+
 /* The part of the set-up that needs no communication. */
 static int open_local(struct ddp_trainer *t, struct ddp_err *err)
 {
@@ -225,19 +268,13 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
         DDP_TRY(rc);
         ddp_blas_count(&t->comm->flight->beats);
     }
-    t->optim = (struct ddp_optim){.device = t->device ? t->device->device : NULL,
-                                  .stream = t->device ? t->device->stream : NULL,
-                                  .kind = o->optimizer,
-                                  .lr = o->lr,
-                                  .momentum = o->momentum,
-                                  .weight_decay = o->weight_decay};
-    DDP_TRY(ddp_optim_init(&t->optim, t->total, err));
+    DDP_TRY(DDP_NEW(&t->layout, 3 * tensors, err));
+    DDP_TRY(open_optimizer(t, err));
     t->x = ddp_trainer_alloc(t, batch * ddp_trainer_pixels(&o->data->train) * sizeof *t->x);
     t->labels = ddp_trainer_alloc(t, batch);
     t->order = ddp_calloc(o->data->train.count, sizeof *t->order);
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
-    t->layout = ddp_calloc(3 * tensors, sizeof *t->layout);
-    if (!t->x || !t->labels || !t->order || !t->gathered || !t->layout)
+    if (!t->x || !t->labels || !t->order || !t->gathered)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
     const struct ddp_model_target model_place = {.device = o->device,
                                                  .stream = t->device ? t->device->stream : NULL,
@@ -372,6 +409,7 @@ static void close_trainer(struct ddp_trainer *t)
     ddp_trainer_free(t, t->labels, batch);
     ddp_trainer_free(t, t->x, batch * ddp_trainer_pixels(&t->o->data->train) * sizeof *t->x);
     ddp_optim_release(&t->optim);
+    free(t->shard);
     free_array(t, t->grads);
     free_array(t, t->params);
     ddp_trainer_device_close(t);
@@ -416,6 +454,7 @@ static void describe(const struct ddp_trainer *t, struct ddp_train_run *run)
     run->lr = o->lr;
     run->momentum = o->optimizer == DDP_OPTIM_SGD ? o->momentum : NAN;
     run->weight_decay = o->weight_decay;
+    run->optimizer_bytes = (int64_t)ddp_optimizer_state_bytes(o->optimizer, t->optim.n);
     run->seed = o->seed;
     run->max_steps = o->max_steps > 0 ? o->max_steps : -1;
     run->target_accuracy = o->target_accuracy;

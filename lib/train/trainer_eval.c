@@ -226,12 +226,12 @@ static void merge(const struct ddp_epoch_totals *all, int ranks, struct ddp_epoc
     out->parameter_hash = all[0].hash;
 }
 
-/* Returns the bus bandwidth of the exchange if there are several ranks and the strategy averages
- * all gradients without compression. Otherwise returns NaN. */
+/* Returns the bus bandwidth of the exchange if there are several ranks and the strategy sums dense
+ * gradients (--aggregate). Otherwise returns NaN. */
 static double exchange_busbw(const struct ddp_trainer *t, double seconds)
 {
     const struct ddp_sync_class *cls = t->o->sync.cls;
-    if (!cls->buckets || cls->compresses || t->comm->size < 2)
+    if (!cls->aggregates || t->comm->size < 2)
         return NAN;
     const double bytes = (double)t->sums.steps * (double)t->total * sizeof(float);
     return ratio(bytes * ddp_coll_busbw_factor(DDP_ALLREDUCE, t->comm->size) * 1e-9, seconds);

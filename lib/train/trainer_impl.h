@@ -64,8 +64,9 @@ struct ddp_trainer {
     const struct ddp_train_options *o;
     const struct ddp_train_events *events; /* never NULL; has no callbacks on ranks other than 0 */
     struct ddp_partition_plan partition;
-    size_t total;          /* number of parameters */
-    float *params, *grads; /* [total], registered memory; private if there is one rank */
+    size_t total;            /* number of parameters */
+    float *params, *grads;   /* [total], registered memory; private if there is one rank */
+    struct ddp_range *shard; /* the parts that `optim` updates; NULL: all parameters */
     struct ddp_optim optim;
     int batch; /* largest number of images that this rank takes per step */
     /* NULL if the model runs directly on the CPU. Otherwise params, grads, x and labels lie in the

@@ -19,14 +19,14 @@ train() {
         --json "$name.json" "$@" >"$name.table" 2>"$name.err" || { cat "$name.err"; return 1; }
 }
 
-strategies=dense,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,diloco:4,none
+strategies=dense,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:4,diloco:4,zero1,none
 
 @test "compare: every strategy with every seed, interleaved, after a run on one rank" {
     train all --compare "$strategies" --seeds 1,2 --target-accuracy 0.01 --check-replicas step
     "$PYTHON" "$root/ci/validate_json.py" all.json
-    holds all.json 'len(t) == 30 and len(c) == 14'
-    holds all.json '[r["baseline"] for r in t] == ([True] + 14 * [False]) * 2'
-    holds all.json '[r["seed"] for r in t] == 15 * [1] + 15 * [2]'
+    holds all.json 'len(t) == 32 and len(c) == 15'
+    holds all.json '[r["baseline"] for r in t] == ([True] + 15 * [False]) * 2'
+    holds all.json '[r["seed"] for r in t] == 16 * [1] + 16 * [2]'
     holds all.json '[r["ranks"] for r in t if r["baseline"]] == [1, 1]'
     holds all.json '[r["strategy"] for r in c] == "'"$strategies"'".split(",")'
     holds all.json 'all(r["runs"] == 2 and r["reference"] == "dense" for r in c)'
@@ -35,13 +35,13 @@ strategies=dense,fp16,bf16,q8,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk
     holds all.json 'all(r["target"]["reached"] == 2 and r["target"]["seconds"] > 0 for r in c)'
     holds all.json 'c[1]["wire_bytes_per_step"] * 2 == c[0]["wire_bytes_per_step"]'
     holds all.json 'c[-1]["wire_bytes_per_step"] == 0 and c[-1]["exposed_seconds_per_step"] == 0'
-    holds all.json '[r["sync"]["feedback"] for r in t[1:15]] == [None] + 3 * ["off"] + 6 * ["on"] + 4 * [None]'
-    holds all.json '[r["pays"] is None for r in c] == [True] + 13 * [False]'
+    holds all.json '[r["sync"]["feedback"] for r in t[1:16]] == [None] + 3 * ["off"] + 6 * ["on"] + 5 * [None]'
+    holds all.json '[r["pays"] is None for r in c] == [True] + 14 * [False]'
     holds all.json 'all(r["pays"] in ("yes", "no", "unclear") for r in c[1:])'
     holds all.json 'all((r["pays"] == "unclear") == (r["verdict"].startswith("cannot") or "about as long" in r["verdict"]) for r in c[1:])'
     # The table averages the accuracies of the runs of each strategy.
     holds all.json 'all(abs(r["accuracy"]["mean"] - sum(e["eval_accuracy"] for u in t if u["sync"]["strategy"] == r["strategy"] and not u["baseline"] for e in u["epochs"]) / 4) < 1e-9 for r in c)'
-    [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 14 ]
+    [ "$(grep -c '^  [a-z0-9:.]* *2 *2 ' all.table)" = 15 ]
     grep -Eq '^# .*fp16 .*step' all.table
 }
 
@@ -116,6 +116,22 @@ END
         [ "$(json sum.json "$losses")" = "$(json $where.json "$losses")" ] # two ranks have only one order of summation
         holds $where.json "t[0]['sync']['aggregate'] == '$where' and t[0]['epochs'][0]['peak_memory_bytes'] > 0"
     done
+}
+
+@test "zero1: the losses of dense, with optimiser state divided by the ranks" {
+    losses='[e["train_loss"] for e in t[0]["epochs"]]'
+    train dense --sync dense
+    holds dense.json 't[0]["optimizer"]["state_bytes"] == 4 * t[0]["parameters"]'
+    for more in "" "--overlap on --bucket-bytes 100K"; do
+        # shellcheck disable=SC2086 # several words
+        train zero1 --sync zero1 --check-replicas step $more
+        "$PYTHON" "$root/ci/validate_json.py" zero1.json
+        [ "$(json dense.json "$losses")" = "$(json zero1.json "$losses")" ]
+        # The last 8 of 431080 parameters fill no cache line of both ranks, so both have their state.
+        holds zero1.json 't[0]["optimizer"]["state_bytes"] == 4 * (431072 // 2 + 8)'
+    done
+    refused 64 --aggregate "'zero1'" -- "${job[@]}" --sync zero1 --aggregate local
+    failed 64 "'rhd'" -- "${job[@]}" --sync zero1 --algorithm rhd
 }
 
 @test "feedback can be switched off; an algorithm chosen" {

@@ -5,7 +5,7 @@
 bats_require_minimum_version 1.5.0
 
 options=(train --dataset synthetic --images 100 --batch 8 --check-replicas step)
-compare=dense,fp16,bf16,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,diloco:3,none
+compare=dense,fp16,bf16,q4,sign,powersgd:2,topk:0.01,threshold:0.02,oktopk:0.01,partial:4,local:3,diloco:3,zero1,none
 
 # The losses on shared memory.
 setup_file() {
@@ -29,7 +29,7 @@ all_strategies() {
     needs "$1"
     mpi "$1" 2 "$ddpbench" "${options[@]}" --max-steps 6 --compare "$compare" --json mpi.json
     cp "$BATS_FILE_TMPDIR/shm.json" .
-    [ "$(json mpi.json 'len(d["train"])')" = 14 ]
+    [ "$(json mpi.json 'len(d["train"])')" = 15 ]
     [ "$(json mpi.json 'd["train"][0]["baseline"] and d["train"][0]["ranks"] == 1')" = True ]
     [ "$(losses mpi.json)" = "$(losses shm.json)" ] || { losses mpi.json; losses shm.json; false; }
 }

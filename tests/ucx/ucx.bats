@@ -55,7 +55,7 @@ right() {
 }
 
 @test "training and its overlap with computation" {
-    for sync in dense topk:0.01 fp16; do
+    for sync in dense topk:0.01 fp16 zero1; do
         all_zero 2 "$ddpbench" train --backend ucx --dataset synthetic --images 400 --batch 16 --max-steps 6 --sync $sync -q --json out.json
         holds out.json "d['status'] == 'complete' and len(t) == 1"
     done

@@ -182,7 +182,8 @@ static bool added_later(const char *path)
                                         "new.edited",
                                         "resent_percent",
                                         "median_pairs",
-                                        "median_seconds"};
+                                        "median_seconds",
+                                        "optimizer.state_bytes"};
     for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
         if (strcmp(path, paths[i]) == 0)
             return true;
