@@ -209,7 +209,7 @@ def strategies(doc, _options):
     epochs = sorted({len(t["epochs"]) for t in runs})
     reference = sorted({row["reference"] for row in doc["comparison"]})
     note = (f"{', '.join(tasks)}; {' or '.join(map(str, epochs))} epochs, seeds {', '.join(map(str, seeds))}. Accuracy: mean over seeds of the last "
-            f"three epochs. Reference: {', '.join(reference)}, paired by seed.")
+            f"three epochs. Reference: {', '.join(reference)}. Differences are taken per seed; parentheses show the least and the most.")
     return caption(doc) + [note, ""] + grid(head, rows)
 
 
