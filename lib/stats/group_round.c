@@ -1,0 +1,286 @@
+/* The rounds of a search by group testing: the screen, the groups, and the level of their times. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "stats/group_test_impl.h"
+#include "stats/summary.h"
+
+/* With at least this many groups, the median of a round removes the drift between rounds. */
+#define GROUPS_OF_MEDIAN 5
+
+bool ddp_group_is_named_link(const struct ddp_group_test *t, int i, int j)
+{
+    for (int k = 0; k < t->result.fault_count; k++) {
+        const struct ddp_group_fault *f = &t->result.fault[k];
+        if (f->to >= 0 && ((f->end == i && f->to == j) || (f->end == j && f->to == i)))
+            return true;
+    }
+    return false;
+}
+
+/* Groups of a round. */
+
+void ddp_group_clear_round(struct ddp_group_test *t)
+{
+    t->groups = 0;
+    for (int i = 0; i < t->rule.ends; i++) {
+        t->group[i] = -1;
+        t->used[i] = false;
+    }
+}
+
+int ddp_group_add(struct ddp_group_test *t, const int *list, int n)
+{
+    for (int i = 0; i < n; i++) {
+        t->group[list[i]] = t->groups;
+        t->used[list[i]] = true;
+    }
+    return t->groups++;
+}
+
+int ddp_group_members(struct ddp_group_test *t, int r, int group)
+{
+    int n = 0;
+    for (int k = 0; k < t->active; k++) {
+        const int i = (int)t->order[k];
+        if (t->history[(size_t)r * (size_t)t->rule.ends + (size_t)i] == group)
+            t->list[n++] = i;
+    }
+    return n;
+}
+
+bool ddp_group_grow(struct ddp_group_test *t, int *list, int *n, int want, bool strict, bool any)
+{
+    uint64_t *allowed = t->allowed;
+    memset(allowed, 0xff, (size_t)t->words * sizeof *allowed);
+    for (int i = 0; i < *n && strict; i++)
+        for (int w = 0; w < t->words && is_clean(t, list[i]); w++)
+            allowed[w] &= row(t, t->good, list[i])[w];
+    for (int i = 0; i < *n; i++)
+        drop(allowed, list[i]);
+    const int start = (int)ddp_rng_below(&t->rng, (uint64_t)t->active);
+    for (int k = 0; k < t->active && *n < want; k++) {
+        const int i = (int)t->order[(start + k) % t->active];
+        if (!has(allowed, i) || t->used[i] || t->named[i] || !is_clean(t, i) ||
+            (t->reserved[i] && !any))
+            continue;
+        list[(*n)++] = i;
+        for (int w = 0; w < t->words; w++)
+            allowed[w] &= row(t, t->good, i)[w];
+        drop(allowed, i);
+    }
+    return *n == want;
+}
+
+/* The screen. */
+
+static int line_of(const struct ddp_group_test *t, int k, int direction)
+{
+    const int q = t->planes;
+    const int point = (int)((int64_t)k * q * q / t->active);
+    const int x = point / q, y = point % q;
+    return direction == q ? x : (y + direction * x) % q;
+}
+
+/* Sets *size to the size of the smallest line of the plane. Returns whether all lines have about
+ * this size. */
+static bool even_lines(const struct ddp_group_test *t, int *size)
+{
+    int most = 0, least = t->active;
+    for (int direction = 0; direction <= t->planes; direction++) {
+        int n[DDP_GROUPS_MOST] = {0};
+        for (int k = 0; k < t->active; k++)
+            n[line_of(t, k, direction)]++;
+        for (int line = 0; line < t->planes; line++) {
+            most = DDP_MAX(most, n[line]);
+            least = DDP_MIN(least, n[line]);
+        }
+    }
+    *size = least;
+    return 20 * most <= 21 * least;
+}
+
+/* Returns the number of active ends that end i has not met in this screen. */
+static int unmet(const struct ddp_group_test *t, int i)
+{
+    int n = 0;
+    for (int k = 0; k < t->active; k++) {
+        const int j = (int)t->order[k];
+        n += !has(row(t, t->met, i), j);
+    }
+    return n;
+}
+
+void ddp_group_begin_screen(struct ddp_group_test *t)
+{
+    t->phase = SCREEN;
+    t->pass_round = t->result.rounds;
+    t->found_before = t->result.fault_count;
+    memcpy(t->met, t->good, (size_t)t->rule.ends * (size_t)t->words * sizeof *t->met);
+    t->active = 0;
+    for (int k = 0; k < t->result.fault_count; k++)
+        if (t->result.fault[k].to >= 0)
+            put_pairs(t, t->met, (const int[]){t->result.fault[k].end, t->result.fault[k].to}, 2);
+    for (int i = 0; i < t->rule.ends; i++) {
+        put(row(t, t->met, i), i);
+        if (!t->named[i])
+            t->order[t->active++] = (uint32_t)i;
+    }
+    ddp_rng_shuffle(&t->rng, t->order, (size_t)t->active);
+    int64_t left = 0;
+    for (int k = 0; k < t->active; k++)
+        left += unmet(t, (int)t->order[k]);
+    if (left == 0)
+        t->result.end = DDP_GROUP_CLEAN;
+    /* A plane is worth its rounds if it is the first one, or if many pairs are left. */
+    const bool few = 10 * left < (int64_t)t->active * t->active;
+    t->planes = t->active < 25 || few ? 0 : t->active < 49 ? 5 : 7;
+    if (t->result.rounds == 0)
+        t->size = t->active < 9 ? 2 : t->active < 16 ? 3 : 4;
+    t->even = t->planes > 0 && even_lines(t, &t->size);
+    t->result.group_ends = t->size;
+}
+
+/* Adds the lines of a direction as groups. If the sizes of the lines differ, random ends of the
+ * larger ones rest. */
+static void plane_round(struct ddp_group_test *t, int direction)
+{
+    for (int line = 0; line < t->planes; line++) {
+        int n = 0;
+        for (int k = 0; k < t->active; k++)
+            if (line_of(t, k, direction) == line)
+                t->list[n++] = (int)t->order[k];
+        for (; !t->even && n > t->size; n--)
+            t->list[ddp_rng_below(&t->rng, (uint64_t)n)] = t->list[n - 1];
+        ddp_group_add(t, t->list, n);
+    }
+}
+
+/* Returns the unused active end with the highest score, or -1. */
+static int best_end(const struct ddp_group_test *t)
+{
+    int best = -1;
+    for (int k = 0; k < t->active; k++) {
+        const int i = (int)t->order[k];
+        if (!t->used[i] && (best < 0 || t->score[i] > t->score[best]))
+            best = i;
+    }
+    return best;
+}
+
+/* Adds groups of ends that have not met, greedily. The two ends of a named link do not share a
+ * group. */
+static void greedy_round(struct ddp_group_test *t)
+{
+    const int groups = DDP_MIN(t->active / t->size, DDP_GROUPS_MOST);
+    for (int g = 0; g < groups; g++) {
+        int n = 0;
+        for (int i = 0; i < t->rule.ends; i++)
+            t->score[i] = t->used[i] || t->named[i] ? 0 : unmet(t, i);
+        for (; n < t->size; n++) {
+            const int best = best_end(t);
+            if (best < 0 || t->score[best] < 0)
+                break;
+            t->list[n] = best;
+            t->used[best] = true;
+            for (int i = 0; i < t->rule.ends; i++) {
+                t->score[i] = (n == 0 ? 0 : t->score[i]) + !has(row(t, t->met, best), i);
+                if (ddp_group_is_named_link(t, best, i))
+                    t->score[i] -= t->rule.ends;
+            }
+        }
+        if (n == t->size)
+            ddp_group_add(t, t->list, n);
+    }
+}
+
+/* Lets one end of a named link rest if both are in a group. */
+static void part_named_links(struct ddp_group_test *t)
+{
+    for (int k = 0; k < t->result.fault_count; k++) {
+        const struct ddp_group_fault *f = &t->result.fault[k];
+        if (f->to >= 0 && t->group[f->end] == t->group[f->to])
+            t->group[f->to] = -1;
+    }
+}
+
+bool ddp_group_screen_round(struct ddp_group_test *t)
+{
+    const int done = t->result.rounds - t->pass_round;
+    if (t->planes > 0 && done <= t->planes) {
+        plane_round(t, done);
+        part_named_links(t);
+    } else {
+        bool left = false;
+        for (int k = 0; k < t->active && !left; k++)
+            left = unmet(t, (int)t->order[k]) > 0;
+        if (!left)
+            return false;
+        greedy_round(t);
+    }
+    return true;
+}
+
+/* The level and the scatter. */
+
+static double lower_median(double *v, int n)
+{
+    ddp_sort_doubles(v, (size_t)n);
+    return v[(n - 1) / 2];
+}
+
+/* Returns the time of a group relative to the other groups of its round, if there are enough, or to
+ * the groups of the screen. */
+static double relative(const struct ddp_group_test *t, int r, int group)
+{
+    double v[DDP_GROUPS_MOST];
+    const int n = t->group_count[r];
+    if (n < GROUPS_OF_MEDIAN)
+        return t->time[r][group] - t->base;
+    memcpy(v, t->time[r], (size_t)n * sizeof *v);
+    return t->time[r][group] - lower_median(v, n);
+}
+
+/* The groups that exceed the threshold are left out in the next iteration. */
+void ddp_group_find_level(struct ddp_group_test *t)
+{
+    static const int iterations = 6;
+    double v[DDP_GROUP_ROUNDS * DDP_GROUPS_MOST], y[DDP_GROUP_ROUNDS * DDP_GROUPS_MOST] = {0};
+    double error[DDP_GROUP_ROUNDS * DDP_GROUPS_MOST];
+    int n = 0, all = 0;
+    for (int r = 0; r < t->result.rounds; r++)
+        for (int g = 0; g < t->group_count[r]; g++) {
+            error[n] = t->error[r][g];
+            v[n++] = t->time[r][g];
+        }
+    t->base = lower_median(v, n);
+    for (int r = 0; r < t->result.rounds; r++)
+        for (int g = 0; g < t->group_count[r]; g++)
+            y[all++] = relative(t, r, g);
+    const double within = ddp_median(error, (size_t)n);
+    t->threshold = INFINITY;
+    for (int k = 0; k < iterations; k++) {
+        int kept = 0;
+        for (int i = 0; i < all; i++)
+            if (y[i] - t->level <= t->threshold || k == 0)
+                v[kept++] = y[i];
+        t->level = lower_median(v, kept);
+        for (int i = 0; i < kept; i++)
+            v[i] = fabs(v[i] - t->level);
+        const double between = 1.4826 * lower_median(v, kept);
+        /* A scatter of few values may be too small by chance. */
+        t->result.scatter = fmax(between, within) * (1 + 3.0 / kept);
+        t->threshold = fmax(t->rule.least, DDP_GROUP_SIGMAS * t->result.scatter);
+    }
+    t->result.odd = 0;
+    for (int i = 0; i < all; i++)
+        t->result.odd += y[i] - t->level < -t->threshold;
+    t->result.groups = all;
+    t->result.detectable = t->threshold + DDP_GROUP_SIGMAS * t->result.scatter;
+}
+
+bool ddp_group_is_slow(const struct ddp_group_test *t, int r, int group)
+{
+    return relative(t, r, group) - t->level > t->threshold;
+}
