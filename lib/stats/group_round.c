@@ -1,4 +1,5 @@
 /* The rounds of a search by group testing: the screen, the groups, and the level of their times. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,10 @@
 
 /* With at least this many groups, the median of a round removes the drift between rounds. */
 #define GROUPS_OF_MEDIAN 5
+#define PLANE_MOST       7   /* the largest order of a plane */
+#define PLACE_TRIES      200 /* choices of the points with an additional end */
+/* The lines of a plane are used as they are if their sizes differ by at most one EVENth. */
+#define EVEN 14
 
 bool ddp_group_is_named_link(const struct ddp_group_test *t, int i, int j)
 {
@@ -75,30 +80,58 @@ bool ddp_group_grow(struct ddp_group_test *t, int *list, int *n, int want, bool 
 
 /* The screen. */
 
-static int line_of(const struct ddp_group_test *t, int k, int direction)
+/* Returns the line of a direction that a point of the plane is on. */
+static int line_of(const struct ddp_group_test *t, int point, int direction)
 {
     const int q = t->planes;
-    const int point = (int)((int64_t)k * q * q / t->active);
     const int x = point / q, y = point % q;
     return direction == q ? x : (y + direction * x) % q;
 }
 
-/* Sets *size to the size of the smallest line of the plane. Returns whether all lines have about
- * this size. */
-static bool even_lines(const struct ddp_group_test *t, int *size)
+/* Sets *least and *most to the sizes of the smallest and the largest line, if `extra` [0, extras)
+ * are the points with an additional end. */
+static void line_sizes(const struct ddp_group_test *t, const uint32_t *extra, int extras,
+                       int *least, int *most)
 {
-    int most = 0, least = t->active;
-    for (int direction = 0; direction <= t->planes; direction++) {
-        int n[DDP_GROUPS_MOST] = {0};
-        for (int k = 0; k < t->active; k++)
-            n[line_of(t, k, direction)]++;
-        for (int line = 0; line < t->planes; line++) {
-            most = DDP_MAX(most, n[line]);
-            least = DDP_MIN(least, n[line]);
+    const int q = t->planes, of_line = t->active / (q * q) * q;
+    *least = t->active;
+    *most = 0;
+    for (int direction = 0; direction <= q; direction++) {
+        int n[PLANE_MOST] = {0};
+        for (int i = 0; i < extras; i++)
+            n[line_of(t, (int)extra[i], direction)]++;
+        for (int line = 0; line < q; line++) {
+            *least = DDP_MIN(*least, of_line + n[line]);
+            *most = DDP_MAX(*most, of_line + n[line]);
         }
     }
-    *size = least;
-    return 20 * most <= 21 * least;
+}
+
+/* Gives each end a point of the plane, and sets `size` and `even`. If the ends cannot be divided
+ * evenly, chooses the points with an additional end at random, and keeps the best of some choices.
+ */
+static void place_ends(struct ddp_group_test *t)
+{
+    const int points = t->planes * t->planes, each = t->active / points;
+    const int extras = t->active % points;
+    uint32_t order[PLANE_MOST * PLANE_MOST], best[PLANE_MOST * PLANE_MOST];
+    int best_range = INT_MAX, k = 0;
+    for (int i = 0; i < points; i++)
+        order[i] = (uint32_t)i;
+    for (int tries = 0; tries < PLACE_TRIES; tries++) {
+        int least, most;
+        ddp_rng_shuffle(&t->rng, order, (size_t)points);
+        line_sizes(t, order, extras, &least, &most);
+        if (most - least >= best_range)
+            continue;
+        best_range = most - least;
+        t->size = least;
+        t->even = EVEN * best_range <= least;
+        memcpy(best, order, sizeof best);
+    }
+    for (int i = 0; i < points; i++)
+        for (int n = each + (i < extras); n > 0; n--)
+            t->point[k++] = (uint8_t)best[i];
 }
 
 /* Returns the number of active ends that end i has not met in this screen. */
@@ -138,7 +171,8 @@ void ddp_group_begin_screen(struct ddp_group_test *t)
     t->planes = t->active < 25 || few ? 0 : t->active < 49 ? 5 : 7;
     if (t->result.rounds == 0)
         t->size = t->active < 9 ? 2 : t->active < 16 ? 3 : 4;
-    t->even = t->planes > 0 && even_lines(t, &t->size);
+    if (t->planes > 0)
+        place_ends(t);
     t->result.group_ends = t->size;
 }
 
@@ -149,7 +183,7 @@ static void plane_round(struct ddp_group_test *t, int direction)
     for (int line = 0; line < t->planes; line++) {
         int n = 0;
         for (int k = 0; k < t->active; k++)
-            if (line_of(t, k, direction) == line)
+            if (line_of(t, t->point[k], direction) == line)
                 t->list[n++] = (int)t->order[k];
         for (; !t->even && n > t->size; n--)
             t->list[ddp_rng_below(&t->rng, (uint64_t)n)] = t->list[n - 1];
@@ -170,10 +204,11 @@ static int best_end(const struct ddp_group_test *t)
 }
 
 /* Adds groups of ends that have not met, greedily. The two ends of a named link do not share a
- * group. */
+ * group. The order is drawn again, so that it is not always the same ends that fill the groups. */
 static void greedy_round(struct ddp_group_test *t)
 {
     const int groups = DDP_MIN(t->active / t->size, DDP_GROUPS_MOST);
+    ddp_rng_shuffle(&t->rng, t->order, (size_t)t->active);
     for (int g = 0; g < groups; g++) {
         int n = 0;
         for (int i = 0; i < t->rule.ends; i++)

@@ -12,7 +12,7 @@
  * groups. */
 #define ODD_MOST 10
 /* With fewer ends, the checks of a suspect are done twice, because the suspect has been in few
- * groups. */
+ * different groups. */
 #define ENDS_CHECKED_ONCE 25
 #define TRIES             8 /* attempts to find partners for a check */
 #define IDLE_MOST         3 /* consecutive passes that name no fault */
@@ -383,20 +383,38 @@ static bool search_round(struct ddp_group_test *t)
 
 /* The passes. */
 
-/* Writes the suspected ends to list. These are the active ends whose groups were all slow, except
- * one of many. Returns their number. */
+static int group_of(const struct ddp_group_test *t, int r, int end)
+{
+    return t->history[(size_t)r * (size_t)t->rule.ends + (size_t)end];
+}
+
+/* Returns whether a group of round r has a fault that is named. */
+static bool is_explained(const struct ddp_group_test *t, int r, int group)
+{
+    for (int k = 0; k < t->result.fault_count; k++) {
+        const struct ddp_group_fault *f = &t->result.fault[k];
+        if (group_of(t, r, f->end) == group && (f->to < 0 || group_of(t, r, f->to) == group))
+            return true;
+    }
+    return false;
+}
+
+/* Writes the suspected ends to list. These are the active ends whose groups were all slow. Of many
+ * different groups, one may have been fast by chance. Groups with named faults do not count.
+ * Returns the number of suspected ends. */
 static int suspects(const struct ddp_group_test *t, int *list)
 {
+    const int fast_most = t->active < ENDS_CHECKED_ONCE ? 0 : 1;
     int n = 0;
     for (int k = 0; k < t->active; k++) {
         const int i = (int)t->order[k];
         int slow = 0, fast = 0;
-        for (int r = t->pass_round; r < t->result.rounds; r++) {
-            const int g = t->history[(size_t)r * (size_t)t->rule.ends + (size_t)i];
-            if (g >= 0)
+        for (int r = 0; r < t->result.rounds; r++) {
+            const int g = group_of(t, r, i);
+            if (g >= 0 && !is_explained(t, r, g))
                 *(ddp_group_is_slow(t, r, g) ? &slow : &fast) += 1;
         }
-        if (slow >= 2 && (fast == 0 || (fast == 1 && slow >= 5)))
+        if (slow >= 2 && fast <= (slow < 5 ? 0 : fast_most))
             list[n++] = i;
     }
     return n;
@@ -410,6 +428,23 @@ static void learn(struct ddp_group_test *t, int r)
             const int n = ddp_group_members(t, r, g);
             put_pairs(t, t->good, t->list, n);
         }
+}
+
+/* Returns whether a task has two ends of list [n]. Its fault may then be the one that makes the
+ * group of the list slow. */
+static bool is_searched(struct ddp_group_test *t, const int *list, int n)
+{
+    for (int k = 0; k < DDP_GROUP_TASKS; k++) {
+        int shared = 0;
+        memset(t->reserved, 0, (size_t)t->rule.ends * sizeof *t->reserved);
+        for (int i = 0; t->task[k].kind != TASK_FREE && i < t->task[k].a.n; i++)
+            t->reserved[t->task[k].a.e[i]] = true;
+        for (int i = 0; i < n; i++)
+            shared += t->reserved[list[i]];
+        if (shared >= 2)
+            return true;
+    }
+    return false;
 }
 
 /* Evaluates the screen, and begins the search for what its slow groups have in common. */
@@ -433,7 +468,10 @@ static void end_screen(struct ddp_group_test *t)
                 continue;
             slow++;
             const int size = ddp_group_members(t, r, g);
-            if (are_unused(t, t->list, size) && ++unexplained <= SLOW_MOST)
+            const bool planned = t->planes > 0 && r - t->pass_round <= t->planes;
+            if (!are_unused(t, t->list, size) || (!planned && is_searched(t, t->list, size)))
+                continue;
+            if (++unexplained <= SLOW_MOST)
                 (void)add_task(t, TASK_SET, t->list, size, t->list, 0);
         }
     if (slow == 0 && ODD_MOST * t->result.odd <= t->result.groups)
@@ -519,6 +557,7 @@ static bool alloc_arrays(struct ddp_group_test *t)
     ok = (t->used = ddp_calloc(n, sizeof *t->used)) && ok;
     ok = (t->reserved = ddp_calloc(n, sizeof *t->reserved)) && ok;
     ok = (t->order = ddp_calloc(n, sizeof *t->order)) && ok;
+    ok = (t->point = ddp_calloc(n, sizeof *t->point)) && ok;
     ok = (t->score = ddp_calloc(n, sizeof *t->score)) && ok;
     ok = (t->list = ddp_calloc(n, sizeof *t->list)) && ok;
     ok = (t->group = ddp_calloc(n, sizeof *t->group)) && ok;
@@ -570,6 +609,7 @@ void ddp_group_test_close(struct ddp_group_test *t)
     free(t->used);
     free(t->reserved);
     free(t->order);
+    free(t->point);
     free(t->score);
     free(t->list);
     free(t->group);

@@ -58,6 +58,7 @@ struct ddp_group_test {
     bool *named, *used, *reserved; /* [ends] */
     uint32_t *order;               /* [ends] the active ends in random order */
     int active, planes;            /* number of active ends; q of the affine plane, or 0 */
+    uint8_t *point;                /* [active] the points of the plane that the ends have */
     bool even;                     /* the lines of the plane have about the same size */
     int *score, *list;             /* [ends] scratch */
     int *group;                    /* [ends] the round that is being planned or measured */

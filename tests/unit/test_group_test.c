@@ -174,14 +174,19 @@ static const struct {
              {"link and host", 2, 1},
              {"two links", 2, 2}};
 
+/* Returns the least number of right results among n. */
+static int most_of(int n)
+{
+    return n <= 20 ? n : n * 99 / 100;
+}
+
 static void test_1024(void **state)
 {
     (void)state;
     const struct cluster c = {.ends = 1024, .noise = 0.02};
     const int n = runs(20);
     for (size_t i = 0; i < DDP_COUNT_OF(cases); i++)
-        assert_in_range(count(cases[i].name, c, cases[i].faults, cases[i].links, n),
-                        n <= 20 ? n : n * 99 / 100, n);
+        assert_in_range(count(cases[i].name, c, cases[i].faults, cases[i].links, n), most_of(n), n);
 }
 
 static void test_healthy(void **state)
@@ -207,11 +212,11 @@ static void test_small(void **state)
     const int n = runs(10);
     for (int ends = DDP_GROUP_ENDS_LEAST; ends < 130; ends += ends < 33 ? 1 : 16) {
         const struct cluster c = {.ends = ends, .noise = 0.01};
-        assert_int_equal(count("one host", c, 1, 0, n), n);
-        assert_int_equal(count("one link", c, 1, 1, n), n);
+        assert_in_range(count("one host", c, 1, 0, n), most_of(n), n);
+        assert_in_range(count("one link", c, 1, 1, n), most_of(n), n);
         const int hosts = count("two hosts", c, 2, 0, n), links = count("two links", c, 2, 2, n);
         if (ends >= 12)
-            assert_true(hosts == n && links >= n * 9 / 10);
+            assert_true(hosts >= most_of(n) && links >= n * 9 / 10);
     }
 }
 
