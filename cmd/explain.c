@@ -489,6 +489,38 @@ static void explain_health(FILE *out)
         0, out);
 }
 
+static void explain_isolate(FILE *out)
+{
+    print_wrapped(
+        "`ddpbench isolate` finds faults that show only under the load of a collective, by group "
+        "testing. The ends are the hosts, or the ranks of one host. In a round, disjoint groups of "
+        "equal size run the same collective at the same time. The time of a group is that of its "
+        "slowest rank, as the median of 5 to 49 repetitions. A slow end slows down every group "
+        "that it is in. A slow link slows down the groups with both of its ends.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "The first rounds bring every pair of ends into a group together. From 25 ends on, they "
+        "are the parallel classes of an affine plane, so that 1,024 ends need 8 rounds with 7 "
+        "groups. The level of the healthy groups is the median, so most groups must be healthy. A "
+        "group is slow if it exceeds the level by --min-effect and by four times the scatter. "
+        "Further rounds halve the sets that must contain a fault. Before a host or link is named, "
+        "it takes turns with a healthy one in the same groups of partners: its groups must always "
+        "be slow, those of the healthy one never. Then the pairs that the fault may have hidden "
+        "are tested. 40 rounds suffice for two faults among 1,024 ends. If they do not, the "
+        "verdict has what is known.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "A slow link carries only a part of the traffic of its group, so it makes a large group "
+        "little slower; `ddpbench health` measures links directly. An allreduce may not use all "
+        "links of a group, but an all_to_all does. Two or three ends give CANNOT TELL: a slow link "
+        "between two hosts cannot be told from a slow host, and among three hosts one slow host "
+        "cannot be told from one fast pair. If ranks share cores, only slow-downs of 4 times and "
+        "more count, because any other program can slow down one of them.",
+        0, out);
+}
+
 static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},         {"algbw", explain_algbw},
     {"time", explain_time},           {"quality", explain_quality},
@@ -498,7 +530,8 @@ static const struct ddp_topic topics[] = {
     {"baseline", explain_baseline},   {"exposed", explain_exposed},
     {"auto", explain_auto},           {"sync", explain_sync},
     {"topk", explain_topk},           {"gate", explain_gate},
-    {"health", explain_health},       {"exit-codes", ddp_exit_print},
+    {"health", explain_health},       {"isolate", explain_isolate},
+    {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -527,7 +560,8 @@ const struct ddp_cmd ddp_cmd_explain = {
     .summary = "what a number means and how it is computed",
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
-               "columns, cell, baseline, exposed, auto, sync, topk, gate, health, exit-codes.\n"
+               "columns, cell, baseline, exposed, auto, sync, topk, gate, health, isolate,\n"
+               "exit-codes.\n"
                "The name of a quality code, such as busy, is a topic, too.\n",
     .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,

@@ -17,10 +17,11 @@ const struct ddp_opt ddp_plain_json_rows[] = {
 
 static const struct ddp_exit_row exit_rows[] = {
     {0, "success"},
-    {10,
-     "regression: NEW is slower than BASE, or its training accuracy is worse; health: DEGRADED"},
+    {10, "regression: NEW is slower than BASE, or its training accuracy is worse; health, isolate: "
+         "DEGRADED"},
     {11, "a collective delivered wrong data"},
-    {12, "inconclusive: the measurements do not suffice for a verdict; health: CANNOT TELL"},
+    {12,
+     "inconclusive: the measurements do not suffice for a verdict; health, isolate: CANNOT TELL"},
     {13, "a rank was lost or hung; finished points are saved"},
     {64, "wrong command line"},
     {65, "an input file is malformed"},

@@ -155,7 +155,7 @@ count() {
 }
 
 @test "a run is a job: a sweep knows no command, and a command has no function for a single user" {
-    [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 5 ]
+    [ "$(grep -lE '^const struct ddp_job ddp_\w+_job = \{' lib/run/*.c | wc -l)" = 6 ]
     none 'ddp_cmd_train|ddp_cmd_launch_groups|DDP_CMD_(NEEDS_WORLD|COLLECTIVE)\b|ddp_(train|collective)_values' \
         lib/run/sweep*.[ch] lib/run/world*.[ch] lib/run/collector.c cmd/main.c cmd/cmd.h
     # `struct ddp_cmd` has run, check, show, is_foreign of kernels, and conclude of pays.

@@ -344,7 +344,7 @@ static int judge_values(struct values *v, struct ddp_health *h, struct ddp_err *
 {
     struct ddp_peer_rule rule = {
         .least = log1p(h->min_effect),
-        .level = h->level / DDP_HEALTH_FIGURES / (v->in->reference ? 2 : 1),
+        .level = h->level / DDP_HEALTH_PEER_FIGURES / (v->in->reference ? 2 : 1),
         .partial = v->figure == DDP_HEALTH_LATENCY,
         .directed = v->figure == DDP_HEALTH_BANDWIDTH || v->figure == DDP_HEALTH_RESENT};
     if (v->count == 0)
@@ -466,7 +466,7 @@ int ddp_health_judge(const struct ddp_health_input *in, struct ddp_health *h, st
     h->passes = in->passes;
     h->finding_count = 0;
     DDP_TRY(median_ranks(in, h, err));
-    for (int f = 0; f < DDP_HEALTH_FIGURES; f++) {
+    for (int f = 0; f < DDP_HEALTH_PEER_FIGURES; f++) {
         struct values v = {.in = in, .median = h->rank, .figure = (enum ddp_health_figure)f};
         h->power[f] = (struct ddp_health_power){v.figure, NAN, NAN, NAN};
         int rc = collect(&v, err);

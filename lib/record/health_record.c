@@ -11,8 +11,8 @@
 #include "record/record.h"
 
 const char *const ddp_health_verdict_names[] = {"none", "HEALTHY", "DEGRADED", "CANNOT TELL", NULL};
-const char *const ddp_health_figure_names[] = {"bandwidth", "latency", "resent",
-                                               "compute",   "copy",    NULL};
+const char *const ddp_health_figure_names[] = {"bandwidth", "latency",    "resent", "compute",
+                                               "copy",      "collective", NULL};
 const char *const ddp_peer_place_names[] = {"unit",  "sending", "receiving", "link",
                                             "value", "all",     NULL};
 
@@ -31,8 +31,11 @@ static const struct ddp_field health_fields[] = {
     {H(min_effect), DDP_FIELD_NUMBER, "min_effect"},
     {H(min_latency_us), DDP_FIELD_NUMBER, "min_latency_us"},
     {H(must_find), DDP_FIELD_NUMBER, "must_find"},
-    {H(passes), DDP_FIELD_COUNT, "passes"},
+    {H(passes), DDP_FIELD_COUNT, "passes", .least = -1},
     {H(reference), DDP_FIELD_PATH, "reference"},
+    {H(rounds), DDP_FIELD_COUNT, "rounds", .least = -1},
+    {H(group_ends), DDP_FIELD_COUNT, "group_ends", .least = -1, .from = 2},
+    {H(collective), DDP_FIELD_TEXT, "collective"},
 };
 static const struct ddp_field finding_fields[] = {
     {F(figure), FIGURE_ENUM},
@@ -194,6 +197,13 @@ static void add_factor(const struct ddp_health_finding *f, char *out, size_t out
                         "usual %.3g)",
                         f->lower, f->upper, than, f->value, f->usual);
         break;
+    case DDP_HEALTH_COLLECTIVE:
+        ddp_text_append(out, out_bytes,
+                        ": collectives are %.2f to %.2f times slower in groups with %s (%.3g ms, "
+                        "usual %.3g)",
+                        f->lower, f->upper, f->to >= 0 ? "both than with one of them" : "it",
+                        f->value, f->usual);
+        break;
     default:
         ddp_text_append(out, out_bytes,
                         ": memory copies are %.2f to %.2f times slower %s (%.3g GB/s, usual %.3g)",
@@ -256,6 +266,9 @@ static void add_step(const struct ddp_record *r, const struct ddp_health_finding
                                  : "measure each of the two with a third one, or give --reference";
     else if (f->to >= 0)
         step = "look at the path between the two: cables, switch ports, routes";
+    else if (f->figure == DDP_HEALTH_COLLECTIVE)
+        step = "run `ddpbench health`; if it finds nothing there, look at what only a loaded host "
+               "needs: PCIe lanes, pause frames, interrupts, other programs";
     else if (f->figure == DDP_HEALTH_LATENCY)
         step = "look at its route, its interrupt settings and its power states";
     if (f->figure == DDP_HEALTH_COMPUTE && isfinite(core))

@@ -1,5 +1,5 @@
-/* The result of `ddpbench health`: a verdict about the hosts of a job, and findings that name the
- * hosts, ranks and links that are slow. */
+/* The result of `ddpbench health` and `ddpbench isolate`: a verdict about the hosts of a job, and
+ * findings that name the hosts, ranks and links that are slow. */
 #ifndef DDP_RECORD_HEALTH_RECORD_H
 #define DDP_RECORD_HEALTH_RECORD_H
 
@@ -32,8 +32,11 @@ enum ddp_health_figure {
     DDP_HEALTH_RESENT,    /* TCP segments that the sender sent again, in percent */
     DDP_HEALTH_COMPUTE,   /* time of a fixed computation, in ms */
     DDP_HEALTH_COPY,      /* speed of a memory copy, in GB/s */
+    /* Time of a collective in a group with this place, in ms. The only figure of `isolate`. */
+    DDP_HEALTH_COLLECTIVE,
     DDP_HEALTH_FIGURES
 };
+#define DDP_HEALTH_PEER_FIGURES DDP_HEALTH_COLLECTIVE /* the number of figures of `health` */
 /* The largest detectable factor, or percentage for the figure `resent`, that texts show. If it is
  * larger, they say that no slow host, link or rank would be found. */
 #define DDP_HEALTH_SHOWN_MOST 100
@@ -83,11 +86,15 @@ struct ddp_health_power {
 struct ddp_health {
     enum ddp_health_verdict verdict;
     char reason[400];      /* the reason for the verdict, as a text for the user */
-    double level;          /* probability that a healthy run is DEGRADED */
+    double level;          /* probability that a healthy run is DEGRADED; NaN: unknown */
     double min_effect;     /* the smallest slow-down that counts, as a fraction */
     double min_latency_us; /* the smallest extra latency that counts */
     double must_find;      /* HEALTHY means that a slow-down by this fraction would be found */
-    int32_t passes;
+    int32_t passes;        /* of `isolate`: repetitions in the last round; -1: none */
+    /* Only of `isolate`: the number of rounds (-1: this is not isolate), the ends of a group, and
+     * the collective. */
+    int32_t rounds, group_ends;
+    char collective[16];
     char reference[256]; /* file of the reference, or "" */
     struct ddp_health_power power[DDP_HEALTH_FIGURES];
     int32_t finding_count;

@@ -229,7 +229,8 @@ static void add_health(cJSON *doc, const struct ddp_record *r)
     ddp_fields_show(&ddp_health_fields, h, health);
     cJSON *list = ddp_json_arr(health, "power");
     for (int f = 0; f < DDP_HEALTH_FIGURES; f++)
-        ddp_fields_show(&ddp_health_power_fields, &h->power[f], ddp_json_append(list));
+        if ((f == DDP_HEALTH_COLLECTIVE) == (h->rounds >= 0))
+            ddp_fields_show(&ddp_health_power_fields, &h->power[f], ddp_json_append(list));
     list = ddp_json_arr(health, "findings");
     for (int i = 0; i < h->finding_count; i++) {
         cJSON *item = ddp_json_append(list);

@@ -9,11 +9,11 @@
  * format can show that the record is empty. */
 static unsigned kinds_of(const struct ddp_record *r)
 {
-    const unsigned kinds = (r->point_count > 0 ? DDP_RECORD_POINTS : 0u) |
-                           (r->train_count > 0 ? DDP_RECORD_TRAINING : 0u) |
-                           (r->verdict ? DDP_RECORD_VERDICT : 0u) |
-                           (r->matrix.ends > 0 ? DDP_RECORD_MATRIX : 0u) |
-                           (r->pays.link_count > 0 ? DDP_RECORD_PAYS : 0u);
+    const unsigned kinds =
+        (r->point_count > 0 ? DDP_RECORD_POINTS : 0u) |
+        (r->train_count > 0 ? DDP_RECORD_TRAINING : 0u) | (r->verdict ? DDP_RECORD_VERDICT : 0u) |
+        (r->matrix.ends > 0 || r->health.verdict != DDP_HEALTH_NONE ? DDP_RECORD_MATRIX : 0u) |
+        (r->pays.link_count > 0 ? DDP_RECORD_PAYS : 0u);
     return kinds ? kinds : DDP_RECORD_ALL;
 }
 

@@ -32,7 +32,7 @@ static void add_found(bool percent, const char *what, double value, char *text, 
 }
 
 /* Adds a line with the scatter of a figure and the smallest slow-downs that would be found. `large`
- * is "host", or "rank" on one host. */
+ * is "host", "rank" on one host, or "place" for isolate. */
 static void add_power(const struct ddp_health_power *p, const char *large, int width,
                       struct ddp_strbuf *out)
 {
@@ -77,8 +77,12 @@ void ddp_table_health(const struct ddp_record *r, int width, struct ddp_strbuf *
     char text[1200];
     if (r->health.verdict == DDP_HEALTH_NONE)
         return;
-    for (int f = 0; f < DDP_HEALTH_FIGURES; f++)
-        add_power(&r->health.power[f], r->matrix.by_host ? "host" : "rank", width, out);
+    for (int f = r->health.rounds >= 0 ? DDP_HEALTH_COLLECTIVE : 0; f < DDP_HEALTH_FIGURES; f++)
+        add_power(&r->health.power[f],
+                  f == DDP_HEALTH_COLLECTIVE ? "place"
+                  : r->matrix.by_host        ? "host"
+                                             : "rank",
+                  width, out);
     for (int i = 0; ddp_health_line(r, i, text, sizeof text); i++)
         add_line(i == 0                         ? style_of(r->health.verdict)
                  : i <= r->health.finding_count ? DDP_BOLD

@@ -259,12 +259,6 @@ bool ddp_group_screen_round(struct ddp_group_test *t)
 
 /* The level and the scatter. */
 
-static double lower_median(double *v, int n)
-{
-    ddp_sort_doubles(v, (size_t)n);
-    return v[(n - 1) / 2];
-}
-
 /* Returns the time of a group relative to the other groups of its round, if there are enough, or to
  * the groups of the screen. */
 static double relative(const struct ddp_group_test *t, int r, int group)
@@ -274,7 +268,7 @@ static double relative(const struct ddp_group_test *t, int r, int group)
     if (n < GROUPS_OF_MEDIAN)
         return t->time[r][group] - t->base;
     memcpy(v, t->time[r], (size_t)n * sizeof *v);
-    return t->time[r][group] - lower_median(v, n);
+    return t->time[r][group] - ddp_lower_median(v, (size_t)n);
 }
 
 /* The groups that exceed the threshold are left out in the next iteration. */
@@ -289,7 +283,7 @@ void ddp_group_find_level(struct ddp_group_test *t)
             error[n] = t->error[r][g];
             v[n++] = t->time[r][g];
         }
-    t->base = lower_median(v, n);
+    t->base = ddp_lower_median(v, (size_t)n);
     for (int r = 0; r < t->result.rounds; r++)
         for (int g = 0; g < t->group_count[r]; g++)
             y[all++] = relative(t, r, g);
@@ -300,10 +294,10 @@ void ddp_group_find_level(struct ddp_group_test *t)
         for (int i = 0; i < all; i++)
             if (y[i] - t->level <= t->threshold || k == 0)
                 v[kept++] = y[i];
-        t->level = lower_median(v, kept);
+        t->level = ddp_lower_median(v, (size_t)kept);
         for (int i = 0; i < kept; i++)
             v[i] = fabs(v[i] - t->level);
-        const double between = 1.4826 * lower_median(v, kept);
+        const double between = 1.4826 * ddp_lower_median(v, (size_t)kept);
         /* A scatter of few values may be too small by chance. */
         t->result.scatter = fmax(between, within) * (1 + 3.0 / kept);
         t->threshold = fmax(t->rule.least, DDP_GROUP_SIGMAS * t->result.scatter);

@@ -34,6 +34,12 @@ double ddp_median(double *v, size_t n)
     return ddp_sorted_median(v, n);
 }
 
+double ddp_lower_median(double *v, size_t n)
+{
+    ddp_sort_doubles(v, n);
+    return v[(n - 1) / 2];
+}
+
 /* Returns the percentile by nearest rank, the ceil(percent * n / 100)-th smallest value. The
  * integer division makes the ceiling exact. */
 static double percentile(const double *sorted, size_t n, size_t percent)

@@ -41,6 +41,9 @@ void ddp_sort_doubles(double *v, size_t n);
 double ddp_sorted_median(const double *v, size_t n);
 /* Sorts v [n] and returns its median. */
 double ddp_median(double *v, size_t n);
+/* Sorts v [n], n > 0, and returns the smaller one of the middle two values (for odd n, the median).
+ */
+double ddp_lower_median(double *v, size_t n);
 
 /* Finds the bounds of the interval of the median. X_(k) is the k-th smallest of n samples, and hi
  * is n + 1 - lo. Sets *lo and *hi, which count from 1, to the pair with the largest lo for which

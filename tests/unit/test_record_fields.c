@@ -181,6 +181,9 @@ static bool added_later(const char *path)
                                         "base.edited",
                                         "new.edited",
                                         "resent_percent",
+                                        "rounds",
+                                        "group_ends",
+                                        "collective",
                                         "median_pairs",
                                         "median_seconds",
                                         "optimizer.state_bytes"};
