@@ -176,10 +176,10 @@ GATES ?= 60,30
 bench-gate: all ## test the gate with GATES=60,30 A/A and slowed pairs; store the noise floor; 25 minutes
 	$(Q)$(O)/ddpbench gate --selftest --gates $(GATES) --json $(O)/selftest.json
 
-# Counts in how many of RUNS runs `health` names each fault, and who else it names.
+# Counts in how many of RUNS runs `health` and `isolate` name each fault, and who else they name.
 RUNS ?= 20
 .PHONY: bench-health
-bench-health: all ## test health on 4 namespaces with RUNS=20 runs of each fault: build/health.md; 30 minutes
+bench-health: all ## test health and isolate on 4 namespaces with RUNS=20 runs of each fault: build/health.md; 40 minutes
 	$(Q)printf '| fault | right | verdicts | mean time |\n|---|---|---|---|\n' >$(O)/health.md
 	$(Q)RUNS=$(RUNS) TABLE=$(abspath $(O)/health.md) DDPBENCH=$(abspath $(O)/ddpbench) bats tests/e2e/health_hosts.bats; \
 	  rc=$$?; cat $(O)/health.md; exit $$rc

@@ -507,8 +507,8 @@ static void explain_isolate(FILE *out)
         "Further rounds halve the sets that must contain a fault. Before a host or link is named, "
         "it takes turns with a healthy one in the same groups of partners: its groups must always "
         "be slow, those of the healthy one never. Then the pairs that the fault may have hidden "
-        "are tested. 40 rounds suffice for two faults among 1,024 ends. If they do not, the "
-        "verdict has what is known.",
+        "are tested. 40 rounds almost always suffice for two faults among 1,024 ends. If they do "
+        "not, the verdict has what is known.",
         0, out);
     fputs("\n", out);
     print_wrapped(

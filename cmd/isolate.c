@@ -25,7 +25,7 @@ static const struct ddp_opt rows[] = {
             .max = 1 << 30),
     DDP_OPT(INT, "rounds", 0, AT(rounds), "N", "40", "measure at most N rounds", .min = 1,
             .max = 40),
-    DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "20",
+    DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "30",
             "begin no round after S seconds; the rounds have 5 to 49 repetitions", .min = 0.001,
             .max = 86400),
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "MS@RANK", NULL,

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# `ddpbench health` on 4 hosts (network namespaces) with one or two faults: the verdict names them. RUNS
-# is the number of runs of each fault (`make bench-health`: 20), and TABLE a file that gets a row for each.
+# `ddpbench health` and `ddpbench isolate` on 4 hosts (network namespaces) with one or two faults: the
+# verdict names them. RUNS is the number of runs of each fault (`make bench-health`: 20), and TABLE a file
+# that gets a row for each.
 # Needs root. All links have 200 Mbit/s, so that two cores suffice for 4 hosts.
 # shellcheck disable=SC2154,SC2034 # ddpbench, hosts, switch, pids: ucx.bash, netns.bash
 bats_require_minimum_version 1.5.0
@@ -28,6 +29,18 @@ teardown() {
 slow() {
     [ "$2" = receiving ] || tc -n "${hosts[$1]}" qdisc replace dev eth0 root tbf rate "$3" burst 64kb latency 50ms
     [ "$2" = sending ] || tc -n "$switch" qdisc replace dev "port$(($1 + 1))" root tbf rate "$3" burst 64kb latency 50ms
+}
+
+# slow_link HOST OTHER RATE: the link between two hosts has this rate in both directions.
+slow_link() {
+    local from to
+    for from in "$1" "$2"; do
+        to=$(($1 + $2 - from + 1))
+        tc -n "${hosts[$from]}" qdisc replace dev eth0 root handle 1: htb default 1 2>err.txt || skip "no htb here"
+        tc -n "${hosts[$from]}" class add dev eth0 parent 1: classid 1:1 htb rate 200mbit burst 64kb
+        tc -n "${hosts[$from]}" class add dev eth0 parent 1: classid 1:2 htb rate "$3" burst 64kb
+        tc -n "${hosts[$from]}" filter add dev eth0 protocol ip parent 1: u32 match ip dst "10.77.9.$to" flowid 1:2 2>err.txt || skip "no u32 here"
+    done
 }
 
 # worsen HOST OPTION...: the link of the host goes through forward.py with these options.
@@ -61,14 +74,14 @@ throttle() {
     done
 }
 
-# judged NAME EXPRESSION [THROTTLED_HOST]: runs health. The expression is true for the findings f of every
-# run. A run takes at most 8 s, apart from the time on a busy machine.
+# judged NAME EXPRESSION [THROTTLED_HOST]: runs health, or the command in $command. The expression is true
+# for the findings f of every run. A run of health takes at most 8 s, apart from the time on a busy machine.
 judged() {
     local run right=0 began spent=0 verdicts=
     for ((run = 0; run < ${RUNS:-1}; run++)); do
         rm -f ./*.pid out.json
         began=$(date +%s%N)
-        on_hosts 1 "$ddpbench" health --backend ucx -T 20 -q --json out.json
+        on_hosts 1 "$ddpbench" "${command:-health}" --backend ucx -T 20 -q --json out.json
         [ -z "${3:-}" ] || throttle "$3" 3>&- &
         finish >codes
         spent=$((spent + ($(date +%s%N) - began) / 1000000))
@@ -121,4 +134,19 @@ judged() {
 
 @test "the processor of a host is throttled to a half" {
     judged "processor" "('compute', 'unit', '${hosts[2]}', '') in f and {q[2] for q in f} == {'${hosts[2]}'}" 2
+}
+
+# The bandwidth of a link is 4 times lower, so a group with it is about 4 times slower.
+@test "isolate: four healthy hosts: no finding" {
+    command=isolate judged "isolate: healthy" "not f"
+}
+
+@test "isolate: a host sends and receives slowly" {
+    slow 3 both 50mbit
+    command=isolate judged "isolate: both 4 times slower" "f == [('collective', 'unit', '${hosts[3]}', '')]"
+}
+
+@test "isolate: the link between two hosts is slow" {
+    slow_link 1 2 50mbit
+    command=isolate judged "isolate: a link 4 times slower" "[(p, {a, b}) for _, p, a, b in f] == [('link', {'${hosts[1]}', '${hosts[2]}'})]"
 }

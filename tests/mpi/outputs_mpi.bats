@@ -78,5 +78,15 @@ judged() {
     [ "$status" = 64 ]
 }
 
+# isolated FLAVOUR: mpiexec ends with the code of the verdict of isolate, whose ends are hosts here.
+isolated() {
+    needs "$1"
+    DDPBENCH_SIMULATE_HOSTS=4 run mpi "$1" 4 "$ddpbench" isolate --max-time 1 --size 4K -q --json i.json
+    [ "$status" = "$(json i.json "{'HEALTHY': 0, 'DEGRADED': 10, 'CANNOT TELL': 12}[d['health']['verdict']]")" ]
+    holds i.json "d['health']['rounds'] >= 1 and d['health']['group_ends'] == 2 and d['health']['findings'] == []"
+}
+
+@test "Open MPI: isolate" { isolated openmpi; }
+@test "MPICH: isolate" { isolated mpich; }
 @test "Open MPI: health" { judged openmpi; }
 @test "MPICH: health" { judged mpich; }
