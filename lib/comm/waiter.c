@@ -1,10 +1,10 @@
 #include "comm/waiter.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/core_time.h"
 #include "base/mem.h"
 #include "base/unit.h"
 #include "comm/backend.h"
@@ -71,7 +71,7 @@ enum ddp_wait ddp_waiter_step(struct ddp_waiter *w)
     } else if (w->sleeps_in_waits) {
         nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     } else {
-        sched_yield();
+        ddp_core_yield();
     }
     if (w->abort_word != NULL && atomic_load_explicit(w->abort_word, memory_order_acquire) != 0)
         return DDP_WAIT_ABORTED;
