@@ -87,6 +87,10 @@ static const struct ddp_opt time_rows[] = {
     DDP_OPT(STRING, "inject-delay", 0, AT(inject), "PCT@ID", NULL,
             "slow down the point with this id by PCT percent of its time, to test a gate; the "
             "record gets a note"),
+    DDP_OPT(STRING, "arrival", 0, AT(arrival), "HOW", NULL,
+            "let ranks enter each operation at different times: late:R,MS (rank R, MS "
+            "milliseconds), ramp[:MS] (evenly, in the order of ranks) or random[:MS] (1 ms without "
+            "MS); the record gets a note and the time after the last arrival"),
     DDP_OPT(
         FLAG, "overlap-compute", 0, AT(bench.overlap), NULL, NULL,
         "run the operation in a progress thread (on a GPU: on a stream) beside a compute loop of "

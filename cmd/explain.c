@@ -521,6 +521,57 @@ static void explain_isolate(FILE *out)
         0, out);
 }
 
+static void explain_straggler(FILE *out)
+{
+    print_wrapped(
+        "A straggler is a rank for which the other ranks wait. A point, and in `train` an epoch "
+        "and a run, name at most one rank, with its host, the cause, the fraction of the "
+        "iterations in which it was the last one (share), the 95 % interval of the time by which "
+        "it was later than the second-last rank (late_us), and the fraction of the time that this "
+        "cost (cost). JSON has all of them under `straggler`, which is null if no rank is named.",
+        0, out);
+    fputs("\n"
+          "    compute   The rank entered the operation late. In `train`, its computation\n"
+          "              was longer.\n"
+          "    core      The processor core was taken from the rank, by another program or\n"
+          "              by a quota of its control group.\n"
+          "    link      The ranks entered together, and the rank left late.\n"
+          "\n",
+          out);
+    print_wrapped(
+        "The entry and the exit of every rank are times on one clock. A rank is named only if "
+        "it is last more often and by more than chance explains, at a level of 2 % for all ranks "
+        "and causes together, and if it costs at least 3 % of the time. A delay must also "
+        "exceed twice the ping-pong and the error of the clocks. The core time is read at most "
+        "once per millisecond. It is the time that has passed minus the processor time of the "
+        "rank. A rank that waits for other ranks leaves its core, which does not count. "
+        "On a busy machine, cores are taken from all ranks. Then the cause is core only if the "
+        "rank lost a larger fraction of its time than the others.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "Exits are compared only in collectives without a root and among at least 3 ranks. In a "
+        "broadcast the root leaves first, and a link between 2 ranks belongs to both. The rank "
+        "must leave later than the others by more than twice the spread of the others. A late "
+        "exit names the rank that received late, and the slow link may be that of its "
+        "neighbour: `ddpbench health` compares the links. If ranks share cores, it is normal that "
+        "a core is taken from a rank, so this alone names no rank.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "In `train`, at most 1024 steps of an epoch are kept. A delay before the exchange of "
+        "a bucket makes the other ranks wait there, so all ranks have equal step times, and "
+        "only the entries differ. `bucket` is the bucket at which the rank was latest. Strategies "
+        "without buckets, and exchanges that a GPU orders by itself, have no straggler.",
+        0, out);
+    fputs("\n", out);
+    print_wrapped(
+        "--arrival makes ranks late on purpose. The note, the id and `arrival` of a point say how. "
+        "after_last_us is the median time from the last rank's start to the last rank's end. The "
+        "algorithm for which this time is least suffers least from such arrivals.",
+        0, out);
+}
+
 static const struct ddp_topic topics[] = {
     {"busbw", explain_busbw},         {"algbw", explain_algbw},
     {"time", explain_time},           {"quality", explain_quality},
@@ -531,7 +582,7 @@ static const struct ddp_topic topics[] = {
     {"auto", explain_auto},           {"sync", explain_sync},
     {"topk", explain_topk},           {"gate", explain_gate},
     {"health", explain_health},       {"isolate", explain_isolate},
-    {"exit-codes", ddp_exit_print},
+    {"straggler", explain_straggler}, {"exit-codes", ddp_exit_print},
 };
 
 const char *ddp_explain_topic(const void *ctx, int i)
@@ -561,7 +612,7 @@ const struct ddp_cmd ddp_cmd_explain = {
     .operands = "TOPIC",
     .details = "Topics: busbw, algbw, time, quality, pingpong, bound, effective, break-even,\n"
                "columns, cell, baseline, exposed, auto, sync, topk, gate, health, isolate,\n"
-               "exit-codes.\n"
+               "straggler, exit-codes.\n"
                "The name of a quality code, such as busy, is a topic, too.\n",
     .examples = "  ddpbench explain busbw\n",
     .rows = ddp_plain_rows,

@@ -89,6 +89,9 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(STRING, "partition", 0, AT(partition), "HOW", "batch",
             "batch: divide each global batch evenly among the ranks; shard: divide the data set "
             "once; weights:W,...: divide each global batch in proportion to one weight per rank"),
+    DDP_OPT(STRING, "arrival", 0, AT(arrival), "HOW", NULL,
+            "delay ranks in the middle of each backward pass: late:R,MS (rank R, MS milliseconds), "
+            "ramp[:MS] or random[:MS], to test what a slow rank costs; the record gets a note"),
     DDP_OPT(
         ENUM, "init-sync", 0, AT(init_sync), "HOW", "broadcast",
         "initial weights: rank 0's, the average of all ranks', or computed from the common seed",

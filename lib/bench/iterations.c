@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "comm/arrival.h"
 #include "comm/backend.h"
 #include "comm/hosts.h"
 #include "comm/shm/comm_shm.h"
@@ -15,6 +16,8 @@
 
 /* Largest number of iterations whose times are exchanged in one call. */
 #define CHUNK 512
+/* Values that the ranks exchange per iteration: start, end, stolen and lost time. */
+#define SPAN 4
 /* Time from the announcement of a start to the start. It begins at LEAD_NS, and doubles when a rank
  * was late, up to LEAD_MAX_NS. Otherwise it shrinks slowly to LEAD_NS, because a rank that waits
  * longer is more likely to be interrupted. */
@@ -46,13 +49,21 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
     DDP_TRY_GOTO(DDP_NEW(&it->sample, iters, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->skew_start, iters, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->skew_exit, iters, err), err_iterations);
-    DDP_TRY_GOTO(DDP_NEW(&it->chunk, size * 2 * CHUNK, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->after_last, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->stolen, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->lost, iters, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->chunk, size * SPAN * CHUNK, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->rank_sum, size, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->times, size, err), err_iterations);
+    if (ddp_straggler_create(comm->size, &it->straggler) != 0)
+        DDP_TRY_GOTO(ddp_fail_memory(err, size, sizeof *it->times, __func__), err_iterations);
     /* Write to the pages now, so that there are no page faults between the iterations. If --iters
      * is very large, only the first pages are written. */
     const size_t touched = DDP_MIN(iters, (size_t)DDP_PLAN_ITERS_ADAPTIVE);
     memset(it->begin, 0xff, touched * sizeof *it->begin);
     memset(it->end, 0xff, touched * sizeof *it->end);
+    memset(it->stolen, 0xff, touched * sizeof *it->stolen);
+    memset(it->lost, 0xff, touched * sizeof *it->lost);
     *out = it;
     return 0;
 err_iterations:
@@ -69,8 +80,13 @@ void ddp_iterations_destroy(struct ddp_iterations *it)
     free(it->sample);
     free(it->skew_start);
     free(it->skew_exit);
+    free(it->after_last);
+    free(it->stolen);
+    free(it->lost);
     free(it->chunk);
     free(it->rank_sum);
+    free(it->times);
+    ddp_straggler_destroy(it->straggler);
     free(it);
 }
 
@@ -82,7 +98,30 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id)
     it->lead_ns = LEAD_NS;
     it->delay = strcmp(o->inject_id, id) == 0 ? o->inject_percent / 100 : 0;
     it->opened_ns = ddp_now_ns();
+    it->core.wall_ns = 0;
     memset(it->rank_sum, 0, (size_t)it->comm->size * sizeof *it->rank_sum);
+    ddp_straggler_reset(it->straggler);
+}
+
+/* Stores the lost time since the last reading of the core time, and the stolen time: the same
+ * fraction of the timed operations. Stores 0 without a new reading if the last one is not old
+ * enough. */
+static void count_stolen(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
+{
+    struct ddp_core_time now;
+    it->stolen[it->kept] = it->lost[it->kept] = 0;
+    it->timed_ns += end_ns - begin_ns;
+    if (it->core.wall_ns != 0 && end_ns - it->core.wall_ns < DDP_ITERATIONS_CORE_NS)
+        return;
+    ddp_core_time_read(&now);
+    if (it->core.wall_ns != 0) {
+        const int64_t between = DDP_MAX(now.wall_ns - it->core.wall_ns, 1);
+        const double timed = fmin((double)it->timed_ns / (double)between, 1);
+        it->lost[it->kept] = ddp_core_time_stolen(&it->core, &now);
+        it->stolen[it->kept] = (int64_t)((double)it->lost[it->kept] * timed);
+    }
+    it->core = now;
+    it->timed_ns = 0;
 }
 
 int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
@@ -95,6 +134,7 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
     }
     it->begin[it->kept] = begin_ns;
     it->end[it->kept] = end_ns;
+    count_stolen(it, begin_ns, end_ns);
     it->pending = window;
     it->ran++;
     return it->kept++;
@@ -146,8 +186,10 @@ int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err)
      * releases the ranks one after the other, so a barrier of the backend follows. */
     if (comm->control != NULL && comm->control->shm == NULL)
         DDP_TRY(comm->backend->barrier(comm, err));
-    if (it->options->start != DDP_START_WINDOW)
+    if (it->options->start != DDP_START_WINDOW) {
+        ddp_arrival_wait(&it->options->arrival, comm, (uint64_t)it->options->seed, it->arrivals++);
         return 0;
+    }
     int64_t start = ddp_clocks_global(&it->clocks, ddp_now_ns()) + it->lead_ns;
     DDP_TRY(exchange_start(it, &start, err));
     it->start_ns = ddp_clocks_local(&it->clocks, start);
@@ -164,7 +206,7 @@ int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err
     return bytes < DDP_ITERATIONS_JOIN_BYTES || comm->size == 1 ? 0 : ddp_comm_barrier(comm, err);
 }
 
-/* Evaluates one iteration and stores its figures at index `at`. span [size][n][2]: begin and end of
+/* Evaluates one iteration and stores its figures at index `at`. span [size][n][SPAN]: the times of
  * n iterations on each rank. i: index of the iteration in span. */
 static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t n, size_t i,
                          int64_t at)
@@ -172,8 +214,11 @@ static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t 
     int64_t first = INT64_MAX, last_begin = INT64_MIN, first_end = INT64_MAX, last = INT64_MIN;
     int64_t slowest = 0;
     for (int r = 0; r < it->comm->size; r++) {
-        const int64_t begin = span[((size_t)r * n + i) * 2],
-                      end = span[((size_t)r * n + i) * 2 + 1];
+        const int64_t *own = span + ((size_t)r * n + i) * SPAN, begin = own[0], end = own[1];
+        it->times[r] = (struct ddp_straggler_times){.entry = (double)begin,
+                                                    .exit = (double)end,
+                                                    .stolen = (double)own[2],
+                                                    .lost = (double)own[3]};
         slowest = DDP_MAX(slowest, end - begin);
         first = DDP_MIN(first, begin);
         last_begin = DDP_MAX(last_begin, begin);
@@ -185,6 +230,10 @@ static void evaluate_one(struct ddp_iterations *it, const int64_t *span, size_t 
     it->sample[at] = (double)took / (double)DDP_MAX(it->options->block, 1);
     it->skew_start[at] = (double)(last_begin - first);
     it->skew_exit[at] = (double)(last - first_end);
+    it->after_last[at] = (double)(last - last_begin);
+    double unused;
+    (void)ddp_straggler_add(it->straggler, it->times, &unused);
+    ddp_straggler_next(it->straggler, (double)(last - first));
 }
 
 /* Converts the times of iterations [it->evaluated, it->kept) to rank 0's clock, exchanges them
@@ -194,14 +243,16 @@ static int evaluate_batch(struct ddp_iterations *it, struct ddp_err *err)
     struct ddp_comm *comm = it->comm;
     DDP_TRY(ddp_clocks_estimate(&it->clocks, err));
     while (it->evaluated < it->kept) {
-        int64_t mine[2 * CHUNK];
+        int64_t mine[SPAN * CHUNK];
         const size_t n = (size_t)DDP_MIN(it->kept - it->evaluated, CHUNK);
         for (size_t i = 0; i < n; i++) {
             const size_t at = (size_t)it->evaluated + i;
-            mine[2 * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
-            mine[2 * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
+            mine[SPAN * i] = ddp_clocks_global(&it->clocks, it->begin[at]);
+            mine[SPAN * i + 1] = ddp_clocks_global(&it->clocks, it->end[at]);
+            mine[SPAN * i + 2] = it->stolen[at];
+            mine[SPAN * i + 3] = it->lost[at];
         }
-        DDP_TRY(ddp_comm_allgather_bytes(comm, mine, it->chunk, 2 * n * sizeof *mine, err));
+        DDP_TRY(ddp_comm_allgather_bytes(comm, mine, it->chunk, SPAN * n * sizeof *mine, err));
         for (size_t i = 0; i < n; i++)
             evaluate_one(it, it->chunk, n, i, it->evaluated + (int64_t)i);
         it->evaluated += (int64_t)n;
@@ -286,6 +337,7 @@ static int finish_batch(struct ddp_iterations *it, struct ddp_err *err)
     DDP_TRY(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err));
     it->goal = all[0].goal;
     it->stop = (enum ddp_stop)all[0].stop;
+    it->core.wall_ns = it->timed_ns = 0;
     if (it->kept == 0) { /* warm-up is over: measuring begins */
         ddp_interference_read(&it->before);
         count_network(it, it->network_before);
@@ -327,6 +379,7 @@ static int summarize(struct ddp_iterations *it, struct ddp_point *out, struct dd
     if (ddp_summarize(it->sample, n, &out->time_ns) != 0 ||
         median_of(it, it->skew_start, &out->skew_start_ns) != 0 ||
         median_of(it, it->skew_exit, &out->skew_exit_ns) != 0 ||
+        (out->spec.arrival[0] && median_of(it, it->after_last, &out->after_last_ns) != 0) ||
         ddp_series_judge(it->sample, n, &out->series) != 0)
         return ddp_fail(err, DDP_ENOMEM, "no memory to summarise %zu iterations", n);
     if (n < DDP_SERIES_MIN)
@@ -404,6 +457,38 @@ out:
     return rc;
 }
 
+/* Delays below this number of ns are not judged, whatever the ping-pong and the clocks say. */
+#define FLOOR_NS 500
+
+/* Sets *error to the largest error bound of a rank's clock. */
+static int clock_error(struct ddp_iterations *it, double *error, struct ddp_err *err)
+{
+    const double mine = it->clocks.common ? 0 : it->clocks.error_ns;
+    double *all = (double *)it->chunk; /* [size] */
+    DDP_TRY(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err));
+    *error = 0;
+    for (int r = 0; r < it->comm->size; r++)
+        *error = fmax(*error, all[r]);
+    return 0;
+}
+
+/* Names the rank for which the other ranks waited. All ranks get the same verdict. */
+static int judge_straggler(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
+{
+    const struct ddp_point_spec *s = &out->spec;
+    double error;
+    DDP_TRY(clock_error(it, &error, err));
+    const struct ddp_straggler_setup setup = {
+        .floor_ns = fmax(FLOOR_NS, 2 * fmax(fmin(out->pingpong_ns[0], out->pingpong_ns[1]), error)),
+        .same_role = !ddp_coll_has_root(s->coll) && s->groups <= 1 && !s->group_list[0] &&
+                     (!s->split[0] || strcmp(s->split, "even") == 0),
+        .after_barrier = true,
+        .oversubscribed = out->oversubscribed,
+    };
+    ddp_straggler_judge(it->straggler, &setup, &out->straggler);
+    return 0;
+}
+
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struct ddp_err *err)
 {
     const struct ddp_bench_options *o = it->options;
@@ -418,6 +503,7 @@ int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out, struc
     out->injected_percent = it->delay > 0 ? it->delay * 100 : NAN;
     out->sample_count = o->samples ? it->kept : 0;
     DDP_TRY(ddp_comm_agree(it->comm, summarize(it, out, err), err));
+    DDP_TRY(judge_straggler(it, out, err));
     out->rank_mean_ns[0] = INFINITY;
     out->rank_mean_ns[1] = out->rank_mean_ns[2] = 0;
     for (int r = 0; r < size; r++) {

@@ -12,8 +12,8 @@
  * late, the iteration is counted as invalid and measured again.
  *
  * Time: the duration on the slowest rank. In a window it is the time from the earliest start to the
- * latest end on the common clock (clocks.h). With --block K, an iteration is K calls in a row, and
- * its time is divided by K.
+ * latest end on the common clock (comm/clocks.h). With --block K, an iteration is K calls in a row,
+ * and its time is divided by K.
  *
  *     for (;;) {
  *         ddp_iterations_next(it, &more, err);      untimed; collective
@@ -31,8 +31,10 @@
 #define DDP_BENCH_ITERATIONS_H
 
 #include "base/clock.h"
-#include "bench/clocks.h"
+#include "base/core_time.h"
 #include "bench/plan.h"
+#include "comm/clocks.h"
+#include "stats/straggler.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +46,9 @@ extern "C" {
 /* An iteration is invalid if a rank began it more than this number of ns after the announced
  * start. */
 #define DDP_ITERATIONS_LATE_NS 1000
+/* The core time is read after iterations at least this far apart, so that the reading, which takes
+ * about 1 us, costs little. */
+#define DDP_ITERATIONS_CORE_NS 1000000
 /* Ranks wait for each other after iterations of at least this many bytes (see ddp_iterations_join).
  * results/notes/bench.md has the measurement. */
 #define DDP_ITERATIONS_JOIN_BYTES ((size_t)64 << 10)
@@ -57,11 +62,21 @@ struct ddp_iterations {
     struct ddp_interference before;
     int64_t network_before[DDP_NET_COUNTERS]; /* counters of the network at the same time */
     /* begin, end [options->iters]: start and end of each iteration on this rank, by its own clock.
-     * chunk [size * 2 * 512]: scratch for exchanges. */
+     * chunk [size * 4 * 512]: scratch for exchanges. */
     int64_t *begin, *end, *chunk;
-    /* sample, skew_start, skew_exit [options->iters]: in ns, computed from all ranks. rank_sum
-     * [size]: sum of the durations of each rank. */
-    double *sample, *skew_start, *skew_exit, *rank_sum;
+    /* [options->iters]: for how long the core was taken from this rank, in ns: in the timed
+     * operations, and in all. The time between two readings of the core time belongs to the
+     * iteration before the second one. */
+    int64_t *stolen, *lost;
+    struct ddp_core_time core; /* the last reading; wall_ns is 0 if there is none */
+    int64_t timed_ns;          /* sum of the durations of the iterations since the last reading */
+    struct ddp_straggler_sums *straggler;
+    struct ddp_straggler_times *times; /* [size], of one iteration */
+    uint64_t arrivals;                 /* iterations that waited for their arrival (--arrival) */
+    /* sample, skew_start, skew_exit, after_last [options->iters]: in ns, computed from all ranks.
+     * after_last: from the last start to the last end. rank_sum [size]: sum of the durations of
+     * each rank. */
+    double *sample, *skew_start, *skew_exit, *after_last, *rank_sum;
     /* Numbers of iterations. warm: warm-ups done. kept: recorded. evaluated: combined over all
      * ranks. goal: value of `kept` at the next evaluation. ran: all iterations after the warm-up.
      * invalid: dropped, because a rank began late. */
@@ -86,10 +101,10 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id);
 /* Sets *more to whether another iteration is needed. Collective. Returns DDP_EUNAVAIL if ranks
  * began late too often. */
 int ddp_iterations_next(struct ddp_iterations *it, bool *more, struct ddp_err *err) DDP_MUST_CHECK;
-/* Waits until the iteration may begin, at about the same time on all ranks. Returns at once if
- * there is only one rank. Before some iterations, first moves the flags in shared memory
- * (comm_shm.h), so that the times do not depend on the addresses of a few cache lines.
- * Collective. */
+/* Waits until the iteration may begin, at about the same time on all ranks, or at the time that
+ * --arrival gives to this rank. Returns at once if there is only one rank. Before some iterations,
+ * first moves the flags in shared memory (comm_shm.h), so that the times do not depend on the
+ * addresses of a few cache lines. Collective. */
 int ddp_iterations_start(struct ddp_iterations *it, struct ddp_err *err) DDP_MUST_CHECK;
 /* True while warm-up iterations are left. */
 static inline bool ddp_iterations_warming(const struct ddp_iterations *it)
@@ -122,7 +137,8 @@ int64_t ddp_iterations_keep(struct ddp_iterations *it, int64_t begin_ns, int64_t
  * ranks. Collective. */
 int ddp_iterations_join(struct ddp_comm *comm, size_t bytes, struct ddp_err *err) DDP_MUST_CHECK;
 /* Fills the members of a point that describe its iterations: counts, start and stop, times, series,
- * skew, interference, network, oversubscribed, injected_percent and sample_count. Collective. */
+ * skew, straggler, interference, network, oversubscribed, injected_percent and sample_count. Reads
+ * out->spec and out->pingpong_ns. Collective. */
 int ddp_iterations_close(struct ddp_iterations *it, struct ddp_point *out,
                          struct ddp_err *err) DDP_MUST_CHECK;
 

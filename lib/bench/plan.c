@@ -452,6 +452,7 @@ static void expand(const struct ddp_bench_options *o, const char *backend, int r
     snprintf(s->backend, sizeof s->backend, "%s", backend);
     if (ddp_coll_has_split(o->coll))
         snprintf(s->split, sizeof s->split, "%s", o->split.name);
+    snprintf(s->arrival, sizeof s->arrival, "%s", o->arrival.name);
     for (int d = 0; d < DDP_MAX(o->dtypes.n, 1); d++) {
         s->dtype = o->dtypes.n ? (enum ddp_dtype)o->dtypes.v[d] : DDP_F32;
         add_small(o, s->dtype, ranks, sizes, plan);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/opt.h"
+#include "comm/arrival.h"
 #include "bench/split_table.h"
 #include "comm/backend.h"
 #include "compress/compress.h"
@@ -62,8 +63,9 @@ struct ddp_bench_options {
     int64_t block; /* calls timed as one; 0 and 1: each call is timed */
     int order;     /* enum ddp_order */
     double inject_percent;
-    char inject_id[192]; /* id of the point that is slowed by inject_percent; "": none */
-    int check;           /* enum ddp_check */
+    char inject_id[192];        /* id of the point that is slowed by inject_percent; "": none */
+    struct ddp_arrival arrival; /* when the ranks enter the operation */
+    int check;                  /* enum ddp_check */
     int64_t seed;
     bool samples, dry_run;
     /* Leave out listed sizes above 0 that are too small: they hold no element or, if the collective

@@ -1,4 +1,4 @@
-#include "bench/clocks.h"
+#include "comm/clocks.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * (Cristian 1989; Hoefler, Schneider & Lumsdaine 2008). Clocks drift by some parts in a million.
  * The offset is therefore estimated again from time to time, and interpolated linearly between the
  * last two estimates. */
-#ifndef DDP_BENCH_CLOCKS_H
-#define DDP_BENCH_CLOCKS_H
+#ifndef DDP_COMM_CLOCKS_H
+#define DDP_COMM_CLOCKS_H
 
 #include "comm/comm.h"
 

@@ -10,7 +10,7 @@ struct bucket {
     const struct ddp_buckets *all;
     struct ddp_bucket part;
     void *state;                      /* Owned by the method. NULL until opened. */
-    int64_t took_ns;                  /* Duration of the last exchange. */
+    int64_t begin_ns, took_ns;        /* Begin and duration of the last exchange. */
     struct ddp_async_request request; /* With a progress thread. */
     /* With a progress thread on a device, or if the buckets are ordered: occurs when the gradients
      * of the bucket are computed. */
@@ -83,9 +83,9 @@ static int exchange_bucket(void *arg, struct ddp_err *err)
     struct bucket *bucket = arg;
     bucket->took_ns = 0;
     DDP_TRY(await_gradients(bucket, err));
-    const int64_t begin = ddp_now_ns();
+    bucket->begin_ns = ddp_now_ns();
     DDP_TRY(bucket->all->setup.method->run(bucket->state, err));
-    bucket->took_ns = ddp_now_ns() - begin;
+    bucket->took_ns = ddp_now_ns() - bucket->begin_ns;
     return 0;
 }
 
@@ -334,6 +334,13 @@ void ddp_buckets_times(const struct ddp_buckets *b, int64_t *exchange_ns, int64_
 {
     *exchange_ns = b->exchange_ns;
     *exposed_ns = b->exposed_ns;
+}
+
+bool ddp_buckets_exchanged(const struct ddp_buckets *b, int i, int64_t *begin_ns, int64_t *end_ns)
+{
+    *begin_ns = b->buckets[i].begin_ns;
+    *end_ns = *begin_ns + b->buckets[i].took_ns;
+    return !b->setup.ordered;
 }
 
 int ddp_buckets_count(const struct ddp_buckets *b)

@@ -104,6 +104,10 @@ int ddp_buckets_settle(struct ddp_buckets *b, struct ddp_err *err) DDP_MUST_CHEC
  * exposed_ns is the time between the end of the backward pass and the end of the last exchange.
  * Call this function between steps only, and after ddp_buckets_settle. */
 void ddp_buckets_times(const struct ddp_buckets *b, int64_t *exchange_ns, int64_t *exposed_ns);
+/* Sets *begin_ns and *end_ns to the times of this rank at which the last exchange of the i-th
+ * bucket began and ended. On a device, the begin is the time at which the gradients were computed.
+ * Returns false if the buckets are `ordered`, because the host does not know the times. */
+bool ddp_buckets_exchanged(const struct ddp_buckets *b, int i, int64_t *begin_ns, int64_t *end_ns);
 int ddp_buckets_count(const struct ddp_buckets *b);
 /* Returns the state of the i-th bucket. */
 const void *ddp_buckets_state(const struct ddp_buckets *b, int i);

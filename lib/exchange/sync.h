@@ -143,6 +143,10 @@ struct ddp_sync_class {
      * exchange is on a stream between the calls. */
     int (*settle)(struct ddp_sync *s, struct ddp_err *err);
     void (*counters)(const struct ddp_sync *s, struct ddp_sync_counters *out);
+    /* Sets *begin_ns and *end_ns to the times at which the exchange of the i-th bucket of the last
+     * step began and ended on this rank. Returns false if they are unknown. NULL: there are no
+     * buckets. */
+    bool (*exchanged)(const struct ddp_sync *s, int i, int64_t *begin_ns, int64_t *end_ns);
     /* Returns "on" or "off". NULL: the strategy has no compressor. */
     const char *(*feedback)(const struct ddp_sync *s);
     /* For tests and --check-replicas: returns the range [*first, *first + *n) of params that is

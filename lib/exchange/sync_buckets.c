@@ -115,6 +115,11 @@ static int settle(struct ddp_sync *s, struct ddp_err *err)
     return ddp_buckets_settle(s->buckets, err);
 }
 
+static bool exchanged(const struct ddp_sync *s, int i, int64_t *begin_ns, int64_t *end_ns)
+{
+    return ddp_buckets_exchanged(s->buckets, i, begin_ns, end_ns);
+}
+
 /* Sets *out to the times of all buckets. The caller then adds the counters of each bucket. */
 static void start_counters(const struct ddp_sync *s, struct ddp_sync_counters *out)
 {
@@ -297,6 +302,7 @@ const struct ddp_sync_class ddp_sync_dense = {
     .finish_backward = finish_backward,
     .settle = settle,
     .counters = count_dense,
+    .exchanged = exchanged,
 };
 
 const struct ddp_sync_class ddp_sync_compressed = {
@@ -311,5 +317,6 @@ const struct ddp_sync_class ddp_sync_compressed = {
     .finish_backward = finish_backward,
     .settle = settle,
     .counters = count_compressed,
+    .exchanged = exchanged,
     .feedback = feedback,
 };

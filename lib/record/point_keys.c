@@ -199,6 +199,8 @@ void ddp_point_range_constants(const struct ddp_point_range *range,
     add_constant(range, spec, DDP_KEY_MEMORY, ", ", " memory", out, out_bytes);
     if (spec->graph && !ddp_point_range_varies(range, DDP_KEY_GRAPH))
         ddp_text_append(out, out_bytes, ", as a graph");
+    if (spec->arrival[0])
+        ddp_text_append(out, out_bytes, ", arrival %s", spec->arrival);
     if (strcmp(spec->algorithm, "auto") != 0)
         add_constant(range, spec, DDP_KEY_ALGORITHM, ", algorithm ", "", out, out_bytes);
 }
@@ -256,6 +258,8 @@ static bool suffixes(const char *id, struct ddp_point_spec *s)
             s->graph = true;
         else if (strncmp(part, "split=", 6) == 0 && strlen(part + 6) < sizeof s->split)
             memcpy(s->split, part + 6, strlen(part + 6) + 1);
+        else if (strncmp(part, "arrival=", 8) == 0 && strlen(part + 8) < sizeof s->arrival)
+            memcpy(s->arrival, part + 8, strlen(part + 8) + 1);
         else if (part[0] == 'g' && strpbrk(part, ",:"))
             memcpy(s->group_list, part + 1, strlen(part));
         else if (part[0] != 'g' || part[1] < '1' || part[1] > '9')

@@ -52,6 +52,10 @@ void ddp_point_id(const struct ddp_point_spec *s, char *out, unsigned long out_b
         size_t n = strlen(out);
         snprintf(out + n, out_bytes - n, "/split=%s", s->split);
     }
+    if (s->arrival[0]) {
+        size_t n = strlen(out);
+        snprintf(out + n, out_bytes - n, "/arrival=%s", s->arrival);
+    }
 }
 
 enum ddp_point_kind ddp_point_kind(const struct ddp_point_spec *spec)
@@ -254,6 +258,13 @@ static int insert_index(struct ddp_record *record, const struct ddp_point *p)
     return at;
 }
 
+/* Sets the host of the named rank. */
+static void name_host(const struct ddp_record *record, struct ddp_straggler *s)
+{
+    if (s->rank >= 0)
+        snprintf(s->host, sizeof s->host, "%s", ddp_record_host_of(record, s->rank));
+}
+
 int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
                          const double *samples, struct ddp_err *err)
 {
@@ -271,6 +282,7 @@ int ddp_record_add_point(struct ddp_record *record, const struct ddp_point *p,
     memmove(&record->texts[at + 1], &record->texts[at], behind * sizeof *record->texts);
     record->points[at] = *p;
     record->points[at].quality = quality;
+    name_host(record, &record->points[at].straggler);
     ddp_fields_printable(&ddp_point_fields, &record->points[at]);
     record->samples[at] = copy;
     record->texts[at] = NULL;
@@ -352,7 +364,8 @@ int ddp_record_add_epoch(struct ddp_record *record, const struct ddp_epoch *epoc
         return ddp_fail(err, DDP_EINTERNAL, "epoch %d has no training run", epoch->epoch);
     struct ddp_train_run *run = &record->train[record->train_count - 1];
     DDP_TRY(DDP_RESIZE(&run->epochs, (size_t)run->epoch_count + 1, err));
-    run->epochs[run->epoch_count++] = *epoch;
+    run->epochs[run->epoch_count] = *epoch;
+    name_host(record, &run->epochs[run->epoch_count++].straggler);
     return 0;
 }
 
@@ -362,6 +375,7 @@ void ddp_record_end_train(struct ddp_record *record, const struct ddp_train_run 
     struct ddp_epoch *epochs = last->epochs;
     int count = last->epoch_count;
     *last = *run;
+    name_host(record, &last->straggler);
     ddp_fields_printable(&ddp_train_fields, last);
     last->epochs = epochs;
     last->epoch_count = count;

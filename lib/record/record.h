@@ -20,6 +20,7 @@
 #include "record/matrix_record.h"
 #include "record/pays_record.h"
 #include "stats/series.h"
+#include "stats/straggler.h"
 #include "stats/summary.h"
 
 #ifdef __cplusplus
@@ -67,7 +68,8 @@ struct ddp_point_spec {
     int partial;                                 /* --partial: number of chunks. 0: not partial. */
     bool overlap;                                /* Non-blocking, measured beside computation. */
     bool graph;                                  /* On a GPU: run as a captured graph. */
-    char split[40]; /* --split, such as "zipf:1.2". "": the collective has no split. */
+    char split[40];   /* --split, such as "zipf:1.2". "": the collective has no split. */
+    char arrival[32]; /* --arrival, such as "late:1,2". "": the ranks enter together. */
     /* If the collective has a split: the bytes of the busiest rank (base/coll_kind.h). 0:
      * unknown, or nothing is sent. */
     uint64_t busiest_bytes;
@@ -80,7 +82,8 @@ struct ddp_point_spec {
 /* Writes the id of a point, for example
  * "allreduce/shm/auto/f32/sum/r0/in/registered/n2/67108864/none/0". The large number is
  * requested_bytes. Possible suffixes are "/g4" (4 groups), "/g0,1:2" (listed groups), "/overlap",
- * "/graph" and "/split=zipf:1.2" (a split that is not even). out_bytes >= 192. */
+ * "/graph", "/split=zipf:1.2" (a split that is not even) and "/arrival=late:1,2" (--arrival).
+ * out_bytes >= 192. */
 void ddp_point_id(const struct ddp_point_spec *spec, char *out, unsigned long out_bytes);
 
 /* Kinds of points. A table shows the points of one kind, because the kinds have different figures.
@@ -190,8 +193,12 @@ struct ddp_point {
     /* Medians over iterations. start: time from the first rank's start to the last rank's start.
      * exit: time from the first rank's end to the last rank's end. NaN: not measured. */
     double skew_start_ns, skew_exit_ns;
-    double pingpong_ns[2]; /* Round trip before and after the point. NaN with one rank. */
-    int64_t page_bytes;    /* Page size of the buffers. -1: unknown. */
+    /* With --arrival: median of the time from the last rank's start to the last rank's end. NaN:
+     * the ranks entered together. */
+    double after_last_ns;
+    struct ddp_straggler straggler; /* The rank for which the others waited. */
+    double pingpong_ns[2];          /* Round trip before and after the point. NaN with one rank. */
+    int64_t page_bytes;             /* Page size of the buffers. -1: unknown. */
     /* Kind of lower bound (bench/bound.h): "memory", "latency", "point-to-point" or "". */
     char bound_kind[24];
     double bound_GBps;     /* Bytes that the bound moves / bound_ns. NaN for sizes below 64 KiB. */
@@ -260,6 +267,7 @@ struct ddp_epoch {
     int64_t steps;
     /* FNV-1a hash of the parameters of rank 0. */
     uint64_t parameter_hash;
+    struct ddp_straggler straggler; /* The rank for which the others waited in the exchanges. */
 };
 
 struct ddp_train_run {
@@ -287,6 +295,8 @@ struct ddp_train_run {
     bool overlap, synthetic;
     bool baseline; /* The run is a few steps on one rank. Its speed is the base of speed-ups. */
     int launch;    /* Number of the repetition, from 1. 0: the only one. */
+    /* The rank for which the others waited in all steps of the run. */
+    struct ddp_straggler straggler;
     int epoch_count;
     struct ddp_epoch *epochs; /* [epoch_count], owned by the record. */
 };

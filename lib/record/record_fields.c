@@ -48,6 +48,8 @@ POINT(bool, has_series, !isnan(p->series.trend))
 POINT(bool, has_even, !isnan(p->break_even[0].predicted) || !isnan(p->break_even[0].estimated))
 POINT(bool, has_overlap, !isnan(p->overlap.percent))
 POINT(bool, has_bound, p->bound_kind[0] != '\0')
+POINT(bool, has_straggler, p->straggler.rank >= 0)
+POINT(bool, has_arrival, p->spec.arrival[0] != '\0')
 POINT(bool, has_samples, p->sample_count > 0)
 POINT(double, stochastic_of, strstr(p->spec.compress, "+sr") != NULL)
 POINT(double, groups_of, DDP_MAX(p->spec.groups, 1))
@@ -94,6 +96,36 @@ static void epoch_source(const void *epoch, char *out)
 {
     const struct ddp_epoch *e = epoch;
     source_of(e->wire_bytes_per_rank, e->wire_counted, out);
+}
+
+/* The rows of a straggler. AT is P, E or T. COLUMN is CSV or NO_CSV. */
+#define CSV(column)    column
+#define NO_CSV(column) NULL
+#define STRAGGLER(AT, has, COLUMN)                                                                 \
+    {DERIVED, OBJECT, "straggler", .applies = has},                                                \
+        {AT(straggler.rank), COUNT, "straggler.rank", COLUMN("straggler_rank"), .least = -1},      \
+        {AT(straggler.host), TEXT, "straggler.host", COLUMN("straggler_host")},                    \
+        {AT(straggler.cause),                                                                      \
+         ENUM,                                                                                     \
+         "straggler.cause",                                                                        \
+         COLUMN("straggler_cause"),                                                                \
+         CHOICE(ddp_straggler_cause_names, DDP_STRAGGLER_CAUSES),                                  \
+         .applies = has},                                                                          \
+        {AT(straggler.share), NUMBER, "straggler.share", COLUMN("straggler_share")},               \
+        {AT(straggler.cost), NUMBER, "straggler.cost", COLUMN("straggler_cost")},                  \
+    {                                                                                              \
+        AT(straggler.late_ns), DDP_FIELD_TIME_RANGE, "straggler.late_us",                          \
+            COLUMN("straggler_late_lo_us,straggler_late_hi_us")                                    \
+    }
+
+static bool run_has_straggler(const void *run)
+{
+    return ((const struct ddp_train_run *)run)->straggler.rank >= 0;
+}
+
+static bool epoch_has_straggler(const void *epoch)
+{
+    return ((const struct ddp_epoch *)epoch)->straggler.rank >= 0;
 }
 
 static const struct ddp_field point_fields[] = {
@@ -213,6 +245,10 @@ static const struct ddp_field point_fields[] = {
     {P(correctness_only), BOOL},
     {P(skew_start_ns), TIME, "skew_us.start", "skew_start_us"},
     {P(skew_exit_ns), TIME, "skew_us.exit", "skew_exit_us"},
+    {DERIVED, OBJECT, "arrival", .applies = has_arrival},
+    {P(spec.arrival), TEXT, "arrival.pattern", "arrival"},
+    {P(after_last_ns), TIME, "arrival.after_last_us", "after_last_us"},
+    STRAGGLER(P, has_straggler, CSV),
     {P(pingpong_ns[0]), NUMBER, "pingpong_ns.before", "pingpong_before_ns"},
     {P(pingpong_ns[1]), NUMBER, "pingpong_ns.after", "pingpong_after_ns"},
     {P(page_bytes), COUNT, "page_bytes", "page_bytes", .least = -1},
@@ -265,6 +301,8 @@ static const struct ddp_field epoch_fields[] = {
     {E(overflow_count), COUNT, "overflow_count", "overflow_count", .least = -1},
     {E(peak_memory_bytes), COUNT, "peak_memory_bytes", "peak_memory_bytes", .least = -1},
     {E(exchange_busbw_GBps), NUMBER, "exchange_busbw_GBps", "exchange_busbw_GBps"},
+    STRAGGLER(E, epoch_has_straggler, CSV),
+    {E(straggler.bucket), COUNT, "straggler.bucket", "straggler_bucket", .least = -1},
     {E(parameter_hash), HASH},
 };
 
@@ -309,6 +347,8 @@ static const struct ddp_field train_fields[] = {
     {T(init_sync), TEXT, "sync.init_sync", "init_sync"},
     {T(seed), COUNT, "seed", "seed"},
     {DERIVED, DDP_FIELD_LIST, "epochs"},
+    STRAGGLER(T, run_has_straggler, NO_CSV),
+    {T(straggler.bucket), COUNT, "straggler.bucket", .least = -1},
     {T(total_seconds), OBJECT, "final"},
     {DERIVED, NUMBER, "final.eval_accuracy", .number = final_accuracy},
     {T(total_seconds), NUMBER, "final.seconds"},

@@ -33,14 +33,15 @@ static bool same_row(const struct ddp_point_spec *a, const struct ddp_point_spec
            strcmp(a->group_list, b->group_list) == 0 && a->requested_bytes == b->requested_bytes &&
            a->partial == b->partial && strcmp(a->algorithm, b->algorithm) == 0 &&
            strcmp(a->backend, b->backend) == 0 && strcmp(a->compress, b->compress) == 0 &&
-           strcmp(a->split, b->split) == 0;
+           strcmp(a->split, b->split) == 0 && strcmp(a->arrival, b->arrival) == 0;
 }
 
 static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_spec *b)
 {
     return a->coll == b->coll && a->memory == b->memory && a->ranks == b->ranks &&
            a->groups == b->groups && strcmp(a->group_list, b->group_list) == 0 &&
-           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->split, b->split) == 0;
+           strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->split, b->split) == 0 &&
+           strcmp(a->arrival, b->arrival) == 0;
 }
 
 /* Searches the points from index `from` to `to` - 1 for the other half of the row of point `index`.

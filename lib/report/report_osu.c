@@ -37,7 +37,7 @@ static bool same_table(const struct ddp_point_spec *a, const struct ddp_point_sp
            a->groups == b->groups && strcmp(a->group_list, b->group_list) == 0 &&
            a->partial == b->partial && strcmp(a->backend, b->backend) == 0 &&
            strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->compress, b->compress) == 0 &&
-           strcmp(a->split, b->split) == 0;
+           strcmp(a->split, b->split) == 0 && strcmp(a->arrival, b->arrival) == 0;
 }
 
 /* Returns the owner of the collective, for the title. Only `native` is a collective of the MPI

@@ -11,6 +11,7 @@
 #include "record/field.h"
 #include "record/point_verdict.h"
 #include "record/quality.h"
+#include "record/straggler_text.h"
 #include "report/legend.h"
 #include "report/report_parts.h"
 
@@ -489,6 +490,15 @@ static void points_foot(const struct ddp_record *r, struct ddp_strbuf *out)
     ddp_comment_quality(r, out);
 }
 
+static void stragglers_foot(const struct ddp_record *r, struct ddp_strbuf *out)
+{
+    char text[512];
+    for (int next = 0; ddp_arrival_line(r, &next, text, sizeof text);)
+        ddp_strbuf_addf(out, "# %s\n", text);
+    for (int next = 0; ddp_straggler_line(r, &next, text, sizeof text);)
+        ddp_strbuf_addf(out, "# %s; `ddpbench explain straggler`\n", text);
+}
+
 static void train_foot(const struct ddp_train_run *t, struct ddp_strbuf *out)
 {
     if (isfinite(t->total_seconds) && t->epoch_count > 0)
@@ -531,6 +541,7 @@ static void foot(const struct ddp_record *r, bool legend, struct ddp_strbuf *out
             train_foot(&r->train[i], out);
     if (r->point_count == 0 && r->train_count > 0)
         controls_foot(r, out);
+    stragglers_foot(r, out);
     left_out_foot(r, out);
     ddp_strbuf_add(out, DDP_PLAIN);
     ddp_table_strategies(r, legend, out);

@@ -11,6 +11,7 @@
 #include "record/point_keys.h"
 #include "record/point_verdict.h"
 #include "record/quality.h"
+#include "record/straggler_text.h"
 #include "report/legend.h"
 #include "report/report_parts.h"
 
@@ -590,10 +591,14 @@ static void add_verified(const struct ddp_record *r, int width, struct ddp_strbu
 /* Adds a line for each thing that needs attention. */
 static void add_attention(const struct ddp_record *r, int width, struct ddp_strbuf *out)
 {
-    char text[320];
+    char text[512];
     ddp_quality_summary(r, text, sizeof text);
     if (text[0])
         ddp_terminal_line(out, width, DDP_YELLOW, "%s; `ddpbench explain quality`", text);
+    for (int next = 0; ddp_arrival_line(r, &next, text, sizeof text);)
+        ddp_terminal_line(out, width, NULL, "%s", text);
+    for (int next = 0; ddp_straggler_line(r, &next, text, sizeof text);)
+        ddp_terminal_line(out, width, DDP_YELLOW, "%s; `ddpbench explain straggler`", text);
     for (int i = 0; i < r->left_out_count; i++) {
         const struct ddp_left_out *l = &r->left_out[i];
         char points[32] = "";

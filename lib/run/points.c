@@ -77,6 +77,15 @@ static int check_inject(const struct ddp_collective_values *v, struct ddp_err *e
     return ddp_hint(err, "run the command with --dry-run to list all ids");
 }
 
+/* Fails with DDP_EUSAGE when --arrival names a rank that some rank count does not have. */
+static int check_arrival(const struct ddp_collective_values *v, int ranks, struct ddp_err *err)
+{
+    const struct ddp_int_list *counts = &v->world.ranks;
+    for (int i = 0; i < counts->n; i++)
+        DDP_TRY(ddp_arrival_check(&v->bench.arrival, (int)counts->v[i], err));
+    return counts->n > 0 ? 0 : ddp_arrival_check(&v->bench.arrival, ranks, err);
+}
+
 /* Fails if the plan does not fit into the memory of a GPU. With --share-gpu the ranks are spread
  * evenly over the GPUs, so several ranks use the memory of one GPU. */
 static int check_gpu_memory(const struct ddp_bench_plan *plan, const char *backend, int ranks,
@@ -103,6 +112,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     DDP_TRY(ddp_plan_fits(plan, ddp_app_local_ranks(app, ranks), host.available_bytes, err));
     DDP_TRY(check_gpu_memory(plan, backend, ranks, v->world.share_gpu, err));
     DDP_TRY(check_inject(v, err));
+    DDP_TRY(check_arrival(v, ranks, err));
     if (plan->rounding[0] && ddp_app_is_root(app))
         ddp_logf(&app->log, DDP_LOG_NOTE, "%s", plan->rounding);
     return 0;

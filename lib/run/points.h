@@ -19,6 +19,7 @@ struct ddp_collective_values {
     const char *split;               /* --split as given; NULL: the command has no such option */
     double precision_percent;        /* --precision as given */
     const char *inject;              /* --inject-delay as given; NULL without it */
+    const char *arrival;             /* --arrival as given; NULL without it */
 };
 
 static_assert(offsetof(struct ddp_collective_values, world) == 0,

@@ -25,8 +25,8 @@ static int parse_inject(const char *text, struct ddp_bench_options *o, struct dd
     return 0;
 }
 
-/* Adds a note to the record if a delay is injected or blocks are timed, because the times are then
- * not the normal times of single calls. */
+/* Adds a note to the record if a delay is injected, ranks arrive at different times or blocks are
+ * timed, because the times are then not the normal times of single calls. */
 static void add_note(struct ddp_collective_values *v)
 {
     const struct ddp_bench_options *o = &v->bench;
@@ -34,6 +34,10 @@ static void add_note(struct ddp_collective_values *v)
     const size_t bytes = sizeof v->world.note;
     if (o->inject_id[0])
         snprintf(out, bytes, "injected delay of %g %%", o->inject_percent);
+    if (o->arrival.name[0]) {
+        const size_t n = strlen(out);
+        snprintf(out + n, bytes - n, "%sarrival %s", n ? "; " : "", o->arrival.name);
+    }
     if (o->block > 1) {
         const size_t n = strlen(out);
         snprintf(out + n, bytes - n, "%sblocks of %lld calls", n ? "; " : "", (long long)o->block);
@@ -63,6 +67,12 @@ static int set_timing(struct ddp_collective_values *v, const struct ddp_opt *row
             (long long)o->block);
     if (v->inject)
         DDP_TRY(parse_inject(v->inject, o, err));
+    if (v->arrival)
+        DDP_TRY(ddp_arrival_parse(v->arrival, &o->arrival, err));
+    if (v->arrival && o->start == DDP_START_WINDOW)
+        return ddp_fail(err, DDP_EUSAGE,
+                        "--arrival and --start window contradict each other, because in a window "
+                        "all ranks start at the same time");
     add_note(v);
     return 0;
 }

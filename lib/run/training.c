@@ -72,6 +72,7 @@ static void options_of(const struct ddp_train_values *v, int job, int seed,
         .dump_dir = v->dump_dir,
         .dump_every = v->dump_every,
         .target_accuracy = v->target_accuracy,
+        .arrival = v->arrival_spec,
     };
 }
 
@@ -200,6 +201,9 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     int most = ranks;
     for (int i = 0; i < v->world.ranks.n; i++)
         most = DDP_MAX(most, (int)v->world.ranks.v[i]);
+    for (int i = 0; i < v->world.ranks.n; i++)
+        DDP_TRY(ddp_arrival_check(&v->arrival_spec, (int)v->world.ranks.v[i], err));
+    DDP_TRY(ddp_arrival_check(&v->arrival_spec, most, err));
     DDP_TRY(choose_device(v, ddp_backend_find(backend), most, err));
     /* Load the data before the ranks are forked, so that the ranks share the pages. */
     const struct ddp_dataset_reader *reader = ddp_train_values_data(v, &request);

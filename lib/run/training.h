@@ -18,7 +18,7 @@ struct ddp_train_values {
     int overlap, feedback, aggregate;
     int device, graph, tf32, conv; /* device: enum ddp_train_device */
     bool named;                    /* --dataset was given (not an option itself) */
-    const char *dir, *sync, *blas, *algorithm, *dump_dir, *partition;
+    const char *dir, *sync, *blas, *algorithm, *dump_dir, *partition, *arrival;
     struct ddp_string_list compare;
     struct ddp_int_list seeds;
     int64_t dump_every;
@@ -29,6 +29,7 @@ struct ddp_train_values {
     /* The members below, except dry_run, are not options. The functions check, prepare and borrow
      * fill them. */
     struct ddp_partition_spec partition_spec;    /* from `partition` */
+    struct ddp_arrival arrival_spec;             /* from `arrival` */
     struct ddp_sync_spec jobs[DDP_OPT_LIST_MAX]; /* the strategies to train with [job_count] */
     int job_count;
     struct ddp_dataset data;

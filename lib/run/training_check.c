@@ -217,6 +217,10 @@ int ddp_training_check(struct ddp_app *app, void *values, const struct ddp_opt_r
     DDP_TRY(ddp_check_operands(app, parsed, 0, "no operands", err));
     DDP_TRY(choose_jobs(v, &options, err));
     DDP_TRY(ddp_partition_parse(v->partition, &v->partition_spec, err));
+    if (v->arrival) {
+        DDP_TRY(ddp_arrival_parse(v->arrival, &v->arrival_spec, err));
+        snprintf(v->world.note, sizeof v->world.note, "arrival %s", v->arrival_spec.name);
+    }
     if (!given(&options, "target-accuracy"))
         v->target_accuracy = NAN;
     return complete(v, &options, err);

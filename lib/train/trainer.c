@@ -276,6 +276,7 @@ static int open_local(struct ddp_trainer *t, struct ddp_err *err)
     t->gathered = ddp_calloc((size_t)t->comm->size, sizeof(struct ddp_epoch_totals));
     if (!t->x || !t->labels || !t->order || !t->gathered)
         return ddp_fail(err, DDP_ENOMEM, "no memory for batches of %d images", t->batch);
+    DDP_TRY(ddp_trainer_straggler_open(t, err));
     const struct ddp_model_target model_place = {.device = o->device,
                                                  .stream = t->device ? t->device->stream : NULL,
                                                  .layers = o->layers,
@@ -399,6 +400,7 @@ static void close_trainer(struct ddp_trainer *t)
     ddp_blas_count(NULL);
     if (t->sync)
         t->o->sync.cls->destroy(t->sync);
+    ddp_trainer_straggler_close(t);
     ddp_trainer_dump_close(t);
     if (t->model)
         t->o->model->destroy(t->model);

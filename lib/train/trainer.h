@@ -21,6 +21,7 @@
  *   - Compute time, exchange time, exposed time and wire bytes are means over the ranks. Exposed
  *     time is the part of the exchange time during which the training waits (struct
  *     ddp_sync_counters). Compute time is all time except exposed time.
+ *   - The straggler is the rank for which the others waited in the exchanges (trainer_straggler.c).
  *   - Training loss and accuracy are computed on each batch before its update. The evaluation
  *     covers all evaluation images after the epoch.
  *   - total_seconds and target_seconds (struct ddp_train_run) are sums of training time.
@@ -28,6 +29,7 @@
 #ifndef DDP_TRAIN_TRAINER_H
 #define DDP_TRAIN_TRAINER_H
 
+#include "comm/arrival.h"
 #include "comm/comm.h"
 #include "exchange/sync.h"
 #include "model/dataset.h"
@@ -85,7 +87,8 @@ struct ddp_train_options {
     const char *dump_dir; /* folder for recorded gradients (base/npy.h), created if missing; NULL to
                              record none */
     int64_t dump_every;   /* record every dump_every-th step, from the first on; at least 1 */
-    double target_accuracy; /* NaN for no target */
+    double target_accuracy;     /* NaN for no target */
+    struct ddp_arrival arrival; /* delays the backward pass of ranks */
 };
 
 /* Callbacks of a run. The trainer calls them only on rank 0 and outside timed regions. Each may be

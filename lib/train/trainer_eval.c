@@ -257,5 +257,5 @@ int ddp_trainer_evaluate(struct ddp_trainer *t, int epoch, struct ddp_epoch *out
     out->exchange_busbw_GBps = exchange_busbw(t, out->exchange_seconds);
     out->epoch = epoch;
     out->steps = t->sums.steps;
-    return 0;
+    return ddp_trainer_straggler_judge(t, &out->straggler, err);
 }

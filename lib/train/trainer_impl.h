@@ -2,7 +2,10 @@
 #ifndef DDP_TRAIN_TRAINER_IMPL_H
 #define DDP_TRAIN_TRAINER_IMPL_H
 
+#include "base/core_time.h"
 #include "base/npy.h"
+#include "comm/clocks.h"
+#include "stats/straggler.h"
 #include "train/trainer.h"
 
 #ifdef __cplusplus
@@ -58,6 +61,23 @@ struct ddp_trainer_device {
 };
 #define DDP_TRAIN_RESULTS 1024
 
+/* The times of an epoch's steps, from which the straggler is found (trainer_straggler.c). */
+struct ddp_trainer_straggler {
+    /* The steps of this epoch, and of the whole run. NULL: one rank, or a strategy without buckets.
+     */
+    struct ddp_straggler_sums *sums, *run_sums;
+    struct ddp_clocks clocks;
+    struct ddp_core_time core; /* at the begin of the step */
+    int buckets;
+    int rows;       /* steps that were kept in this epoch */
+    int64_t stride; /* every stride-th step is kept */
+    size_t width;   /* values of a row */
+    int64_t *row, *gathered;
+    struct ddp_straggler_times *times; /* [ranks] */
+    /* [buckets][ranks]: sums of the times by which a rank was last at a bucket */
+    double *late_ns, *run_late_ns;
+};
+
 /* A training run on one rank. */
 struct ddp_trainer {
     struct ddp_comm *comm;
@@ -88,6 +108,7 @@ struct ddp_trainer {
     int64_t last_progress_ns;
     struct ddp_train_sums sums; /* of this epoch */
     double seconds, wire_bytes; /* sums over the epochs so far */
+    struct ddp_trainer_straggler straggler;
     int ready_rc;        /* first error of on_grad_ready or of a graph capture in this step */
     struct ddp_err *err; /* receives the error of ready_rc; valid during a step */
     struct ddp_npy dump; /* file of recorded gradients */
@@ -176,6 +197,19 @@ void ddp_trainer_ready(void *arg, int param);
 /* Stores the strategy's buckets in `buckets` [param_count], in the order in which they are filled.
  * Returns the number of buckets. */
 int ddp_trainer_buckets(const struct ddp_trainer *t, struct ddp_bucket *buckets);
+/* The straggler of an epoch. _open is not collective. _epoch is called before the first of `steps`
+ * steps, _begin and _end at both ends of a step, and _computed when the gradients are computed.
+ * _judge sets *out after the epoch, and the straggler of the run so far. _epoch and _judge are
+ * collective. */
+int ddp_trainer_straggler_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_trainer_straggler_close(struct ddp_trainer *t);
+int ddp_trainer_straggler_epoch(struct ddp_trainer *t, int64_t steps,
+                                struct ddp_err *err) DDP_MUST_CHECK;
+void ddp_trainer_straggler_begin(struct ddp_trainer *t);
+void ddp_trainer_straggler_computed(struct ddp_trainer *t);
+void ddp_trainer_straggler_end(struct ddp_trainer *t);
+int ddp_trainer_straggler_judge(struct ddp_trainer *t, struct ddp_straggler *out,
+                                struct ddp_err *err) DDP_MUST_CHECK;
 /* Recording of gradients (options->dump_dir). ddp_trainer_dump_open() is collective and does
  * nothing without a folder. */
 int ddp_trainer_dump_open(struct ddp_trainer *t, struct ddp_err *err) DDP_MUST_CHECK;

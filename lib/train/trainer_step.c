@@ -64,6 +64,8 @@ void ddp_trainer_ready(void *arg, int param)
 {
     struct ddp_trainer *t = arg;
     ddp_flight_beat(t->comm->flight);
+    if (param == t->o->model->param_count / 2)
+        ddp_arrival_wait(&t->o->arrival, t->comm, t->o->seed, (uint64_t)t->step);
     if (t->ready_rc == 0 && t->o->sync.cls->on_grad_ready)
         t->ready_rc = t->o->sync.cls->on_grad_ready(t->sync, param, t->err);
 }
@@ -135,11 +137,14 @@ static int one_step(struct ddp_trainer *t, int64_t step, size_t *global, struct 
     ddp_partition_slice(&t->partition, step, t->comm->rank, &first, &n, global);
     t->ready_rc = 0;
     t->err = err;
+    ddp_trainer_straggler_begin(t);
     if (o->sync.cls->begin_step)
         o->sync.cls->begin_step(t->sync, n, *global);
     DDP_TRY(run_model(t, first, n, *global, err));
+    ddp_trainer_straggler_computed(t);
     if (o->sync.cls->finish_backward)
         DDP_TRY(o->sync.cls->finish_backward(t->sync, err));
+    ddp_trainer_straggler_end(t);
     ddp_optim_step(&t->optim, t->params, t->grads);
     if (!t->device)
         DDP_TRY(DDP_FAULT_DATA(TRAIN_STEP, t->comm->rank_info.rank, t->params,
@@ -193,6 +198,7 @@ int ddp_trainer_epoch(struct ddp_trainer *t, int epoch, struct ddp_err *err)
     ddp_trainer_device_order(t);
     t->sums = (struct ddp_train_sums){0};
     t->o->sync.cls->counters(t->sync, &t->sums.before);
+    DDP_TRY(ddp_trainer_straggler_epoch(t, steps, err));
     /* Synchronise first, so that the other ranks do not count the delay of a late rank as exchange
      * time. */
     DDP_TRY(ddp_comm_barrier(t->comm, err));

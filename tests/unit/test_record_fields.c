@@ -186,7 +186,9 @@ static bool added_later(const char *path)
                                         "collective",
                                         "median_pairs",
                                         "median_seconds",
-                                        "optimizer.state_bytes"};
+                                        "optimizer.state_bytes",
+                                        "arrival",
+                                        "straggler"};
     for (size_t i = 0; i < DDP_COUNT_OF(paths); i++)
         if (strcmp(path, paths[i]) == 0)
             return true;
