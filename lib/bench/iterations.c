@@ -55,6 +55,7 @@ int ddp_iterations_create(struct ddp_comm *comm, const struct ddp_bench_options 
     DDP_TRY_GOTO(DDP_NEW(&it->chunk, size * SPAN * CHUNK, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->rank_sum, size, err), err_iterations);
     DDP_TRY_GOTO(DDP_NEW(&it->times, size, err), err_iterations);
+    DDP_TRY_GOTO(DDP_NEW(&it->throttled_ns, size, err), err_iterations);
     if (ddp_straggler_create(comm->size, &it->straggler) != 0)
         DDP_TRY_GOTO(ddp_fail_memory(err, size, sizeof *it->times, __func__), err_iterations);
     /* Write to the pages now, so that there are no page faults between the iterations. If --iters
@@ -86,6 +87,7 @@ void ddp_iterations_destroy(struct ddp_iterations *it)
     free(it->chunk);
     free(it->rank_sum);
     free(it->times);
+    free(it->throttled_ns);
     ddp_straggler_destroy(it->straggler);
     free(it);
 }
@@ -439,6 +441,8 @@ static int share_interference(struct ddp_iterations *it, struct ddp_point *point
     ddp_network_count_since(it->network_before, mine.network);
     DDP_TRY_GOTO(ddp_comm_allgather_bytes(it->comm, &mine, all, sizeof mine, err), out);
     *out = all[0].seen;
+    for (int r = 0; r < it->comm->size; r++)
+        it->throttled_ns[r] = all[r].seen.throttled_ms * 1e6;
     point->oversubscribed = all[0].oversubscribed;
     for (int r = 1; r < it->comm->size; r++) {
         const struct ddp_interference *seen = &all[r].seen;
@@ -478,11 +482,17 @@ static int judge_straggler(struct ddp_iterations *it, struct ddp_point *out, str
     const struct ddp_point_spec *s = &out->spec;
     double error;
     DDP_TRY(clock_error(it, &error, err));
+    /* All ranks must use the same duration. */
+    int64_t passed = ddp_now_ns() - it->opened_ns, *all = it->chunk; /* [size] */
+    DDP_TRY(ddp_comm_allgather_bytes(it->comm, &passed, all, sizeof passed, err));
+    passed = all[0];
     const struct ddp_straggler_setup setup = {
         .floor_ns = fmax(FLOOR_NS, 2 * fmax(fmin(out->pingpong_ns[0], out->pingpong_ns[1]), error)),
         .same_role = !ddp_coll_has_root(s->coll) && s->groups <= 1 && !s->group_list[0] &&
                      (!s->split[0] || strcmp(s->split, "even") == 0),
         .after_barrier = true,
+        .throttled_ns = it->throttled_ns,
+        .passed_ns = (double)passed,
         .oversubscribed = out->oversubscribed,
     };
     ddp_straggler_judge(it->straggler, &setup, &out->straggler);

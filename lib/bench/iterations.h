@@ -72,6 +72,7 @@ struct ddp_iterations {
     int64_t timed_ns;          /* sum of the durations of the iterations since the last reading */
     struct ddp_straggler_sums *straggler;
     struct ddp_straggler_times *times; /* [size], of one iteration */
+    double *throttled_ns;              /* [size], for how long control groups stopped the ranks */
     uint64_t arrivals;                 /* iterations that waited for their arrival (--arrival) */
     /* sample, skew_start, skew_exit, after_last [options->iters]: in ns, computed from all ranks.
      * after_last: from the last start to the last end. rank_sum [size]: sum of the durations of

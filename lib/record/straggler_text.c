@@ -15,9 +15,11 @@ static void add_sentence(const struct ddp_straggler *s, const char *iterations, 
         return;
     ddp_format_ns(s->late_ns[0], lo, sizeof lo);
     ddp_format_ns(s->late_ns[1], hi, sizeof hi);
-    ddp_text_append(out, bytes, ": rank %d%s%s came last in %.0f %% of the %s, by %s to %s, and ",
-                    (int)s->rank, s->host[0] ? " on host " : "", s->host, s->share * 100,
-                    iterations, lo, hi);
+    ddp_text_append(out, bytes, ": rank %d%s%s came last in %.0f %% of the %s", (int)s->rank,
+                    s->host[0] ? " on host " : "", s->host, s->share * 100, iterations);
+    if (isfinite(s->late_ns[0]))
+        ddp_text_append(out, bytes, ", by %s to %s,", lo, hi);
+    ddp_text_append(out, bytes, " and ");
     ddp_text_append(out, bytes, "cost %.0f %% of their time; cause: %s", s->cost * 100,
                     ddp_straggler_cause_names[s->cause]);
 }

@@ -457,6 +457,21 @@ static void name(const struct ddp_straggler_sums *s, enum channel c, const struc
     fill_interval(s, c, out);
 }
 
+/* Finds the rank that its control group stopped for longer than those of the other ranks. */
+static struct found test_throttled(const struct ddp_straggler_sums *s,
+                                   const struct ddp_straggler_setup *setup)
+{
+    struct found out = {.rank = -1};
+    double margin;
+    for (int r = 0; r < s->ranks; r++)
+        if (setup->throttled_ns == NULL || isnan(setup->throttled_ns[r]))
+            return out;
+    const int last = last_of(setup->throttled_ns, s->ranks, &margin);
+    if (setup->passed_ns > 0 && margin >= DDP_STRAGGLER_EFFECT * setup->passed_ns)
+        out = (struct found){.rank = last, .cost = margin / setup->passed_ns};
+    return out;
+}
+
 void ddp_straggler_judge(const struct ddp_straggler_sums *s,
                          const struct ddp_straggler_setup *setup, struct ddp_straggler *out)
 {
@@ -464,6 +479,12 @@ void ddp_straggler_judge(const struct ddp_straggler_sums *s,
         .rank = -1, .bucket = -1, .share = NAN, .cost = NAN, .late_ns = {NAN, NAN}};
     if (s->ranks < 2 || s->bins < 2)
         return;
+    const struct found throttled = test_throttled(s, setup);
+    if (throttled.rank >= 0) {
+        name(s, ENTRY, &throttled, DDP_STRAGGLER_CORE, out);
+        out->late_ns[0] = out->late_ns[1] = NAN; /* the stops are too rare for a median */
+        return;
+    }
     const struct found late = test_channel(s, ENTRY, setup->floor_ns);
     struct found stolen = {.rank = -1};
     if (!s->stolen_unknown)

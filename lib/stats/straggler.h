@@ -18,7 +18,9 @@
  *
  * Causes:
  *   - compute: the rank entered late, and the time taken from its core does not explain it.
- *   - core: the core was taken from the rank, by other programs, by a quota or by a hypervisor.
+ *   - core: the core was taken from the rank, by other programs, by a quota or by a hypervisor. If
+ *     the control group of one rank stopped it for longer than those of the others, that rank is
+ *     named.
  *   - link: the ranks entered together, and the rank left late. This is judged only among at least
  *     3 ranks with the same role, because in a broadcast the ranks leave at different times, and a
  *     link between 2 ranks belongs to both. The rank must leave later than the others by more than
@@ -67,9 +69,13 @@ struct ddp_straggler_times {
 };
 
 struct ddp_straggler_setup {
-    double floor_ns;     /* smaller delays are not judged, such as errors of the clocks */
-    bool same_role;      /* all ranks have the same role, so their exits can be compared */
-    bool after_barrier;  /* the ranks enter right after a barrier, without a computation */
+    double floor_ns;    /* smaller delays are not judged, such as errors of the clocks */
+    bool same_role;     /* all ranks have the same role, so their exits can be compared */
+    bool after_barrier; /* the ranks enter right after a barrier, without a computation */
+    /* [ranks], or NULL: for how long the control group stopped each rank in the last `passed_ns`,
+     * in ns. NaN: unknown. A quota is no chance, so this needs no test. */
+    const double *throttled_ns;
+    double passed_ns;
     bool oversubscribed; /* ranks share cores, so late entries count only if `stolen` is known */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/core_time.h"
 #include "base/npy.h"
+#include "base/sysinfo.h"
 #include "comm/clocks.h"
 #include "stats/straggler.h"
 #include "train/trainer.h"
@@ -67,7 +68,10 @@ struct ddp_trainer_straggler {
      */
     struct ddp_straggler_sums *sums, *run_sums;
     struct ddp_clocks clocks;
-    struct ddp_core_time core; /* at the begin of the step */
+    struct ddp_core_time core;      /* at the begin of the step */
+    struct ddp_interference before; /* when the epoch began */
+    /* As in struct ddp_straggler_setup, of this epoch and of the whole run. */
+    double *throttled_ns, *run_throttled_ns, run_passed_ns;
     int buckets;
     int rows;       /* steps that were kept in this epoch */
     int64_t stride; /* every stride-th step is kept */

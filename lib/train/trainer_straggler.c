@@ -35,6 +35,8 @@ int ddp_trainer_straggler_open(struct ddp_trainer *t, struct ddp_err *err)
     DDP_TRY(DDP_NEW(&s->row, ROWS * s->width, err));
     DDP_TRY(DDP_NEW(&s->gathered, size * CHUNK * s->width, err));
     DDP_TRY(DDP_NEW(&s->times, size, err));
+    DDP_TRY(DDP_NEW(&s->throttled_ns, size, err));
+    DDP_TRY(DDP_NEW(&s->run_throttled_ns, size, err));
     DDP_TRY(DDP_NEW(&s->late_ns, (size_t)s->buckets * size, err));
     DDP_TRY(DDP_NEW(&s->run_late_ns, (size_t)s->buckets * size, err));
     if (ddp_straggler_create((int)size, &s->sums) != 0 ||
@@ -51,6 +53,8 @@ void ddp_trainer_straggler_close(struct ddp_trainer *t)
     free(s->row);
     free(s->gathered);
     free(s->times);
+    free(s->throttled_ns);
+    free(s->run_throttled_ns);
     free(s->late_ns);
     free(s->run_late_ns);
 }
@@ -62,7 +66,10 @@ int ddp_trainer_straggler_epoch(struct ddp_trainer *t, int64_t steps, struct ddp
     if (t->o->max_steps > 0)
         steps = DDP_MIN(steps, DDP_MAX(t->o->max_steps - t->step, 1));
     s->stride = (steps + ROWS - 1) / ROWS;
-    return s->sums != NULL ? ddp_clocks_estimate(&s->clocks, err) : 0;
+    if (s->sums == NULL)
+        return 0;
+    ddp_interference_read(&s->before);
+    return ddp_clocks_estimate(&s->clocks, err);
 }
 
 static bool is_due(const struct ddp_trainer *t)
@@ -163,18 +170,28 @@ static void judge(const struct ddp_trainer_straggler *s, const struct ddp_stragg
             out->bucket = b;
 }
 
-/* Agrees on the number of rows and on whether a host has more ranks than cores. Sets *floor_ns to
- * the smallest delay that is judged. Uses s->gathered as scratch. */
+/* Agrees on the number of rows, and sets what all ranks must know for the verdict. Uses s->gathered
+ * as scratch. */
 static int agree(struct ddp_trainer *t, int *rows, struct ddp_straggler_setup *setup,
                  struct ddp_err *err)
 {
     struct ddp_trainer_straggler *s = &t->straggler;
-    const int64_t mine[3] = {s->rows, t->comm->rank_info.oversubscribed,
-                             s->clocks.common ? 0 : (int64_t)fmin(s->clocks.error_ns, MOST_NS)};
+    struct ddp_interference now;
+    ddp_interference_read(&now);
+    ddp_interference_since(&s->before, &now);
+    const int64_t mine[5] = {s->rows, t->comm->rank_info.oversubscribed,
+                             s->clocks.common ? 0 : (int64_t)fmin(s->clocks.error_ns, MOST_NS),
+                             ddp_now_ns() - t->sums.start_ns,
+                             isnan(now.throttled_ms) ? -1 : (int64_t)(now.throttled_ms * 1e6)};
     DDP_TRY(ddp_comm_allgather_bytes(t->comm, mine, s->gathered, sizeof mine, err));
     *rows = s->rows;
+    setup->passed_ns = (double)s->gathered[3];
+    s->run_passed_ns += setup->passed_ns;
+    setup->throttled_ns = s->throttled_ns;
     for (int r = 0; r < t->comm->size; r++) {
-        const int64_t *own = s->gathered + 3 * r;
+        const int64_t *own = s->gathered + 5 * r;
+        s->throttled_ns[r] = own[4] < 0 ? NAN : (double)own[4];
+        s->run_throttled_ns[r] += s->throttled_ns[r];
         *rows = (int)DDP_MIN(*rows, own[0]);
         setup->oversubscribed |= own[1] != 0;
         setup->floor_ns = fmax(setup->floor_ns, 2 * (double)own[2]);
@@ -205,6 +222,8 @@ int ddp_trainer_straggler_judge(struct ddp_trainer *t, struct ddp_straggler *out
             add_step(s, ranks, t->o->overlap, s->gathered + i * s->width, length);
     }
     judge(s, s->sums, &setup, s->late_ns, ranks, out);
+    setup.throttled_ns = s->run_throttled_ns;
+    setup.passed_ns = s->run_passed_ns;
     judge(s, s->run_sums, &setup, s->run_late_ns, ranks, &t->run.straggler);
     return 0;
 }

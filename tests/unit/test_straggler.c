@@ -228,6 +228,32 @@ static void test_stolen_core(void **state)
     assert_true(right >= ALMOST_ALL);
 }
 
+/* A quota is known from the counters of the control groups. */
+static void test_quota(void **state)
+{
+    const double stopped[] = {0, 0.2e9, 0.01e9}, all[] = {0.2e9, 0.2e9, 0.2e9},
+                 unknown[] = {0, NAN, 0};
+    struct trial t = {.ranks = 3, .iterations = 60, .noise = 0.05, .late = -1};
+    struct ddp_straggler found;
+    t.setup = same;
+    t.setup.passed_ns = 1e9;
+    t.setup.throttled_ns = stopped;
+    run(&t, 1, &found);
+    assert_int_equal(found.rank, 1);
+    assert_int_equal(found.cause, DDP_STRAGGLER_CORE);
+    assert_true(fabs(found.cost - 0.19) < 1e-9);
+    t.setup.passed_ns = 1e10; /* too little to count */
+    run(&t, 1, &found);
+    assert_int_equal(found.rank, -1);
+    t.setup.passed_ns = 1e9;
+    t.setup.throttled_ns = all; /* the ranks share a control group */
+    run(&t, 1, &found);
+    assert_int_equal(found.rank, -1);
+    t.setup.throttled_ns = unknown;
+    run(&t, 1, &found);
+    assert_int_equal(found.rank, -1);
+}
+
 static void test_slow_link(void **state)
 {
     struct trial t = {.ranks = 4, .iterations = 60, .noise = 0.02, .late = 2, .exit = 0.2};
@@ -288,7 +314,7 @@ int main(void)
         cmocka_unit_test(test_roles),       cmocka_unit_test(test_late_entry),
         cmocka_unit_test(test_effect),      cmocka_unit_test(test_stolen_core),
         cmocka_unit_test(test_slow_link),   cmocka_unit_test(test_oversubscribed),
-        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_quota),       cmocka_unit_test(test_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,7 @@ static void told_inside_backward(void **state)
         witness.finish_backward = witness_finish;
         witness.settle = witness_settle;
         witness.counters = witness_counters;
+        witness.exchanged = NULL;
         r.o.sync.cls = &witness;
         on_streams(&r);
         expect_success(&r);
