@@ -105,9 +105,8 @@ void ddp_iterations_open(struct ddp_iterations *it, const char *id)
     ddp_straggler_reset(it->straggler);
 }
 
-/* Stores the lost time since the last reading of the core time, and the stolen time: the same
- * fraction of the timed operations. Stores 0 without a new reading if the last one is not old
- * enough. */
+/* Stores the lost time since the last reading of the core time, and the stolen time as a fraction
+ * of the timed operations. Stores 0 without a new reading if the last one is not old enough. */
 static void count_stolen(struct ddp_iterations *it, int64_t begin_ns, int64_t end_ns)
 {
     struct ddp_core_time now;
@@ -119,8 +118,10 @@ static void count_stolen(struct ddp_iterations *it, int64_t begin_ns, int64_t en
     if (it->core.wall_ns != 0) {
         const int64_t between = DDP_MAX(now.wall_ns - it->core.wall_ns, 1);
         const double timed = fmin((double)it->timed_ns / (double)between, 1);
-        it->lost[it->kept] = ddp_core_time_stolen(&it->core, &now);
-        it->stolen[it->kept] = (int64_t)((double)it->lost[it->kept] * timed);
+        const int64_t stolen = ddp_core_time_stolen(&it->core, &now);
+        it->stolen[it->kept] = (int64_t)((double)stolen * timed);
+        /* A rank that yields in the barrier may get its core back late. */
+        it->lost[it->kept] = stolen + now.yielded_ns - it->core.yielded_ns;
     }
     it->core = now;
     it->timed_ns = 0;

@@ -64,7 +64,7 @@ struct ddp_straggler {
 struct ddp_straggler_times {
     double entry, exit;
     double stolen; /* time taken from the rank's core in the operation; NaN: unknown */
-    double lost;   /* after a barrier: time taken from the rank's core since the last iteration */
+    double lost;   /* after a barrier: time without a core since the last iteration */
     double window; /* not after a barrier: duration of the computation, with the stolen time */
 };
 
