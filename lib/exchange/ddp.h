@@ -23,8 +23,9 @@
  * one host, and the host lets them share memory, the ranks exchange data through shared memory and
  * use MPI only to start and to end.
  *
- * The library does not choose algorithms by measuring, does not compress (see sync.h) and does not
- * move data between devices. Source of the API: nnabla 1.x, Communicator API reference. */
+ * The library does not choose algorithms by measuring, and does not move data between devices. Only
+ * the sync strategies (ddp_sync_create) compress. Source of the API: nnabla 1.x, Communicator API
+ * reference. */
 #ifndef DDP_EXCHANGE_DDP_H
 #define DDP_EXCHANGE_DDP_H
 
@@ -76,7 +77,8 @@ struct ddp_init_options {
  * DDP_EUNAVAIL if no module fits the MPI that started the process. */
 int ddp_init(const struct ddp_init_options *options, struct ddp **out,
              struct ddp_err *err) DDP_MUST_CHECK;
-/* Closes the world and releases its registered memory, groups and bucketers. Collective unless the
+/* Closes the world and releases its registered memory, groups, bucketers and
+ * strategies. Collective unless the
  * world is lost or aborted. d may be NULL. */
 void ddp_finalize(struct ddp *d);
 
@@ -212,6 +214,90 @@ int ddp_bucketer_finish(struct ddp_bucketer *b, int64_t *exposed_ns,
 /* Waits for pending buckets and frees the bucketer. All ranks make their calls of ddp_alloc,
  * ddp_free and this function in the same order. b may be NULL. */
 void ddp_bucketer_destroy(struct ddp_bucketer *b);
+
+/* Sync strategies: how the ranks exchange gradients or parameters in each step of a training. These
+ * are the strategies of `ddpbench train --sync`, for example "dense", "fp16", "q8:64",
+ * "powersgd:2", "topk:0.01", "threshold:0.05", "zero1" (sharded optimiser), "partial:4", "local:8"
+ * and "none". `ddpbench list sync` shows them all. A step consists of these calls:
+ *
+ *   ddp_sync_begin_step   returns the factor for this rank's gradients
+ *   (forward and backward pass; ddp_sync_ready for each tensor, last tensor first)
+ *   ddp_sync_finish       then grads holds the gradients for the optimiser
+ *   (the optimiser updates the parts that ddp_sync_part returns)
+ *   ddp_sync_end_step     then params holds the parameters of the next step
+ *
+ * Before an evaluation, call ddp_sync_end_epoch. begin_step, part, and with
+ * `overlap` ready are not collective. The other calls are collective over the world. If the
+ * strategy keeps the ranks equal (dense, zero1, and all that compress), all ranks hold the same
+ * bits in params after ddp_sync_end_step. */
+struct ddp_strategy;
+
+/* Arguments of ddp_sync_create. A zeroed member selects the default, except the first four. */
+struct ddp_sync_options {
+    /* Two flat arrays of f32 in host memory, borrowed until ddp_sync_destroy. Each holds all
+     * tensors one after another. They may lie in memory from ddp_alloc, which is faster, or in
+     * private memory. All ranks must start from the same parameters (ddp_bcast). */
+    float *params, *grads;
+    const size_t *counts; /* Elements of each tensor in layer order, [n]. */
+    int n;
+    /* Columns of each tensor as a matrix, [n], for powersgd. 0: a vector. NULL: all vectors. */
+    const size_t *cols;
+    /* Largest size of a bucket of gradients in bytes. 0: a single bucket. */
+    size_t bucket_bytes;
+    /* A progress thread exchanges buckets during the backward pass (ddp_sync_ready). */
+    bool overlap;
+    int feedback;          /* Error feedback. 0: the compressor's default. 1: on. -1: off. */
+    const char *algorithm; /* All-reduce algorithm, for example "ring". NULL: auto. */
+    uint64_t seed;         /* Seed of stochastic rounding ("q8+sr"). */
+};
+
+/* Counters of this rank since ddp_sync_create. */
+struct ddp_sync_stats {
+    double wire_bytes; /* Bytes that other ranks received, or would receive over a network. */
+    /* exchange_ns: duration of the exchanges with encoding and decoding, in ns. exposed_ns: the
+     * part of exchange_ns during which the caller waited. */
+    int64_t exchange_ns, exposed_ns;
+    double density;         /* Fraction of the values that were sent. 1: all, or no exchange. */
+    int64_t overflow_count; /* Values that became infinite in 16 bits. -1: not counted. */
+};
+
+/* Creates a strategy from its name with its argument. Collective over the world: all ranks pass the
+ * same text and options, apart from params and grads. Errors: DDP_EUSAGE if the text, the tensors
+ * or the algorithm are illegal. DDP_EMISMATCH if the ranks pass different arguments, or if the
+ * arrays lie in registered memory at different offsets, or on some ranks only. Between hosts the
+ * offsets are not compared, but they must be equal inside each host. DDP_EUNAVAIL if the algorithm
+ * cannot run here. DDP_ENOMEM if memory or heap_bytes is exhausted. */
+int ddp_sync_create(struct ddp *d, const char *strategy, const struct ddp_sync_options *options,
+                    struct ddp_strategy **out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Begins a step with `images` samples on this rank and `global` samples on all ranks. *scale
+ * receives the factor by which the caller must multiply the gradient of the sum of its losses. Only
+ * then is the exchanged gradient the mean over the global batch. Errors: DDP_EUSAGE if the last
+ * step has not ended, if global is 0, or if images exceeds global. */
+int ddp_sync_begin_step(struct ddp_strategy *s, size_t images, size_t global, double *scale,
+                        struct ddp_err *err) DDP_MUST_CHECK;
+/* Reports that the gradient of a tensor is final. The caller must not access the gradient until
+ * ddp_sync_finish returns. A bucket whose tensors are all reported is exchanged, by the progress
+ * thread or, without `overlap`, by this call. ddp_sync_finish exchanges the other buckets, so a
+ * caller need not report tensors. Errors: DDP_EUSAGE if the tensor is
+ * out of range or not below the last one, or if no step has begun. */
+int ddp_sync_ready(struct ddp_strategy *s, int tensor, struct ddp_err *err) DDP_MUST_CHECK;
+/* Completes the exchange of gradients. Errors: DDP_EUSAGE if no step has begun. */
+int ddp_sync_finish(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the number of parts of params that the optimiser of this rank updates, at least 1 if
+ * there is a parameter. Only zero1 has several parts or less than the whole array. If 0 <= i <
+ * number, *begin and *count receive the i-th part in elements. */
+int ddp_sync_part(const struct ddp_strategy *s, int i, size_t *begin, size_t *count);
+/* Ends the step, after the optimiser. zero1 gathers the updated parts, and strategies that average
+ * parameters do so when it is time. Errors: DDP_EUSAGE if ddp_sync_finish was not called. */
+int ddp_sync_end_step(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
+/* Averages the parameters that were not averaged since they changed (local, diloco). Call this
+ * function between steps, before the model is evaluated or stored. */
+int ddp_sync_end_epoch(struct ddp_strategy *s, struct ddp_err *err) DDP_MUST_CHECK;
+/* Fills *out. Not collective. Call this function between steps only. */
+void ddp_sync_read_stats(const struct ddp_strategy *s, struct ddp_sync_stats *out);
+/* Waits for pending exchanges and frees the strategy, which may be NULL. All ranks make their calls
+ * of ddp_alloc, ddp_free and this function in the same order. */
+void ddp_sync_destroy(struct ddp_strategy *s);
 
 #ifdef __cplusplus
 }

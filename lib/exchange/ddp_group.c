@@ -24,6 +24,7 @@ static const char *kind_name(uint32_t kind)
         [DDP_NOTE_REDUCE_SCATTER] = "reduce_scatter",
         [DDP_NOTE_PARAMETERS] = "all_reduce_parameters",
         [DDP_NOTE_BUCKETER] = "bucketer_create",
+        [DDP_NOTE_STRATEGY] = "sync_create",
     };
     return kind < DDP_NOTE_COUNT ? names[kind] : "an unknown function";
 }

@@ -3,7 +3,8 @@
  *   ddp_world.c    opens and closes a world; queries; runs ranks under our own launcher
  *   ddp_group.c    named groups; before a collective, compares the calls of all ranks
  *   ddp_coll.c     the collectives, registered parameters, and the pack buffer
- *   ddp_bucket.c   the bucketer, built on bucket.h */
+ *   ddp_bucket.c   the bucketer, built on bucket.h
+ *   ddp_sync.c     the sync strategies, built on sync.h */
 #ifndef DDP_EXCHANGE_DDP_IMPL_H
 #define DDP_EXCHANGE_DDP_IMPL_H
 
@@ -55,6 +56,7 @@ enum ddp_note_kind {
     DDP_NOTE_REDUCE_SCATTER,
     DDP_NOTE_PARAMETERS,
     DDP_NOTE_BUCKETER,
+    DDP_NOTE_STRATEGY,
     DDP_NOTE_COUNT
 };
 
@@ -94,6 +96,7 @@ struct ddp {
     struct ddp_parameter *parameters;
     int parameter_count;
     struct ddp_bucketer *bucketers;
+    struct ddp_strategy *strategies;
     struct ddp_watchdog *watchdog;
     void (*on_lost)(void *arg, const char *report);
     void *on_lost_arg;

@@ -184,6 +184,8 @@ void ddp_finalize(struct ddp *d)
     if (d == NULL)
         return;
     const bool mpi = (d->comm->backend->caps & DDP_CAP_LAUNCHED) != 0;
+    while (d->strategies != NULL)
+        ddp_sync_destroy(d->strategies);
     while (d->bucketers != NULL)
         ddp_bucketer_destroy(d->bucketers);
     ddp_clear_parameters(d);

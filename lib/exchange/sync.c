@@ -64,3 +64,16 @@ int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *
     *out = made;
     return 0;
 }
+
+double ddp_sync_scale(const struct ddp_sync_class *cls, int ranks, size_t images, size_t global)
+{
+    switch (cls->scale) {
+    case DDP_SCALE_MEAN:
+        return (double)ranks / (double)global;
+    case DDP_SCALE_PRIVATE:
+        return images > 0 ? 1.0 / (double)images : 0.0;
+    case DDP_SCALE_SUM:
+        break;
+    }
+    return 1.0 / (double)global;
+}

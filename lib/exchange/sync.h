@@ -164,6 +164,9 @@ bool ddp_sync_at(int i, struct ddp_named *out);
 /* Parses a text such as "topk:0.01". The text must outlive *out. Returns DDP_EUSAGE with a message
  * if the text is illegal. */
 int ddp_sync_parse(const char *text, struct ddp_sync_spec *out, struct ddp_err *err) DDP_MUST_CHECK;
+/* Returns the factor of cls->scale (enum ddp_grad_scale) for a step with `images` images of this
+ * rank and `global` images of all ranks. */
+double ddp_sync_scale(const struct ddp_sync_class *cls, int ranks, size_t images, size_t global);
 /* Stores the buckets of a gradient strategy in buckets [param_count], in the order in which they
  * fill. Returns their number. */
 int ddp_sync_buckets(const struct ddp_sync_setup *setup, struct ddp_bucket *buckets);

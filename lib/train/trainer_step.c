@@ -70,21 +70,6 @@ void ddp_trainer_ready(void *arg, int param)
         t->ready_rc = t->o->sync.cls->on_grad_ready(t->sync, param, t->err);
 }
 
-/* Returns the factor by which this rank multiplies the gradient of the sum of its losses. The
- * factor depends on the strategy (exchange/sync.h). */
-static double grad_scale(const struct ddp_trainer *t, size_t images, size_t global)
-{
-    switch (t->o->sync.cls->scale) {
-    case DDP_SCALE_MEAN:
-        return (double)t->comm->size / (double)global;
-    case DDP_SCALE_PRIVATE:
-        return images > 0 ? 1.0 / (double)images : 0.0;
-    case DDP_SCALE_SUM:
-        break;
-    }
-    return 1.0 / (double)global;
-}
-
 /* Records this rank's gradient before it is exchanged. */
 static int record(struct ddp_trainer *t, double scale, size_t images, size_t global,
                   struct ddp_err *err)
@@ -105,7 +90,7 @@ static int run_model(struct ddp_trainer *t, size_t first, size_t n, size_t globa
     const struct ddp_train_options *o = t->o;
     const bool recorded = dump_due(t);
     const bool inside = !recorded && (t->device == NULL || t->device->overlap);
-    const double scale = grad_scale(t, n, global);
+    const double scale = ddp_sync_scale(o->sync.cls, t->comm->size, n, global);
     if (t->device) {
         if (ddp_trainer_device_is_full(t))
             DDP_TRY(ddp_trainer_device_collect(t, &t->sums.loss, &t->sums.correct, err));

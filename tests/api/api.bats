@@ -23,6 +23,9 @@ setup_file() {
     # shellcheck disable=SC2046
     ${CC:-cc} -std=c11 -O2 -o "$prefix/bin/static_client" "$BATS_TEST_DIRNAME/nnabla_client.c" \
         $(pkg-config --cflags ddp) "$prefix/lib/libddp.a" $(pkg-config --static --libs-only-other ddp) -lm -ldl -pthread
+    # shellcheck disable=SC2046
+    ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -pedantic -o "$prefix/bin/sync_client" \
+        "$BATS_TEST_DIRNAME/sync_client.c" $(pkg-config --cflags --libs ddp) -lm
     export yield=$BATS_FILE_TMPDIR/yield.so
     ${CC:-cc} -shared -fPIC -O2 -D_GNU_SOURCE -o "$yield" "$root/tests/mpi/yield.c"
 }
@@ -116,6 +119,27 @@ under_mpiexec() {
 
 @test "under mpiexec of MPICH" {
     under_mpiexec mpich
+}
+
+# Runs COMMAND..., which must train with each of the nine strategies.
+synchronises() {
+    run timeout --kill-after=5 60 "$@"
+    echo "exit $status: $output"
+    [ "$status" = 0 ]
+    [ "$(grep -c 'loss 0\.[67].* -> 0\.[0-4]' <<<"$output")" = 9 ]
+}
+
+@test "sync strategies: alone, 2 and 3 ranks, and under mpiexec" {
+    synchronises "$prefix/bin/sync_client" world
+    for ranks in 2 3; do
+        synchronises "$prefix/bin/sync_client" "$ranks" processes
+        synchronises "$prefix/bin/sync_client" "$ranks" threads
+    done
+    command -v mpiexec.openmpi >/dev/null || skip "no mpiexec.openmpi here"
+    [ -e "$prefix/lib/ddpbench/ddpbench-mpi-openmpi.so" ] || skip "no module for openmpi was built"
+    for hosts in 1 2; do
+        DDPBENCH_SIMULATE_HOSTS=$hosts synchronises mpiexec.openmpi --oversubscribe -n 2 "$prefix/bin/sync_client" world
+    done
 }
 
 @test "from Python, which shows the library's names to nobody" {

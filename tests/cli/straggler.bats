@@ -19,11 +19,23 @@ measured() {
     valid r.json
 }
 
+# names EXPRESSION EXPECTED ARGUMENT...: in one of three runs, EXPRESSION of the straggler s of the
+# first point or training run is EXPECTED. Other programs of the machine can hide a delay.
+names() {
+    local expression=$1 expected=$2
+    shift 2
+    for _ in 1 2 3; do
+        measured "$@"
+        [ "$(json r.json "(lambda s: s and ($expression))((p or d['train'])[0]['straggler'])")" = "$expected" ] && return
+    done
+    false
+}
+
 @test "--arrival late: the late rank is named, with host, cause and interval, in every format" {
     for rank in 0 1; do
-        measured "${two[@]}" --size 64K -n 60 --arrival late:$rank,2
-        [ "$(json r.json '(lambda s: (s["rank"], s["cause"], s["host"] == d["world"]["hosts"][0]["name"]))(p[0]["straggler"])')" = "($rank, 'compute', True)" ]
-        [ "$(json r.json '(lambda s: s["share"] > 0.8 and 0.5 < s["cost"] <= 1 and 1000 < s["late_us"][0] <= s["late_us"][1])(p[0]["straggler"])')" = True ]
+        names 's["rank"], s["cause"], s["host"] == d["world"]["hosts"][0]["name"]' "($rank, 'compute', True)" \
+            "${two[@]}" --size 64K -n 40 --arrival late:$rank,40
+        [ "$(json r.json '(lambda s: s["share"] > 0.8 and 0.5 < s["cost"] <= 1 and 20000 < s["late_us"][0] <= s["late_us"][1])(p[0]["straggler"])')" = True ]
         grep -q "^# straggler.*: rank $rank on host .*cause: compute" <<<"$output"
         python3 -c 'import csv, sys; r = next(csv.DictReader(open("r.csv"))); sys.exit((r["straggler_rank"], r["straggler_cause"]) != (sys.argv[1], "compute"))' $rank
     done
@@ -57,25 +69,25 @@ measured() {
 }
 
 @test "train: a delay in the backward pass of one rank is named as compute, per epoch and bucket" {
-    measured "${train[@]}" --epochs 1 --arrival late:1,40
+    names 's["rank"], s["cause"]' "(1, 'compute')" "${train[@]}" --epochs 1 --arrival late:1,40
     [ "$(json r.json '[(s["rank"], s["cause"], s["bucket"]) for t in d["train"] for s in (t["straggler"], t["epochs"][0]["straggler"])]')" = "[(1, 'compute', None), (1, 'compute', None)]" ]
     [ "$(json r.json 'd["train"][0]["straggler"]["late_us"][0] > 10000')" = True ]
     [ "$(json r.json 'd["note"]')" = "arrival late:1,40" ]
     grep -q "^# straggler, dense: rank 1 .*cause: compute" <<<"$output"
     for overlap in off on; do
-        measured "${train[@]}" --epochs 1 --bucket-bytes 64K --overlap $overlap --sync fp16 --arrival late:0,40
-        [ "$(json r.json '(lambda s: (s["rank"], s["cause"], s["bucket"] is not None))(d["train"][0]["straggler"])')" = "(0, 'compute', True)" ]
+        names 's["rank"], s["cause"], s["bucket"] is not None' "(0, 'compute', True)" \
+            "${train[@]}" --epochs 1 --bucket-bytes 64K --overlap $overlap --sync fp16 --arrival late:0,40
     done
 }
 
 @test "train: a rank with ten times as many images is named" {
     # On a busy machine, the rank that computes longer also loses its core more often.
-    measured "${train[@]}" --epochs 1 --partition weights:10,1
-    [ "$(json r.json '(lambda s: s["rank"] == 0 and s["cause"] in ("compute", "core"))(d["train"][0]["straggler"])')" = True ]
+    names 's["rank"] == 0 and s["cause"] in ("compute", "core")' True "${train[@]}" --epochs 1 --partition weights:10,1
 }
 
-@test "train: a rank whose core is taken by other programs is named with cause core" {
-    # Rank 1 has the lowest priority, and one program per core computes beside the ranks.
+# Trains while rank 1 has the lowest priority, and one program per core computes beside the ranks.
+train_beside_programs() {
+    local bench ended=0 hogs=()
     "$ddpbench" "${train[@]}" --epochs 1 --timeout 100 --json r.json >out 2>&1 &
     bench=$!
     for _ in $(seq 200); do
@@ -83,15 +95,20 @@ measured() {
         sleep 0.02
     done
     renice 19 "$(pgrep -P $bench | sort -n | tail -1)"
-    hogs=()
     for _ in $(seq "$(nproc)"); do
-        sh -c 'while :; do :; done' &
+        timeout 100 sh -c 'while :; do :; done' &
         hogs+=($!)
     done
-    ended=0
     wait $bench || ended=$?
     kill "${hogs[@]}"
-    [ $ended = 0 ] || { cat out; false; }
+    [ $ended = 0 ] || { cat out; return 1; }
     valid r.json
-    [ "$(json r.json '(lambda s: (s["rank"], s["cause"]))(d["train"][0]["straggler"])')" = "(1, 'core')" ]
+}
+
+@test "train: a rank whose core is taken by other programs is named with cause core" {
+    for _ in 1 2 3; do
+        train_beside_programs
+        [ "$(json r.json '(lambda s: s and (s["rank"], s["cause"]))(d["train"][0]["straggler"])')" = "(1, 'core')" ] && return
+    done
+    false
 }
