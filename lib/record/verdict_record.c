@@ -253,8 +253,8 @@ static size_t name_unjudged(struct ddp_verdict_record *v, bool train, bool base)
     char head[80];
     for (size_t i = 0; i < list->count; i++)
         all += list->items[i].train == train && list->items[i].base == base;
-    snprintf(head, sizeof head, "%zu %s%s %s, not judged", all, train ? "training run" : "cell",
-             all == 1 ? "" : "s", base ? "of base" : "only in new");
+    snprintf(head, sizeof head, "%zu %s%s %s %s not judged", all, train ? "training run" : "cell",
+             all == 1 ? "" : "s", base ? "of base" : "only in new", all == 1 ? "was" : "were");
     if (all > 0)
         ddp_verdict_append(v, "; ", head);
     for (size_t i = 0; i < list->count; i++)
