@@ -13,7 +13,7 @@
  * it.
  *
  * On shared memory, reduce-scatter and all-reduce add in the order of the ranks. The bits are then
- * those of `dense`, and with two ranks they are always the same. Other algorithms may add in
+ * those of `dense`. With two ranks, every algorithm gives these bits. Other algorithms may add in
  * another order.
  *
  * Source: S. Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter
@@ -33,7 +33,8 @@ struct ddp_sync {
     struct ddp_aggregation *tail;     /* all-reduce of the gradients of the tail */
     struct ddp_aggregation **gathers; /* [gather_count], one per bucket */
     int gather_count;
-    int64_t wait_ns; /* time of the exchanges outside of buckets, in which the main thread waits */
+    int64_t
+        wait_ns; /* time in which the main thread waits for the tail's all-reduce and the gathers */
 };
 
 /* Returns the number of elements before the tail. */

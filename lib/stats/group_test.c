@@ -26,7 +26,7 @@ static void forget_end(struct ddp_group_test *t, int end)
 
 /* Tasks. */
 
-/* Returns a free task of this kind with the ends a [n] and b [m], or NULL. */
+/* Turns a free task into one of this kind with the ends a [n] and b [m], or NULL. */
 static struct ddp_group_task *add_task(struct ddp_group_test *t, enum ddp_group_task_kind kind,
                                        const int *a, int n, const int *b, int m)
 {

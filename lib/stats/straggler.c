@@ -290,7 +290,7 @@ struct found {
     enum variant variant;
 };
 
-/* Tests the rank with the largest sum of margins. */
+/* Tests the rank whose margins exceed those of all others together. There is at most one. */
 static struct found test_margins(const struct ddp_straggler_sums *s, const struct margins *m,
                                  double floor_ns)
 {
@@ -457,7 +457,7 @@ static void name(const struct ddp_straggler_sums *s, enum channel c, const struc
     fill_interval(s, c, out);
 }
 
-/* Finds the rank that its control group stopped for longer than those of the other ranks. */
+/* Finds a rank whose control group stopped it for longer than the other ranks were stopped. */
 static struct found test_throttled(const struct ddp_straggler_sums *s,
                                    const struct ddp_straggler_setup *setup)
 {

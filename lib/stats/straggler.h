@@ -13,8 +13,9 @@
  *      correction; for the smallest p value it equals Holm's).
  *   2. Effect. The margins of the rank, minus those of the other ranks, must reach a fraction of
  *      the time of the iterations, and an absolute time.
- * Each test is made twice: with the margins up to twice their third quartile, which finds a steady
- * delay among outliers, and with the part above, which finds rare long stalls.
+ * Each test is made three times: in small and in large groups of bins with the margins up to twice
+ * their third quartile, which finds a steady delay among outliers, and with the part above, which
+ * finds rare long stalls.
  *
  * Causes:
  *   - compute: the rank entered late, and the time taken from its core does not explain it.
