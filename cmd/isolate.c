@@ -12,10 +12,11 @@ static const struct ddp_opt rows[] = {
     DDP_OPT_HEADING("Judgement"),
     DDP_OPT(DOUBLE, "min-effect", 0, AT(min_effect_percent), "PCT", "10",
             "the smallest slow-down of a group in percent that counts", .min = 0.1, .max = 1000),
-    DDP_OPT(DOUBLE, "must-find", 0, AT(must_find_percent), "PCT", "100",
-            "HEALTHY only if a place that makes a group slower by PCT percent would have been "
-            "found",
-            .min = 1, .max = 10000),
+    DDP_OPT(
+        DOUBLE, "must-find", 0, AT(must_find_percent), "PCT", "100",
+        "HEALTHY only if a host or rank that makes a group slower by PCT percent would have been "
+        "found",
+        .min = 1, .max = 10000),
     DDP_OPT_HEADING("Measurement"),
     DDP_OPT(ENUM, "collective", 0, AT(collective), "COLL", "all_to_all",
             "the collective of the groups; an allreduce may not use all links of a group, so it "
@@ -28,9 +29,10 @@ static const struct ddp_opt rows[] = {
     DDP_OPT(DOUBLE, "max-time", 0, AT(max_time_s), "S", "30",
             "begin no round after S seconds; the rounds have 5 to 49 repetitions", .min = 0.001,
             .max = 86400),
-    DDP_OPT(STRING, "inject-delay", 0, AT(inject), "MS@RANK", NULL,
-            "delay each collective by MS milliseconds in groups with a rank, or with both ranks of "
-            "a link (MS@RANK-RANK), to test the search; the record gets a note"),
+    DDP_OPT(
+        STRING, "inject-delay", 0, AT(inject), "MS@RANK", NULL,
+        "to test the search: delay each collective by MS milliseconds in every group with RANK, "
+        "or with both ranks of a link (MS@RANK-RANK); the record gets a note"),
     DDP_OPT_INCLUDE(ddp_world_rows, AT(world)),
     DDP_OPT_END,
 };
@@ -52,7 +54,7 @@ static int check(struct ddp_app *app, void *values, const struct ddp_opt_result 
 const struct ddp_cmd ddp_cmd_isolate = {
     .name = "isolate",
     .group = DDP_CMD_JUDGE,
-    .summary = "which host, link or rank slows down collectives, also if only under their load",
+    .summary = "which host, link or rank slows down collectives, even if only under their load",
     .operands = "",
     .rows = rows,
     .values_bytes = sizeof(struct ddp_isolate_values),
@@ -65,7 +67,7 @@ const struct ddp_cmd ddp_cmd_isolate = {
                "first rounds bring every pair into a group together. Further rounds halve the\n"
                "slow groups. A suspect is compared with a healthy host in its place before it\n"
                "is named.\n"
-               "  HEALTHY (0)        no group is slow, and a place that makes a group slower by\n"
+               "  HEALTHY (0)        no group is slow, and a host that makes a group slower by\n"
                "                     --must-find would have been found\n"
                "  DEGRADED (10)      a finding names a host, a link or a rank\n"
                "  CANNOT TELL (12)   the times scatter too much, the search was not finished, or\n"

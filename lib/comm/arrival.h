@@ -4,7 +4,9 @@
  *   late:R,MS    rank R enters MS milliseconds after the others
  *   ramp[:MS]    rank r of n enters r / (n-1) * MS after the first rank
  *   random[:MS]  each rank enters after a uniform random delay of at most MS, drawn by --seed anew
- *                for every iteration */
+ *                for every iteration
+ *
+ * The default of MS is 1. */
 #ifndef DDP_COMM_ARRIVAL_H
 #define DDP_COMM_ARRIVAL_H
 

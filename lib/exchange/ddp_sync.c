@@ -29,7 +29,8 @@ static int check_options(const char *strategy, const struct ddp_sync_options *o,
                          struct ddp_err *err)
 {
     if (strategy == NULL || o == NULL || o->n < 0 || (o->counts == NULL && o->n > 0))
-        return ddp_fail(err, DDP_EUSAGE, "the strategy, its options or the counts are NULL");
+        return ddp_fail(err, DDP_EUSAGE,
+                        "the strategy, its options or the counts are NULL, or n is negative");
     size_t total = 0;
     for (int i = 0; i < o->n; i++)
         if (__builtin_add_overflow(total, o->counts[i], &total))
@@ -190,7 +191,7 @@ static int enter(const struct ddp_strategy *s, enum phase phase, const char *cal
 {
     static const char *const reasons[] = {
         [BETWEEN_STEPS] = "the last step has not ended",
-        [BACKWARD] = "no step has begun, or its gradients are exchanged",
+        [BACKWARD] = "no step has begun, or ddp_sync_finish was already called",
         [FINISHED] = "ddp_sync_finish was not called",
     };
     struct ddp_group *world;
@@ -219,8 +220,9 @@ int ddp_sync_ready(struct ddp_strategy *s, int tensor, struct ddp_err *err)
     DDP_OWN_ERR(err);
     DDP_TRY(enter(s, BACKWARD, "ddp_sync_ready", err));
     if (tensor < 0 || tensor >= s->next_tensor)
-        return ddp_fail(err, DDP_EUSAGE, "tensor %d of '%.60s' was reported, but tensor %d is next",
-                        tensor, s->text, s->next_tensor - 1);
+        return ddp_fail(err, DDP_EUSAGE,
+                        "tensor %d of '%.60s' was reported, but it must be below %d and at least 0",
+                        tensor, s->text, s->next_tensor);
     s->next_tensor = tensor;
     return s->spec.cls->on_grad_ready != NULL ? s->spec.cls->on_grad_ready(s->sync, tensor, err)
                                               : 0;

@@ -6,11 +6,10 @@
  *   optimiser       updates the shard
  *   end_step        all-gather of each bucket of parameters
  *
- * The arrays are cut into buckets of `unit` elements times an integer, where a unit is a cache line
- * of each rank. A bucket consists of P chunks of equal size, and rank r owns chunk r of every
- * bucket. Both collectives therefore work in place and need no memory. The tail, which is the rest
- * of less than a unit at the end of the array, is summed by an all-reduce, and every rank updates
- * it.
+ * A unit is one cache line for each rank, and every bucket is a whole number of units. A bucket
+ * consists of P chunks of equal size, and rank r owns chunk r of every bucket. Both collectives
+ * therefore work in place and need no memory. The tail is what is left at the end of the array,
+ * less than a unit. It is summed by an all-reduce, and every rank updates it.
  *
  * On shared memory, reduce-scatter and all-reduce add in the order of the ranks. The bits are then
  * those of `dense`. With two ranks, every algorithm gives these bits. Other algorithms may add in
@@ -117,8 +116,7 @@ static void close_bucket(void *state)
     ddp_aggregation_destroy(state);
 }
 
-/* Opens the buckets. counts [param_count]: the sizes of the tensors. The function removes the tail
- * from them. */
+/* Opens the buckets. Sets counts [param_count] to the sizes of the tensors without the tail. */
 static int open_buckets(struct ddp_sync *s, size_t *counts, struct ddp_err *err)
 {
     static const struct ddp_bucket_method method = {

@@ -15,10 +15,11 @@ static void add_sentence(const struct ddp_straggler *s, const char *iterations, 
         return;
     ddp_format_ns(s->late_ns[0], lo, sizeof lo);
     ddp_format_ns(s->late_ns[1], hi, sizeof hi);
-    ddp_text_append(out, bytes, ": rank %d%s%s came last in %.0f %% of the %s", (int)s->rank,
-                    s->host[0] ? " on host " : "", s->host, s->share * 100, iterations);
+    ddp_text_append(out, bytes, ": rank %d%s%s %s last in %.0f %% of the %s", (int)s->rank,
+                    s->host[0] ? " on host " : "", s->host,
+                    s->cause == DDP_STRAGGLER_LINK ? "left" : "came", s->share * 100, iterations);
     if (isfinite(s->late_ns[0]))
-        ddp_text_append(out, bytes, ", by %s to %s,", lo, hi);
+        ddp_text_append(out, bytes, ", by a median of %s to %s,", lo, hi);
     ddp_text_append(out, bytes, " and ");
     ddp_text_append(out, bytes, "cost %.0f %% of their time; cause: %s", s->cost * 100,
                     ddp_straggler_cause_names[s->cause]);
@@ -81,7 +82,7 @@ bool ddp_straggler_line(const struct ddp_record *r, int *next, char *out, size_t
     return false;
 }
 
-/* True if two points differ at most in the algorithm and in how the algorithm is compared. */
+/* True if two points agree in all that must be equal to compare their algorithms. */
 static bool comparable(const struct ddp_point *a, const struct ddp_point *b)
 {
     const struct ddp_point_spec *p = &a->spec, *q = &b->spec;
@@ -115,10 +116,10 @@ bool ddp_arrival_line(const struct ddp_record *r, int *next, char *out, size_t b
         ddp_format_ns(best->after_last_ns, time, sizeof time);
         snprintf(out, bytes, "arrival %s, %s %s place: ", p->spec.arrival, size,
                  p->spec.placement == DDP_IN_PLACE ? "in" : "out of");
-        ddp_text_append(out, bytes, "%s after the last arrival with algorithm %s", time,
-                        best->algorithm_used);
+        ddp_text_append(out, bytes, "algorithm %s ends %s after the last arrival",
+                        best->algorithm_used, time);
         if (count > 1)
-            ddp_text_append(out, bytes, ", the least of %d", count);
+            ddp_text_append(out, bytes, ", the least of %d points", count);
         return true;
     }
     return false;

@@ -191,6 +191,10 @@ struct ddp_job {
 /* Call the optional functions of a job. */
 uint64_t ddp_job_heap_bytes(const struct ddp_job *job, const void *values, int ranks);
 bool ddp_job_threads(const struct ddp_job *job, const void *values);
+/* Checks that a command that measures between ranks has at least two of them, and that `bytes` are
+ * available on this host. Returns 0, DDP_EUSAGE or DDP_ENOMEM. */
+int ddp_job_check_ranks(const char *command, const char *backend, int ranks, uint64_t bytes,
+                        struct ddp_err *err) DDP_MUST_CHECK;
 
 /* The headings of `ddpbench help`. */
 enum ddp_cmd_group {

@@ -60,11 +60,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
                    struct ddp_err *err)
 {
     struct ddp_health_values *v = values;
-    if (ranks < 2) {
-        ddp_fail(err, DDP_EUSAGE, "health needs at least 2 ranks; backend %s has one here",
-                 backend);
-        return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
-    }
+    DDP_TRY(ddp_job_check_ranks("health", backend, ranks, 0, err));
     if (app->launcher.kind != DDP_LAUNCHER_NONE && ranks < app->launcher.rank_info.size)
         return ddp_fail(err, DDP_EUSAGE, "health takes all %d ranks of the job, not --ranks %d",
                         app->launcher.rank_info.size, ranks);

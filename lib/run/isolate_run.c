@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sysinfo.h"
-#include "base/unit.h"
 #include "base/mem.h"
 #include "coll/coll.h"
 #include "record/isolate_judge.h"
@@ -43,9 +41,11 @@ int ddp_isolate_parse_inject(struct ddp_isolate_values *v, struct ddp_err *err)
             (read == 2 || (v->inject_to >= 0 && v->inject_to != v->inject_rank)))
             return 0;
     }
-    ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is not of the form MS@RANK or MS@RANK-RANK",
+    ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s' is not a valid MS@RANK or MS@RANK-RANK",
              v->inject);
-    return ddp_hint(err, "for example 5@2 for 5 ms at rank 2; at most %d ms", INJECT_MS_MOST);
+    return ddp_hint(
+        err, "for example 5@2 for 5 ms at rank 2, or 5@2-3; at most %d ms, and two different ranks",
+        INJECT_MS_MOST);
 }
 
 static int prepare(struct ddp_app *app, void *values, const char *backend, int ranks,
@@ -54,25 +54,14 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
     const struct ddp_isolate_values *v = values;
     const uint64_t bytes = 2 * DDP_MAX(v->size, (uint64_t)ranks * sizeof(float)) *
                            (uint64_t)ddp_app_local_ranks(app, ranks);
-    struct ddp_sysinfo host;
-    char needed[24];
-    if (ranks < 2) {
-        ddp_fail(err, DDP_EUSAGE, "isolate needs at least 2 ranks; backend %s has one here",
-                 backend);
-        return ddp_hint(err, "use --ranks 4, --hosts or mpiexec");
-    }
+    DDP_TRY(ddp_job_check_ranks("isolate", backend, ranks, bytes, err));
     if (app->launcher.kind != DDP_LAUNCHER_NONE && ranks < app->launcher.rank_info.size)
         return ddp_fail(err, DDP_EUSAGE, "isolate takes all %d ranks of the job, not --ranks %d",
                         app->launcher.rank_info.size, ranks);
     if (v->inject_rank >= ranks || v->inject_to >= ranks)
         return ddp_fail(err, DDP_EUSAGE, "--inject-delay '%s': the ranks are 0 to %d", v->inject,
                         ranks - 1);
-    ddp_sysinfo_read(&host);
-    ddp_format_size(bytes, needed, sizeof needed);
-    if (ddp_memory_check(bytes, host.available_bytes, err, "isolate needs %s on this host",
-                         needed) == 0)
-        return 0;
-    return ddp_hint(err, "use a smaller --size");
+    return 0;
 }
 
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)

@@ -1,7 +1,5 @@
 #include "run/matrix_run.h"
 
-#include "base/sysinfo.h"
-#include "base/unit.h"
 #include "bench/pair_matrix.h"
 
 /* The message buffers of a rank: one to send from, and four to receive into. */
@@ -12,19 +10,7 @@ static int prepare(struct ddp_app *app, void *values, const char *backend, int r
 {
     const struct ddp_matrix_values *v = values;
     const uint64_t bytes = v->size * BUFFERS * (uint64_t)ddp_app_local_ranks(app, ranks);
-    struct ddp_sysinfo host;
-    char needed[24];
-    if (ranks < 2) {
-        ddp_fail(err, DDP_EUSAGE, "matrix needs at least 2 ranks; backend %s has one here",
-                 backend);
-        return ddp_hint(err, "use --ranks 2, --hosts or mpiexec");
-    }
-    ddp_sysinfo_read(&host);
-    ddp_format_size(bytes, needed, sizeof needed);
-    if (ddp_memory_check(bytes, host.available_bytes, err, "matrix needs %s on this host",
-                         needed) == 0)
-        return 0;
-    return ddp_hint(err, "use a smaller --size");
+    return ddp_job_check_ranks("matrix", backend, ranks, bytes, err);
 }
 
 static int gpu(const void *values, struct ddp_gpu_options *out, struct ddp_err *err)

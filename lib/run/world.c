@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/sysinfo.h"
+#include "base/unit.h"
 #include "comm/gpu_share.h"
 #include "launch/segment.h"
 #include "run/outputs.h"
@@ -47,6 +48,26 @@ static const char *backend_name(const void *ctx, int i)
     (void)ctx;
     const struct ddp_backend *const *all = ddp_backend_all();
     return i == 0 ? "auto" : all[i - 1] ? all[i - 1]->name : NULL;
+}
+
+int ddp_job_check_ranks(const char *command, const char *backend, int ranks, uint64_t bytes,
+                        struct ddp_err *err)
+{
+    struct ddp_sysinfo host;
+    char needed[24];
+    if (ranks < 2) {
+        ddp_fail(err, DDP_EUSAGE, "%s needs at least 2 ranks; backend %s has one here", command,
+                 backend);
+        return ddp_hint(err, "use --ranks 4, --hosts or mpiexec");
+    }
+    if (bytes == 0)
+        return 0;
+    ddp_sysinfo_read(&host);
+    ddp_format_size(bytes, needed, sizeof needed);
+    if (ddp_memory_check(bytes, host.available_bytes, err, "%s needs %s on this host", command,
+                         needed) == 0)
+        return 0;
+    return ddp_hint(err, "use a smaller --size");
 }
 
 uint64_t ddp_job_heap_bytes(const struct ddp_job *job, const void *values, int ranks)

@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "stats/group_test_impl.h"
 
-/* Slow groups without a suspected end, beyond which a few faults cannot be the reason. */
+/* If more slow groups than this have no suspected end, a few faults cannot be the reason. */
 #define SLOW_MOST 12
-/* If more than one of ODD_MOST groups is faster than the level, the level is not that of healthy
- * groups. */
+/* If more than 1 in ODD_MOST groups is faster than the level by more than the threshold, the level
+ * is not that of healthy groups. */
 #define ODD_MOST 10
 /* With fewer ends, the checks of a suspect are done twice, because the suspect has been in few
  * different groups. */
@@ -74,8 +74,8 @@ static int append(int *list, int n, const struct ddp_group_part *p)
 }
 
 /* Writes the ends of trial k of a check to `list`. Returns their number. The suspect is in the
- * group of trial 0. In stage 1 the partners are exchanged or, for a link, its two ends are apart.
- */
+ * group of trial 0. For an end, stage 1 exchanges the partners. For a link, stage 1 separates its
+ * two ends, and stage 2 exchanges the partners. */
 static int check_members(const struct ddp_group_task *task, int k, int *list)
 {
     const bool link = task->kind == TASK_LINK;
@@ -198,8 +198,9 @@ static bool is_known_fast(const struct ddp_group_test *t, const struct ddp_group
     return true;
 }
 
-/* Sets the outcomes of a search that need no group. If all other ways for a slow group are ruled
- * out, the last one is slow. */
+/* Sets the outcomes of the trials of a search that need no measurement. A trial is fast if all its
+ * pairs of ends are known to be fast. If a link must be in one of several trials, and all but one
+ * of them are fast, the last one is slow. */
 static void infer(const struct ddp_group_test *t, struct ddp_group_task *task)
 {
     int open = 0, last = 0;
@@ -482,7 +483,7 @@ static void end_screen(struct ddp_group_test *t)
         begin_search(t, TASK_SET, t->score, n, t->score, 0);
 }
 
-/* Ends a pass. If it has named a fault, or is the first one that has not, another pass follows. */
+/* Ends a pass. Another pass follows, unless IDLE_MOST passes in a row have named no fault. */
 static void end_pass(struct ddp_group_test *t)
 {
     t->idle_passes = t->result.fault_count > t->found_before ? 0 : t->idle_passes + 1;

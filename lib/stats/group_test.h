@@ -52,7 +52,7 @@ enum ddp_group_end {
     DDP_GROUP_RUNNING,
     DDP_GROUP_CLEAN,       /* no group of the last screen was slow */
     DDP_GROUP_LIMIT,       /* the limit of the rounds was reached before a clean screen */
-    DDP_GROUP_UNEXPLAINED, /* two screens had slow groups, but no fault could be confirmed */
+    DDP_GROUP_UNEXPLAINED, /* three passes in a row had slow groups, but confirmed no fault */
     DDP_GROUP_TOO_MANY,    /* more slow groups than a few faults can explain, or no usual time */
     DDP_GROUP_TOO_FEW      /* fewer than DDP_GROUP_ENDS_LEAST ends */
 };
@@ -78,7 +78,7 @@ struct ddp_group_result {
     bool screened;          /* the first screen was completed */
     double scatter;         /* standard deviation of the time of a group; NaN: unknown */
     double detectable;      /* an effect that is found with high probability; NaN: unknown */
-    int groups, odd;        /* groups that were measured; those that were faster than the level */
+    int groups, odd; /* groups that were measured; those that were much faster than the level */
     int fault_count;
     struct ddp_group_fault fault[DDP_GROUP_FAULTS]; /* [fault_count] */
 };

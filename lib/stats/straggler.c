@@ -27,7 +27,7 @@ struct ddp_straggler_sums {
      * last bin. total: all iterations. */
     size_t bins, per_bin, filled, total;
     double took[BINS]; /* sum of the times of the iterations of each bin */
-    /* [CHANNELS][BINS][ranks]: sums of the distances from the first or least rank */
+    /* [CHANNELS][BINS][ranks]: sums; of entries and exits: of the distances from the first rank */
     double *sum;
     double *current; /* [CHANNELS][ranks]: the same for the current iteration */
     int64_t *last;   /* [CHANNELS][ranks]: iterations in which a rank was last */
@@ -178,8 +178,9 @@ void ddp_straggler_next(struct ddp_straggler_sums *s, double took_ns)
     s->total++;
 }
 
-/* Returns the logarithm of the Chernoff bound at lambda: of the probability that independent
- * margins, each of which counts with probability 1 / ranks, reach the sum `reached`. */
+/* Returns, for one lambda, the logarithm of the Chernoff bound of a probability. It is the
+ * probability that the sum of independent margins, each of which counts with probability 1 / ranks,
+ * is at least `reached`. */
 static double log_bound(const double *margin, size_t n, int ranks, double reached, double lambda)
 {
     const double q = 1.0 / ranks;
@@ -247,8 +248,9 @@ static double group_margin(const struct ddp_straggler_sums *s, enum channel c, s
     return (best - second) / count;
 }
 
-/* Sets the margins. In a large group, the margin depends less on chance. In small groups, fewer
- * groups have an outlier. Few groups are enough to name one of many ranks. */
+/* Sets the margins of groups of bins. The margin of a large group depends less on chance. If groups
+ * are small, a smaller fraction of them has an outlier. With many ranks, few groups are enough to
+ * name one rank. */
 static void margins_of(const struct ddp_straggler_sums *s, enum channel c, enum variant v,
                        struct margins *out)
 {
@@ -267,8 +269,8 @@ static void margins_of(const struct ddp_straggler_sums *s, enum channel c, enum 
     }
 }
 
-/* Keeps the part of the margins up to twice their third quartile, so that outliers count no more
- * than other groups, or only the part above it. */
+/* Limits the margins to twice their third quartile, so that outliers count little, and sets all
+ * times to their median. The variant RARE keeps only the part of the margins above this limit. */
 static void keep_part(struct margins *m, enum variant v)
 {
     double sorted[BINS];
@@ -383,9 +385,10 @@ static double stolen_part(const struct ddp_straggler_sums *s, const struct found
     return explained / all;
 }
 
-/* Returns whether late entries have a cause, and sets *cause. If ranks share cores, it is normal
- * that a core is taken from a rank, and also after a barrier. There, and if it is unknown whether
- * cores were taken, only a test of the stolen time itself (`stolen`) can blame the core. */
+/* Returns whether late entries have a cause, and sets *cause. A core is often taken from a rank
+ * if ranks share cores, and after a barrier. In these two cases, the core is blamed only if the
+ * test of the stolen time (`stolen`) names the same rank. If the stolen time is unknown, the cause
+ * is `compute`, or there is none if ranks share cores. */
 static bool cause_of(const struct ddp_straggler_sums *s, const struct ddp_straggler_setup *setup,
                      const struct found *late, const struct found *stolen,
                      enum ddp_straggler_cause *cause)

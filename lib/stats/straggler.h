@@ -64,17 +64,18 @@ struct ddp_straggler {
 /* The times of a rank in one iteration, in ns on the common clock. */
 struct ddp_straggler_times {
     double entry, exit;
-    double stolen; /* time taken from the rank's core in the operation; NaN: unknown */
+    double stolen; /* time taken from the rank's core in `window` or the operation; NaN: unknown */
     double lost;   /* after a barrier: time without a core since the last iteration */
     double window; /* not after a barrier: duration of the computation, with the stolen time */
 };
 
 struct ddp_straggler_setup {
-    double floor_ns;    /* smaller delays are not judged, such as errors of the clocks */
+    double floor_ns;    /* smaller delays are not judged: the clocks have errors */
     bool same_role;     /* all ranks have the same role, so their exits can be compared */
     bool after_barrier; /* the ranks enter right after a barrier, without a computation */
     /* [ranks], or NULL: for how long the control group stopped each rank in the last `passed_ns`,
-     * in ns. NaN: unknown. A quota is no chance, so this needs no test. */
+     * in ns. NaN: unknown. A quota does not act by chance, so no significance test is
+     * needed. */
     const double *throttled_ns;
     double passed_ns;
     bool oversubscribed; /* ranks share cores, so late entries count only if `stolen` is known */

@@ -46,9 +46,9 @@ straggler_is() {
     [ "$(json r.json '[q["arrival"]["pattern"] for q in p], all(q["id"].endswith("/arrival=ramp:2") for q in p)')" = "(['ramp:2', 'ramp:2'], True)" ]
     [ "$(json r.json 'all(0 < q["arrival"]["after_last_us"] < q["time_us"]["median"] for q in p)')" = True ]
     [ "$(json r.json 'd["note"]')" = "arrival ramp:2" ]
-    [ "$(grep -c '^# arrival ramp:2.* the least of 2$' <<<"$output")" = 1 ]
+    [ "$(grep -c '^# arrival ramp:2.* of 2 points$' <<<"$output")" = 1 ]
     best=$(json r.json 'min(p, key=lambda q: q["arrival"]["after_last_us"])["algorithm_used"]')
-    grep -q "^# arrival .* algorithm $best," <<<"$output"
+    grep -q "^# arrival .* algorithm $best " <<<"$output"
     measured "${two[@]}" --size 64K -n 20 --arrival random
     [ "$(json r.json 'p[0]["arrival"]["pattern"]')" = random:1 ]
     measured "${two[@]}" --size 64K -n 20
