@@ -18,18 +18,20 @@ static const struct ddp_opt rows[] = {
             "compute time of a step without the exchange, such as 120ms",
             .brief = "compute time of a step, such as 120ms"),
     DDP_OPT(INT_LIST, "ranks", 0, AT(c.world.ranks), "N", NULL,
-            "number of ranks of the training; with --link only two ranks are started, without it "
-            "all of them are started and measure",
+            "number of ranks of the training; with --link or --table only two ranks are started, "
+            "with neither all of them are started and measure",
             .min = 1, .max = DDP_PAYS_RANKS_MAX, .brief = "number of ranks of the training"),
-    DDP_OPT(STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
-            "link of each rank, such as 10Gbit/s,20us (default latency: 20us); may be repeated; "
-            "without it the exchange is measured between the ranks of this run",
-            .brief = "link of each rank, such as 10Gbit/s,20us"),
+    DDP_OPT(
+        STRING_LIST, "link", 'l', AT(links), "SPEED[,LATENCY]", NULL,
+        "link of each rank, such as 10Gbit/s,20us (default latency: 20us); may be repeated; "
+        "with neither --link nor --table the exchange is measured between the ranks of this run",
+        .brief = "link of each rank, such as 10Gbit/s,20us"),
     DDP_OPT(SIZE, "bucket-bytes", 0, AT(bucket_bytes), "S", "25M",
             "size of a bucket: S bytes of f32 gradients are exchanged at a time", .min = 1024,
             .max = (double)(1 << 30)),
     DDP_OPT(FLAG, "overlap", 0, AT(overlap), NULL, NULL,
-            "the link transfers during the backward pass, two thirds of --step-time; without it, "
+            "the link transfers during the backward pass, which is taken as two thirds of "
+            "--step-time; without it, "
             "nothing overlaps"),
     DDP_OPT_HEADING("Compression"),
     DDP_OPT(STRING_LIST, "compress", 0, AT(c.compress), "HOW[,HOW...]", NULL,
@@ -72,25 +74,28 @@ const struct ddp_cmd ddp_cmd_pays = {
     .show = ddp_pays_check_ranks,
     .conclude = ddp_pays_conclude,
     .job = &ddp_points_job,
-    .details = "With --link, --ranks is the number of ranks of the training. Two ranks on this\n"
-               "machine exchange one bucket in shared memory with each method. The time of a\n"
-               "step is then predicted: the compute time, plus the measured time of encoding,\n"
-               "summing and decoding, plus the time of the link. The link needs one latency for\n"
-               "each communication step of the algorithm, plus the bytes that a rank sends\n"
-               "divided by the speed. Give the speed that your data reaches: the headers of TCP\n"
-               "take about 5 % of a link. By default nothing overlaps. With --overlap, only the\n"
-               "part of the link's time that exceeds two thirds of the compute time counts.\n"
+    .details = "With --link or --table, --ranks is the number of ranks of the training. Two\n"
+               "ranks on this machine exchange one bucket in shared memory with each method.\n"
+               "The time of a step is then predicted: the compute time, plus the measured time\n"
+               "of encoding, summing and decoding, plus the time of the link. The link needs\n"
+               "one latency for each communication step of the algorithm, plus the bytes that a\n"
+               "rank sends divided by the speed. Give the speed that your data reaches: the\n"
+               "headers of TCP take about 5 % of a link. By default nothing overlaps. With\n"
+               "--overlap, only the part of the link's time that exceeds two thirds of the\n"
+               "compute time counts.\n"
                "\n"
-               "Without --link, the ranks of this run exchange the bucket, also under mpiexec or\n"
-               "with --hosts, and the step takes the compute time plus the measured time.\n"
+               "Without --link and --table, the ranks of this run exchange the bucket, also\n"
+               "under mpiexec or with --hosts, and the step takes the compute time plus the\n"
+               "measured time.\n"
                "\n"
                "The baseline is dense bf16. A method pays if it sends less than bf16 does, and\n"
                "if the interval of its step time is more than 1 % below those of bf16, fp16 and\n"
-               "dense f32. The interval contains the error of the measurement, but not that\n"
-               "of the model. A method pays on links that are slower than the speed in column\n"
-               "`below`. This column has all if the method pays at every speed, none if it pays\n"
-               "at no speed, and - if it does not send less than bf16. With a density below the\n"
-               "break-even density, a step takes less time than with bf16 on this link.\n",
+               "dense f32. The interval contains the error of the measurement, but not that of\n"
+               "the model. A method pays on links that are slower than the speed in column\n"
+               "`below`. This column has `all` if the method pays at every speed, `none` if it\n"
+               "pays at no speed, and `-` if it does not send less than bf16. With a density\n"
+               "below the break-even density, a step takes less time than with bf16 on this\n"
+               "link.\n",
     .examples = "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --link 10Gbit/s,20us\n"
                 "  ddpbench pays --params 25M --step-time 120ms --ranks 8 --table\n"
                 "  mpiexec -n 16 ddpbench pays --params 25M --step-time 120ms\n",

@@ -15,8 +15,8 @@
 #include "launch/rendezvous_impl.h"
 
 #define CONNECT_NS INT64_C(2000000000) /* time limit of one attempt to connect */
-/* Time limit for an answer to a hello of the world. The process that listens on the port may not be
- * a rendezvous server, and may never answer. */
+/* Time limit for the answer to a hello that is for the world, not for a group. The process that
+ * listens on the port may not be a rendezvous server, and may never answer. */
 #define ANSWER_NS INT64_C(5000000000)
 /* Pause between two rounds of attempts. The pause grows by half each time, up to PAUSE_MOST. */
 #define PAUSE_NS   INT64_C(20000000)
@@ -30,14 +30,15 @@ struct rendezvous_client {
     const struct ddp_rendezvous_job *job;
     struct ddp_listener *listener;
     struct ddp_endpoint *endpoint;
-    /* Text of the last answer after which the client continued its search. */
+    /* The reason for which the client last continued its search. */
     char last_answer[240];
 };
 
-/* Opens this rank's listener for later groups. It listens only on this rank's address of the
- * connection `fd` in two cases: (1) the job's host is "localhost" or a loopback address, (2) the
- * job has no secret, and the rank's address is no loopback address. Another host name that resolves
- * to 127.0.1.1 does not count in (1), because ranks on other hosts may need to connect. */
+/* Opens this rank's listener for later groups. It listens on all addresses, but in two cases
+ * only on the local address of the connection `fd`: (1) the job's host is "localhost" or a loopback
+ * address, (2) the job has no secret, and the rank's address is no loopback address. Another host
+ * name that resolves to 127.0.1.1 does not count in (1), because ranks on other hosts may need to
+ * connect. */
 static int open_listener(struct rendezvous_client *s, int fd, struct ddp_err *err)
 {
     struct ddp_tcp_address own = {.bytes = sizeof own.at};
@@ -202,7 +203,7 @@ static void address_of(const struct ddp_endpoint *e, struct ddp_tcp_address *out
     }
 }
 
-/* Replaces addresses that other hosts cannot use by the address at which this rank reached the
+/* If other hosts cannot use an address, replaces it with the address at which this rank reached the
  * server. The server's own address is replaced, because the server leaves it empty. The addresses
  * of ranks that connected to the server by loopback are replaced, too. */
 static void repair_endpoints(struct ddp_endpoint *endpoint, int size,
@@ -249,7 +250,7 @@ int ddp_rendezvous_join(const struct ddp_rendezvous_job *job, const struct ddp_t
     }
 }
 
-/* Listens on `port` of the first address in the array on which this host can listen. Returns 0 or
+/* Tries the addresses in order, and listens on `port` of the first one that works. Returns 0 or
  * an errno value. */
 static int listen_on_first(const struct ddp_tcp_address *address, int count, int port,
                            struct ddp_listener *listener)

@@ -201,8 +201,9 @@ static void add_factor(const struct ddp_health_finding *f, char *out, size_t out
         ddp_text_append(out, out_bytes,
                         ": collectives are %.2f to %.2f times slower in groups with %s (%.3g ms, "
                         "usual %.3g)",
-                        f->lower, f->upper, f->to >= 0 ? "both than with one of them" : "it",
-                        f->value, f->usual);
+                        f->lower, f->upper,
+                        f->to >= 0 ? "both than in groups with one of them" : "it", f->value,
+                        f->usual);
         break;
     default:
         ddp_text_append(out, out_bytes,
@@ -330,8 +331,8 @@ static void fact_of(const struct ddp_host *host, size_t subject, char *out, size
 }
 
 /* Writes the value that the majority of the hosts has (Boyer & Moore's majority vote). If there is
- * no majority, writes the value of some host, which is the first one of two hosts. Returns whether
- * there is a majority. */
+ * no majority, writes the value of some host. If there are two hosts, this is the first. Returns
+ * whether there is a majority. */
 static bool usual_fact(const struct ddp_record *r, size_t subject, char *out, size_t out_bytes)
 {
     char fact[128];

@@ -11,7 +11,7 @@ extern "C" {
 
 struct ddp_isolate_input {
     const struct ddp_group_result *result;
-    int ends;
+    int ends;               /* an end is a host or a rank that the search can name */
     bool by_host;           /* the ends are hosts, and not the ranks of one host */
     const int *leader;      /* [ends] the lowest rank of each end. NULL: end i is rank i. */
     bool oversubscribed;    /* a rank has no core of its own */
@@ -20,7 +20,7 @@ struct ddp_isolate_input {
 };
 
 /* Returns the smallest slow-down that counts, as a fraction. Where ranks share cores, another
- * program can slow down one of them several times, so only a large slow-down counts. */
+ * program can make a rank several times slower, so only a large slow-down counts. */
 double ddp_isolate_least(double min_effect, bool oversubscribed);
 /* Sets verdict, reason, findings, power, rounds, group_ends and collective of *h. The caller has
  * set min_effect and must_find.

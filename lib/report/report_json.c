@@ -19,7 +19,7 @@
 #include "record/verdict_record.h"
 #include "report/report.h"
 
-/* Returns the list or object that a table has added at the key. */
+/* Returns the list or object at the key, which ddp_fields_show has created. */
 static cJSON *part(const cJSON *obj, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(obj, key);

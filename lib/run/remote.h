@@ -9,8 +9,9 @@
  * The head keeps the agents' stdins open. To pass a signal on to the ranks, the head writes the
  * signal's number as one byte. If the head or a connection ends, stdin ends, and the agent ends its
  * ranks. If a rank fails, its agent ends the other ranks of the host, unless they end by themselves
- * within 5 s. If an agent fails, the head ends the other agents in the same way. The head waits
- * only 1 s if ssh could not connect, lost the connection, or found no ddpbench on a host. */
+ * within 5 s. If an agent fails, the head ends the other agents in the same way. If ssh could
+ * not connect, lost the connection, or found no ddpbench on a host, the head ends them after 1 s.
+ */
 #ifndef DDP_RUN_REMOTE_H
 #define DDP_RUN_REMOTE_H
 
@@ -18,9 +19,9 @@
 
 #define DDP_REMOTE_AGENT "host-agent"
 
-/* After a rank has failed, the other ranks get SIGTERM after this time. After SIGTERM, or after a
- * signal that was passed on, the ranks get SIGKILL after this time. A head that has received a
- * signal waits twice as long before it ends the agents. */
+/* After a rank has failed, the other ranks get SIGTERM after this time. They get
+ * SIGKILL when this time has passed since SIGTERM, or since a signal that was passed on. A head
+ * that has received a signal waits twice as long before it ends the agents. */
 #define DDP_REMOTE_GRACE_NS INT64_C(5000000000)
 
 /* Limits of --hosts. */
@@ -61,9 +62,9 @@ int ddp_remote_run(struct ddp_app *app, const char *hosts, const char *hostfile,
 /* Runs the agent of a host. Returns the code of the job (ddp_remote_add_code). */
 int ddp_remote_agent(struct ddp_app *app, struct ddp_err *err) DDP_MUST_CHECK;
 
-/* Adds a failure to *code, the code of the job (0: none). The first failure is kept, unless it is
- * DDP_ELOST: a rank that has lost another rank fails with DDP_ELOST, so a later code, which may be
- * that of the lost rank, replaces it. The code of a signal replaces no other code, because the
+/* Adds a failure to *code, the code of the job (0: none). The first failure is kept, but a later
+ * code replaces DDP_ELOST. DDP_ELOST says only that a rank has lost another rank, and the later
+ * code may be that of the lost rank. The code of a signal replaces no other code, because the
  * signal may have come after another rank failed. */
 void ddp_remote_add_code(int *code, int failure);
 
