@@ -59,7 +59,7 @@ PY
     health --reference fast.json
     holds h.json "d['health']['verdict'] == 'DEGRADED' and d['health']['reference'] == 'fast.json'"
     holds h.json "any(f['figure'] == 'bandwidth' and f['from_reference'] and f['factor'] > 5 for f in d['health']['findings'])"
-    says "than in the reference"
+    says reference
     cp h.json bad.json
     refused 64 bad.json -- health "${short[@]}" --reference bad.json
     refused 76 fast.json -- health --ranks 2 --size 32K --reference fast.json

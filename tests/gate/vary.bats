@@ -122,7 +122,7 @@ teardown_file() {
     compare --across a.json b.json c.json
     [ "$status" = 0 ]
     [[ $output != *PASS* && $output != *FAIL* && $output != *INCONCLUSIVE* && $output != *nan* ]]
-    says "c.json (partial)" "differs in CPU: 'y', base: 'x'" "differs in host names: 'other', base: 'h'" "no verdict"
+    says "c.json (partial)" CPU "'y'" "'x'" "'other'" "'h'" verdict
     [ "$(grep -Ec '^a  +1 +10.00 +20.00 +2.000 +1.960 +2.040$' <<<"$output")" = 1 ]
     [ "$(grep -Ec '^b  +1 +20.00 +- +- +- +-$' <<<"$output")" = 1 ]
     [ "$(grep -Ec '^c  +1 +- +5.000 +- +- +-$' <<<"$output")" = 1 ]
