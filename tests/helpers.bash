@@ -133,3 +133,33 @@ validate_kept() {
     [ ! -e "${kept[0]}" ] ||
         "${PYTHON:-/usr/bin/python3}" "${BASH_SOURCE[0]%/*}/../ci/validate_json.py" "${kept[@]}"
 }
+
+# Called by setup() in tests/gate. Sets launch, a command that writes a document with known times,
+# and fake, which does so in each of several pairs.
+gate_setup() {
+    bench_setup
+    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
+    unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+    launch="'$PYTHON' -S -E '$root/tests/gate/fake_launch.py'"
+    fake="$launch --state count"
+}
+
+# gate OPTION...: judges two commands with $pairs pairs of $runs runs each, if these are set, and leaves gate.json.
+gate() {
+    run --separate-stderr "$ddpbench" gate -q ${runs:+--runs "$runs"} ${pairs:+--pairs "$pairs"} --json gate.json "$@"
+    echo "$status: $output $stderr"
+}
+
+# compare ARGUMENT...: judges two documents and leaves gate.json and out.md.
+compare() {
+    run --separate-stderr "$ddpbench" compare --json gate.json --format table,markdown=out.md "$@"
+    echo "$status: $output $stderr"
+}
+
+# document FILE OPTION...: writes a document without noise.
+document() {
+    eval "$launch --noise 0 --json '$1' ${*:2}"
+}
+
+# verdict EXPRESSION: a value of the verdict v in gate.json.
+verdict() { json gate.json "$1"; }

@@ -21,9 +21,7 @@ setup_file() {
 
 setup() {
     load ../helpers.bash
-    bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
-    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+    gate_setup
 }
 
 # The document of a verdict, which a test leaves behind, is valid.
@@ -34,11 +32,6 @@ teardown() {
 teardown_file() {
     load ../helpers.bash
     validate_kept
-}
-
-gate() {
-    run --separate-stderr "$ddpbench" gate -q --json gate.json "$@"
-    echo "$status: $output $stderr"
 }
 
 # script NAME: makes an executable shell script from stdin.

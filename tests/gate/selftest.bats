@@ -14,9 +14,8 @@ setup_file() {
 
 setup() {
     load ../helpers.bash
-    bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
-    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --state count"
+    gate_setup
+    runs=1
 }
 
 # The document of a verdict, which a test leaves behind, is valid.
@@ -27,11 +26,6 @@ teardown() {
 teardown_file() {
     load ../helpers.bash
     validate_kept
-}
-
-gate() {
-    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json "$@"
-    echo "$status: $output $stderr"
 }
 
 # Runs a self-test of two A/A gates and two with a delay, six pairs each, which are too few for a floor.

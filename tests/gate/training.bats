@@ -5,11 +5,9 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     load ../helpers.bash
-    bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
-    unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
-    launch="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
-    fake="$launch --state count"
+    gate_setup
+    runs=1
+    pairs=8
     five=1=0.90,2=0.91,3=0.92,4=0.90,5=0.91
     near=1=0.901,2=0.909,3=0.921,4=0.899,5=0.911
     lost=1=0.86,2=0.85,3=0.87,4=0.84,5=0.86
@@ -25,24 +23,6 @@ teardown_file() {
     load ../helpers.bash
     validate_kept
 }
-
-# gate OPTION...: runs 8 pairs, or as many as `pairs` says.
-gate() {
-    run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs "${pairs:-8}" --json gate.json "$@"
-    echo "$status: $output $stderr"
-}
-
-compare() {
-    run --separate-stderr "$ddpbench" compare --json gate.json --format table "$@"
-    echo "$status: $output $stderr"
-}
-
-# document FILE OPTION...: writes a document without noise.
-document() {
-    eval "$launch --noise 0 --json '$1' ${*:2}"
-}
-
-verdict() { json gate.json "$1"; }
 
 @test "gate: the step time of a training run is a cell, with and without points in the document" {
     for points in "" --no-points; do

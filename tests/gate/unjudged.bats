@@ -6,11 +6,9 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     load ../helpers.bash
-    bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
-    unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
-    launch="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py'"
-    fake="$launch --state count"
+    gate_setup
+    runs=1
+    pairs=6
 }
 
 # The document of a verdict, which a test leaves behind, is valid.
@@ -22,23 +20,6 @@ teardown_file() {
     load ../helpers.bash
     validate_kept
 }
-
-gate() {
-    run --separate-stderr "$ddpbench" gate -q --runs 1 --pairs 6 --json gate.json "$@"
-    echo "$status: $output $stderr"
-}
-
-compare() {
-    run --separate-stderr "$ddpbench" compare --json gate.json --format table "$@"
-    echo "$status: $output $stderr"
-}
-
-# document FILE OPTION...: writes a document without noise.
-document() {
-    eval "$launch --noise 0 --json '$1' ${*:2}"
-}
-
-verdict() { json gate.json "$1"; }
 
 # sweep LR FILE: runs a real sweep with a point and a training run.
 sweep() {

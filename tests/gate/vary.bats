@@ -5,9 +5,13 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     load ../helpers.bash
-    bench_setup
-    export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state # ignores a noise floor of this machine
-    fake="'$PYTHON' -S -E '$BATS_TEST_DIRNAME/fake_launch.py' --noise 0"
+    gate_setup
+    fake="$launch --noise 0"
+}
+
+# The document of a verdict, which a test leaves behind, is valid.
+teardown() {
+    [ ! -e gate.json ] || keep gate.json
 }
 
 # id ALGORITHM [BYTES]: the id of a point.
@@ -16,24 +20,13 @@ id() { echo "allreduce/shm/$1/f32/sum/r0/in/registered/n2/${2:-4096}/none/0"; }
 # make FILE OPTION...: writes a result document.
 make_result() { eval "$fake --json $1 ${*:2}"; }
 
-compare() {
-    run --separate-stderr "$ddpbench" compare --json out.json --format table,markdown=out.md "$@"
-    echo "$status: $output $stderr"
-}
-
-# verdict EXPRESSION: a value of the verdict v in out.json, which is valid.
-verdict() {
-    keep out.json
-    json out.json "($1)"
-}
-
 teardown_file() {
     load ../helpers.bash
     validate_kept
 }
 
 @test "gate --vary matches cells that differ in a key, and records the key" {
-    run --separate-stderr "$ddpbench" gate -q --runs 1 --json out.json --format table,markdown=out.md --vary algorithm \
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json --format table,markdown=out.md --vary algorithm \
         --base "$fake --points $(id auto)=10,$(id auto 8192)=20" --new "$fake --points $(id ring)=15,$(id ring 8192)=20"
     echo "$status: $output $stderr"
     [ "$status" = 10 ]
@@ -41,7 +34,7 @@ teardown_file() {
     file_says out.md "varied" "algorithm"
     [ "$(verdict '[c["id"] for c in v["cells"]], [c["state"] for c in v["cells"]], v["varied"], v["unjudged"]')" = \
         "(['$(id '*')', '$(id '*' 8192)'], ['slower', 'same'], ['algorithm'], [])" ]
-    run --separate-stderr "$ddpbench" gate -q --runs 1 --json out.json --pairs 6 \
+    run --separate-stderr "$ddpbench" gate -q --runs 1 --json gate.json --pairs 6 \
         --base "$fake --points $(id auto)=10" --new "$fake --points $(id ring)=10"
     [ "$status" = 12 ]
     [ "$(verdict 'v["cells"][0]["state"], v["varied"]')" = "('missing', [])" ]
@@ -177,6 +170,6 @@ p = d["points"][0]
 d["points"] = [p | {"id": f"{(i * 7919) % 100000:0150d}"} for i in range(100000)]
 json.dump(d, open("many.json", "w"))
 END
-    run -0 timeout 120 "$ddpbench" compare --edited many.json many.json --json out.json
-    [ "$("$PYTHON" -c 'import json; print(len(json.load(open("out.json"))["verdict"]["cells"]))')" = 100000 ]
+    run -0 timeout 120 "$ddpbench" compare --edited many.json many.json --json gate.json
+    [ "$("$PYTHON" -c 'import json; print(len(json.load(open("gate.json"))["verdict"]["cells"]))')" = 100000 ]
 }
